@@ -1,0 +1,323 @@
+"""What an expression of a spec means: a walk over its tree with names bound to symbols, texts, lists and conditions.
+
+The domain is small: a number is a sympy expression, a condition is a :class:`Truth`, a text is ``str``, null is ``None``, a list is
+a tuple. A text that depends on a condition is a :class:`Choice`. Names that a config decides are :class:`Setting` objects.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sympy import Expr, Integer, Rational, Symbol
+from sympy.core.symbol import Str
+
+from symflops.algebra import functions as fn
+from symflops.algebra.listing import FUNCTIONS
+from symflops.algebra.truth import NO, YES, Truth, all_of, any_of
+from symflops.ground.diagnostics import Diagnostic, SpecError, did_you_mean
+from symflops.ground.expression import Expression
+
+MAX_BITS = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A size that is only known when a config is read: its symbol, its type, and whether it may be null."""
+
+    name: str
+    kind: str
+    symbol: Symbol
+    nullable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A value that depends on a condition; the conditions of its cases exclude each other and cover everything."""
+
+    cases: tuple[tuple[Truth, Any], ...]
+
+
+class Structural(Exception):
+    """The structure of the model depends on a size that is still a symbol: it must be fixed to go on."""
+
+    def __init__(self, size: str, diagnostic: Diagnostic) -> None:
+        super().__init__(size)
+        self.size = size
+        self.diagnostic = diagnostic
+
+
+Lookup = Callable[[str], Any]
+
+
+def evaluate(expression: Expression, names: Mapping[str, Any], calls: Mapping[str, Callable[..., Any]] | None = None) -> Any:
+    """The value of ``expression`` where names mean ``names`` and ``calls`` are added to the functions of the language.
+
+    Raises:
+        SpecError: an unknown name or function, or operands that do not fit.
+        Structural: a list or a text that is still a symbol is needed to go on.
+    """
+    return _Walker(expression, names, calls or {}).visit(expression.tree)
+
+
+class _Walker:
+    def __init__(self, expression: Expression, names: Mapping[str, Any], calls: Mapping[str, Callable[..., Any]]) -> None:
+        self.expression = expression
+        self.names = names
+        self.calls = calls
+
+    def fail(self, code: str, message: str, node: ast.AST, hint: str = "") -> Any:
+        raise SpecError([Diagnostic(code, message, self.expression.place(node), hint)])
+
+    def visit(self, node: ast.expr) -> Any:
+        return getattr(self, f"visit_{type(node).__name__}")(node)
+
+    def visit_Constant(self, node: ast.Constant) -> Any:
+        value = node.value
+        if isinstance(value, bool):
+            return YES if value else NO
+        if isinstance(value, int):
+            return Integer(value)
+        return Rational(self.expression.segment(node)) if isinstance(value, float) else value
+
+    def visit_Name(self, node: ast.Name) -> Any:
+        if node.id in ("null", "true", "false"):
+            return {"null": None, "true": YES, "false": NO}[node.id]
+        if node.id not in self.names:
+            hint = did_you_mean(node.id, self.names, "declare it under 'sizes', or derive it under 'derived'")
+            self.fail("unknown-size", f"size '{node.id}' is not declared", node, hint)
+        return self.names[node.id]
+
+    def visit_List(self, node: ast.List) -> Any:
+        return tuple(self.value(item) for item in node.elts)
+
+    def visit_BinOp(self, node: ast.BinOp) -> Any:
+        left, right = self.visit(node.left), self.visit(node.right)
+        if isinstance(node.op, ast.Add):
+            if isinstance(left, tuple) and isinstance(right, tuple):
+                return left + right
+            if isinstance(left, str) and isinstance(right, str):
+                return left + right
+        a, b = self.number(left, node.left), self.number(right, node.right)
+        return self.arithmetic(node, a, b)
+
+    def arithmetic(self, node: ast.BinOp, a: Expr, b: Expr) -> Expr:
+        match node.op:
+            case ast.Add():
+                return a + b
+            case ast.Sub():
+                return a - b
+            case ast.Mult():
+                return self.bounded(a * b, node)
+            case ast.Pow():
+                if a.is_Integer and abs(int(a)).bit_length() * int(b) > MAX_BITS:
+                    self.fail("expression-too-large", "this number is too large", node)
+                return a**b
+        if b == 0:
+            self.fail("bad-expression", "division by zero", node)
+        match node.op:
+            case ast.Div():
+                return a / b
+            case ast.FloorDiv():
+                return fn.FloorDiv(a, b)
+            case _:
+                return fn.Modulo(a, b)
+
+    def bounded(self, value: Expr, node: ast.expr) -> Expr:
+        if value.is_Integer and abs(int(value)).bit_length() > MAX_BITS:
+            self.fail("expression-too-large", "this number is too large", node)
+        return value
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
+        if isinstance(node.op, ast.Not):
+            return ~self.truth(self.visit(node.operand), node.operand)
+        value = self.number(self.visit(node.operand), node.operand)
+        return -value if isinstance(node.op, ast.USub) else value
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> Any:
+        truths = (self.truth(self.visit(value), value) for value in node.values)
+        return all_of(truths) if isinstance(node.op, ast.And) else any_of(truths)
+
+    def visit_IfExp(self, node: ast.IfExp) -> Any:
+        condition = self.truth(self.visit(node.test), node.test)
+        if condition is YES:
+            return self.visit(node.body)
+        if condition is NO:
+            return self.visit(node.orelse)
+        return choose(condition, self.visit(node.body), self.visit(node.orelse))
+
+    def visit_Compare(self, node: ast.Compare) -> Any:
+        operands = [node.left, *node.comparators]
+        values = [self.visit(operand) for operand in operands]
+        parts = []
+        for index, operator in enumerate(node.ops):
+            parts.append(self.compare(operator, values[index], values[index + 1], operands[index], operands[index + 1]))
+        return all_of(parts)
+
+    def compare(self, operator: ast.cmpop, a: Any, b: Any, left: ast.expr, right: ast.expr) -> Truth:
+        match operator:
+            case ast.Eq():
+                return self.equal(a, b, left, right)
+            case ast.NotEq():
+                return ~self.equal(a, b, left, right)
+            case ast.In():
+                return self.contains(a, b, left, right)
+            case ast.NotIn():
+                return ~self.contains(a, b, left, right)
+        x, y = self.number(a, left), self.number(b, right)
+        match operator:
+            case ast.Lt():
+                return Truth.of(fn.AtLeast(y, x + 1))
+            case ast.LtE():
+                return Truth.of(fn.AtLeast(y, x))
+            case ast.Gt():
+                return Truth.of(fn.AtLeast(x, y + 1))
+            case _:
+                return Truth.of(fn.AtLeast(x, y))
+
+    def equal(self, a: Any, b: Any, left: ast.expr, right: ast.expr) -> Truth:
+        if b is None or a is None:
+            return _is_null(b if a is None else a)
+        if isinstance(b, Setting) and not isinstance(a, Setting):
+            a, b, left, right = b, a, right, left
+        if isinstance(a, Choice):
+            return any_of(case & self.equal(value, b, left, right) for case, value in a.cases)
+        if isinstance(a, Setting) and a.kind == "text" and isinstance(b, str):
+            return Truth.of(fn.Equal(a.symbol, Str(b)))
+        if isinstance(a, (str, tuple)) or isinstance(b, (str, tuple)):
+            return YES if a == b else NO
+        if isinstance(a, Truth) and isinstance(b, Truth):
+            return a.choose(b, ~b)
+        return equal_numbers(self.number(a, left), self.number(b, right))
+
+    def contains(self, a: Any, b: Any, left: ast.expr, right: ast.expr) -> Truth:
+        if isinstance(b, Setting) and b.kind == "list":
+            return Truth.of(fn.Contains(self.number(a, left) if not isinstance(a, str) else Str(a), b.symbol))
+        if not isinstance(b, tuple):
+            self.fail("bad-expression", "'in' needs a list", right)
+        return any_of(self.equal(a, item, left, right) for item in b)
+
+    def visit_Subscript(self, node: ast.Subscript) -> Any:
+        items = self.visit(node.value)
+        if isinstance(items, Setting) and items.kind == "list" and not isinstance(node.slice, ast.Slice):
+            return Setting(items.name, "item", fn.Item(items.symbol, self.number(self.visit(node.slice), node.slice)))
+        items = self.list_of(items, node.value)
+        if isinstance(node.slice, ast.Slice):
+            return items[self.slice_of(node.slice)]
+        index = self.integer(self.visit(node.slice), node.slice)
+        if not -len(items) <= index < len(items):
+            self.fail("bad-expression", f"index {index} is outside a list of {len(items)}", node.slice)
+        return items[index]
+
+    def slice_of(self, node: ast.Slice) -> slice:
+        bounds = (node.lower, node.upper, node.step)
+        return slice(*(self.integer(self.visit(bound), bound) if bound else None for bound in bounds))
+
+    def visit_Call(self, node: ast.Call) -> Any:
+        name = getattr(node.func, "id", "")
+        if name in self.calls:
+            return self.calls[name](self, node)
+        if name not in FUNCTIONS:
+            known = [*FUNCTIONS, *self.calls]
+            self.fail("unknown-function", f"there is no function '{name}'", node.func, did_you_mean(name, known))
+        try:
+            return FUNCTIONS[name](self, node, [self.visit(argument) for argument in node.args])
+        except (TypeError, ValueError) as error:
+            return self.fail("bad-expression", f"{name}: {error}", node)
+
+    def value(self, node: ast.expr) -> Any:
+        """What ``node`` means, a size as its number."""
+        found = self.visit(node)
+        return found.symbol if isinstance(found, Setting) and found.kind == "number" else found
+
+    def number(self, value: Any, node: ast.expr) -> Expr:
+        """``value`` as a number: a flag counts 0 or 1."""
+        if isinstance(value, Setting) and value.kind in ("number", "item"):
+            return value.symbol
+        if isinstance(value, Truth):
+            return value.expr
+        if isinstance(value, Expr):
+            return value
+        return self.fail("bad-expression", f"{describe(value)} is not a number", node)
+
+    def truth(self, value: Any, node: ast.expr) -> Truth:
+        """``value`` as a condition."""
+        if isinstance(value, Truth):
+            return value
+        if isinstance(value, Setting) and value.nullable:
+            self.fail("bad-expression", f"'{value.name}' is no condition", node, f"write '{value.name} != null'")
+        return self.fail("bad-expression", f"{describe(value)} is no condition", node, "compare it with something")
+
+    def integer(self, value: Any, node: ast.expr) -> int:
+        """``value`` as a plain integer."""
+        number = self.number(value, node)
+        if not number.is_Integer:
+            self.structural(node, f"'{self.expression.segment(node)}' must be a known number here")
+        return int(number)
+
+    def list_of(self, value: Any, node: ast.expr) -> tuple[Any, ...]:
+        """``value`` as a known list."""
+        if isinstance(value, tuple):
+            return value
+        if isinstance(value, Setting) and value.kind == "list":
+            self.structural(node, f"the list '{value.name}' must be known here")
+        return self.fail("bad-expression", f"{describe(value)} is not a list", node)
+
+    def structural(self, node: ast.expr, message: str) -> None:
+        hint = "it decides the structure: give it a value in a variant"
+        diagnostic = Diagnostic("structural-size", message, self.expression.place(node), hint)
+        unknown = [name.id for name in ast.walk(node) if isinstance(name, ast.Name) and isinstance(self.names.get(name.id), Setting)]
+        raise Structural(unknown[0] if unknown else "", diagnostic)
+
+
+def _is_null(value: Any) -> Truth:
+    if value is None:
+        return YES
+    if isinstance(value, Setting) and value.nullable:
+        return ~Truth.of(fn.Given(value.symbol))
+    if isinstance(value, Choice):
+        return any_of(case & _is_null(item) for case, item in value.cases)
+    return NO
+
+
+def equal_numbers(a: Expr, b: Expr) -> Truth:
+    """Whether two numbers are equal: decided where it can be, else a bracket."""
+    difference = a - b
+    if difference == 0:
+        return YES
+    if difference.is_Number or difference.is_nonzero:
+        return NO
+    return Truth.of(fn.Equal(a, b))
+
+
+def choose(condition: Truth, then: Any, otherwise: Any) -> Any:
+    """``then`` where ``condition`` holds, else ``otherwise``."""
+    then, otherwise = (x.symbol if isinstance(x, Setting) and x.kind == "number" and not x.nullable else x for x in (then, otherwise))
+    if then == otherwise:
+        return then
+    if isinstance(then, Truth) and isinstance(otherwise, Truth):
+        return condition.choose(then, otherwise)
+    if isinstance(then, Expr) and isinstance(otherwise, Expr):
+        return condition.expr * then + (~condition).expr * otherwise
+    cases: list[tuple[Truth, Any]] = []
+    for side, value in ((condition, then), (~condition, otherwise)):
+        inner = value.cases if isinstance(value, Choice) else ((YES, value),)
+        cases.extend((side & case, item) for case, item in inner)
+    return Choice(tuple(cases))
+
+
+def describe(value: Any) -> str:
+    """What kind of thing ``value`` is, in words."""
+    if isinstance(value, Setting):
+        return f"'{value.name}' (a {value.kind})"
+    if value is None:
+        return "null"
+    if isinstance(value, str):
+        return f"the text {value!r}"
+    if isinstance(value, tuple):
+        return "a list"
+    if isinstance(value, Truth):
+        return "a condition"
+    return f"'{value}'"

@@ -1,0 +1,206 @@
+"""Integer functions that sympy shall not rewrite: rounding, bounds, and 0/1 brackets.
+
+sympy's own ``floor``, ``Max`` and ``Piecewise`` simplify differently from release to release and are slow. These fold numbers
+and a few identities, and otherwise stay as they were written, so that a page reads the same for ever.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sympy import Expr, Function, Integer, Rational, Symbol
+
+ZERO, ONE = Integer(0), Integer(1)
+
+
+def size_symbol(name: str) -> Symbol:
+    """The symbol of a size, a length or an index: a non-negative integer."""
+    return Symbol(name, integer=True, nonnegative=True)
+
+
+def _numbers(*args: Any) -> bool:
+    return all(arg.is_Rational for arg in args)
+
+
+class Count(Function):  # type: ignore[misc]
+    """An integer that is never negative where its operands are not."""
+
+    def _eval_is_integer(self) -> bool:
+        return True
+
+    def _eval_is_nonnegative(self) -> bool | None:
+        return all(arg.is_nonnegative for arg in self.args) or None
+
+
+class FloorDiv(Count):
+    """``a // b``: the quotient rounded down."""
+
+    @classmethod
+    def eval(cls, a: Expr, b: Expr) -> Expr | None:
+        if b == ONE and a.is_integer:
+            return a
+        if a == b and a.is_Symbol:
+            return ONE
+        if _numbers(a, b) and b != 0:
+            return Integer(Rational(a, b).floor()) if not (a / b).is_Integer else a / b
+        return None
+
+
+class CeilDiv(Count):
+    """``ceil(a / b)``: the quotient rounded up."""
+
+    @classmethod
+    def eval(cls, a: Expr, b: Expr) -> Expr | None:
+        if b == ONE and a.is_integer:
+            return a
+        if _numbers(a, b) and b != 0:
+            return Integer((a / b).ceiling())
+        return None
+
+
+class Modulo(Count):
+    """``a % b``, with the sign of ``b``."""
+
+    @classmethod
+    def eval(cls, a: Expr, b: Expr) -> Expr | None:
+        if _numbers(a, b) and b != 0:
+            return a - b * Integer((a / b).floor())
+        return ZERO if b == ONE and a.is_integer else None
+
+
+class Least(Count):
+    """The smaller of two numbers."""
+
+    @classmethod
+    def eval(cls, a: Expr, b: Expr) -> Expr | None:
+        if a == b:
+            return a
+        if _numbers(a, b):
+            return min(a, b)
+        difference = a - b
+        if difference.is_nonnegative:
+            return b
+        return a if difference.is_nonpositive else None
+
+
+class Most(Count):
+    """The larger of two numbers."""
+
+    @classmethod
+    def eval(cls, a: Expr, b: Expr) -> Expr | None:
+        if a == ZERO:
+            return Excess(b)
+        if b == ZERO:
+            return Excess(a)
+        if a == b:
+            return a
+        if _numbers(a, b):
+            return max(a, b)
+        difference = a - b
+        if difference.is_nonnegative:
+            return a
+        return b if difference.is_nonpositive else None
+
+
+class Excess(Count):
+    """``max(0, a)``: what is left of ``a`` above nothing."""
+
+    @classmethod
+    def eval(cls, a: Expr) -> Expr | None:
+        if a.is_nonnegative:
+            return a
+        if a.is_nonpositive:
+            return ZERO
+        constant, rest = a.as_coeff_Add()
+        if constant < 0 and isinstance(rest, Excess):
+            return Excess(rest.args[0] + constant)
+        return ZERO if constant < 0 and is_bracket(rest) else None
+
+    def _eval_is_nonnegative(self) -> bool:
+        return True
+
+
+class Bracket(Count):
+    """A condition that counts: 1 when it holds, else 0."""
+
+    def _eval_is_nonnegative(self) -> bool:
+        return True
+
+
+class AtLeast(Bracket):
+    """The bracket ``[a >= b]``: 1 when it holds, else 0. ``b`` ends up a number, so that equal conditions look equal."""
+
+    @classmethod
+    def eval(cls, a: Expr, b: Expr) -> Expr | None:
+        difference = a - b
+        if difference.is_nonnegative:
+            return ONE
+        if difference.is_negative:
+            return ZERO
+        constant, rest = difference.as_coeff_Add()
+        if isinstance(rest, Excess) and -constant >= 1:
+            return AtLeast(rest.args[0], -constant)
+        return None if (a, b) == (rest, -constant) else AtLeast(rest, -constant)
+
+
+class Equal(Bracket):
+    """The bracket ``[a = b]`` of two numbers, or of a setting and a text."""
+
+    @classmethod
+    def eval(cls, a: Expr, b: Expr) -> Expr | None:
+        if a == b:
+            return ONE
+        if _numbers(a, b):
+            return ZERO
+        return None
+
+
+class Given(Bracket):
+    """The bracket "this setting is not null"."""
+
+
+class Contains(Bracket):
+    """The bracket ``[a in list]``."""
+
+
+class Reading(Count):
+    """A number that is read off a list when a config is known."""
+
+    def _eval_is_nonnegative(self) -> bool:
+        return True
+
+
+class Item(Reading):
+    """``list[i]`` of a list that is only known when a config is read."""
+
+
+class Length(Reading):
+    """``len(list)`` of a list that is only known when a config is read."""
+
+
+class Occurrences(Reading):
+    """``count(list, value)`` of a list that is only known when a config is read."""
+
+
+class Total(Reading):
+    """``sum(list)`` of a list that is only known when a config is read."""
+
+
+class Tally(Reading):
+    """``Tally(index, low, high, bracket)``: how many ``low <= index < high`` satisfy the bracket."""
+
+    @classmethod
+    def eval(cls, index: Expr, low: Expr, high: Expr, bracket: Expr) -> Expr | None:
+        if bracket == ZERO:
+            return ZERO
+        return Excess(high - low) if bracket == ONE else None
+
+
+def is_bracket(atom: Expr) -> bool:
+    """Whether ``atom`` is 0 or 1 by its nature."""
+    return isinstance(atom, Bracket) or (atom.is_Symbol and atom.name.startswith("?"))
+
+
+def flag_symbol(name: str) -> Symbol:
+    """The symbol of a true-or-false size: 0 or 1. Its name carries a mark, so that it can never meet a size's."""
+    return Symbol("?" + name, integer=True, nonnegative=True)

@@ -1,0 +1,126 @@
+"""The functions of the expression language. A new one is one function and one line of :data:`FUNCTIONS`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import Any
+
+from sympy import Add, Expr, Integer, Mul
+from sympy.core.symbol import Str
+
+from symflops.algebra import functions as fn
+
+MAX_ITEMS = 4096
+
+
+def _numbers(walker: Any, node: ast.Call, args: Sequence[Any]) -> list[Expr]:
+    if len(args) == 1 and not isinstance(args[0], Expr):
+        return [walker.number(item, node) for item in walker.list_of(args[0], node.args[0])]
+    return [walker.number(arg, place) for arg, place in zip(args, node.args, strict=True)]
+
+
+def _need(args: Sequence[Any], *counts: int) -> None:
+    if len(args) not in counts:
+        raise ValueError(f"takes {' or '.join(map(str, counts))} values, not {len(args)}")
+
+
+def _minimum(walker: Any, node: ast.Call, args: Sequence[Any]) -> Any:
+    return reduce(fn.Least, _numbers(walker, node, args))
+
+
+def _maximum(walker: Any, node: ast.Call, args: Sequence[Any]) -> Any:
+    return reduce(fn.Most, _numbers(walker, node, args))
+
+
+def _sum(walker: Any, node: ast.Call, args: Sequence[Any]) -> Any:
+    if _symbolic(args[0]):
+        return fn.Total(args[0].symbol)
+    return Add(*_numbers(walker, node, args))
+
+
+def _product(walker: Any, node: ast.Call, args: Sequence[Any]) -> Any:
+    return Mul(*_numbers(walker, node, args))
+
+
+def _int(walker: Any, node: ast.Call, args: Sequence[Any]) -> Any:
+    _need(args, 1)
+    number = walker.number(args[0], node.args[0])
+    return number if number.is_integer else fn.FloorDiv(number, Integer(1))
+
+
+def _ceil(walker: Any, node: ast.Call, args: Sequence[Any]) -> Any:
+    _need(args, 1, 2)
+    a, b = [*_numbers(walker, node, args), Integer(1)][:2] if len(args) == 2 else (walker.number(args[0], node), Integer(1))
+    return fn.CeilDiv(a, b)
+
+
+def _round_up(walker: Any, node: ast.Call, args: Sequence[Any]) -> Any:
+    _need(args, 2)
+    a, b = _numbers(walker, node, args)
+    return b * fn.CeilDiv(a, b)
+
+
+def _len(walker: Any, node: ast.Call, args: Sequence[Any]) -> Any:
+    _need(args, 1)
+    if _symbolic(args[0]):
+        return fn.Length(args[0].symbol)
+    return Integer(len(walker.list_of(args[0], node.args[0])))
+
+
+def _count(walker: Any, node: ast.Call, args: Sequence[Any]) -> Any:
+    _need(args, 2)
+    if _symbolic(args[0]):
+        wanted = Str(args[1]) if isinstance(args[1], str) else walker.number(args[1], node.args[1])
+        return fn.Occurrences(args[0].symbol, wanted)
+    return Integer(sum(item == args[1] for item in walker.list_of(args[0], node.args[0])))
+
+
+def _index(walker: Any, node: ast.Call, args: Sequence[Any]) -> Any:
+    _need(args, 2)
+    return Integer(walker.list_of(args[0], node.args[0]).index(args[1]))
+
+
+def _range(walker: Any, node: ast.Call, args: Sequence[Any]) -> Any:
+    _need(args, 1, 2, 3)
+    bounds = range(*(walker.integer(arg, place) for arg, place in zip(args, node.args, strict=True)))
+    if len(bounds) > MAX_ITEMS:
+        raise ValueError(f"a list has at most {MAX_ITEMS} items")
+    return tuple(Integer(value) for value in bounds)
+
+
+def _per(walker: Any, node: ast.Call, args: Sequence[Any]) -> Any:
+    _need(args, 2)
+    if isinstance(args[0], tuple):
+        return args[0]
+    count = walker.integer(args[1], node.args[1])
+    if not 0 <= count <= MAX_ITEMS:
+        raise ValueError(f"a list has at most {MAX_ITEMS} items")
+    return (walker.value(node.args[0]),) * count
+
+
+def _rev(walker: Any, node: ast.Call, args: Sequence[Any]) -> Any:
+    _need(args, 1)
+    return walker.list_of(args[0], node.args[0])[::-1]
+
+
+def _symbolic(value: Any) -> bool:
+    return getattr(value, "kind", "") == "list"
+
+
+FUNCTIONS: dict[str, Callable[[Any, ast.Call, Sequence[Any]], Any]] = {
+    "min": _minimum,
+    "max": _maximum,
+    "sum": _sum,
+    "prod": _product,
+    "int": _int,
+    "ceil": _ceil,
+    "round_up": _round_up,
+    "len": _len,
+    "count": _count,
+    "index": _index,
+    "range": _range,
+    "per": _per,
+    "rev": _rev,
+}

@@ -1,0 +1,156 @@
+"""Sparse polynomials over opaque atoms: the working form of costs.
+
+``sympy.expand`` on a whole derivation is slow and orders terms as it likes. A :class:`Polynomial` is a dictionary from products of
+atoms to rational factors; an atom is a symbol, or anything that shall stay whole (a rounded quotient, a bracket).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from fractions import Fraction
+
+from sympy import Add, Expr, Integer, Mul, Pow, Rational
+
+from symflops.algebra.functions import AtLeast, Excess, is_bracket
+
+Monomial = frozenset[tuple[Expr, int]]
+CONSTANT: Monomial = frozenset()
+
+
+class Polynomial:
+    """A sum of products of atoms with rational factors; immutable, equal when it is the same sum."""
+
+    __slots__ = ("terms",)
+
+    def __init__(self, terms: Mapping[Monomial, Fraction]) -> None:
+        self.terms = {monomial: factor for monomial, factor in terms.items() if factor}
+
+    @classmethod
+    def of(cls, expr: Expr | int) -> Polynomial:
+        """``expr`` multiplied out."""
+        return _convert(Integer(expr) if isinstance(expr, int) else expr)
+
+    def __add__(self, other: Polynomial) -> Polynomial:
+        terms = dict(self.terms)
+        for monomial, factor in other.terms.items():
+            terms[monomial] = terms.get(monomial, Fraction(0)) + factor
+        return Polynomial(terms)
+
+    def __sub__(self, other: Polynomial) -> Polynomial:
+        return self + other.scale(Fraction(-1))
+
+    def __mul__(self, other: Polynomial) -> Polynomial:
+        terms: dict[Monomial, Fraction] = {}
+        for left, a in self.terms.items():
+            for right, b in other.terms.items():
+                monomial = _product(left, right)
+                terms[monomial] = terms.get(monomial, Fraction(0)) + a * b
+        return Polynomial(terms)
+
+    def scale(self, factor: Fraction) -> Polynomial:
+        """Every term times ``factor``."""
+        return Polynomial({monomial: value * factor for monomial, value in self.terms.items()})
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Polynomial) and self.terms == other.terms
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self.terms.items()))
+
+    def __bool__(self) -> bool:
+        return bool(self.terms)
+
+    @property
+    def expr(self) -> Expr:
+        """The polynomial as a sympy expression."""
+        return Add(*(Mul(Rational(f.numerator, f.denominator), *(a**e for a, e in sorted_atoms(m))) for m, f in self.terms.items()))
+
+    def split(self, inside: Callable[[Expr], bool]) -> dict[Monomial, Polynomial]:
+        """Group by the part of each product whose atoms satisfy ``inside``: that part -> its coefficient."""
+        parts: dict[Monomial, dict[Monomial, Fraction]] = {}
+        for monomial, factor in self.terms.items():
+            chosen = frozenset(pair for pair in monomial if inside(pair[0]))
+            parts.setdefault(chosen, {})[monomial - chosen] = factor
+        return {chosen: Polynomial(terms) for chosen, terms in parts.items()}
+
+    def quotient(self, other: Polynomial) -> Polynomial | None:
+        """The exact quotient by a single term, or by a polynomial that is a constant multiple; None where there is none."""
+        if len(other.terms) == 1:
+            ((divisor, factor),) = other.terms.items()
+            terms: dict[Monomial, Fraction] = {}
+            for monomial, value in self.terms.items():
+                powers = dict(monomial)
+                for atom, exponent in divisor:
+                    powers[atom] = powers.get(atom, 0) - exponent
+                if any(exponent < 0 for exponent in powers.values()):
+                    return None
+                terms[frozenset((a, e) for a, e in powers.items() if e)] = value / factor
+            return Polynomial(terms)
+        for monomial, factor in self.terms.items():
+            if monomial in other.terms:
+                ratio = factor / other.terms[monomial]
+                return Polynomial({CONSTANT: ratio}) if self == other.scale(ratio) else None
+        return None if self else self
+
+
+def sorted_atoms(monomial: Iterable[tuple[Expr, int]]) -> list[tuple[Expr, int]]:
+    """The atoms of a product in an order that no hash seed changes."""
+    return sorted(monomial, key=lambda pair: (str(pair[0]), pair[1]))
+
+
+def _convert(expr: Expr) -> Polynomial:
+    if expr.is_Rational:
+        return Polynomial({CONSTANT: Fraction(int(expr.p), int(expr.q))})
+    if isinstance(expr, Add):
+        total: dict[Monomial, Fraction] = {}
+        for argument in expr.args:
+            for monomial, factor in _convert(argument).terms.items():
+                total[monomial] = total.get(monomial, Fraction(0)) + factor
+        return Polynomial(total)
+    if isinstance(expr, Mul):
+        result = Polynomial({CONSTANT: Fraction(1)})
+        for argument in expr.args:
+            result = result * _convert(argument)
+        return result
+    if isinstance(expr, Pow) and expr.exp.is_Integer:
+        return _power(expr.base, int(expr.exp))
+    return Polynomial({frozenset(((expr, 1),)): Fraction(1)})
+
+
+def _power(base: Expr, exponent: int) -> Polynomial:
+    if exponent < 0 or not isinstance(base, (Add, Mul)):
+        if isinstance(base, Add):
+            base = _convert(base).expr
+        return Polynomial({frozenset(((base, exponent),)): Fraction(1)})
+    result = factor = _convert(base)
+    for _ in range(exponent - 1):
+        result = result * factor
+    return result
+
+
+def _product(left: Monomial, right: Monomial) -> Monomial:
+    if not left:
+        return right
+    if not right:
+        return left
+    powers = dict(left)
+    for atom, exponent in right:
+        powers[atom] = powers.get(atom, 0) + exponent
+    pairs = {(a, 1 if is_bracket(a) else e) for a, e in powers.items() if e}
+    if any(isinstance(atom, AtLeast) for atom, _ in pairs):
+        pairs = _absorb(pairs)
+    return frozenset(pairs)
+
+
+def _absorb(pairs: set[tuple[Expr, int]]) -> set[tuple[Expr, int]]:
+    """Drop ``[L >= k]`` beside ``max(0, L - m)`` with ``m >= k - 1``, which is nothing already where the bracket is."""
+    kept = set(pairs)
+    for atom, exponent in pairs:
+        if isinstance(atom, AtLeast):
+            base, bound = atom.args
+            for other, _ in pairs:
+                inner = other.args[0] if isinstance(other, Excess) else other
+                slack = base - inner - bound + 1
+                if other is not atom and not is_bracket(other) and slack.is_Integer and slack >= 0:
+                    kept.discard((atom, exponent))
+    return kept

@@ -1,0 +1,136 @@
+"""Conditions that may depend on sizes, as polynomials over 0/1 brackets.
+
+Whether an operator exists, whether a value needs a gradient and whether anything reads it are yes, no, or "when L >= 1", "when
+``qk_norm`` is set". All of them are a :class:`Truth`: a multilinear polynomial over brackets, so that *and* is a product, *or* is
+``a + b - a*b``, *not* is ``1 - a``, equal conditions are equal objects, and a cost is multiplied by one as it stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import reduce
+
+from sympy import Add, Expr, Integer, Mul
+
+from symflops.algebra.functions import AtLeast, Equal
+
+Product = frozenset[Expr]
+
+
+class Truth:
+    """A 0/1-valued polynomial: products of distinct brackets and their integer coefficients."""
+
+    __slots__ = ("_hash", "terms")
+
+    def __init__(self, terms: Mapping[Product, int]) -> None:
+        self.terms = {product: factor for product, factor in terms.items() if factor}
+        self._hash = hash(frozenset(self.terms.items()))
+
+    @classmethod
+    def of(cls, bracket: Expr | bool | int) -> Truth:
+        """The condition that ``bracket`` (a bracket, or a plain truth) holds."""
+        if isinstance(bracket, (bool, int)) or bracket.is_Integer:
+            return YES if int(bracket) else NO
+        return cls({frozenset((bracket,)): 1})
+
+    def __and__(self, other: Truth) -> Truth:
+        if self is YES or other is NO:
+            return other
+        if other is YES or self is NO:
+            return self
+        terms: dict[Product, int] = {}
+        for left, a in self.terms.items():
+            for right, b in other.terms.items():
+                product = _join(left, right)
+                if product is not None:
+                    terms[product] = terms.get(product, 0) + a * b
+        return _known(Truth(terms))
+
+    def __or__(self, other: Truth) -> Truth:
+        if self is YES or other is NO or self == other:
+            return self
+        if other is YES or self is NO:
+            return other
+        return _known(self.plus(other).plus(self & other, -1))
+
+    def __invert__(self) -> Truth:
+        return _known(YES.plus(self, -1))
+
+    def plus(self, other: Truth, factor: int = 1) -> Truth:
+        """The sum of two polynomials; a condition again only where the caller knows that they exclude each other."""
+        terms = dict(self.terms)
+        for product, value in other.terms.items():
+            terms[product] = terms.get(product, 0) + factor * value
+        return _known(Truth(terms))
+
+    def choose(self, then: Truth, otherwise: Truth) -> Truth:
+        """``then`` where this holds, ``otherwise`` where it does not."""
+        if then == otherwise:
+            return then
+        return _known((self & then).plus(~self & otherwise))
+
+    def implies(self, other: Truth) -> bool:
+        """Whether ``other`` holds wherever this does."""
+        return (self & ~other) == NO
+
+    @property
+    def expr(self) -> Expr:
+        """The polynomial as an expression, to multiply a cost with."""
+        return Add(*(Mul(Integer(factor), *sorted(product, key=str)) for product, factor in self.terms.items()))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Truth) and self.terms == other.terms
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __repr__(self) -> str:
+        return f"Truth({self.expr})"
+
+
+def _join(left: Product, right: Product) -> Product | None:
+    """The product of two products, or None when they exclude each other.
+
+    ``[a >= 1]*[a >= 3]`` is ``[a >= 3]``; ``[s = 'x']*[s = 'y']`` is nothing.
+    """
+    if left == right:
+        return left
+    bounds: dict[Expr, Expr] = {}
+    values: dict[Expr, Expr] = {}
+    rest: set[Expr] = set()
+    for atom in left | right:
+        if isinstance(atom, AtLeast):
+            base, bound = atom.args
+            bounds[base] = max(bounds.get(base, bound), bound)
+        elif isinstance(atom, Equal) and (atom.args[1].is_Integer or not atom.args[1].is_Number):
+            if values.setdefault(atom.args[0], atom.args[1]) != atom.args[1] and _constant(atom, values):
+                return None
+            rest.add(atom)
+        else:
+            rest.add(atom)
+    return frozenset(rest | {AtLeast(base, bound) for base, bound in bounds.items()})
+
+
+def _constant(atom: Equal, values: Mapping[Expr, Expr]) -> bool:
+    both = (atom.args[1], values[atom.args[0]])
+    return all(value.is_Integer or type(value).__name__ == "Str" for value in both)
+
+
+YES = Truth({frozenset(): 1})
+NO = Truth({})
+
+
+def _known(truth: Truth) -> Truth:
+    if not truth.terms:
+        return NO
+    return YES if truth.terms == YES.terms else truth
+
+
+def any_of(truths: Iterable[Truth]) -> Truth:
+    """Whether one of them holds."""
+    return reduce(lambda a, b: a | b, truths, NO)
+
+
+def all_of(truths: Iterable[Truth]) -> Truth:
+    """Whether each of them holds."""
+    return reduce(lambda a, b: a & b, truths, YES)

@@ -1,0 +1,35 @@
+"""The pipeline, from the text of a spec to the text of its estimator and its derivation.
+
+    read    Source                    -> Spec          what the author wrote, and where
+    build   Spec                      -> Graph         blocks expanded, names resolved, widths and streams checked
+    derive  Graph, Regime             -> Derivation    every contraction of both passes, and why
+    lower   Derivations, Conventions  -> Program       coefficients in sizes, moments in lengths
+    emit    Program, Targets          -> files         code and formulas, two printings of one program
+
+Nothing here touches the disk: sources come in as text, files go out as text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from symflops.ground.diagnostics import Source
+from symflops.model.graph import Graph
+from symflops.model.program import Program
+from symflops.model.regime import Convention, Regime
+from symflops.stages.build import build
+from symflops.stages.derive import derive
+from symflops.stages.entries import BlockText
+from symflops.stages.lower import lower
+from symflops.stages.read import read
+
+
+def graph_of(source: Source, library: BlockText, fixed: Mapping[str, Any] | None = None) -> Graph:
+    """The graph of the spec in ``source``; ``library`` finds blocks, ``fixed`` are sizes that the structure takes as known."""
+    return build(read(source, library), fixed)
+
+
+def compile_graph(graph: Graph, regimes: Sequence[Regime], conventions: Sequence[Convention]) -> Program:
+    """The program of a graph under every one of ``regimes`` and ``conventions``."""
+    return lower([derive(graph, regime) for regime in regimes], conventions)

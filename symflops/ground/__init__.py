@@ -1,0 +1,1 @@
+"""What everything stands on: diagnostics with places, YAML nodes, expressions, names."""

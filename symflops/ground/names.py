@@ -1,0 +1,43 @@
+"""Names: what may stand as an identifier in a spec, and so in generated code, formulas and file names."""
+
+from __future__ import annotations
+
+import keyword
+import re
+
+IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,47}\Z")
+MODULE = re.compile(r"[a-z][a-z0-9_]{0,47}\Z")
+CONFIG_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z0-9_]+)*\Z")
+CLASS = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)+\Z")
+LATEX = re.compile(r"[A-Za-z0-9_{}^,' \\]{1,40}\Z")
+
+YAML_WORDS = frozenset({"on", "off", "yes", "no", "y", "n", "true", "false", "null"})
+"""Words that some YAML readers turn into something else. ``y`` and ``n`` stay allowed where a paper's letter is wanted."""
+
+
+def why_not_identifier(text: str) -> str | None:
+    """Why ``text`` cannot be a name, or None when it can."""
+    if not IDENTIFIER.match(text):
+        return "a name has letters, digits and underscores, and starts with a letter"
+    if keyword.iskeyword(text):
+        return f"'{text}' is a word of Python, which the generated code could not use"
+    if text.lower() in YAML_WORDS and len(text) > 1:
+        return f"some YAML readers take '{text}' for a truth value"
+    return None
+
+
+def why_not_latex(text: str) -> str | None:
+    """Why ``text`` cannot be a symbol in a formula, or None when it can."""
+    if not LATEX.match(text):
+        return "a symbol has letters, digits, '_', '^', braces and Greek macros"
+    macros = set(re.findall(r"\\([A-Za-z]*)", text))
+    unknown = macros - GREEK - {"mathrm", "mathit", "mathsf", "tilde", "hat", "bar", "ell"}
+    if unknown:
+        return f"'\\{sorted(unknown)[0]}' is no symbol"
+    return None if text.count("{") == text.count("}") else "the braces do not match"
+
+
+GREEK = frozenset(
+    "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau upsilon phi chi psi omega "
+    "Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega".split()
+)

@@ -1,0 +1,51 @@
+"""What derive finds: how often each contraction runs forward, how often each of its gradients is computed, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sympy import Expr
+
+from symflops.algebra.truth import Truth
+from symflops.model.graph import Contraction, Graph, Operator, Parameter
+from symflops.model.regime import Regime
+
+
+@dataclass(frozen=True, slots=True)
+class Gradient:
+    """The gradient of one operand of a contraction: how often it is computed in one step, and the reason where it is not."""
+
+    operand: str
+    kind: str
+    count: Expr
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One contraction in one step: ``forward`` executions, and the executions of the gradient of each operand."""
+
+    operator: Operator
+    contraction: Contraction
+    forward: Expr
+    gradients: tuple[Gradient, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterCount:
+    """A parameter with its copies over repeats, when it exists, and whether it trains."""
+
+    parameter: Parameter
+    copies: Expr
+    exists: Truth
+    trains: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Derivation:
+    """Both passes of a graph under a regime, and its parameters."""
+
+    graph: Graph
+    regime: Regime
+    work: tuple[Work, ...]
+    parameters: tuple[ParameterCount, ...]

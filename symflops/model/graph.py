@@ -1,0 +1,291 @@
+"""The graph of a model: values, operators with their contractions, loops that carry values, and choices between values.
+
+It is a tree of regions in static single assignment form: every value is made once, by an operator, a loop or a choice. A loop
+has one body whatever its count, so nothing is ever unrolled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from sympy import Expr, Mul, Symbol
+
+from symflops.algebra.polynomial import Polynomial
+from symflops.algebra.truth import YES, Truth
+from symflops.ground.diagnostics import Span
+
+if TYPE_CHECKING:
+    import networkx
+
+    from symflops.model.spec import Spec
+
+SAMPLES, ONCE = "samples", "once"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One run of rows per item: axis name -> length."""
+
+    axes: tuple[tuple[str, Expr], ...]
+
+    @property
+    def rows(self) -> Expr:
+        """Rows of this part per item."""
+        return Mul(*(length for _, length in self.axes))
+
+    def get(self, axis: str) -> Expr | None:
+        """The length of ``axis``, or None."""
+        return dict(self.axes).get(axis)
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """Rows that vary with the batch: an index set and, per item of it, parts one after another.
+
+    ``groups`` remembers how many parts each operand of the last concatenation had.
+    """
+
+    items: str
+    parts: tuple[Part, ...]
+    groups: tuple[int, ...] = field(default=(), compare=False)
+
+    @property
+    def rows(self) -> Expr:
+        """Rows per item of the index set."""
+        return sum((part.rows for part in self.parts[1:]), self.parts[0].rows)
+
+    def alike(self, other: Stream) -> bool:
+        """Whether both have the same rows: one index set, and equal rows in it."""
+        return self == other or (self.items == other.items and Polynomial.of(self.rows) == Polynomial.of(other.rows))
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One value of the graph; ``width`` is None for a carrier of indices, which only an embedding may read."""
+
+    id: int
+    name: str
+    stream: Stream
+    width: Expr | None
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """A module path in which the indices of repeats are expressions, e.g. ``('layers.', i, '.mlp')``."""
+
+    parts: tuple[str | Expr, ...]
+
+    def __str__(self) -> str:
+        """The path as people write it: ``*`` for each index of a repeat."""
+        return "".join(part if isinstance(part, str) else str(part) if part.is_Integer else "*" for part in self.parts)
+
+    def join(self, name: str) -> Path:
+        """The path of ``name`` inside this one."""
+        return self.extend((name,)) if name else self
+
+    def extend(self, parts: tuple[str | Expr, ...]) -> Path:
+        """This path, a point, and ``parts``; neighbouring texts are merged."""
+        merged: list[str | Expr] = []
+        glue: tuple[str, ...] = (".",) if self.parts and parts else ()
+        for part in (*self.parts, *glue, *parts):
+            if isinstance(part, str) and merged and isinstance(merged[-1], str):
+                merged[-1] += part
+            elif part != "":
+                merged.append(part)
+        return Path(tuple(merged))
+
+    @property
+    def parent(self) -> Path:
+        """The path without its last component."""
+        parts = list(self.parts)
+        while parts:
+            last = parts.pop()
+            if isinstance(last, str) and "." in last:
+                head = last.rpartition(".")[0]
+                return Path((*parts, head) if head else tuple(parts))
+        return Path(())
+
+    @property
+    def indices(self) -> frozenset[Symbol]:
+        """The loop indices that occur in it."""
+        found = (part.free_symbols for part in self.parts if not isinstance(part, str))
+        return frozenset().union(*found)
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A tensor that an operator reads: its path, its shape, and when it exists.
+
+    ``trainable`` is False for a buffer-like parameter that the real model never trains. ``cases`` are further paths that it has
+    under a condition, as a tied weight does.
+    """
+
+    path: Path
+    shape: tuple[Expr, ...]
+    exists: Truth = YES
+    trainable: bool = True
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def count(self) -> Expr:
+        """Elements of one copy."""
+        return Mul(*self.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """One side of a contraction: values, parameters (by position in the operator) or results of its other contractions."""
+
+    label: str
+    values: tuple[int, ...] = ()
+    parameters: tuple[int, ...] = ()
+    inner: tuple[str, ...] = ()
+
+    @property
+    def is_weight(self) -> bool:
+        """Whether its gradient is a weight gradient."""
+        return bool(self.parameters)
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How often a contraction's unit runs per item: as executed, and the part of it that is useful (masks discard the rest).
+
+    ``mask`` names what was discarded, for conventions that count it their own way; empty where nothing is.
+    """
+
+    executed: Expr
+    useful: Expr
+    mask: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Contraction:
+    """A product of two operands: ``size`` multiply-adds, ``extent`` times per item of the index set ``items``.
+
+    ``kind`` is its class of work (``linear``, ``attention``, ``product``, ...); ``seen`` is False for work that PyTorch's counter
+    does not see.
+    """
+
+    name: str
+    operands: tuple[Operand, ...]
+    size: Expr
+    items: str
+    extent: Extent
+    kind: str = "linear"
+    seen: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """One step of the forward pass.
+
+    ``operands`` and ``results`` are value ids. ``guard`` says when it exists, ``flows`` whether gradients pass through it, ``saves``
+    what autograd keeps of it for the backward pass: its ``operands``, its ``result``, or ``nothing``.
+    """
+
+    id: int
+    kind: str
+    path: Path
+    operands: tuple[int, ...]
+    results: tuple[int, ...]
+    parameters: tuple[Parameter, ...] = ()
+    contractions: tuple[Contraction, ...] = ()
+    guard: Truth = YES
+    saves: str = "operands"
+    flows: bool = True
+    role: str = ""
+    caption: str = ""
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """``result`` is ``then`` where ``condition`` holds, else ``otherwise``."""
+
+    result: int
+    condition: Truth
+    then: int
+    otherwise: int
+
+
+@dataclass(frozen=True, slots=True)
+class Carry:
+    """A value that a loop carries: what it starts as, what the body calls it, what the body makes of it, and the outcome."""
+
+    initial: int
+    argument: int
+    final: int
+    result: int
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A body that runs ``count`` times, for ``index`` from 0; ``first`` is the index that paths start with.
+
+    ``classes`` are the bodies of iterations that differ by something that is no run of indices (every sixth layer, the layers of
+    a list): each a bracket over the index, which exclude each other, with its own body. A plain loop has one, under no bracket.
+    """
+
+    id: int
+    path: Path
+    index: Symbol
+    count: Expr
+    classes: tuple[tuple[Truth, tuple[Node, ...]], ...]
+    carries: tuple[tuple[Carry, ...], ...]
+    offset: Expr
+    shared: bool = False
+    label: str = ""
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+Node = Operator | Select | Loop
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    """A batch variable: its symbol, the index set whose items have it, and the streams and axes that it measures."""
+
+    symbol: Symbol
+    items: str
+    stream: str
+    axis: str
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """A built model. ``definitions`` are the derived sizes, in order; ``fixed`` the sizes that the structure took as known."""
+
+    spec: Spec
+    values: tuple[Value, ...]
+    body: tuple[Node, ...]
+    inputs: tuple[tuple[str, int], ...]
+    outputs: tuple[tuple[str, int], ...]
+    sizes: tuple[tuple[str, Expr], ...]
+    definitions: tuple[tuple[Symbol, Expr], ...]
+    streams: tuple[tuple[str, Stream], ...]
+    lengths: tuple[Length, ...]
+    fixed: tuple[tuple[str, object], ...] = ()
+
+    def operators(self) -> Iterator[Operator]:
+        """Every operator once, in execution order, the bodies of loops where the loops stand."""
+        yield from walk(self.body)
+
+    def to_networkx(self) -> networkx.DiGraph:
+        """The graph as networkx draws and walks it: a node per operator, input and output, an edge per value that flows."""
+        from symflops.model.network import network
+
+        return network(self)
+
+
+def walk(nodes: tuple[Node, ...]) -> Iterator[Operator]:
+    """The operators of a region, bodies of loops included."""
+    for node in nodes:
+        if isinstance(node, Operator):
+            yield node
+        elif isinstance(node, Loop):
+            for _, body in node.classes:
+                yield from walk(body)

@@ -1,0 +1,196 @@
+"""The one program that every target prints: sizes, moments, work and closed forms, as formulas in a fixed order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from symflops.model.formula import Formula
+from symflops.model.spec import Layout
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A size: its letter, its name in code, where a config holds it, and what it is when absent or null.
+
+    ``kind`` is ``number``, ``rational``, ``flag``, ``text`` or ``list``; ``default`` is a formula of the sizes above, a plain value
+    for flags, texts and lists, or None where a config must have it.
+    """
+
+    letter: str
+    attribute: str
+    keys: tuple[str, ...]
+    kind: str
+    default: Formula | bool | str | tuple[object, ...] | None
+    required: bool
+    doc: str
+    latex: str
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A derived size and the formula that it stands for."""
+
+    letter: str
+    formula: Formula
+    latex: str
+
+
+@dataclass(frozen=True, slots=True)
+class StreamInfo:
+    """A declared stream: its index set, its batch variables (the axes of a batch entry), and its rows per item.
+
+    An ``optional`` one carries only inputs that a condition may leave out: a batch may leave it out, too.
+    """
+
+    name: str
+    items: str
+    variables: tuple[str, ...]
+    rows: Formula
+    optional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class InputInfo:
+    """How an argument of the model carries lengths."""
+
+    name: str
+    stream: str
+    layout: Layout | None
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A sum over the items of an index set, of a function of one item's lengths.
+
+    ``sizes`` are the letters that the function needs beside the lengths; where there are none, moments need no sizes.
+    """
+
+    name: str
+    items: str
+    formula: Formula
+    sizes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """What a contraction runs over, as multiples of the moments: one vector per convention that it differs under."""
+
+    name: str
+    useful: tuple[tuple[int, Formula], ...]
+    executed: tuple[tuple[int, Formula], ...]
+
+    def under(self, pairs: str) -> tuple[tuple[int, Formula], ...]:
+        """The vector that a convention's ``pairs`` asks for."""
+        return self.useful if pairs == "useful" else self.executed
+
+
+@dataclass(frozen=True, slots=True)
+class GradientLine:
+    """The gradient of one operand: how often it is computed, and why not always."""
+
+    operand: str
+    kind: str
+    count: Formula
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One contraction: ``unit`` FLOPs, over ``amount``, ``forward`` times, and the gradients of its operands."""
+
+    module: str
+    contraction: str
+    operator: str
+    caption: str
+    unit: Formula
+    amount: Amount
+    forward: Formula
+    gradients: tuple[GradientLine, ...]
+    seen: bool = True
+
+    @property
+    def backward(self) -> tuple[Formula, ...]:
+        """How often each gradient is computed."""
+        return tuple(gradient.count for gradient in self.gradients)
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A parameter with all its copies: ``shape`` of one copy, ``copies`` of it, ``count`` elements in all (0 where it is not there)."""
+
+    name: str
+    shape: tuple[Formula, ...]
+    copies: Formula
+    count: Formula
+    template: tuple[str | Formula, ...]
+    exists: Formula
+    ranges: tuple[tuple[str, Formula, Formula, Formula], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RegimeLines:
+    """The work of one regime, and the tensors that train in it."""
+
+    name: str
+    doc: str
+    lines: tuple[Line, ...]
+    trains: tuple[bool, ...]
+    trainable: Formula
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """The closed forms of one regime under one convention: a coefficient per moment, zero ones left out."""
+
+    regime: str
+    convention: str
+    forward: tuple[tuple[int, Formula], ...]
+    backward: tuple[tuple[int, Formula], ...]
+    recomputed: tuple[tuple[int, Formula], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Everything that a target prints."""
+
+    name: str
+    title: str
+    references: tuple[str, ...]
+    model_types: tuple[str, ...]
+    pipelines: tuple[str, ...]
+    sources: tuple[tuple[str, str], ...]
+    fields: tuple[Field, ...]
+    definitions: tuple[Definition, ...]
+    streams: tuple[StreamInfo, ...]
+    inputs: tuple[InputInfo, ...]
+    moments: tuple[Moment, ...]
+    amounts: tuple[Amount, ...]
+    tensors: tuple[Tensor, ...]
+    parameters: Formula
+    regimes: tuple[RegimeLines, ...]
+    cases: tuple[Case, ...]
+    conventions: tuple[str, ...]
+    pairs: tuple[tuple[str, str], ...]
+    lengths: tuple[tuple[str, str], ...]
+
+    def case(self, regime: str, convention: str) -> Case:
+        """The closed forms of one regime under one convention.
+
+        Raises:
+            KeyError: there is no such case.
+        """
+        for case in self.cases:
+            if (case.regime, case.convention) == (regime, convention):
+                return case
+        raise KeyError((regime, convention))
+
+    def regime(self, name: str) -> RegimeLines:
+        """The work of one regime.
+
+        Raises:
+            KeyError: there is no such regime.
+        """
+        for regime in self.regimes:
+            if regime.name == name:
+                return regime
+        raise KeyError(name)

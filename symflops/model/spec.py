@@ -1,0 +1,176 @@
+"""What an author wrote, and where: the result of reading a spec, before anything is understood."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from symflops.ground.diagnostics import Source, Span
+from symflops.ground.expression import Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A name and its place."""
+
+    text: str
+    span: Span = field(compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """Literal text in which ``{expression}`` is replaced; relative to the enclosing path unless it starts with ``/``."""
+
+    pieces: tuple[str | Expression, ...]
+    text: str
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SizeSpec:
+    """One entry of ``sizes``: where it is read from in a config, and what it is when it is not there."""
+
+    name: Name
+    keys: tuple[str, ...]
+    kind: str
+    default: Expression | None
+    optional: bool
+    doc: str
+    latex: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartSpec:
+    """Axes of one part of a stream, in order: axis name -> length."""
+
+    axes: tuple[tuple[Name, Expression], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSpec:
+    """A declared stream: the index set that its items come from, and its parts."""
+
+    name: Name
+    over: str
+    parts: tuple[PartSpec, ...]
+    doc: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How a real tensor is laid out: one word per dimension, ``b`` being the items; or lengths that values carry.
+
+    ``axes`` are the dimensions (``"b c f h w"``), each a name or an expression; ``values`` are columns of one row per item;
+    ``counts`` says that the sum of each row is that stream's length.
+    """
+
+    axes: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
+    counts: str = ""
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class InputSpec:
+    """One argument of the model: a value with a stream and a width, or only a carrier of lengths."""
+
+    name: Name
+    stream: Name | None
+    width: Expression | None
+    when: Expression | None
+    layout: Layout | None
+    over: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorEntry:
+    """An operator as written: its path, its kind, and its fields in the form that the kind declares."""
+
+    path: Template
+    kind: Name
+    fields: Mapping[str, Any]
+    places: Mapping[str, Span] = field(compare=False, repr=False)
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class BlockCall:
+    """A call of a block: its values by position, and its parameters by name."""
+
+    path: Template
+    block: Block
+    arguments: tuple[tuple[Name, ...], ...]
+    parameters: Mapping[str, Expression]
+    common: Mapping[str, Any]
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """A body that runs ``count`` times, over a config list, or over the tokens of a sample (``axis``)."""
+
+    path: Template
+    count: Expression | None
+    axis: Name | None
+    body: tuple[Entry, ...]
+    index: Name | None
+    item: Name | None
+    start: Expression | None
+    shared: bool
+    when: Expression | None
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Entries under one path: perhaps under a condition, without gradients, or as routed experts."""
+
+    path: Template
+    body: tuple[Entry, ...]
+    when: Expression | None
+    no_grad: bool
+    experts: Expression | None
+    choose: Expression | None
+    arguments: tuple[Name, ...]
+    weights: Name | None
+    to: tuple[Name, ...]
+    span: Span = field(compare=False, repr=False)
+
+
+Entry = OperatorEntry | BlockCall | Repeat | Group
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A named piece of graph with parameters; ``local`` ones also see the sizes of their spec."""
+
+    name: str
+    parameters: tuple[tuple[Name, Expression | None], ...]
+    inputs: tuple[Name, ...]
+    optional: tuple[Name, ...]
+    outputs: tuple[Name, ...]
+    body: tuple[Entry, ...]
+    local: bool
+    source: Source
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """A whole spec document. ``sources`` are the files that it was read from, its own first."""
+
+    name: str
+    title: str
+    references: tuple[str, ...]
+    model_types: tuple[str, ...]
+    pipelines: tuple[str, ...]
+    sizes: tuple[SizeSpec, ...]
+    derived: tuple[tuple[Name, Expression], ...]
+    streams: tuple[StreamSpec, ...]
+    inputs: tuple[InputSpec, ...]
+    graph: tuple[Entry, ...]
+    outputs: tuple[Name, ...]
+    sources: tuple[Source, ...]

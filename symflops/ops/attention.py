@@ -1,0 +1,151 @@
+"""``attention``: softmax attention of any number of query and key streams, with masks, folds and windows."""
+
+from __future__ import annotations
+
+from sympy import Add, Expr, Integer, Mul
+
+from symflops.algebra.masks import Mask, useful_pairs
+from symflops.algebra.functions import FloorDiv, Modulo
+from symflops.model.graph import Extent, Part, Value
+from symflops.ops.fields import Field, Form
+from symflops.ops.kind import Call, Operand
+
+
+class Attention:
+    """Scores of queries and keys, and the mix of values by them."""
+
+    name = "attention"
+    doc = "softmax attention: scores = q k^T, mix = p v"
+    saves = "operands"
+    fields = (
+        Field("query", Form.VALUES, "queries; a list is a concatenation along tokens", required=True),
+        Field("key", Form.VALUES, "keys", required=True),
+        Field("value", Form.VALUES, "values, row for row with the keys", required=True),
+        Field("heads", Form.EXPRESSION, "query heads", required=True),
+        Field("kv_heads", Form.EXPRESSION, "key and value heads; default: as many as query heads"),
+        Field("mask", Form.WORD, "which pairs are useful", default="full", words=("full", "causal", "prefix", "block")),
+        Field("prefix", Form.EXPRESSION, "keys that a prefix mask lets everybody see"),
+        Field("sliding", Form.EXPRESSION, "only the last this many keys"),
+        Field("local", Form.EXPRESSION, "only keys at most this far away, on both sides"),
+        Field("chunked", Form.EXPRESSION, "only keys of the same chunk of this many tokens"),
+        Field("fold", Form.VALUES, "axes that become batch"),
+        Field("window", Form.WINDOW, "axes that are cut into windows of this size"),
+        Field("bias", Form.VALUES, "values that are added to the scores"),
+    )
+
+    def apply(self, call: Call) -> None:
+        """Two contractions; as many results as queries, of width ``heads * width of one value head``."""
+        queries, keys, values = (call.values[name] for name in ("query", "key", "value"))
+        heads = call.number("heads")
+        groups = call.number("kv_heads") if call.has("kv_heads") else heads
+        inner = self.head_widths(call, queries, keys, heads, groups)
+        mixed = self.mixed_width(call, values, heads, groups)
+        self.check_rows(call, keys, values)
+        items = queries[0].stream.items
+        if any(value.stream.items != items for value in (*queries, *keys)):
+            call.fail("index-set-mismatch", "queries and keys belong to different index sets", "key")
+        extent = self.extent(call, queries, keys)
+        bias = call.values.get("bias", ())
+        q = Operand("q", tuple(value.id for value in queries))
+        k = Operand("k", tuple(value.id for value in keys))
+        v = Operand("v", tuple(value.id for value in values))
+        p = Operand("p", tuple(value.id for value in bias), inner=("scores = qk",))
+        call.contract("scores = qk", q, k, inner, items, extent, "attention")
+        call.contract("mix = pv", p, v, mixed, items, extent, "attention")
+        call.caption = f"{heads} heads"
+        for query in queries:
+            call.result(query.stream, mixed)
+
+    def head_widths(
+        self, call: Call, queries: tuple[Value, ...], keys: tuple[Value, ...], heads: Expr, groups: Expr
+    ) -> Expr:
+        """``heads * width of one query head``, after checking that every query and key head is as wide."""
+        width = call.width(queries[0], "query")
+        for query in queries:
+            if not call.definitions.equal(call.width(query, "query"), width):
+                call.fail("width-mismatch", f"'{query.name}' has width {query.width}, '{queries[0].name}' has {width}", "query")
+        if call.definitions.divide(width, heads) is None and not self.allows_rounding(width):
+            call.fail("head-mismatch", f"the width of '{queries[0].name}', {width}, does not divide into {heads} heads", "heads")
+        for key in keys:
+            if not call.definitions.equal(call.width(key, "key") * heads, width * groups):
+                message = (
+                    f"'{key.name}' has width {key.width}; {groups} key heads as wide as "
+                    f"the {heads} query heads of '{queries[0].name}' ({width}) need {width * groups / heads}"
+                )
+                call.fail("width-mismatch", message, "key")
+        return width
+
+    @staticmethod
+    def allows_rounding(width: Expr) -> bool:
+        """A width that is one plain size may divide at run time; the config's own class checks that."""
+        return bool(width.is_Symbol)
+
+    def mixed_width(self, call: Call, values: tuple[Value, ...], heads: Expr, groups: Expr) -> Expr:
+        """``heads * width of one value head``."""
+        width = call.width(values[0], "value")
+        for value in values:
+            if not call.definitions.equal(call.width(value, "value"), width):
+                call.fail("width-mismatch", f"'{value.name}' has width {value.width}, '{values[0].name}' has {width}", "value")
+        if call.definitions.equal(heads, groups):
+            return width
+        mixed = call.definitions.divide(width * heads, groups)
+        if mixed is None:
+            call.fail("head-mismatch", f"the width of '{values[0].name}', {width}, does not divide into {groups} heads", "value")
+        return mixed
+
+    def check_rows(self, call: Call, keys: tuple[Value, ...], values: tuple[Value, ...]) -> None:
+        """Keys and values come in pairs of equal rows."""
+        if len(keys) != len(values):
+            call.fail("operand-count", f"{len(keys)} keys and {len(values)} values", "value")
+        for key, value in zip(keys, values, strict=True):
+            if not key.stream.alike(value.stream):
+                call.fail("row-mismatch", f"'{key.name}' and '{value.name}' have different rows", "value")
+
+    def extent(self, call: Call, queries: tuple[Value, ...], keys: tuple[Value, ...]) -> Extent:
+        """Pairs per item: as executed, and the useful ones under the mask."""
+        folded = call.fields.get("fold") or ()
+        windows = call.fields.get("window") or {}
+        fold, lq = self.lengths(call, queries, folded, "query")
+        other, lk = self.lengths(call, keys, folded, "key")
+        if folded and not call.definitions.equal(fold, other):
+            call.fail("fold-mismatch", f"queries fold to {fold} and keys to {other}", "fold")
+        if windows:
+            pairs = fold * self.windowed(call, queries, folded, windows)
+            return Extent(pairs, pairs)
+        mask = self.mask(call)
+        useful = useful_pairs(mask, lq, lk)
+        return Extent(fold * lq * lk, fold * useful, mask.name)
+
+    def mask(self, call: Call) -> Mask:
+        """The mask of the fields."""
+        bounds = {name: call.number(name) if call.has(name) else None for name in ("prefix", "sliding", "local", "chunked")}
+        return Mask(call.fields["mask"], **bounds)
+
+    def lengths(self, call: Call, values: tuple[Value, ...], folded: tuple[str, ...], field: str) -> tuple[Expr, Expr]:
+        """The product of the folded axes, and the tokens that remain."""
+        fold: Expr = Integer(1)
+        rest: list[Expr] = []
+        for part in (part for value in values for part in value.stream.parts):
+            missing = [axis for axis in folded if part.get(axis) is None]
+            if missing:
+                axes = ", ".join(axis for axis, _ in part.axes)
+                call.fail("fold-mismatch", f"a {field} has no axis '{missing[0]}' to fold (it has {axes})", "fold")
+            fold = Mul(*(part.get(axis) for axis in folded))
+            rest.append(Mul(*(length for axis, length in part.axes if axis not in folded)))
+        return fold, Add(*rest)
+
+    def windowed(
+        self, call: Call, queries: tuple[Value, ...], folded: tuple[str, ...], windows: dict[str, Expr]
+    ) -> Expr:
+        """Pairs where axes are cut into windows, a smaller one at the edge; axes that are neither contribute their square."""
+        parts: list[Part] = [part for value in queries for part in value.stream.parts]
+        if len(parts) != 1:
+            call.fail("bad-field", "windows need queries of one part", "window")
+        pairs: list[Expr] = []
+        for axis, length in parts[0].axes:
+            if axis in windows:
+                size = windows[axis]
+                pairs.append(size**2 * FloorDiv(length, size) + Modulo(length, size) ** 2)
+            elif axis not in folded:
+                pairs.append(length**2)
+        return Mul(*pairs)

@@ -1,0 +1,115 @@
+"""Elementwise work and data movement with a meaning of its own: no contraction that a counter sees."""
+
+from __future__ import annotations
+
+from symflops.model.graph import Stream, Value
+from symflops.ops.fields import FROM, Field, Form
+from symflops.ops.kind import Call
+
+
+def rows_match(call: Call, first: Value, other: Value, field: str) -> None:
+    """The row rule: equal rows, one for the whole batch, or one part whose axes are among the first value's.
+
+    Raises:
+        SpecError: anything else, which needs an explicit ``view``.
+    """
+    if first.stream.alike(other.stream) or other.stream.items == "once":
+        return
+    if first.stream.items == other.stream.items and len(other.stream.parts) == 1:
+        axes = other.stream.parts[0].axes
+        if all(dict(part.axes).get(axis) == length for part in first.stream.parts for axis, length in axes):
+            return
+    hint = "say with a 'view' how its rows become those ('as: expand', 'as: select', ...)"
+    message = f"'{other.name}' has rows {show(other.stream)}, '{first.name}' has rows {show(first.stream)}"
+    call.fail("row-mismatch", message, field, hint)
+
+
+def show(stream: Stream) -> str:
+    """A stream in words, for messages."""
+    parts = [" * ".join(str(length) for _, length in part.axes) or "1" for part in stream.parts]
+    over = {"samples": "per sample", "once": "once"}.get(stream.items, f"per item of {stream.items}")
+    return f"{' + '.join(parts)} {over}"
+
+
+class Mul:
+    """An elementwise product or activation."""
+
+    name = "mul"
+    doc = "an elementwise product or activation; it saves its operands"
+    saves = "operands"
+    fields = (FROM, Field("width", Form.EXPRESSION, "width of the result; default: that of the first operand"))
+
+    def apply(self, call: Call) -> None:
+        """The first operand's rows; other operands follow the row rule."""
+        first = call.operand()
+        for other in call.values["from"][1:]:
+            rows_match(call, first, other, "from")
+        call.result(first.stream, call.number("width") if call.has("width") else first.width)
+
+
+class Add:
+    """A sum."""
+
+    name = "add"
+    doc = "an elementwise sum; it saves nothing"
+    saves = "nothing"
+    fields = (FROM,)
+
+    def apply(self, call: Call) -> None:
+        """Operands of one width; the first one's rows."""
+        first = call.operand()
+        for other in call.values["from"][1:]:
+            rows_match(call, first, other, "from")
+            if not call.definitions.equal(call.width(first), call.width(other)):
+                call.fail("width-mismatch", f"'{other.name}' has width {other.width}, '{first.name}' has {first.width}", "from")
+        call.result(first.stream, first.width)
+
+
+class Map:
+    """Anything elementwise or data-moving with a meaning of its own."""
+
+    name = "map"
+    doc = "anything elementwise or data-moving with a meaning of its own"
+    saves = "operands"
+    fields = (
+        FROM,
+        Field("width", Form.EXPRESSION, "width of the result; default: that of the first operand"),
+        Field("saves", Form.EXPRESSION, "null when autograd keeps nothing of it", default="true"),
+    )
+
+    def apply(self, call: Call) -> None:
+        """The first operand's rows, a width that may be written."""
+        first = call.operand()
+        if call.fields.get("saves") is None:
+            call.saves = "nothing"
+        call.result(first.stream, call.number("width") if call.has("width") else first.width)
+
+
+class Detach:
+    """A stop for gradients."""
+
+    name = "detach"
+    doc = "the same value, through which no gradient passes"
+    saves = "nothing"
+    fields = (FROM,)
+
+    def apply(self, call: Call) -> None:
+        """The operand, without its gradient."""
+        call.flows = False
+        call.result(call.operand().stream, call.operand().width)
+
+
+class Zeros:
+    """A constant."""
+
+    name = "zeros"
+    doc = "a constant of a stream and width; it needs no gradient"
+    saves = "nothing"
+    fields = (
+        Field("stream", Form.WORD, "the stream of the value", required=True),
+        Field("width", Form.EXPRESSION, "its width", required=True),
+    )
+
+    def apply(self, call: Call) -> None:
+        """A value made of nothing."""
+        call.result(call.streams.named(call.fields["stream"], call), call.number("width"))

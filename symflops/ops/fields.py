@@ -1,0 +1,48 @@
+"""What an entry may say: the fields of the operators, and the form that each field's text takes.
+
+A field is an expression, the name of a value, or a path template. Which of them is fixed per field, never guessed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Form(Enum):
+    """How the text of a field is read."""
+
+    EXPRESSION = "an expression"
+    EXPRESSIONS = "a list of expressions"
+    VALUES = "the name of a value, or a list of names"
+    TEMPLATE = "a path"
+    WORD = "a word"
+    AXES = "a mapping from axis to length"
+    WINDOW = "a mapping from axis to size"
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field: its name, its form, whether it must be there, the words that it allows, and one line of documentation."""
+
+    name: str
+    form: Form
+    doc: str
+    required: bool = False
+    default: str | None = None
+    words: tuple[str, ...] = ()
+
+
+COMMON = (
+    Field("op", Form.WORD, "the kind of operator"),
+    Field("from", Form.VALUES, "operands, in the operator's order"),
+    Field("with", Form.VALUES, "combine the first operand elementwise with these before the operator"),
+    Field("to", Form.VALUES, "names of the results; '_' drops one; default: the path as written"),
+    Field("gate", Form.VALUES, "multiply the result by these"),
+    Field("add_to", Form.VALUES, "add the result to this value"),
+    Field("when", Form.EXPRESSION, "leave the entry out when false"),
+    Field("role", Form.WORD, "the role that conventions count it under"),
+    Field("shared", Form.EXPRESSION, "the same path is used a second time on purpose"),
+)
+
+FROM = COMMON[1]

@@ -1,0 +1,172 @@
+"""What an operator kind is, and the call through which it says what it does.
+
+A kind reads its fields and operands from a :class:`Call`, declares parameters, contractions and results on it, and knows nothing
+of counting rules, gradients or output languages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, NoReturn, Protocol
+
+from sympy import Expr, Integer, Symbol
+
+from symflops.algebra.evaluate import Choice
+from symflops.algebra.polynomial import Polynomial
+from symflops.algebra.truth import NO, YES, Truth
+from symflops.ground.diagnostics import Diagnostic, Span, SpecError
+from symflops.model.graph import Contraction, Extent, Operand, Parameter, Path, Stream, Value
+from symflops.ops.fields import Field
+
+
+class Kind(Protocol):
+    """An operator kind: ``name``, the fields that it reads beside the common ones, and what it does with a call."""
+
+    name: ClassVar[str]
+    doc: ClassVar[str]
+    fields: ClassVar[tuple[Field, ...]]
+    saves: ClassVar[str]
+
+    def apply(self, call: Call) -> None:
+        """Declare parameters, contractions and results on ``call``."""
+
+
+class Definitions:
+    """The derived sizes, to decide whether two widths are equal after all."""
+
+    def __init__(self) -> None:
+        self.pairs: dict[Symbol, Expr] = {}
+        self._known: dict[Expr, Polynomial] = {}
+
+    def define(self, symbol: Symbol, value: Expr) -> None:
+        """Let ``symbol`` stand for ``value``."""
+        self.pairs[symbol] = value
+
+    def expand(self, expr: Expr) -> Polynomial:
+        """``expr`` with every derived size replaced by what it stands for, multiplied out."""
+        if expr not in self._known:
+            value = expr
+            while value.free_symbols & self.pairs.keys():
+                value = value.xreplace(self.pairs)
+            self._known[expr] = Polynomial.of(value)
+        return self._known[expr]
+
+    def equal(self, a: Expr, b: Expr) -> bool:
+        """Whether two expressions are the same number for all sizes."""
+        return a == b or self.expand(a) == self.expand(b)
+
+    def divide(self, a: Expr, b: Expr) -> Expr | None:
+        """``a / b`` where it is a polynomial again, else None."""
+        plain = Polynomial.of(a).quotient(Polynomial.of(b))
+        if plain is None:
+            plain = self.expand(a).quotient(self.expand(b))
+        return None if plain is None else plain.expr
+
+
+@dataclass
+class Call:
+    """One use of an operator: evaluated fields, operand values, and what the kind has declared so far."""
+
+    path: Path
+    span: Span
+    fields: Mapping[str, Any]
+    places: Mapping[str, Span]
+    values: Mapping[str, tuple[Value, ...]]
+    definitions: Definitions
+    paths: Any
+    streams: Any
+    guard: Truth = YES
+
+    def __post_init__(self) -> None:
+        self.parameters: list[Parameter] = []
+        self.contractions: list[Contraction] = []
+        self.results: list[tuple[Stream, Expr | None]] = []
+        self.saves: str | None = None
+        self.flows = True
+        self.caption = ""
+
+    # what the kind reads
+
+    def fail(self, code: str, message: str, field: str = "", hint: str = "") -> NoReturn:
+        """Refuse the entry, pointing at ``field``."""
+        raise SpecError([Diagnostic(code, message, self.places.get(field, self.span), hint)])
+
+    def operand(self, field: str = "from", index: int = 0) -> Value:
+        """The value at ``index`` of ``field``."""
+        values = self.values.get(field, ())
+        if len(values) <= index:
+            self.fail("missing-operand", f"'{field}' needs {index + 1} value{'s' if index else ''}", field)
+        return values[index]
+
+    def width(self, value: Value, field: str = "from") -> Expr:
+        """The width of ``value``, which must have one."""
+        if value.width is None:
+            self.fail("no-width", f"'{value.name}' carries indices and has no width", field, "read it with an embedding")
+        return value.width
+
+    def has(self, field: str) -> bool:
+        """Whether ``field`` was given and is not null."""
+        return self.fields.get(field) is not None
+
+    def number(self, field: str) -> Expr:
+        """The number in ``field``."""
+        value = self.fields[field]
+        if isinstance(value, Truth):
+            return value.expr
+        if not isinstance(value, Expr):
+            self.fail("bad-field", f"'{field}' must be a number", field)
+        return value
+
+    def truth(self, field: str) -> Truth:
+        """The condition in ``field``."""
+        value = self.fields[field]
+        if isinstance(value, Expr) and value in (0, 1):
+            return YES if value == 1 else NO
+        if not isinstance(value, Truth):
+            self.fail("bad-field", f"'{field}' must be true or false", field)
+        return value
+
+    def numbers(self, field: str) -> tuple[Expr, ...]:
+        """The list of numbers in ``field``; a single number is a list of one."""
+        value = self.fields[field]
+        items = value if isinstance(value, tuple) else (value,)
+        if not all(isinstance(item, Expr) for item in items):
+            self.fail("bad-field", f"'{field}' must be a list of numbers", field)
+        return items
+
+    # what the kind declares
+
+    def parameter(
+        self, name: str, shape: tuple[Expr, ...], when: Truth = YES, field: str = "", trainable: bool = True
+    ) -> tuple[int, ...]:
+        """A parameter ``<path>.<name>``, or under the path that the template in ``field`` names; its positions in the operator."""
+        first = len(self.parameters)
+        for case, path in self.paths(self.fields.get(field), self.path.join(name)):
+            if when & case is not NO:
+                self.parameters.append(Parameter(path, shape, when & case, trainable, self.places.get(field, self.span)))
+        return tuple(range(first, len(self.parameters)))
+
+    def contract(
+        self, name: str, left: Operand, right: Operand, size: Expr, items: str, extent: Extent | Expr, kind: str = "linear"
+    ) -> None:
+        """A contraction of ``left`` and ``right``: ``size`` multiply-adds, ``extent`` times per item of ``items``."""
+        extent = extent if isinstance(extent, Extent) else Extent(extent, extent)
+        self.contractions.append(Contraction(name, (left, right), size, items, extent, kind))
+
+    def result(self, stream: Stream, width: Expr | None) -> None:
+        """One more result."""
+        self.results.append((stream, width))
+
+
+def whole(value: Value, label: str = "") -> Operand:
+    """``value`` as an operand of a contraction."""
+    return Operand(label or value.name, (value.id,))
+
+
+def cases(value: Any) -> tuple[tuple[Truth, Any], ...]:
+    """``value`` as cases under conditions."""
+    return value.cases if isinstance(value, Choice) else ((YES, value),)
+
+
+ONE = Integer(1)

@@ -1,0 +1,49 @@
+"""``linear``: y = x W^T + b over every row."""
+
+from __future__ import annotations
+
+from sympy import Add, Integer
+
+from symflops.ops.fields import FROM, Field, Form
+from symflops.ops.kind import Call, Operand, whole
+
+
+class Linear:
+    """A matrix product with a weight, row by row."""
+
+    name = "linear"
+    doc = "a matrix product with a weight, row by row"
+    saves = "operands"
+    fields = (
+        FROM,
+        Field("width", Form.EXPRESSION, "width of the result", required=True),
+        Field("in", Form.EXPRESSION, "assert the width of the operand"),
+        Field("bias", Form.EXPRESSION, "whether there is a bias", default="true"),
+        Field("split", Form.EXPRESSION, "cut the result into these widths, one result each"),
+        Field("weight", Form.TEMPLATE, "path of the weight, relative to the entry's parent"),
+        Field("bias_name", Form.TEMPLATE, "path of the bias, relative to the entry's parent"),
+        Field("shape", Form.EXPRESSION, "the stored shape of the weight, with as many elements"),
+        Field("rows_of", Form.EXPRESSION, "the weight is a slice of a packed one with this many rows"),
+        Field("in_out", Form.EXPRESSION, "the weight is stored (in, out)", default="false"),
+    )
+
+    def apply(self, call: Call) -> None:
+        """One contraction of ``in * out`` multiply-adds per row."""
+        x = call.operand()
+        inner, outer = call.width(x), call.number("width")
+        if call.has("in") and not call.definitions.equal(call.number("in"), inner):
+            call.fail("width-mismatch", f"'{x.name}' has width {inner}, not {call.number('in')}", "in")
+        rows = call.number("rows_of") if call.has("rows_of") else outer
+        shape = (inner, rows) if call.fields["in_out"] and call.truth("in_out").terms else (rows, inner)
+        if call.has("shape"):
+            shape = call.numbers("shape")
+        weight = call.parameter("weight", shape, field="weight")
+        call.parameter("bias", (rows,), when=call.truth("bias"), field="bias_name")
+        call.contract("y = xW", whole(x), Operand("W", parameters=weight), inner * outer, x.stream.items, x.stream.rows)
+        call.caption = f"{inner} -> {outer}"
+        widths = call.numbers("split") if call.has("split") else (outer,)
+        if not call.definitions.equal(Add(*widths), outer):
+            total = Add(Integer(0), *widths)
+            call.fail("split-mismatch", f"the parts sum to {total}, the width is {outer}", "split")
+        for width in widths:
+            call.result(x.stream, width)

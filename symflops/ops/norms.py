@@ -1,0 +1,34 @@
+"""Normalisations: parameters, and no contraction."""
+
+from __future__ import annotations
+
+from symflops.ops.fields import FROM, Field, Form
+from symflops.ops.kind import Call
+
+
+class Norm:
+    """A normalisation over the width, or over part of it."""
+
+    saves = "operands"
+
+    def __init__(self, name: str, bias: bool) -> None:
+        self.name = name
+        self.doc = f"{name.replace('_', ' ')}: a normalisation without contractions"
+        self.fields = (
+            FROM,
+            Field("affine", Form.EXPRESSION, "whether it has a weight", default="true"),
+            Field("dim", Form.EXPRESSION, "elements of the weight; default: the width"),
+            Field("bias", Form.EXPRESSION, "whether it has a bias", default=str(bias).lower()),
+            Field("weight", Form.TEMPLATE, "path of the weight, relative to the entry's parent"),
+            Field("bias_name", Form.TEMPLATE, "path of the bias, relative to the entry's parent"),
+        )
+
+    def apply(self, call: Call) -> None:
+        """A weight and perhaps a bias of ``dim`` elements; the value keeps its rows and width."""
+        x = call.operand()
+        dim = call.number("dim") if call.has("dim") else call.width(x)
+        affine = call.truth("affine")
+        call.parameter("weight", (dim,), when=affine, field="weight")
+        call.parameter("bias", (dim,), when=affine & call.truth("bias"), field="bias_name")
+        call.caption = f"over {dim}"
+        call.result(x.stream, x.width)

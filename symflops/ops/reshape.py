@@ -1,0 +1,112 @@
+"""``concat``, ``split`` and ``view``: changes of rows and width without work."""
+
+from __future__ import annotations
+
+from sympy import Add, Expr
+
+from symflops.model.graph import ONCE, Stream
+from symflops.ops.elementwise import rows_match, show
+from symflops.ops.fields import FROM, Field, Form
+from symflops.ops.kind import Call
+
+ALONG = Field("along", Form.WORD, "what is joined or cut", default="width", words=("width", "tokens"))
+
+
+class Concat:
+    """Values one after another."""
+
+    name = "concat"
+    doc = "values one after another, along the width or along tokens"
+    saves = "nothing"
+    fields = (FROM, ALONG)
+
+    def apply(self, call: Call) -> None:
+        """Along width the widths add; along tokens the parts are strung together and remembered."""
+        values = call.values["from"]
+        first = call.operand()
+        if call.fields["along"] == "width":
+            for other in values[1:]:
+                rows_match(call, first, other, "from")
+            call.result(first.stream, Add(*(call.width(value) for value in values)))
+            return
+        for other in values[1:]:
+            if other.stream.items != first.stream.items:
+                call.fail("index-set-mismatch", f"'{other.name}' and '{first.name}' belong to different index sets", "from")
+            if not call.definitions.equal(call.width(first), call.width(other)):
+                call.fail("width-mismatch", f"'{other.name}' has width {other.width}, '{first.name}' has {first.width}", "from")
+        parts = tuple(part for value in values for part in value.stream.parts)
+        groups = tuple(len(value.stream.parts) for value in values)
+        call.result(Stream(first.stream.items, parts, groups), first.width)
+
+
+class Split:
+    """One value cut into several."""
+
+    name = "split"
+    doc = "one value cut into several, by width or back into the parts of a concatenation"
+    saves = "nothing"
+    fields = (FROM, ALONG, Field("sizes", Form.EXPRESSION, "widths of the results"))
+
+    def apply(self, call: Call) -> None:
+        """Widths that sum to the operand's, or the token parts that were joined."""
+        x = call.operand()
+        if call.fields["along"] == "tokens":
+            groups = x.stream.groups or (1,) * len(x.stream.parts)
+            start = 0
+            for size in groups:
+                call.result(Stream(x.stream.items, x.stream.parts[start : start + size]), x.width)
+                start += size
+            return
+        if not call.has("sizes"):
+            call.fail("missing-field", "a split along the width needs 'sizes'")
+        sizes = call.numbers("sizes")
+        if not call.definitions.equal(Add(*sizes), call.width(x)):
+            call.fail("split-mismatch", f"the parts sum to {Add(*sizes)}, '{x.name}' has width {x.width}", "sizes")
+        for size in sizes:
+            call.result(x.stream, size)
+
+
+FEWER, MORE = ("crop", "pool", "select"), ("pad", "expand")
+KINDS = ("reshape", *MORE, *FEWER, "pad_batch", "batch")
+
+
+class View:
+    """A free change of rows and width, of a stated kind."""
+
+    name = "view"
+    doc = "a free change of rows and width; 'as' says which kind, and is checked"
+    saves = "nothing"
+    fields = (
+        FROM,
+        Field("as", Form.WORD, "the kind of change", default="reshape", words=KINDS),
+        Field("stream", Form.AXES, "the new stream: its name, or its axes"),
+        Field("axes", Form.AXES, "axes of the old stream that change"),
+        Field("like", Form.VALUES, "take the stream of this value"),
+        Field("width", Form.EXPRESSION, "the new width; default: the old one"),
+    )
+
+    def apply(self, call: Call) -> None:
+        """The value in its new stream; a reshape conserves rows times width."""
+        x = call.operand()
+        stream = self.target(call, x.stream)
+        width = call.number("width") if call.has("width") else x.width
+        if call.fields["as"] == "reshape":
+            self.conserve(call, x.stream, call.width(x), stream, width)
+        call.result(stream, width)
+
+    def target(self, call: Call, old: Stream) -> Stream:
+        """The stream that the fields name."""
+        if call.values.get("like"):
+            return call.values["like"][0].stream
+        if call.fields.get("stream") is not None:
+            new: Stream = call.streams.resolve(call.fields["stream"], old, call)
+            return Stream(ONCE, new.parts) if call.fields["as"] == "batch" else new
+        if call.fields.get("axes") is not None:
+            return call.streams.replace(call.fields["axes"], old, call)  # type: ignore[no-any-return]
+        return Stream(ONCE, old.parts) if call.fields["as"] == "batch" else old
+
+    def conserve(self, call: Call, old: Stream, before: Expr, new: Stream, after: Expr | None) -> None:
+        """Refuse a reshape that makes or loses elements."""
+        if after is None or not call.definitions.equal(old.rows * before, new.rows * after):
+            message = f"a reshape keeps rows times width: {show(old)} of {before} became {show(new)} of {after}"
+            call.fail("reshape-mismatch", message, "width" if call.has("width") else "from", "another 'as'?")

@@ -1,0 +1,32 @@
+"""The table of operator kinds."""
+
+from __future__ import annotations
+
+from symflops.ops.attention import Attention
+from symflops.ops.elementwise import Add, Detach, Map, Mul, Zeros
+from symflops.ops.kind import Kind
+from symflops.ops.linear import Linear
+from symflops.ops.lookup import Embedding, RawParameter
+from symflops.ops.norms import Norm
+from symflops.ops.reshape import Concat, Split, View
+
+ALL: tuple[Kind, ...] = (
+    Linear(),
+    Embedding(),
+    RawParameter(),
+    Norm("rms_norm", bias=False),
+    Norm("layer_norm", bias=True),
+    Norm("group_norm", bias=True),
+    Norm("batch_norm", bias=True),
+    Attention(),
+    Mul(),
+    Add(),
+    Map(),
+    Detach(),
+    Zeros(),
+    Concat(),
+    Split(),
+    View(),
+)
+
+KINDS: dict[str, Kind] = {kind.name: kind for kind in ALL}

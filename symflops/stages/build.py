@@ -1,0 +1,148 @@
+"""build: :class:`~symflops.model.spec.Spec` -> :class:`~symflops.model.graph.Graph`.
+
+Blocks are expanded, names resolved, widths and streams inferred and checked. Conditions on sizes stay conditions: an operator
+carries its guard, and a name that a condition rebinds becomes a choice between two values. Conditions on the index of a repeat cut
+it into segments (:mod:`symflops.stages.loops`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sympy import Expr, Integer, Symbol
+
+from symflops.algebra.evaluate import Setting, Structural, evaluate
+from symflops.algebra.functions import flag_symbol, size_symbol
+from symflops.algebra.truth import NO, YES, Truth
+from symflops.ground.diagnostics import Reporter, SpecError, did_you_mean
+from symflops.ground.expression import Expression
+from symflops.model.graph import Graph, Path, Value
+from symflops.model.spec import Spec
+from symflops.ops.kind import Definitions
+from symflops.stages.frames import ABSENT, Binding, Frame
+from symflops.stages.place import Builder
+from symflops.stages.streams import Streams
+
+
+def build(spec: Spec, fixed: Mapping[str, Any] | None = None) -> Graph:
+    """Build the graph of ``spec``; sizes in ``fixed`` (by their letter) are taken as known, all others stay symbols.
+
+    Raises:
+        SpecError: with every finding.
+        Structural: the structure depends on a size that is not in ``fixed``.
+    """
+    report = Reporter()
+    definitions = Definitions()
+    sizes = size_names(spec, fixed or {})
+    names = dict(sizes)
+    derive_names(spec, names, definitions, report)
+    streams = Streams(spec, names, report)
+    report.check()
+    builder = Builder(report, definitions, streams)
+    frame = Frame(Path(()), names, {}, [], sizes=names)
+    inputs = declare_inputs(spec, frame, builder)
+    builder.entries(spec.graph, frame)
+    outputs = []
+    for output in spec.outputs:
+        binding = frame.values.get(output.text, ABSENT)
+        if binding.value is None:
+            hint = did_you_mean(output.text, frame.values)
+            report.error("unknown-value", f"output '{output}' is not a value of the graph", output.span, hint)
+        else:
+            outputs.append((output.text, binding.value.id))
+    report.check()
+    return Graph(
+        spec=spec,
+        values=tuple(builder.values),
+        body=tuple(frame.nodes),
+        inputs=inputs,
+        outputs=tuple(outputs),
+        sizes=tuple((size.name.text, symbol_of(sizes[size.name.text])) for size in spec.sizes),
+        definitions=tuple(definitions.pairs.items()),
+        streams=tuple(streams.declared.items()),
+        lengths=tuple(streams.lengths.values()),
+        fixed=tuple((fixed or {}).items()),
+    )
+
+
+def size_names(spec: Spec, fixed: Mapping[str, Any]) -> dict[str, Any]:
+    """What each size means in an expression: a symbol, a setting, or the value that it is fixed to."""
+    names: dict[str, Any] = {}
+    for size in spec.sizes:
+        name = size.name.text
+        if name in fixed:
+            names[name] = known(fixed[name])
+        elif size.kind == "number" and not size.optional:
+            names[name] = size_symbol(name)
+        elif size.kind == "flag":
+            names[name] = Truth.of(flag_symbol(name))
+        elif size.kind == "rational":
+            names[name] = Symbol(name, rational=True, nonnegative=True)
+        else:
+            names[name] = Setting(name, size.kind, size_symbol(name), size.optional)
+    return names
+
+
+def known(value: Any) -> Any:
+    """A plain value of a config in the domain of expressions."""
+    if isinstance(value, bool):
+        return YES if value else NO
+    if isinstance(value, int):
+        return Integer(value)
+    if isinstance(value, (list, tuple)):
+        return tuple(known(item) for item in value)
+    return value
+
+
+def symbol_of(meaning: Any) -> Expr:
+    """The symbol that stands for a size in costs, or its fixed number."""
+    if isinstance(meaning, Setting):
+        return meaning.symbol
+    if isinstance(meaning, Truth):
+        return meaning.expr
+    return meaning if isinstance(meaning, Expr) else Integer(0)
+
+
+def derive_names(spec: Spec, names: dict[str, Any], definitions: Definitions, report: Reporter) -> None:
+    """Add the derived sizes to ``names``; a formula keeps its own letter, anything else is put in its place."""
+    for name, expression in spec.derived:
+        if name.text in names:
+            report.error("duplicate-name", f"'{name}' is a size already", name.span)
+            continue
+        try:
+            value = evaluate(expression, names)
+        except SpecError as error:
+            for diagnostic in error.diagnostics:
+                report.add(diagnostic)
+            value = size_symbol(name.text)
+        if isinstance(value, Expr) and not value.is_Number:
+            symbol = size_symbol(name.text) if value.is_integer else Symbol(name.text, rational=True)
+            definitions.define(symbol, value)
+            value = symbol
+        names[name.text] = value
+
+
+def declare_inputs(spec: Spec, frame: Frame, builder: Builder) -> tuple[tuple[str, int], ...]:
+    """Make the values that the model receives."""
+    inputs = []
+    for item in spec.inputs:
+        if item.stream is None:
+            continue
+        stream = builder.streams.declared.get(item.stream.text)
+        if stream is None:
+            hint = did_you_mean(item.stream.text, builder.streams.declared, "declare it under 'streams'")
+            builder.report.error("unknown-stream", f"there is no stream '{item.stream}'", item.stream.span, hint)
+            continue
+        present = builder.condition(item.when, frame)
+        width = builder.value(item.width, frame) if item.width else None
+        if present is NO:
+            frame.values[item.name.text] = ABSENT
+            continue
+        value = builder.new_value(item.name.text, stream, width, item.name.span)
+        frame.values[item.name.text] = Binding(value, present)
+        inputs.append((item.name.text, value.id))
+    return tuple(inputs)
+
+
+__all__ = ["Expression", "Structural", "Value", "build"]

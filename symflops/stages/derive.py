@@ -1,0 +1,192 @@
+"""derive: :class:`Graph`, :class:`Regime` -> :class:`Derivation`.
+
+    need(parameter) = it trains                 need(result)  = an operand or parameter of its operator needs a gradient
+    live(output of the loss) = yes              live(operand) = a result of its operator is live
+    the gradient of operand o of a contraction of operator p is computed  <=>  p is live and o needs one
+
+A loop of ``L`` iterations whose first ``a`` do not need a gradient yet and whose last ``b`` are not live computes it
+``max(0, L - a - b)`` times, for every ``L >= 0``; :mod:`symflops.stages.facts` finds the iterations for any pattern of facts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+
+from sympy import Expr, Integer
+
+from symflops.algebra.polynomial import Polynomial
+from symflops.algebra.truth import NO, YES, Truth
+from symflops.ground.diagnostics import Diagnostic, SpecError, did_you_mean
+from symflops.model.derivation import Derivation, Gradient, ParameterCount, Work
+from symflops.model.graph import Contraction, Graph, Loop, Node, Operator, Parameter, Path
+from symflops.model.regime import Regime
+from symflops.stages.facts import Facts, Trace, iterations, lives, needs, operand_need
+
+
+def derive(graph: Graph, regime: Regime) -> Derivation:
+    """Both passes of ``graph`` under ``regime``, and its parameters.
+
+    Raises:
+        SpecError: the regime names an output or input that the model does not have.
+    """
+    trains = trainable(regime)
+    need, live = Facts(), Facts()
+    for name, value in graph.inputs:
+        need.values[value] = YES if name in regime.input_grad else NO
+    needs(graph.body, need, trains, lambda operator: str(operator.path) in regime.force_grad)
+    for value in loss_values(graph, regime):
+        live.values[value] = YES
+    lives(graph.body, live)
+    tally = _Tally(trains)
+    tally.region(graph.body, need, live, Integer(1))
+    return Derivation(graph, regime, tuple(entry.work() for entry in tally.entries.values()), tally.parameter_counts())
+
+
+def trainable(regime: Regime) -> Callable[[Parameter], bool]:
+    """Whether the patterns of ``regime`` train a parameter."""
+    known: dict[Parameter, bool] = {}
+
+    def trains(parameter: Parameter) -> bool:
+        if parameter not in known:
+            path = str(parameter.path)
+            chosen = any(fnmatchcase(path, pattern) for pattern in regime.train)
+            frozen = any(fnmatchcase(path, pattern) for pattern in regime.freeze)
+            known[parameter] = parameter.trainable and chosen and not frozen
+        return known[parameter]
+
+    return trains
+
+
+def loss_values(graph: Graph, regime: Regime) -> list[int]:
+    """The outputs that the loss uses."""
+    outputs = dict(graph.outputs)
+    for name in regime.loss:
+        if name not in outputs:
+            hint = did_you_mean(name, outputs, f"outputs: {', '.join(outputs)}")
+            raise SpecError([Diagnostic("unknown-value", f"the loss uses '{name}', which is no output", None, hint)])
+    return [value for name, value in graph.outputs if not regime.loss or name in regime.loss]
+
+
+@dataclass
+class _Entry:
+    """Executions of one contraction, added up over the iterations of the loops around it."""
+
+    operator: Operator
+    contraction: Contraction
+    loops: tuple[Loop, ...]
+    forward: Expr = Integer(0)
+    computed: list[Expr] = field(default_factory=list)
+    needed: list[Expr] = field(default_factory=list)
+    lived: Expr = Integer(0)
+
+    def work(self) -> Work:
+        forward = _reduced(self.forward)
+        gradients = []
+        for position, operand in enumerate(self.contraction.operands):
+            kind = "weight" if operand.is_weight else "input"
+            count = _reduced(self.computed[position])
+            reason = self.reason(kind, forward, count, _reduced(self.needed[position]), _reduced(self.lived))
+            gradients.append(Gradient(operand.label, kind, count, reason))
+        return Work(self.operator, self.contraction, forward, tuple(gradients))
+
+    def reason(self, kind: str, forward: Expr, computed: Expr, needed: Expr, lived: Expr) -> str:
+        """Why a gradient is not computed, or not always; nothing where it always is."""
+        if computed == forward:
+            return ""
+        if not self.operator.flows:
+            return "runs without gradients"
+        if needed == 0:
+            return "frozen weight" if kind == "weight" else "nothing trainable upstream"
+        if lived == 0:
+            return "dead end: the loss does not depend on it"
+        where = f" of {self.loops[-1].path}" if self.loops else ""
+        reasons = []
+        if needed != forward:
+            reasons.append(f"nothing trainable upstream in the first pass{where}" if self.loops else "only where something trains")
+        if lived != forward:
+            reasons.append(f"dead end: unused in the last pass{where}" if self.loops else "only where the loss depends on it")
+        return "; ".join(reasons) or "only where both hold"
+
+
+def _reduced(expr: Expr) -> Expr:
+    return Polynomial.of(expr).expr
+
+
+class _Tally:
+    """Adds up executions over a region, visiting a loop's body once for each pair of states that occurs."""
+
+    def __init__(self, trains: Callable[[Parameter], bool]) -> None:
+        self.trains = trains
+        self.entries: dict[tuple[int, int], _Entry] = {}
+        self.parameters: dict[Path, ParameterCount] = {}
+        self.loops: list[Loop] = []
+
+    def region(self, nodes: tuple[Node, ...], need: Facts, live: Facts, times: Expr) -> None:
+        for node in nodes:
+            if isinstance(node, Operator):
+                self.operator(node, need, live, times)
+            elif isinstance(node, Loop):
+                self.loop(node, need, live, times)
+
+    def loop(self, loop: Loop, need: Facts, live: Facts, times: Expr) -> None:
+        ahead, behind = need.traces[loop.id], live.traces[loop.id]
+        self.loops.append(loop)
+        for position, (bracket, body) in enumerate(loop.classes):
+            for a in range(len(ahead.states)):
+                for b in range(len(behind.states)):
+                    count = self.iterations(loop, bracket, (ahead, a), (behind, b))
+                    if count != 0:
+                        self.region(body, ahead.facts[a][position], behind.facts[b][position], times * count)
+        self.loops.pop()
+
+    @staticmethod
+    def iterations(loop: Loop, bracket: Truth, need: tuple[Trace, int], live: tuple[Trace, int]) -> Expr:
+        return iterations(loop, bracket, need, live)
+
+    def operator(self, operator: Operator, need: Facts, live: Facts, times: Expr) -> None:
+        for parameter in operator.parameters:
+            self.parameter(parameter)
+        by_name = {contraction.name: contraction for contraction in operator.contractions}
+        alive = live.operators[operator.id]
+        for position, contraction in enumerate(operator.contractions):
+            key = (operator.id, position)
+            if key not in self.entries:
+                zeros = [Integer(0)] * len(contraction.operands)
+                self.entries[key] = _Entry(operator, contraction, tuple(self.loops), computed=list(zeros), needed=list(zeros))
+            entry = self.entries[key]
+            entry.forward += times * operator.guard.expr
+            entry.lived += times * alive.expr
+            for side, operand in enumerate(contraction.operands):
+                wanted = operand_need(operand, operator, need, self.trains, by_name) & operator.guard
+                wanted = wanted if operator.flows else NO
+                entry.needed[side] += times * wanted.expr
+                entry.computed[side] += times * (wanted & alive).expr
+
+    def parameter(self, parameter: Parameter) -> None:
+        """Enter a parameter once per path, however many operators read it."""
+        known = self.parameters.get(parameter.path)
+        exists = parameter.exists | known.exists if known else parameter.exists
+        copies: Expr = Integer(1)
+        inside = parameter.path.indices
+        for loop in self.loops:
+            if loop.index in inside:
+                bracket = next(bracket for bracket, body in loop.classes if _holds(body, parameter))
+                copies *= iterations(loop, bracket, _ALL, _ALL)
+        self.parameters[parameter.path] = ParameterCount(parameter, copies, exists, self.trains(parameter))
+
+    def parameter_counts(self) -> tuple[ParameterCount, ...]:
+        return tuple(self.parameters.values())
+
+
+_ALL = (Trace([()], [], 0), 0)
+
+
+def _holds(nodes: tuple[Node, ...], parameter: Parameter) -> bool:
+    for node in nodes:
+        if isinstance(node, Operator) and any(parameter is other for other in node.parameters):
+            return True
+        if isinstance(node, Loop) and any(_holds(body, parameter) for _, body in node.classes):
+            return True
+    return False

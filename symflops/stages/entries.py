@@ -1,0 +1,217 @@
+"""Reads the entries of a graph: operators, block calls, repeats and groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from symflops.ground.diagnostics import Reporter, Source, Span, did_you_mean
+from symflops.ground.nodes import Mapping as MappingNode
+from symflops.ground.nodes import Node, Scalar, read_yaml
+from symflops.model.spec import Block, BlockCall, Entry, Group, Name, OperatorEntry, Repeat, Template
+from symflops.ops.fields import COMMON, Field, Form
+from symflops.ops.table import KINDS
+from symflops.stages.shapes import Shapes
+
+BlockText = Callable[[str], Source | None]
+
+REPEAT = ("repeat", "graph", "index", "item", "start", "shared", "when")
+GROUP = ("graph", "when", "no_grad", "experts", "choose", "from", "weights", "to")
+CALL = ("block", "from", "to", "when", "with", "gate", "add_to", "role", "shared")
+BLOCK = ("params", "inputs", "optional", "outputs", "graph")
+MAX_CALLS = 32
+
+
+class Entries:
+    """Reads graphs; blocks are read once each, from the spec itself or from the library."""
+
+    def __init__(self, report: Reporter, library: BlockText) -> None:
+        self.report = report
+        self.shapes = Shapes(report)
+        self.library = library
+        self.local: dict[str, Node] = {}
+        self.blocks: dict[str, Block | None] = {}
+        self.sources: list[Source] = []
+        self.reading: list[str] = []
+
+    def graph(self, node: Node | None, source: Source) -> tuple[Entry, ...]:
+        """The entries of a graph, in order."""
+        entries = (self.entry(item, source) for item in self.shapes.sequence(node, "a graph"))
+        return tuple(entry for entry in entries if entry is not None)
+
+    def entry(self, node: Node, source: Source) -> Entry | None:
+        """One entry: ``path: {op|block|repeat|experts|graph: ...}``."""
+        if not isinstance(node, MappingNode) or len(node.entries) != 1:
+            hint = "write '- path: {op: ...}'"
+            self.report.error("bad-entry", "an entry is one path with its fields", node.span, hint)
+            return None
+        ((key, body),) = node.entries
+        path = self.shapes.template(key, "a path")
+        if not isinstance(body, MappingNode):
+            self.report.error("bad-entry", f"'{key.text}' needs fields", body.span, "write {op: ...}, {block: ...}, {repeat: ...}")
+            return None
+        if body.get("op") is not None:
+            return self.operator(path, body, key.span)
+        if body.get("block") is not None:
+            return self.call(path, body, key.span)
+        if body.get("repeat") is not None:
+            return self.repeat(path, body, key.span, source)
+        if body.get("graph") is not None:
+            return self.group(path, body, key.span, source)
+        hint = "an entry has one of 'op', 'block', 'repeat', 'graph'"
+        self.report.error("bad-entry", f"'{key.text}' says not what it is", key.span, hint)
+        return None
+
+    def operator(self, path: Template, body: MappingNode, span: Span) -> OperatorEntry | None:
+        """An operator and its fields, in the forms that its kind declares."""
+        node = body.get("op")
+        assert node is not None
+        word = self.shapes.text(node, "'op'")
+        kind = KINDS.get(word)
+        if kind is None:
+            hint = did_you_mean(word, KINDS, f"operators: {', '.join(KINDS)}")
+            self.report.error("unknown-operator", f"there is no operator '{word}'", node.span, hint)
+            return None
+        allowed = {field.name: field for field in (*COMMON, *kind.fields)}
+        given = self.shapes.known(body, allowed, f"operator '{word}'")
+        fields = {name: self.field(allowed[name], value) for name, value in given.items() if name != "op"}
+        for field in kind.fields:
+            if field.required and field.name not in given:
+                self.report.error("missing-field", f"operator '{word}' needs '{field.name}'", span, field.doc)
+            elif field.default is not None and field.name not in given:
+                fields[field.name] = field.default if field.form is Form.WORD else self.shapes.parse(field.default, span)
+        places = {name: value.span for name, value in given.items()}
+        return OperatorEntry(path, Name(word, node.span), fields, places, span)
+
+    def field(self, field: Field, node: Node) -> Any:
+        """The value of a field, in its form."""
+        match field.form:
+            case Form.EXPRESSION | Form.EXPRESSIONS:
+                return self.shapes.expression(node, f"'{field.name}'")
+            case Form.VALUES:
+                return self.shapes.value_names(node, f"'{field.name}'")
+            case Form.TEMPLATE:
+                return self.shapes.template(node, f"'{field.name}'")
+            case Form.AXES:
+                name = isinstance(node, Scalar) and node.plain
+                return Name(self.shapes.text(node, field.name), node.span) if name else self.shapes.parts(node)
+            case Form.WINDOW:
+                pairs = self.shapes.mapping(node, f"'{field.name}'")
+                return tuple((Name(key.text, key.span), self.shapes.expression(value, key.text)) for key, value in pairs)
+        word = self.shapes.text(node, f"'{field.name}'")
+        if field.words and word not in field.words:
+            hint = did_you_mean(word, field.words, f"one of {', '.join(field.words)}")
+            self.report.error("unknown-word", f"'{field.name}' cannot be '{word}'", node.span, hint)
+        return word
+
+    def common(self, given: Mapping[str, Node]) -> dict[str, Any]:
+        """The common fields of a block call."""
+        by_name = {field.name: field for field in COMMON}
+        return {name: self.field(by_name[name], node) for name, node in given.items() if name in by_name and name != "op"}
+
+    def call(self, path: Template, body: MappingNode, span: Span) -> BlockCall | None:
+        """A call of a block: values by position, parameters by name."""
+        node = body.get("block")
+        assert node is not None
+        name = self.shapes.text(node, "'block'")
+        block = self.block(name, node.span)
+        if block is None:
+            return None
+        parameters = [parameter.text for parameter, _ in block.parameters]
+        given = self.shapes.known(body, (*CALL, *parameters), f"block '{name}'")
+        common = self.common(given)
+        arguments = []
+        source = given.get("from")
+        for item in self.shapes.sequence(source, "'from'"):
+            names = self.shapes.value_names(item, "'from'")
+            arguments.append(names)
+        values = {key: self.shapes.expression(given[key], f"'{key}'") for key in parameters if key in given}
+        for parameter, default in block.parameters:
+            if default is None and parameter.text not in given:
+                self.report.error("missing-field", f"block '{name}' needs '{parameter}'", span)
+        if not len(block.inputs) <= len(arguments) <= len(block.inputs) + len(block.optional):
+            wanted = ", ".join(str(value) for value in (*block.inputs, *block.optional))
+            self.report.error("operand-count", f"block '{name}' takes the values {wanted}", source.span if source else span)
+        ready = {key: value for key, value in values.items() if value is not None}
+        return BlockCall(path, block, tuple(arguments), ready, common, span)
+
+    def block(self, name: str, span: Span) -> Block | None:
+        """The block ``name``, read once."""
+        if name in self.reading:
+            self.report.error("recursive-block", f"block '{name}' calls itself", span, " -> ".join([*self.reading, name]))
+            return None
+        if name not in self.blocks:
+            self.reading.append(name)
+            self.blocks[name] = self.read_block(name, span)
+            self.reading.pop()
+        return self.blocks[name]
+
+    def read_block(self, name: str, span: Span) -> Block | None:
+        if name in self.local:
+            return self.block_of(name, self.local[name], True, span.source)
+        source = self.library(name) if name.isidentifier() else None
+        if source is None:
+            hint = did_you_mean(name, self.local, "define it under 'blocks:', or in a file blocks/<name>.yaml")
+            self.report.error("unknown-block", f"there is no block '{name}'", span, hint)
+            return None
+        self.sources.append(source)
+        return self.block_of(name, read_yaml(source), False, source)
+
+    def block_of(self, name: str, node: Node, local: bool, source: Source) -> Block:
+        """A block from its document."""
+        given = self.shapes.known(node, BLOCK, f"block '{name}'")
+        parameters = []
+        for key, value in self.shapes.mapping(given.get("params"), "'params'"):
+            parameter = self.shapes.name(key, "a parameter")
+            required = isinstance(value, Scalar) and value.plain and value.text in ("null", "~", "")
+            if parameter:
+                parameters.append((parameter, None if required else self.shapes.expression(value, f"'{key.text}'")))
+        names = (self.shapes.value_names(given.get(key), f"'{key}'") for key in ("inputs", "optional", "outputs"))
+        inputs, optional, outputs = names
+        body = self.graph(given.get("graph"), source)
+        return Block(name, tuple(parameters), inputs, optional, outputs, body, local, source)
+
+    def repeat(self, path: Template, body: MappingNode, span: Span, source: Source) -> Repeat:
+        """A repeat: over a count, a config list, or an axis of a stream."""
+        given = self.shapes.known(body, REPEAT, "a repeat")
+        node, axis, count = given["repeat"], None, None
+        if isinstance(node, MappingNode):
+            inner = self.shapes.known(node, ("axis",), "'repeat'")
+            axis = self.shapes.name(inner["axis"], "an axis") if "axis" in inner else None
+            if axis is None:
+                self.report.error("missing-field", "a repeat over tokens names its axis", node.span, "write {axis: t}")
+        else:
+            count = self.shapes.expression(node, "'repeat'")
+        index, item = (self.shapes.name(given[key], f"'{key}'") if key in given else None for key in ("index", "item"))
+        return Repeat(
+            path, count, axis, self.graph(given.get("graph"), source), index, item,
+            self.shapes.expression(given.get("start"), "'start'"),
+            self.flag(given.get("shared")) or axis is not None,
+            self.shapes.expression(given.get("when"), "'when'"),
+            span,
+        )  # fmt: skip
+
+    def group(self, path: Template, body: MappingNode, span: Span, source: Source) -> Group:
+        """Entries under one path."""
+        given = self.shapes.known(body, GROUP, "a group")
+        weights = self.shapes.value_names(given.get("weights"), "'weights'")
+        return Group(
+            path, self.graph(given.get("graph"), source),
+            self.shapes.expression(given.get("when"), "'when'"),
+            self.flag(given.get("no_grad")),
+            self.shapes.expression(given.get("experts"), "'experts'"),
+            self.shapes.expression(given.get("choose"), "'choose'"),
+            self.shapes.value_names(given.get("from"), "'from'"),
+            weights[0] if weights else None,
+            self.shapes.value_names(given.get("to"), "'to'"),
+            span,
+        )  # fmt: skip
+
+    def flag(self, node: Node | None) -> bool:
+        """A plain true or false."""
+        if node is None:
+            return False
+        if not isinstance(node, Scalar) or node.text not in ("true", "false"):
+            self.report.error("bad-shape", "this is true or false", node.span)
+            return False
+        return node.text == "true"

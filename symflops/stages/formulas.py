@@ -1,0 +1,124 @@
+"""Expressions and polynomials as formulas, in an order of our own: the same bytes on every machine and in every sympy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from math import gcd, lcm
+from typing import Any
+
+from sympy import Add, Expr, Mul, Pow
+from sympy.core.symbol import Str
+
+from symflops.algebra import functions as fn
+from symflops.algebra.polynomial import CONSTANT, Monomial, Polynomial
+from symflops.model.formula import ONE, ZERO, Apply, Bracket, Formula, Num, Power, Prod, Sum, Sym, TallyOf, Text
+
+APPLY: dict[type, str] = {
+    fn.FloorDiv: "floordiv", fn.CeilDiv: "ceildiv", fn.Modulo: "mod", fn.Least: "min", fn.Most: "max", fn.Excess: "excess",
+    fn.Item: "item", fn.Length: "len", fn.Occurrences: "count", fn.Total: "total",
+}  # fmt: skip
+BRACKET: dict[type, str] = {fn.AtLeast: "at_least", fn.Equal: "equal", fn.Given: "given", fn.Contains: "contains"}
+
+Order = Callable[[Expr], Any]
+
+
+class Formulas:
+    """Turns expressions into formulas; ``rank`` orders letters (loop counts first, then sizes as declared)."""
+
+    def __init__(self, rank: dict[str, int]) -> None:
+        self.rank = rank
+        self._atoms: dict[Expr, Formula] = {}
+
+    def key(self, atom: Expr) -> tuple[int, str]:
+        """Where an atom stands in a product."""
+        if atom.is_Symbol:
+            return (self.rank.get(atom.name, len(self.rank)), str(atom.name))
+        inner = [self.rank.get(symbol.name, len(self.rank)) for symbol in atom.free_symbols]
+        return (min(inner, default=0), str(atom))
+
+    def of(self, expr: Expr | int) -> Formula:
+        """``expr`` multiplied out and put in order."""
+        return self.plain(Polynomial.of(expr))
+
+    def plain(self, polynomial: Polynomial) -> Formula:
+        """A polynomial as a sum of products."""
+        terms = [self.term(monomial, factor) for monomial, factor in self.ordered(polynomial)]
+        return ZERO if not terms else terms[0] if len(terms) == 1 else Sum(tuple(terms))
+
+    def ordered(self, polynomial: Polynomial) -> list[tuple[Monomial, Fraction]]:
+        """Terms: higher degree first, then by letters."""
+
+        def order(item: tuple[Monomial, Fraction]) -> tuple[int, Any]:
+            atoms = sorted((self.key(atom), -exponent) for atom, exponent in item[0])
+            return (-sum(exponent for _, exponent in item[0]), atoms)
+
+        positive = [item for item in polynomial.terms.items() if item[1] > 0]
+        negative = [item for item in polynomial.terms.items() if item[1] < 0]
+        return sorted(positive, key=order) + sorted(negative, key=order)
+
+    def term(self, monomial: Monomial, factor: Fraction) -> Formula:
+        """One product."""
+        factors: list[Formula] = [Num(factor)] if factor != 1 or not monomial else []
+        for atom, exponent in sorted(monomial, key=lambda pair: self.key(pair[0])):
+            base = self.atom(atom)
+            factors.append(base if exponent == 1 else Power(base, exponent))
+        return factors[0] if len(factors) == 1 else Prod(tuple(factors))
+
+    def atom(self, atom: Expr) -> Formula:
+        """A symbol, a rounded quotient, a bracket."""
+        if atom not in self._atoms:
+            self._atoms[atom] = self._atom(atom)
+        return self._atoms[atom]
+
+    def _atom(self, atom: Expr) -> Formula:
+        if atom.is_Symbol:
+            return Bracket("flag", (Sym(atom.name[1:]),)) if atom.name.startswith("?") else Sym(atom.name)
+        if isinstance(atom, Str):
+            return Text(atom.name)
+        if isinstance(atom, fn.Tally):
+            index, low, high, bracket = atom.args
+            return TallyOf(index.name, self.of(low), self.of(high), self.of(bracket))
+        arguments = tuple(self.atom(arg) if isinstance(arg, Str) else self.of(arg) for arg in atom.args)
+        for kinds, make in ((APPLY, Apply), (BRACKET, Bracket)):
+            if type(atom) in kinds:
+                return make(kinds[type(atom)], arguments)  # type: ignore[operator,no-any-return]
+        if isinstance(atom, Pow) and atom.exp.is_Integer:
+            return Power(self.of(atom.base), int(atom.exp))
+        if isinstance(atom, (Add, Mul)):
+            return self.of(atom)
+        raise TypeError(f"no formula for {atom!r}")
+
+    def factored(self, polynomial: Polynomial, counts: frozenset[Expr]) -> Formula:
+        """A polynomial as people write it: per loop count, what is common to all terms before a bracket of the rest."""
+        groups = polynomial.split(lambda atom: atom in counts)
+        keys = sorted(groups, key=lambda monomial: (-len(monomial), sorted(self.key(atom) for atom, _ in monomial)))
+        terms = [self.group(monomial, groups[monomial]) for monomial in keys if groups[monomial]]
+        return ZERO if not terms else terms[0] if len(terms) == 1 else Sum(tuple(terms))
+
+    def group(self, counts: Monomial, polynomial: Polynomial) -> Formula:
+        """``number * counts * common * (rest)``."""
+        if len(polynomial.terms) == 1:
+            ((monomial, factor),) = polynomial.terms.items()
+            return self.term(frozenset((*counts, *monomial)), factor)
+        numerators = [abs(factor.numerator) for factor in polynomial.terms.values()]
+        content = Fraction(gcd(*numerators), lcm(*(factor.denominator for factor in polynomial.terms.values())))
+        common = dict(next(iter(polynomial.terms)))
+        for monomial in polynomial.terms:
+            powers = dict(monomial)
+            common = {atom: min(exponent, powers[atom]) for atom, exponent in common.items() if atom in powers}
+        shared = frozenset((atom, exponent) for atom, exponent in common.items() if exponent)
+        rest = polynomial.quotient(Polynomial({shared: content}))
+        assert rest is not None
+        outside = self.term(frozenset((*counts, *shared)), content)
+        if outside == ONE:
+            return self.plain(rest)
+        factors = outside.factors if isinstance(outside, Prod) else (outside,)
+        return Prod((*factors, self.plain(rest)))
+
+
+def constant(polynomial: Polynomial) -> Fraction | None:
+    """The number that a polynomial is, or None."""
+    if not polynomial.terms:
+        return Fraction(0)
+    return polynomial.terms.get(CONSTANT) if len(polynomial.terms) == 1 else None

@@ -1,0 +1,268 @@
+"""lower: derivations of one graph, conventions -> :class:`~symflops.model.program.Program`.
+
+The cost of an item is expanded in its lengths: each distinct product of lengths becomes a moment, and what stands before it, an
+expression of sizes, its coefficient.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from fractions import Fraction
+from math import lcm
+
+from sympy import Expr, Symbol
+
+from symflops.algebra.polynomial import CONSTANT, Monomial, Polynomial, sorted_atoms
+from symflops.model.derivation import Derivation, ParameterCount, Work
+from symflops.model.formula import Formula
+from symflops.model.graph import ONCE, SAMPLES, Graph, Loop, Node, Path
+from symflops.model.program import (
+    Amount, Case, GradientLine, InputInfo, Line, Moment, Program, RegimeLines, StreamInfo, Tensor,
+)  # fmt: skip
+from symflops.model.regime import Convention
+from symflops.stages.formulas import Formulas
+from symflops.stages.naming import definition_infos, moment_name, size_fields
+
+Key = tuple[str, Monomial]
+Vector = dict[Key, Polynomial]
+
+
+def lower(derivations: Sequence[Derivation], conventions: Sequence[Convention]) -> Program:
+    """The program of ``derivations``, which are of one graph under different regimes, under each of ``conventions``."""
+    return _Lower(derivations[0].graph, derivations, conventions).program()
+
+
+class _Lower:
+    def __init__(self, graph: Graph, derivations: Sequence[Derivation], conventions: Sequence[Convention]) -> None:
+        self.graph = graph
+        self.derivations = derivations
+        self.conventions = conventions
+        counts = _counts(graph.body)
+        letters = [*(str(symbol) for count in counts for symbol in sorted(count.free_symbols, key=str))]
+        letters += [definition.name for definition, _ in graph.definitions]
+        letters += [name for name, _ in graph.sizes] + [length.symbol.name for length in graph.lengths]
+        self.formulas = Formulas({letter: rank for rank, letter in reversed(list(enumerate(letters)))})
+        self.lengths = frozenset(length.symbol for length in graph.lengths)
+        self.count_atoms = frozenset(
+            atom for derivation in derivations for work in derivation.work for expr in _executions(work)
+            for monomial in Polynomial.of(expr).terms for atom, _ in monomial
+        )  # fmt: skip
+        self.vectors: dict[tuple[str, Expr], Vector] = {}
+        self.moments = self.collect_moments()
+        self.index = {key: position for position, key in enumerate(self.moments)}
+        self.amounts: dict[tuple[str, Expr, Expr], tuple[Amount, Fraction]] = {}
+
+    # moments and amounts
+
+    def vector(self, items: str, extent: Expr) -> Vector:
+        """An extent as multiples of moments: the part of each product that varies with the batch, and what stands before it."""
+        if (items, extent) not in self.vectors:
+            parts = Polynomial.of(extent).split(lambda atom: bool(atom.free_symbols & self.lengths))
+            self.vectors[items, extent] = {(items, monomial): coefficient for monomial, coefficient in parts.items()}
+        return self.vectors[items, extent]
+
+    def collect_moments(self) -> list[Key]:
+        found: set[Key] = set()
+        for derivation in self.derivations:
+            for work in derivation.work:
+                for extent in self.extents(work):
+                    found |= self.vector(work.contraction.items, extent).keys()
+        sets = list(dict.fromkeys([ONCE, SAMPLES, *(length.items for length in self.graph.lengths)]))
+        for items in sets:
+            if items in (key[0] for key in found) and items != ONCE:
+                found.add((items, CONSTANT))
+
+        def order(key: Key) -> tuple[int, int, list[str]]:
+            degree = sum(exponent for _, exponent in key[1])
+            names = [str(atom) for atom, exponent in sorted_atoms(key[1]) for _ in range(exponent)]
+            return (sets.index(key[0]) if key[0] in sets else len(sets), degree, names)
+
+        return sorted(found, key=order)
+
+    def extents(self, work: Work) -> list[Expr]:
+        """The extents of a contraction times what the repeat over tokens adds, executed and useful."""
+        return [work.contraction.extent.executed, work.contraction.extent.useful]
+
+    def amount(self, work: Work) -> tuple[Amount, Fraction]:
+        """What a contraction runs over, with whole multiples, and the fraction that was taken out for that."""
+        contraction = work.contraction
+        key = (contraction.items, contraction.extent.executed, contraction.extent.useful)
+        if key not in self.amounts:
+            vectors = [self.vector(contraction.items, extent) for extent in (key[2], key[1])]
+            denominators = [f.denominator for vector in vectors for part in vector.values() for f in part.terms.values()]
+            factor = Fraction(1, lcm(1, *denominators))
+            useful, executed = (
+                tuple(
+                    (self.index[moment], self.formulas.plain(part.scale(1 / factor)))
+                    for moment, part in sorted(vector.items(), key=lambda item: self.index[item[0]])
+                )
+                for vector in vectors
+            )
+            self.amounts[key] = (Amount(self.amount_name(work), useful, executed), factor)
+        return self.amounts[key]
+
+    def amount_name(self, work: Work) -> str:
+        """The stream whose rows it is, else a name after the operator."""
+        contraction = work.contraction
+        used = {amount.name for amount, _ in self.amounts.values()}
+        if contraction.kind == "linear":
+            for name, stream in self.graph.streams:
+                if stream.items == contraction.items and Polynomial.of(stream.rows) == Polynomial.of(contraction.extent.executed):
+                    return name
+        last = str(work.operator.path).replace("*", "").replace(".", "_").strip("_").split("__")[-1] or work.operator.kind
+        base = f"{last}_{'pairs' if contraction.kind == 'attention' else 'rows'}"
+        name, number = base, 1
+        while name in used:
+            number += 1
+            name = f"{base}_{number}"
+        return name
+
+    # lines and forms
+
+    def line(self, work: Work) -> Line:
+        amount, factor = self.amount(work)
+        unit = Polynomial.of(work.contraction.size).scale(2 * factor)
+        gradients = tuple(
+            GradientLine(gradient.operand, gradient.kind, self.count(gradient.count), gradient.reason)
+            for gradient in work.gradients
+        )
+        return Line(
+            str(work.operator.path), work.contraction.name, work.operator.kind, work.operator.caption,
+            self.formulas.plain(unit), amount, self.count(work.forward), gradients, work.contraction.seen,
+        )  # fmt: skip
+
+    def count(self, expr: Expr) -> Formula:
+        return self.formulas.factored(Polynomial.of(expr), self.count_atoms)
+
+    def form(self, works: Sequence[tuple[Work, Expr]], convention: Convention) -> tuple[tuple[int, Formula], ...]:
+        """A closed form: the sum of ``size * extent * executions``, by moment."""
+        totals: dict[Key, Polynomial] = {}
+        for work, executions in works:
+            contraction = work.contraction
+            if not (contraction.seen or convention.unseen):
+                continue
+            extent = contraction.extent.useful if convention.pairs == "useful" else contraction.extent.executed
+            cost = Polynomial.of(executions) * Polynomial.of(2 * contraction.size)
+            for key, part in self.vector(contraction.items, extent).items():
+                totals[key] = totals.get(key, Polynomial({})) + part * cost
+        return tuple(
+            (self.index[key], self.formulas.factored(total, self.count_atoms))
+            for key, total in sorted(totals.items(), key=lambda item: self.index[item[0]])
+            if total
+        )
+
+    def case(self, derivation: Derivation, convention: Convention) -> Case:
+        forward = [(work, work.forward) for work in derivation.work]
+        backward = [(work, gradient.count) for work in derivation.work for gradient in work.gradients]
+        return Case(
+            derivation.regime.name, convention.name, self.form(forward, convention), self.form(backward, convention), ()
+        )
+
+    # parameters
+
+    def tensor(self, entry: ParameterCount) -> Tensor:
+        parameter = entry.parameter
+        total = Polynomial.of(parameter.count) * Polynomial.of(entry.copies) * Polynomial.of(entry.exists.expr)
+        template = tuple(part if isinstance(part, str) else self.formulas.of(part) for part in parameter.path.parts)
+        ranges = tuple(
+            (loop.index.name, self.formulas.of(loop.offset), self.formulas.of(loop.offset + loop.count), self.formulas.of(bracket))
+            for loop, bracket in _enclosing(self.graph.body, parameter.path)
+        )
+        return Tensor(
+            str(parameter.path), tuple(self.formulas.of(size) for size in parameter.shape), self.formulas.of(entry.copies),
+            self.formulas.plain(total), template, self.formulas.of(entry.exists.expr), ranges,
+        )  # fmt: skip
+
+    def total(self, entries: Sequence[ParameterCount]) -> Formula:
+        total = Polynomial({})
+        for entry in entries:
+            count = Polynomial.of(entry.parameter.count) * Polynomial.of(entry.copies)
+            total = total + count * Polynomial.of(entry.exists.expr)
+        return self.formulas.factored(total, self.count_atoms)
+
+    # the program
+
+    def program(self) -> Program:
+        spec, graph = self.graph.spec, self.graph
+        entries = self.derivations[0].parameters
+        regimes = tuple(
+            RegimeLines(
+                derivation.regime.name, derivation.regime.doc, tuple(self.line(work) for work in derivation.work),
+                tuple(entry.trains for entry in derivation.parameters),
+                self.total([entry for entry in derivation.parameters if entry.trains]),
+            )
+            for derivation in self.derivations
+        )  # fmt: skip
+        cases = tuple(self.case(derivation, convention) for derivation in self.derivations for convention in self.conventions)
+        return Program(
+            name=spec.name, title=spec.title, references=spec.references, model_types=spec.model_types, pipelines=spec.pipelines,
+            sources=tuple((source.path, hashlib.sha256(source.text.encode()).hexdigest()) for source in spec.sources),
+            fields=size_fields(spec, self.formulas),
+            definitions=definition_infos(graph, self.formulas),
+            streams=self.streams(),
+            inputs=tuple(InputInfo(item.name.text, item.stream.text if item.stream else "", item.layout) for item in spec.inputs),
+            moments=tuple(self.moment(key) for key in self.moments),
+            amounts=tuple(amount for amount, _ in self.amounts.values()),
+            tensors=tuple(self.tensor(entry) for entry in entries),
+            parameters=self.total(entries),
+            regimes=regimes, cases=cases,
+            conventions=tuple(convention.name for convention in self.conventions),
+            pairs=tuple((convention.name, convention.pairs) for convention in self.conventions),
+            lengths=tuple((convention.name, convention.length) for convention in self.conventions),
+        )  # fmt: skip
+
+    def streams(self) -> tuple[StreamInfo, ...]:
+        infos = []
+        for name, stream in self.graph.streams:
+            used = {symbol for part in stream.parts for _, length in part.axes for symbol in length.free_symbols}
+            mine = tuple(length.symbol.name for length in self.graph.lengths if length.symbol in used)
+            if name != ONCE:
+                users = [item for item in self.graph.spec.inputs if item.stream and item.stream.text == name]
+                optional = bool(users) and all(item.when is not None for item in users)
+                infos.append(StreamInfo(name, stream.items, mine, self.formulas.of(stream.rows), optional))
+        return tuple(infos)
+
+    def moment(self, key: Key) -> Moment:
+        items, monomial = key
+        formula = self.formulas.term(monomial, Fraction(1))
+        free: set[Symbol] = set()
+        for atom, _ in monomial:
+            free |= atom.free_symbols - self.lengths
+        return Moment(moment_name(items, monomial), items, formula, tuple(sorted(symbol.name for symbol in free)))
+
+
+def _executions(work: Work) -> list[Expr]:
+    return [work.forward, *(gradient.count for gradient in work.gradients)]
+
+
+def _counts(nodes: tuple[Node, ...]) -> list[Expr]:
+    found: list[Expr] = []
+    for node in nodes:
+        if isinstance(node, Loop):
+            found.append(node.count)
+            for _, body in node.classes:
+                found.extend(_counts(body))
+    return found
+
+
+def _enclosing(nodes: tuple[Node, ...], path: Path) -> list[tuple[Loop, Expr]]:
+    """The loops whose index a path holds, outermost first, with the bracket of the class that it is in."""
+    found: list[tuple[Loop, Expr]] = []
+    for node in nodes:
+        if isinstance(node, Loop):
+            for bracket, body in node.classes:
+                if node.index in path.indices and _mentions(body, path):
+                    found.append((node, bracket.expr))
+                found.extend(_enclosing(body, path))
+    return found
+
+
+def _mentions(nodes: tuple[Node, ...], path: Path) -> bool:
+    for node in nodes:
+        if isinstance(node, Loop):
+            if any(_mentions(body, path) for _, body in node.classes):
+                return True
+        elif any(parameter.path == path for parameter in getattr(node, "parameters", ())):
+            return True
+    return False

@@ -1,0 +1,108 @@
+"""Names that a program carries: moments after their lengths, sizes after their config fields, symbols as papers print them."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from sympy import Expr, Integer
+
+from symflops.algebra.evaluate import evaluate
+from symflops.algebra.functions import FloorDiv, CeilDiv, flag_symbol, size_symbol
+from symflops.algebra.polynomial import Monomial, sorted_atoms
+from symflops.algebra.truth import Truth
+from symflops.ground.names import GREEK
+from symflops.model.graph import ONCE, SAMPLES, Graph
+from symflops.model.program import Definition, Field
+from symflops.model.spec import SizeSpec, Spec
+from symflops.stages.formulas import Formulas
+
+
+def moment_name(items: str, monomial: Monomial) -> str:
+    """``n`` for the items, ``xx`` or ``xy`` for products of lengths, a longer name where a letter is not enough."""
+    if not monomial:
+        return "calls" if items == ONCE else "n" if items == SAMPLES else f"n_{items}"
+    words = [atom_name(atom) for atom, exponent in sorted_atoms(monomial) for _ in range(exponent)]
+    return ("" if all(len(word) == 1 for word in words) else "_").join(words)
+
+
+def atom_name(atom: Expr) -> str:
+    """A name for a function of lengths."""
+    if atom.is_Symbol:
+        return str(atom.name)
+    if isinstance(atom, (FloorDiv, CeilDiv)):
+        kind = "over" if isinstance(atom, FloorDiv) else "up"
+        return f"{atom_name(atom.args[0])}_{kind}_{atom_name(atom.args[1])}"
+    if atom.is_Integer:
+        return str(atom).replace("-", "m")
+    words = [type(atom).__name__.lower(), *(atom_name(arg) for arg in atom.args)]
+    return "_".join(words)
+
+
+def size_fields(spec: Spec, formulas: Formulas) -> tuple[Field, ...]:
+    """The sizes with their names in code: the last word of the config field, more of it where two would be the same."""
+    words = [size.keys[0].split(".") for size in spec.sizes]
+    names = [word[-1] for word in words]
+    for position, word in enumerate(words):
+        if names.count(word[-1]) > 1 and len(word) > 1:
+            names[position] = "_".join(part.removesuffix("_config") for part in word)
+    known: dict[str, Any] = {}
+    fields = []
+    for size, name in zip(spec.sizes, names, strict=True):
+        attribute = name if names.count(name) == 1 else f"{name}_{size.name.text}"
+        default = default_of(size, known, formulas)
+        required = size.default is None and not size.optional
+        latex = size.latex or latex_symbol(size.name.text)
+        fields.append(Field(size.name.text, attribute, size.keys, size.kind, default, required, size.doc, latex))
+        letter = size.name.text
+        known[letter] = Truth.of(flag_symbol(letter)) if size.kind == "flag" else size_symbol(letter)
+    return tuple(fields)
+
+
+def default_of(size: SizeSpec, known: dict[str, Any], formulas: Formulas) -> Any:
+    """What a size is when a config lacks it."""
+    if size.default is None:
+        return None
+    value = evaluate(size.default, known)
+    if isinstance(value, Truth):
+        return formulas.of(value.expr) if value.expr not in (0, 1) else bool(value.expr)
+    if isinstance(value, Expr):
+        return formulas.of(value)
+    if isinstance(value, tuple):
+        return tuple(plain(item) for item in value)
+    return value
+
+
+def plain(value: Any) -> Any:
+    """A known value as Python has it."""
+    if isinstance(value, Integer):
+        return int(value)
+    if isinstance(value, Truth):
+        return bool(value.expr)
+    if isinstance(value, Expr):
+        return Fraction(int(value.p), int(value.q))
+    return tuple(plain(item) for item in value) if isinstance(value, tuple) else value
+
+
+def definition_infos(graph: Graph, formulas: Formulas) -> tuple[Definition, ...]:
+    """The derived sizes that are formulas."""
+    return tuple(
+        Definition(symbol.name, formulas.of(value), latex_symbol(symbol.name)) for symbol, value in graph.definitions
+    )
+
+
+def latex_symbol(name: str) -> str:
+    """A name as a paper prints it: ``D``, ``d_{k}``, ``\\alpha``, ``F_{\\mathrm{moe}}``."""
+    head, _, rest = name.partition("_")
+    if not rest and len(head) > 1 and head.lstrip("0123456789"):
+        if head in GREEK:
+            return f"\\{head}"
+        digits = head.lstrip("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
+        if digits and len(head) - len(digits) == 1:
+            return f"{head[0]}_{{{digits}}}"
+        if len(head) == 2:
+            return f"{head[0]}_{{{head[1]}}}"
+        return f"\\mathit{{{head}}}"
+    first = f"\\{head}" if head in GREEK else head if len(head) <= 1 else f"\\mathit{{{head}}}"
+    rest = rest.replace("_", ",")
+    return first if not rest else f"{first}_{{{rest}}}" if len(rest) == 1 else f"{first}_{{\\mathrm{{{rest}}}}}"

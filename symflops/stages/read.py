@@ -1,0 +1,172 @@
+"""read: the text of a spec and of the blocks that it calls -> :class:`~symflops.model.spec.Spec`.
+
+Nothing is understood yet but the form: which fields there are, which text is an expression, a name or a path. Every problem of
+form of a file is reported in one run.
+"""
+
+from __future__ import annotations
+
+from symflops.ground.diagnostics import Reporter, Source, did_you_mean
+from symflops.ground.names import CLASS, CONFIG_KEY, MODULE, why_not_latex
+from symflops.ground.nodes import Mapping as MappingNode
+from symflops.ground.nodes import Node, Scalar, read_yaml
+from symflops.model.spec import InputSpec, Layout, Name, SizeSpec, Spec, StreamSpec
+from symflops.stages.entries import BlockText, Entries
+from symflops.stages.shapes import Shapes
+
+DOCUMENT = (
+    "name", "title", "reference", "model_type", "pipelines", "sizes", "derived", "streams", "inputs", "blocks", "graph", "outputs",
+)  # fmt: skip
+SIZE = ("key", "default", "optional", "doc", "latex", "type")
+TYPES = {"int": "number", "float": "rational", "bool": "flag", "text": "text", "list": "list"}
+INPUT = ("stream", "width", "when", "layout", "values", "counts", "over")
+
+
+def read(source: Source, library: BlockText) -> Spec:
+    """Read the spec in ``source``; ``library`` finds the text of a block by its name.
+
+    Raises:
+        SpecError: with every finding about the form of the spec and its blocks.
+    """
+    node = read_yaml(source)
+    report = Reporter()
+    spec = _Document(report, library).spec(node, source)
+    report.check()
+    return spec
+
+
+class _Document:
+    def __init__(self, report: Reporter, library: BlockText) -> None:
+        self.report = report
+        self.shapes = Shapes(report)
+        self.entries = Entries(report, library)
+
+    def spec(self, node: Node, source: Source) -> Spec:
+        given = self.shapes.known(node, DOCUMENT, "a spec")
+        for key in ("name", "graph", "outputs"):
+            if key not in given:
+                self.report.error("missing-field", f"a spec needs '{key}'", node.span)
+        name = self.shapes.text(given.get("name"), "'name'")
+        if "name" in given and not MODULE.match(name):
+            hint = "lower case letters, digits and underscores, for it becomes a file name"
+            self.report.error("bad-name", f"'{name}' cannot name a spec", given["name"].span, hint)
+        for key, value in self.shapes.mapping(given.get("blocks"), "'blocks'"):
+            self.entries.local[key.text] = value
+        graph = self.entries.graph(given.get("graph"), source)
+        return Spec(
+            name=name,
+            title=" ".join(self.shapes.text(given.get("title"), "'title'").split()),
+            references=self.words(given.get("reference"), "'reference'"),
+            model_types=self.words(given.get("model_type"), "'model_type'"),
+            pipelines=self.words(given.get("pipelines"), "'pipelines'"),
+            sizes=self.sizes(given.get("sizes")),
+            derived=self.derived(given.get("derived")),
+            streams=self.streams(given.get("streams")),
+            inputs=self.inputs(given.get("inputs")),
+            graph=graph,
+            outputs=self.shapes.value_names(given.get("outputs"), "'outputs'"),
+            sources=(source, *sorted(self.entries.sources, key=lambda block: block.path)),
+        )
+
+    def words(self, node: Node | None, what: str) -> tuple[str, ...]:
+        found = []
+        for item in self.shapes.sequence(node, what):
+            text = self.shapes.text(item, what)
+            if what == "'reference'" and not CLASS.match(text):
+                self.report.error("bad-name", f"'{text}' is not a class", item.span, "write package.ClassName")
+            found.append(text)
+        return tuple(found)
+
+    def sizes(self, node: Node | None) -> tuple[SizeSpec, ...]:
+        sizes = (self.size(key, value) for key, value in self.shapes.mapping(node, "'sizes'"))
+        return tuple(size for size in sizes if size is not None)
+
+    def size(self, key: Scalar, value: Node) -> SizeSpec | None:
+        name = self.shapes.name(key, "a size")
+        if isinstance(value, Scalar):
+            keys, given = (value,), {}
+        else:
+            given = dict(self.shapes.known(value, SIZE, "a size"))
+            keys = self.shapes.sequence(given.get("key"), "'key'")
+        texts = []
+        for item in keys:
+            text = self.shapes.text(item, "'key'")
+            if not CONFIG_KEY.match(text):
+                hint = "words of a config joined by points"
+                self.report.error("bad-key", f"'{text}' is not a place in a config", item.span, hint)
+            texts.append(text)
+        if not texts:
+            self.report.error("missing-field", f"size '{key.text}' needs 'key'", value.span, "the config field that holds it")
+        default = self.shapes.expression(given.get("default"), "'default'")
+        latex = self.latex(given.get("latex"))
+        doc = self.shapes.text(given.get("doc"), "'doc'")
+        optional = self.entries.flag(given.get("optional"))
+        kind = self.kind(given.get("type"), given.get("default"))
+        return SizeSpec(name, tuple(texts), kind, default, optional, doc, latex) if name else None
+
+    def latex(self, node: Node | None) -> str:
+        text = self.shapes.text(node, "'latex'")
+        reason = why_not_latex(text) if node is not None else None
+        if reason and node is not None:
+            self.report.error("bad-latex", f"'{text}' cannot stand in a formula", node.span, reason)
+            return ""
+        return text
+
+    def kind(self, node: Node | None, default: Node | None) -> str:
+        """The type of a size: as written, else as its default shows."""
+        if node is not None:
+            word = self.shapes.text(node, "'type'")
+            if word not in TYPES:
+                self.report.error("unknown-word", f"there is no type '{word}'", node.span, did_you_mean(word, TYPES, ", ".join(TYPES)))
+            return TYPES.get(word, "number")
+        text = default.text if isinstance(default, Scalar) else ""
+        if text in ("true", "false"):
+            return "flag"
+        if text[:1] in ("'", '"'):
+            return "text"
+        if text.startswith("[") or (default is not None and not isinstance(default, (Scalar, MappingNode))):
+            return "list"
+        return "rational" if text.count(".") == 1 and text.replace(".", "").isdigit() else "number"
+
+    def derived(self, node: Node | None) -> tuple[tuple[Name, object], ...]:
+        found = []
+        for key, value in self.shapes.mapping(node, "'derived'"):
+            name, expression = self.shapes.name(key, "a derived size"), self.shapes.expression(value, f"'{key.text}'")
+            if name and expression:
+                found.append((name, expression))
+        return tuple(found)
+
+    def streams(self, node: Node | None) -> tuple[StreamSpec, ...]:
+        found = []
+        for key, value in self.shapes.mapping(node, "'streams'"):
+            name = self.shapes.name(key, "a stream")
+            over, axes, doc = "samples", value, ""
+            if isinstance(value, MappingNode) and value.get("over") is not None:
+                given = self.shapes.known(value, ("over", "axes", "doc"), "a stream")
+                over = self.shapes.text(given["over"], "'over'")
+                axes = given.get("axes") or MappingNode((), value.span)
+            if name:
+                found.append(StreamSpec(name, over, self.shapes.parts(axes), doc))
+        return tuple(found)
+
+    def inputs(self, node: Node | None) -> tuple[InputSpec, ...]:
+        found = []
+        for key, value in self.shapes.mapping(node, "'inputs'"):
+            name = self.shapes.name(key, "an input")
+            given = self.shapes.known(value, INPUT, "an input")
+            stream = self.shapes.name(given["stream"], "a stream") if "stream" in given else None
+            width = self.shapes.expression(given.get("width"), "'width'")
+            when = self.shapes.expression(given.get("when"), "'when'")
+            if name:
+                over = self.shapes.text(given.get("over"), "'over'")
+                found.append(InputSpec(name, stream, width, when, self.layout(given), over))
+        return tuple(found)
+
+    def layout(self, given: dict[str, Node] | object) -> Layout | None:
+        assert isinstance(given, dict)
+        if not {"layout", "values", "counts"} & given.keys():
+            return None
+        axes = self.shapes.text(given.get("layout"), "'layout'").split()
+        values = [self.shapes.text(item, "'values'") for item in self.shapes.sequence(given.get("values"), "'values'")]
+        node = given.get("layout") or given.get("values") or given.get("counts")
+        return Layout(tuple(axes), tuple(values), self.shapes.text(given.get("counts"), "'counts'"), node.span if node else None)

@@ -1,0 +1,1 @@
+"""Output languages: one file and one template each, printed from the one Program."""

@@ -1,0 +1,87 @@
+"""How formulas become text: one walk for every language that writes infix, with a table of what differs."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import assert_never
+
+from symflops.model.formula import Apply, Bracket, Formula, Num, Power, Prod, Sum, Sym, TallyOf, Text
+
+SUM, PRODUCT, UNARY, ATOM = 1, 2, 3, 4
+
+
+class Printer:
+    """Prints formulas; a language overrides how symbols, products, powers, functions and brackets look."""
+
+    def text(self, formula: Formula) -> str:
+        """``formula`` in this language."""
+        return self.visit(formula)[0]
+
+    def inside(self, formula: Formula, least: int) -> str:
+        """``formula`` with parentheses where it binds weaker than ``least``."""
+        text, precedence = self.visit(formula)
+        return self.parenthesised(text) if precedence < least else text
+
+    def visit(self, formula: Formula) -> tuple[str, int]:
+        """A text and how strongly it binds."""
+        match formula:
+            case Num():
+                return self.number(formula.value)
+            case Sym():
+                return self.symbol(formula.name), ATOM
+            case Text():
+                return self.quoted(formula.value), ATOM
+            case Sum():
+                return self.sum(formula.terms), SUM
+            case Prod():
+                return self.product(formula.factors)
+            case Power():
+                return self.power(formula), PRODUCT if formula.exponent < 0 else UNARY
+            case Apply():
+                return self.apply(formula)
+            case Bracket():
+                return self.bracket(formula)
+            case TallyOf():
+                return self.tally(formula)
+            case _:
+                assert_never(formula)
+
+    def sum(self, terms: tuple[Formula, ...]) -> str:
+        """Terms with their signs."""
+        text = ""
+        for term in terms:
+            printed = self.inside(term, SUM)
+            if not text:
+                text = printed
+            elif printed.startswith("-"):
+                text += f" - {printed[1:]}"
+            else:
+                text += f" + {printed}"
+        return text
+
+    def number(self, value: Fraction) -> tuple[str, int]:
+        raise NotImplementedError
+
+    def symbol(self, name: str) -> str:
+        raise NotImplementedError
+
+    def quoted(self, text: str) -> str:
+        raise NotImplementedError
+
+    def parenthesised(self, text: str) -> str:
+        return f"({text})"
+
+    def product(self, factors: tuple[Formula, ...]) -> tuple[str, int]:
+        raise NotImplementedError
+
+    def power(self, formula: Power) -> str:
+        raise NotImplementedError
+
+    def apply(self, formula: Apply) -> tuple[str, int]:
+        raise NotImplementedError
+
+    def bracket(self, formula: Bracket) -> tuple[str, int]:
+        raise NotImplementedError
+
+    def tally(self, formula: TallyOf) -> tuple[str, int]:
+        raise NotImplementedError

@@ -1,0 +1,31 @@
+"""The jinja environment: templates place text and never decide; an unknown name is an error."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+
+
+@cache
+def environment() -> Environment:
+    """The one environment, with delimiters that neither Python nor LaTeX uses."""
+    return Environment(
+        loader=PackageLoader("symflops.targets", "templates"),
+        undefined=StrictUndefined,
+        block_start_string="<%",
+        block_end_string="%>",
+        variable_start_string="<<",
+        variable_end_string=">>",
+        comment_start_string="<#",
+        comment_end_string="#>",
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,  # the outputs are Python, LaTeX and Markdown; each target escapes what it prints
+    )
+
+
+def template(name: str) -> Template:
+    """The template called ``name``."""
+    return environment().get_template(name)

@@ -1,0 +1,1 @@
+"""A brute-force oracle: every repeat unrolled, plain integers, nothing shared with the package."""

@@ -1,0 +1,226 @@
+"""What each operator kind computes: results, parameters, contractions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from .expressions import fill
+from .facts import Contraction, Stream, Value
+from .unroll import Scope, check_rows, listed
+
+Entry = Mapping[str, Any]
+
+
+def operator(scope: Scope, key: str, entry: Entry) -> list[Value]:
+    """Execute one operator entry; its results before `gate` and `add_to`."""
+    path, kind = scope.join(key), entry["op"]
+    values = [scope.value(name) for name in listed(entry.get("from"))]
+    if added := scope.present(entry.get("with")):
+        check_rows(values[0].stream, added)
+        values[:1] = scope.emit(path, "with", [values[0], *added], [(values[0].stream, values[0].width)])
+    return KINDS[kind](scope, path, entry, values)
+
+
+def _parameter(scope: Scope, entry: Entry, field: str, default: str, shape: list[int]) -> str:
+    """Declare a parameter, under its template (relative to the enclosing path) or its default name."""
+    template = entry.get(field)
+    name = fill(template, scope.names, scope.width_of) if template else ""
+    return scope.context.program.declare(scope.join(name) if name else default, shape)
+
+
+def _parts(width: int, sizes: Any) -> list[int]:
+    if sum(sizes) != width or any(type(s) is not int for s in sizes):
+        raise ValueError(f"split {sizes} of width {width}")
+    return sizes
+
+
+def linear(scope: Scope, path: str, entry: Entry, values: list[Value]) -> list[Value]:
+    """y = x W^T + b."""
+    (x,) = values
+    width = scope.ev(entry["width"])
+    if type(width) is not int or x.width is None:
+        raise ValueError(f"{path}: widths {x.width} -> {width}")
+    if "in" in entry and scope.ev(entry["in"]) != x.width:
+        raise ValueError(f"{path}: input width {x.width}")
+    weight = _parameter(scope, entry, "weight", f"{path}.weight", [width, x.width])
+    names = [weight]
+    if scope.ev(entry.get("bias", True)):
+        names.append(_parameter(scope, entry, "bias_name", f"{path}.bias", [width]))
+    product = Contraction("linear", 2 * x.stream.total() * x.width * width, ((x,), (weight,)))
+    widths = _parts(width, scope.ev(entry["split"])) if "split" in entry else [width]
+    return scope.emit(path, "linear", values, [(x.stream, w) for w in widths], names, [product])
+
+
+def embedding(scope: Scope, path: str, entry: Entry, values: list[Value]) -> list[Value]:
+    """A table look-up: no product."""
+    rows, width = scope.ev(entry["rows"]), scope.ev(entry["width"])
+    weight = _parameter(scope, entry, "weight", f"{path}.weight", [rows, width])
+    return scope.emit(path, "embedding", values, [(values[0].stream, width)], [weight])
+
+
+def parameter(scope: Scope, path: str, entry: Entry, values: list[Value]) -> list[Value]:
+    """A raw parameter read as a value; under `once` it has prod(shape)/width rows."""
+    shape = scope.ev(entry["shape"])
+    width = scope.ev(entry["width"]) if "width" in entry else shape[-1]
+    name = scope.context.program.declare(path, shape, bool(scope.ev(entry.get("trainable", True))))
+    given = entry.get("stream", "once")
+    if given in scope.context.streams:
+        stream = scope.context.streams[given]
+    else:
+        stream = scope.context.stream("once", {"row": math.prod(shape) // width}, scope.names)
+    return scope.emit(path, "parameter", [], [(stream, width)], [name])
+
+
+def _norm(bias_default: bool) -> Callable[[Scope, str, Entry, list[Value]], list[Value]]:
+    def norm(scope: Scope, path: str, entry: Entry, values: list[Value]) -> list[Value]:
+        (x,) = values
+        names: list[str] = []
+        if scope.ev(entry.get("affine", True)):
+            dim = scope.ev(entry["dim"]) if "dim" in entry else x.width
+            names.append(_parameter(scope, entry, "weight", f"{path}.weight", [dim]))
+            if scope.ev(entry.get("bias", bias_default)):
+                names.append(_parameter(scope, entry, "bias_name", f"{path}.bias", [dim]))
+        return scope.emit(path, "norm", values, [(x.stream, x.width)], names)
+
+    return norm
+
+
+def _folded(stream: Stream, fold: list[str]) -> list[tuple[int, int]]:
+    """Per item: the product of the folded axes, and the tokens of one fold."""
+    found = []
+    for parts in stream.items:
+        products = {math.prod(dict(part)[a] for a in fold) for part in parts}
+        if len(products) != 1:
+            raise ValueError(f"folded axes {fold} differ between parts")
+        tokens = sum(math.prod(n for a, n in part if a not in fold) for part in parts)
+        found.append((products.pop(), tokens))
+    return found
+
+
+def _pairs(queries: int, keys: int, causal: bool) -> int:
+    """Pairs that a mask leaves, counted one by one; the last query sees the last key."""
+    if not causal:
+        return queries * keys
+    return sum(1 for i in range(queries) for j in range(keys) if j <= i + keys - queries)
+
+
+def _joined(values: list[Value]) -> Stream:
+    """Concatenation along tokens."""
+    if len({v.width for v in values}) != 1 or len({v.stream.over for v in values}) != 1:
+        raise ValueError("concatenation of different widths or index sets")
+    items = zip(*(v.stream.items for v in values), strict=True)
+    return Stream(values[0].stream.over, tuple(tuple(p for parts in item for p in parts) for item in items))
+
+
+def attention(scope: Scope, path: str, entry: Entry, values: list[Value]) -> list[Value]:
+    """Two products: scores = q.k and mix = p.v."""
+    q, k, v = ([scope.value(n) for n in listed(entry[f])] for f in ("query", "key", "value"))
+    if entry.get("with"):
+        raise ValueError("`with` on attention is not in the oracle")
+    bias = scope.present(entry.get("bias"))
+    heads = scope.ev(entry["heads"])
+    kv_heads = scope.ev(entry["kv_heads"]) if "kv_heads" in entry else heads
+    mask, fold = entry.get("mask", "full"), listed(entry.get("fold"))
+    if mask not in ("full", "causal"):
+        raise ValueError(f"mask {mask} is not in the oracle")
+    qs, ks, vs = _joined(q), _joined(k), _joined(v)
+    if not qs.over == ks.over == vs.over or ks.rows() != vs.rows():
+        raise ValueError(f"{path}: streams do not fit")
+    wq, wk, wv = q[0].width, k[0].width, v[0].width
+    if wq % heads or wk % kv_heads or wv % kv_heads or heads % kv_heads or wq // heads != wk // kv_heads:
+        raise ValueError(f"{path}: widths {wq}, {wk}, {wv} of {heads} and {kv_heads} heads")
+    dq, dv = wq // heads, wv // kv_heads
+    pairs = 0
+    for (folds, queries), (also, keys) in zip(_folded(qs, fold), _folded(ks, fold), strict=True):
+        if folds != also:
+            raise ValueError(f"{path}: folded axes differ")
+        pairs += folds * _pairs(queries, keys, mask == "causal" and not scope.context.all_pairs)
+    probabilities = (*q, *k, *bias)
+    products = [
+        Contraction("scores", 2 * pairs * heads * dq, (tuple(q), tuple(k))),
+        Contraction("mix", 2 * pairs * heads * dv, (probabilities, tuple(v))),
+    ]
+    return scope.emit(path, "attention", [*probabilities, *v], [(x.stream, heads * dv) for x in q], None, products)
+
+
+def elementwise(scope: Scope, path: str, entry: Entry, values: list[Value]) -> list[Value]:
+    """`mul`, `add`, `map`: the first operand's stream; its width unless one is written."""
+    first = values[0]
+    if entry["op"] != "map":
+        check_rows(first.stream, values[1:])
+    if entry["op"] == "add" and len({v.width for v in values}) != 1:
+        raise ValueError(f"{path}: add of different widths")
+    width = scope.ev(entry["width"]) if "width" in entry else first.width
+    return scope.emit(path, entry["op"], values, [(first.stream, width)])
+
+
+def detach(scope: Scope, path: str, entry: Entry, values: list[Value]) -> list[Value]:
+    """The same value without its history."""
+    return scope.emit(path, "detach", values, [(values[0].stream, values[0].width)], constant=True)
+
+
+def _stream(scope: Scope, entry: Entry, base: Value | None) -> Stream:
+    """The stream that `stream`, `axes` or `like` describe."""
+    if "like" in entry:
+        return scope.value(entry["like"]).stream
+    given = entry.get("stream")
+    if isinstance(given, str):
+        return scope.context.streams[given]
+    old = base.stream if base else None
+    over = old.over if old else "samples"
+    if given is not None:
+        return scope.context.stream(over, given, scope.names, old)
+    if old is None or any(len(parts) != 1 for parts in old.items):
+        raise ValueError("`axes` needs a value of one part")
+    if "axes" not in entry or not old.items:
+        return old
+    kept = {a: a for a, _ in old.items[0][0]}
+    return scope.context.stream(over, {**kept, **entry["axes"]}, scope.names, old)
+
+
+def zeros(scope: Scope, path: str, entry: Entry, values: list[Value]) -> list[Value]:
+    """A constant."""
+    return scope.emit(path, "zeros", [], [(_stream(scope, entry, None), scope.ev(entry["width"]))], constant=True)
+
+
+def view(scope: Scope, path: str, entry: Entry, values: list[Value]) -> list[Value]:
+    """Other rows, other width, no work."""
+    (x,) = values
+    kind, stream = entry.get("as", "reshape"), _stream(scope, entry, x)
+    width = scope.ev(entry["width"]) if "width" in entry else x.width
+    if kind not in ("reshape", "expand", "select", "pool", "pad", "crop"):
+        raise ValueError(f"view as {kind} is not in the oracle")
+    if stream.over != x.stream.over or len(stream.items) != len(x.stream.items):
+        raise ValueError(f"{path}: view leaves the index set")
+    if kind == "reshape" and [r * x.width for r in x.stream.rows()] != [r * width for r in stream.rows()]:
+        raise ValueError(f"{path}: reshape changes rows x width")
+    return scope.emit(path, "view", values, [(stream, width)])
+
+
+def concat(scope: Scope, path: str, entry: Entry, values: list[Value]) -> list[Value]:
+    """Along tokens the parts are remembered; along width the rows must agree."""
+    if entry.get("along", "width") == "tokens":
+        return scope.emit(path, "concat", values, [(_joined(values), values[0].width)])
+    check_rows(values[0].stream, values[1:])
+    return scope.emit(path, "concat", values, [(values[0].stream, sum(v.width for v in values))])
+
+
+def split(scope: Scope, path: str, entry: Entry, values: list[Value]) -> list[Value]:
+    """Back into the parts of the stream, or into widths."""
+    (x,) = values
+    if entry.get("along", "width") == "width":
+        return scope.emit(path, "split", values, [(x.stream, w) for w in _parts(x.width, scope.ev(entry["sizes"]))])
+    count = len(listed(entry["to"]))
+    if any(len(parts) != count for parts in x.stream.items):
+        raise ValueError(f"{path}: {count} results for the parts of the stream")
+    streams = [Stream(x.stream.over, tuple((parts[i],) for parts in x.stream.items)) for i in range(count)]
+    return scope.emit(path, "split", values, [(s, x.width) for s in streams])
+
+
+KINDS: dict[str, Callable[[Scope, str, Entry, list[Value]], list[Value]]] = {
+    "linear": linear, "embedding": embedding, "parameter": parameter, "rms_norm": _norm(False),
+    "layer_norm": _norm(True), "attention": attention, "mul": elementwise, "add": elementwise, "map": elementwise,
+    "detach": detach, "zeros": zeros, "view": view, "concat": concat, "split": split,
+}  # fmt: skip
