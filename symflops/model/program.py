@@ -172,6 +172,7 @@ class Program:
     conventions: tuple[str, ...]
     pairs: tuple[tuple[str, str], ...]
     lengths: tuple[tuple[str, str], ...]
+    unseen: tuple[tuple[str, bool], ...]
 
     def case(self, regime: str, convention: str) -> Case:
         """The closed forms of one regime under one convention.

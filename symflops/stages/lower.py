@@ -209,6 +209,7 @@ class _Lower:
             regimes=regimes, cases=cases,
             conventions=tuple(convention.name for convention in self.conventions),
             pairs=tuple((convention.name, convention.pairs) for convention in self.conventions),
+            unseen=tuple((convention.name, convention.unseen) for convention in self.conventions),
             lengths=tuple((convention.name, convention.length) for convention in self.conventions),
         )  # fmt: skip
 

@@ -1,0 +1,38 @@
+"""symflops: parameters and FLOPs of neural networks, derived from a description and verified against the real model.
+
+    model = symflops.load("llama")                       # a spec, by name or path
+    model.derive(regime="full").forward                  # closed forms
+    estimator = model.estimator(config)                  # integers, for one config
+    symflops.estimate(config, {"text": [4096, 1024]})    # the spec is found from the config
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from symflops.api import Derived, Model, load
+    from symflops.ground.diagnostics import SpecError, SymflopsError
+    from symflops.lookup import estimate
+
+__version__ = "0.1.0"
+
+__all__ = ["Derived", "Model", "SpecError", "SymflopsError", "__version__", "estimate", "load"]
+
+_WHERE = {
+    "Derived": "symflops.api",
+    "Model": "symflops.api",
+    "SpecError": "symflops.ground.diagnostics",
+    "SymflopsError": "symflops.ground.diagnostics",
+    "estimate": "symflops.lookup",
+    "load": "symflops.api",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import what is asked for when it is asked for: ``import symflops`` costs next to nothing."""
+    if name not in _WHERE:
+        raise AttributeError(f"module 'symflops' has no attribute '{name}'")
+    import importlib
+
+    return getattr(importlib.import_module(_WHERE[name]), name)

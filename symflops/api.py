@@ -1,0 +1,136 @@
+"""What a program that uses symflops calls: load a spec, derive it, estimate with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from symflops.algebra.evaluate import Structural
+from symflops.compiler import compile_graph
+from symflops.ground.diagnostics import SpecError
+from symflops.library import SpecFile, find_spec, page
+from symflops.model.graph import Graph
+from symflops.model.program import Case, Program
+from symflops.model.regime import Convention, Regime
+from symflops.model.spec import Spec
+from symflops.runtime.interpreted import InterpretedEstimator
+from symflops.runtime.sizes import look_up
+from symflops.stages.build import build
+from symflops.stages.data import read_convention, read_regime
+from symflops.stages.read import read
+
+REGIMES = ("full", "forward")
+CONVENTIONS = ("symflops", "torch")
+
+
+def regime_of(regime: str | Path | Regime) -> Regime:
+    """A regime by name, by file, or as it is."""
+    return regime if isinstance(regime, Regime) else read_regime(page("regimes", regime))
+
+
+def convention_of(convention: str | Path | Convention) -> Convention:
+    """A convention by name, by file, or as it is."""
+    return convention if isinstance(convention, Convention) else read_convention(page("conventions", convention))
+
+
+@dataclass(frozen=True)
+class Derived:
+    """The closed forms of a model under one regime and convention.
+
+    ``forward`` and ``backward`` map the name of each moment to its coefficient as text; ``program`` is what they are printed from.
+    """
+
+    program: Program
+    case: Case
+
+    def _texts(self, form: Sequence[tuple[int, Any]]) -> dict[str, str]:
+        from symflops.targets.python_printer import PythonPrinter
+
+        return {self.program.moments[position].name: PythonPrinter().text(formula) for position, formula in form}
+
+    @property
+    def forward(self) -> dict[str, str]:
+        """FLOPs of the forward pass: moment -> coefficient."""
+        return self._texts(self.case.forward)
+
+    @property
+    def backward(self) -> dict[str, str]:
+        """FLOPs of the backward pass: moment -> coefficient."""
+        return self._texts(self.case.backward)
+
+    def estimator(self, config: Mapping[str, Any]) -> InterpretedEstimator:
+        """The estimator of these forms for one config."""
+        return InterpretedEstimator(self.program, config, regime=self.case.regime, convention=self.case.convention)
+
+
+@dataclass(frozen=True)
+class Model:
+    """A loaded spec."""
+
+    file: SpecFile
+    spec: Spec
+    _graphs: dict[tuple[tuple[str, Any], ...], Graph] = field(default_factory=dict, repr=False, compare=False)
+
+    def graph(self, config: Mapping[str, Any] | None = None) -> Graph:
+        """The graph; sizes that decide the structure are taken from ``config``.
+
+        Raises:
+            SpecError: the spec is not valid, or its structure needs a size that ``config`` does not give.
+        """
+        fixed: dict[str, Any] = {}
+        by_letter = {size.name.text: size for size in self.spec.sizes}
+        while True:
+            key = tuple(sorted((name, repr(value)) for name, value in fixed.items()))
+            try:
+                if key not in self._graphs:
+                    self._graphs[key] = build(self.spec, fixed)
+                return self._graphs[key]
+            except Structural as structural:
+                size = by_letter.get(structural.size)
+                value = look_up(config, size.keys) if config is not None and size else None
+                if value is None or structural.size in fixed:
+                    raise SpecError([structural.diagnostic]) from None
+                fixed[structural.size] = value
+
+    def program(
+        self,
+        regimes: Sequence[str | Path | Regime] = REGIMES,
+        conventions: Sequence[str | Path | Convention] = CONVENTIONS,
+        config: Mapping[str, Any] | None = None,
+    ) -> Program:
+        """The program under several regimes and conventions."""
+        return compile_graph(
+            self.graph(config), [regime_of(regime) for regime in regimes], [convention_of(name) for name in conventions]
+        )
+
+    def derive(
+        self,
+        regime: str | Path | Regime = "full",
+        convention: str | Path | Convention = "symflops",
+        config: Mapping[str, Any] | None = None,
+    ) -> Derived:
+        """Both passes under one regime and convention, as closed forms."""
+        program = self.program([regime], [convention], config)
+        return Derived(program, program.cases[0])
+
+    def estimator(
+        self,
+        config: Mapping[str, Any],
+        regime: str | Path | Regime = "full",
+        convention: str | Path | Convention = "symflops",
+    ) -> InterpretedEstimator:
+        """An estimator for one config: ``.parameters``, ``.moments(...)``, ``.forward(m)``, ``.backward(m)``."""
+        return self.derive(regime, convention, config).estimator(config)
+
+
+def load(spec: str | Path) -> Model:
+    """Load a spec by name or path.
+
+    Raises:
+        NotFoundError: there is no such spec.
+        SpecError: it is not valid in form.
+    """
+    file = find_spec(spec)
+    return Model(file, read(file.source(), file.blocks()))

@@ -1,0 +1,132 @@
+"""Where specs, blocks, regimes, conventions and generated files are found: in the current project, or as installed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from symflops.ground.diagnostics import Source, SymflopsError, did_you_mean
+
+PACKAGE = Path(__file__).parent
+
+
+class NotFoundError(SymflopsError):
+    """There is no spec, regime or convention of that name."""
+
+
+def shipped(folder: str) -> Path:
+    """``specs`` or ``generated`` as installed, or in the checkout that the package is run from."""
+    inside = PACKAGE / folder
+    return inside if (inside / "catalog.json").exists() or (inside / "blocks").exists() else PACKAGE.parent / folder
+
+
+@dataclass(frozen=True, slots=True)
+class SpecFile:
+    """A spec on disk: the root of its library, its group and its name; ``label`` is how messages and headers call it."""
+
+    root: Path
+    path: Path
+    label: str
+
+    @property
+    def name(self) -> str:
+        """The spec's name, as its file says it."""
+        return self.path.stem
+
+    @property
+    def group(self) -> str:
+        """The folder under the root, empty for a file elsewhere."""
+        return self.path.parent.name if self.path.is_relative_to(self.root) and self.path.parent != self.root else ""
+
+    def source(self) -> Source:
+        """The text of the spec."""
+        return read_source(self.path, self.label)
+
+    def blocks(self) -> Callable[[str], Source | None]:
+        """Finds a block of this library, else a shipped one."""
+
+        def find(name: str) -> Source | None:
+            for root in (self.root, shipped("specs")):
+                path = root / "blocks" / f"{name}.yaml"
+                if path.is_file():
+                    return read_source(path, f"specs/blocks/{name}.yaml")
+            return None
+
+        return find
+
+
+def read_source(path: Path, label: str | None = None) -> Source:
+    """The text of a file.
+
+    Raises:
+        SymflopsError: it cannot be read, or is not UTF-8.
+    """
+    try:
+        if path.stat().st_size > 4_000_000:
+            raise SymflopsError(f"{path}: larger than a spec may be")
+        return Source(label or str(path), path.read_bytes().decode("utf-8"))
+    except UnicodeDecodeError:
+        raise SymflopsError(f"{path}: not UTF-8 text") from None
+    except OSError as error:
+        raise SymflopsError(f"{path}: {error.strerror or error}") from None
+
+
+def roots() -> list[Path]:
+    """The libraries in which a name is looked up: ``./specs`` where there is one, then the shipped one."""
+    local = Path("specs")
+    found = [local.resolve()] if local.is_dir() else []
+    return [*found, *(root for root in [shipped("specs").resolve()] if root not in found)]
+
+
+def specs_in(root: Path) -> Iterator[SpecFile]:
+    """Every spec of a library, by group and name."""
+    for path in sorted(root.glob("*/*.yaml")):
+        if path.parent.name not in ("blocks",):
+            yield SpecFile(root, path, f"specs/{path.parent.name}/{path.name}")
+
+
+def find_spec(spec: str | Path) -> SpecFile:
+    """A spec by name or path.
+
+    Raises:
+        NotFoundError: with the nearest names.
+    """
+    path = Path(spec)
+    if path.suffix in (".yaml", ".yml"):
+        if not path.is_file():
+            raise NotFoundError(f"there is no file '{spec}'")
+        path = path.resolve()
+        root = path.parent.parent if (path.parent.parent / "blocks").is_dir() else path.parent
+        inside = path.parent.parent.name == "specs"
+        return SpecFile(root, path, f"specs/{path.parent.name}/{path.name}" if inside else str(spec))
+    known: list[str] = []
+    for root in roots():
+        for file in specs_in(root):
+            if file.name == str(spec):
+                return file
+            known.append(file.name)
+    hint = did_you_mean(str(spec), known, "'symflops list' shows all")
+    raise NotFoundError(f"there is no spec '{spec}': {hint}")
+
+
+def page(kind: str, name: str | Path) -> Source:
+    """The page of a regime or convention (``kind`` is ``regimes`` or ``conventions``), by name or path.
+
+    Raises:
+        NotFoundError: with the nearest names.
+    """
+    path = Path(name)
+    if path.suffix in (".yaml", ".yml"):
+        return read_source(path)
+    found = PACKAGE / kind / f"{name}.yaml"
+    if found.is_file():
+        return read_source(found, f"{kind}/{name}.yaml")
+    known = pages(kind)
+    hint = did_you_mean(str(name), known, f"there is {', '.join(known)}")
+    raise NotFoundError(f"there is no {kind.removesuffix('s')} '{name}': {hint}")
+
+
+def pages(kind: str) -> list[str]:
+    """The names of the shipped regimes or conventions."""
+    return sorted(path.stem for path in (PACKAGE / kind).glob("*.yaml"))

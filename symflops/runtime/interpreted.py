@@ -1,0 +1,133 @@
+"""An estimator that reads a program instead of being generated from it: for specs without a generated module.
+
+It has the interface of the generated ones and gives the same integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from symflops.ground.diagnostics import SymflopsError
+from symflops.model.formula import evaluate
+from symflops.model.program import Line, Program
+from symflops.runtime.batch import moments_of
+from symflops.runtime.sizes import sizes_of
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Sums over the items of a batch; those of two batches add."""
+
+    names: tuple[str, ...]
+    values: tuple[int, ...]
+    padded: tuple[int, ...]
+
+    def __add__(self, other: Moments) -> Moments:
+        pairs = ((self.values, other.values), (self.padded, other.padded))
+        values, padded = (tuple(a + b for a, b in zip(one, two, strict=True)) for one, two in pairs)
+        return Moments(self.names, values, padded)
+
+    def as_dict(self) -> dict[str, int]:
+        """The moments by name."""
+        return dict(zip(self.names, self.values, strict=True))
+
+
+@dataclass(frozen=True)
+class Flops:
+    """FLOPs of one module in one step."""
+
+    forward: int
+    backward: int
+    recomputed: int
+
+    @property
+    def total(self) -> int:
+        """Forward and backward."""
+        return self.forward + self.backward
+
+
+class InterpretedEstimator:
+    """Parameters and FLOPs of one model under a regime and a convention of its program.
+
+    Raises:
+        SymflopsError: no such regime or convention, or a config that does not fit.
+    """
+
+    def __init__(self, program: Program, config: Mapping[str, Any], *, regime: str = "full", convention: str = "symflops") -> None:
+        for kind, name, known in (
+            ("regime", regime, [item.name for item in program.regimes]),
+            ("convention", convention, program.conventions),
+        ):
+            if name not in known:
+                raise SymflopsError(f"no {kind} '{name}'; there is {', '.join(known)}")
+        self.program = program
+        self.regime = regime
+        self.convention = convention
+        self.sizes = sizes_of(program, config)
+        chosen = program.regime(regime)
+        self._lines = [(line, evaluate(line.unit, self.sizes)) for line in chosen.lines]
+        self._side = dict(program.lengths)[convention]
+        self._pairs = dict(program.pairs)[convention]
+        self._unseen = dict(program.unseen)[convention]
+        self._vectors = {id(line): self._vector(line) for line, _ in self._lines}
+        self.parameters: int = evaluate(program.parameters, self.sizes)
+        self.trainable_parameters: int = evaluate(chosen.trainable, self.sizes)
+
+    def _vector(self, line: Line) -> tuple[tuple[int, Any], ...]:
+        if not (line.seen or self._unseen):
+            return ()
+        return tuple((position, evaluate(formula, self.sizes)) for position, formula in line.amount.under(self._pairs))
+
+    def moments(self, **batch: Any) -> Moments:
+        """The moments of a batch: per stream a list with one entry per item."""
+        names = tuple(moment.name for moment in self.program.moments)
+        sides = (moments_of(self.program, batch, self.sizes, side) for side in ("lengths", "padded"))
+        return Moments(names, *sides)
+
+    def _size(self, line: Line, unit: Any, m: Moments) -> Any:
+        values = m.padded if self._side == "padded" else m.values
+        return unit * sum(part * values[position] for position, part in self._vectors[id(line)])
+
+    def forward(self, m: Moments) -> int:
+        """FLOPs of the forward pass."""
+        return _whole(sum(self._size(line, unit, m) * evaluate(line.forward, self.sizes) for line, unit in self._lines))
+
+    def backward(self, m: Moments) -> int:
+        """FLOPs of the backward pass, recomputation apart."""
+        return _whole(sum(self._size(line, unit, m) * self._gradients(line) for line, unit in self._lines))
+
+    def recomputed(self, m: Moments) -> int:
+        """FLOPs of forward work that the backward pass repeats."""
+        return 0
+
+    def total(self, m: Moments) -> int:
+        """Forward and backward."""
+        return self.forward(m) + self.backward(m)
+
+    def _gradients(self, line: Line) -> Any:
+        return sum(evaluate(count, self.sizes) for count in line.backward)
+
+    def by_module(self, m: Moments) -> dict[str, Flops]:
+        """FLOPs per module that does work; ``*`` stands for the index of a repeat, summed over."""
+        found: dict[str, tuple[Any, Any]] = {}
+        for line, unit in self._lines:
+            size = self._size(line, unit, m)
+            forward, backward = found.get(line.module, (0, 0))
+            forward += size * evaluate(line.forward, self.sizes)
+            found[line.module] = (forward, backward + size * self._gradients(line))
+        return {module: Flops(_whole(forward), _whole(backward), 0) for module, (forward, backward) in found.items()}
+
+    def tensors(self) -> dict[str, int]:
+        """Elements per parameter, all copies together, of those that are there."""
+        return {tensor.name: evaluate(tensor.count, self.sizes) for tensor in self.program.tensors}
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, Fraction):
+        if value.denominator != 1:
+            raise SymflopsError("a length of the batch does not divide as the model divides it")
+        return value.numerator
+    return int(value)

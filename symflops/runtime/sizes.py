@@ -1,0 +1,74 @@
+"""The sizes of a program, read from a config."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from symflops.ground.diagnostics import SymflopsError
+from symflops.model.formula import Apply, Bracket, Num, Power, Prod, Sum, Sym, TallyOf, Text, evaluate
+from symflops.model.program import Field, Program
+
+FORMULAS = (Num, Sym, Text, Sum, Prod, Power, Apply, Bracket, TallyOf)
+LARGEST = 10**15
+
+
+class ConfigError(SymflopsError):
+    """A config lacks what a size needs, or holds something of another type."""
+
+
+def look_up(config: Mapping[str, Any], keys: Sequence[str]) -> Any:
+    """The first of ``keys`` (points walk into nested configs) that is there and not null, else None."""
+    for key in keys:
+        value: Any = config
+        for word in key.split("."):
+            value = value.get(word) if isinstance(value, dict) else None
+        if value is not None:
+            return value
+    return None
+
+
+def checked(field: Field, value: Any) -> Any:
+    """``value`` of a config as a size of the field's kind.
+
+    Raises:
+        ConfigError: it is not of that kind.
+    """
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    match field.kind:
+        case "flag" if isinstance(value, bool):
+            return value
+        case "text" if isinstance(value, str):
+            return value
+        case "list" if isinstance(value, (list, tuple)):
+            return tuple(value)
+        case "number" if number and isinstance(value, int) and 0 <= value < LARGEST:
+            return value
+        case "rational" if number and 0 <= value < LARGEST:
+            return Fraction(repr(value))
+    raise ConfigError(f"the config's '{field.keys[0]}' is {value!r}, not a {field.kind}")
+
+
+def default(field: Field, known: Mapping[str, Any]) -> Any:
+    """What a size is when the config lacks it."""
+    if isinstance(field.default, FORMULAS):
+        return evaluate(field.default, known)
+    if field.default is None and field.required:
+        raise ConfigError(f"the config has no '{field.keys[0]}'")
+    return field.default
+
+
+def sizes_of(program: Program, config: Mapping[str, Any]) -> dict[str, Any]:
+    """The value of every letter of ``program``, derived ones included; a nullable size that is absent is None.
+
+    Raises:
+        ConfigError: a field that has no default is missing, or one is not of its type.
+    """
+    known: dict[str, Any] = {}
+    for field in program.fields:
+        value = look_up(config, field.keys)
+        known[field.letter] = default(field, known) if value is None else checked(field, value)
+    for definition in program.definitions:
+        known[definition.letter] = evaluate(definition.formula, known)
+    return known
