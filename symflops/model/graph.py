@@ -289,3 +289,8 @@ def walk(nodes: tuple[Node, ...]) -> Iterator[Operator]:
         elif isinstance(node, Loop):
             for _, body in node.classes:
                 yield from walk(body)
+
+
+def mentions(nodes: tuple[Node, ...], path: Path) -> bool:
+    """Whether an operator of a region reads the parameter at ``path``."""
+    return any(parameter.path == path for operator in walk(nodes) for parameter in operator.parameters)

@@ -122,7 +122,10 @@ class InterpretedEstimator:
 
     def tensors(self) -> dict[str, int]:
         """Elements per parameter, all copies together, of those that are there."""
-        return {tensor.name: evaluate(tensor.count, self.sizes) for tensor in self.program.tensors}
+        found: dict[str, int] = {}
+        for tensor in self.program.tensors:
+            found[tensor.name] = found.get(tensor.name, 0) + evaluate(tensor.count, self.sizes)
+        return found
 
 
 def _whole(value: Any) -> int:

@@ -14,13 +14,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
-from sympy import Expr, Integer
+from sympy import Expr, Integer, Symbol
 
+from symflops.algebra.functions import AtLeast
 from symflops.algebra.polynomial import Polynomial
-from symflops.algebra.truth import NO, YES, Truth
+from symflops.algebra.truth import NO, YES, Truth, any_of
 from symflops.ground.diagnostics import Diagnostic, SpecError, did_you_mean
 from symflops.model.derivation import Derivation, Gradient, ParameterCount, Work
-from symflops.model.graph import Contraction, Graph, Loop, Node, Operator, Parameter, Path
+from symflops.model.graph import Contraction, Graph, Loop, Node, Operator, Parameter, Path, mentions
 from symflops.model.regime import Regime
 from symflops.stages.facts import Facts, Trace, iterations, lives, needs, operand_need
 
@@ -39,7 +40,7 @@ def derive(graph: Graph, regime: Regime) -> Derivation:
     for value in loss_values(graph, regime):
         live.values[value] = YES
     lives(graph.body, live)
-    tally = _Tally(trains)
+    tally = _Tally(trains, frozenset(length.symbol for length in graph.lengths))
     tally.region(graph.body, need, live, Integer(1))
     return Derivation(graph, regime, tuple(entry.work() for entry in tally.entries.values()), tally.parameter_counts())
 
@@ -117,8 +118,9 @@ def _reduced(expr: Expr) -> Expr:
 class _Tally:
     """Adds up executions over a region, visiting a loop's body once for each pair of states that occurs."""
 
-    def __init__(self, trains: Callable[[Parameter], bool]) -> None:
+    def __init__(self, trains: Callable[[Parameter], bool], lengths: frozenset[Symbol]) -> None:
         self.trains = trains
+        self.lengths = lengths
         self.entries: dict[tuple[int, int], _Entry] = {}
         self.parameters: dict[Path, ParameterCount] = {}
         self.loops: list[Loop] = []
@@ -167,13 +169,18 @@ class _Tally:
     def parameter(self, parameter: Parameter) -> None:
         """Enter a parameter once per path, however many operators read it."""
         known = self.parameters.get(parameter.path)
-        exists = parameter.exists | known.exists if known else parameter.exists
+        exists = parameter.exists
         copies: Expr = Integer(1)
         inside = parameter.path.indices
         for loop in self.loops:
+            inside_classes = any_of(bracket for bracket, body in loop.classes if mentions(body, parameter.path))
+            count = iterations(loop, inside_classes, _ALL, _ALL)
             if loop.index in inside:
-                bracket = next(bracket for bracket, body in loop.classes if _holds(body, parameter))
-                copies *= iterations(loop, bracket, _ALL, _ALL)
+                copies *= count
+            elif not count.free_symbols & self.lengths:
+                exists = exists & Truth.of(AtLeast(count, Integer(1)))
+        if known:
+            exists = exists | known.exists
         self.parameters[parameter.path] = ParameterCount(parameter, copies, exists, self.trains(parameter))
 
     def parameter_counts(self) -> tuple[ParameterCount, ...]:
@@ -181,12 +188,3 @@ class _Tally:
 
 
 _ALL = (Trace([()], [], 0), 0)
-
-
-def _holds(nodes: tuple[Node, ...], parameter: Parameter) -> bool:
-    for node in nodes:
-        if isinstance(node, Operator) and any(parameter is other for other in node.parameters):
-            return True
-        if isinstance(node, Loop) and any(_holds(body, parameter) for _, body in node.classes):
-            return True
-    return False

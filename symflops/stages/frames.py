@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,6 +10,7 @@ from sympy import Expr
 
 from symflops.algebra.truth import NO, YES, Truth
 from symflops.model.graph import Node, Path, Value
+from symflops.model.spec import Entry, Group, OperatorEntry, Repeat
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,3 +41,18 @@ class Frame:
     def inside(self, **changes: Any) -> Frame:
         """A scope within this one that shares its region."""
         return replace(self, **changes)
+
+
+def assigned(entries: Sequence[Entry]) -> frozenset[str]:
+    """The names that ``entries`` may bind."""
+    found: set[str] = set()
+    for entry in entries:
+        if isinstance(entry, (Repeat, Group)):
+            found |= assigned(entry.body)
+            found |= {name.text for name in getattr(entry, "to", ())}
+        else:
+            fields = entry.fields if isinstance(entry, OperatorEntry) else entry.common
+            names = fields.get("to")
+            found |= {name.text for name in names} if names else {entry.path.text}
+            found |= {name.text for name in fields.get("add_to") or ()}
+    return frozenset(found - {"_"})

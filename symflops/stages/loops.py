@@ -12,17 +12,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce
 from itertools import product
+from math import lcm
 from typing import TYPE_CHECKING, Any
 
 from sympy import Expr, Integer, Symbol, expand
 
 from symflops.algebra.evaluate import Choice, Setting, Structural
-from symflops.algebra.functions import AtLeast, Contains, Equal, Excess, Least, Most, size_symbol
+from symflops.algebra.functions import AtLeast, Contains, Equal, Excess, FloorDiv, Least, Modulo, Most, size_symbol
 from symflops.algebra.truth import NO, YES, Truth, all_of
 from symflops.ground.diagnostics import Diagnostic, SpecError
 from symflops.model.graph import Carry, Loop, Node, Path
 from symflops.model.spec import Repeat
-from symflops.stages.frames import ABSENT, Binding, Frame
+from symflops.stages.frames import ABSENT, Binding, Frame, assigned
 
 if TYPE_CHECKING:
     from symflops.stages.place import Builder
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 MAX_CUTS = 4
 MAX_SELECTORS = 3
 MAX_UNROLLED = 512
+MAX_PERIOD = 16
 
 
 class Undecided(Exception):
@@ -101,7 +103,6 @@ def _unroll(builder: Builder, entry: Repeat, frame: Frame, items: tuple[Any, ...
     """Iterations one by one, where the structure itself changes from one to the next."""
     if len(items) > MAX_UNROLLED:
         raise SpecError([Diagnostic("bad-repeat", f"a list of {len(items)} iterations is too long", entry.span)])
-    builder.sharing += entry.shared
     for number, item in enumerate(items):
         index = start + number
         names = dict(frame.names)
@@ -110,10 +111,13 @@ def _unroll(builder: Builder, entry: Repeat, frame: Frame, items: tuple[Any, ...
         if entry.item is not None:
             names[entry.item.text] = item
         inner = frame.inside(path=_base(builder, entry, frame, index), names=names, values=dict(frame.values))
-        builder.entries(entry.body, inner)
+        builder.sharing += entry.shared
+        try:
+            builder.entries(entry.body, inner)
+        finally:
+            builder.sharing -= entry.shared
         for name in frame.values:
             frame.values[name] = inner.values[name]
-    builder.sharing -= entry.shared
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,68 +194,113 @@ class _Segments:
             yield _Segment(low, high, pairs)
 
     def segment(self, segment: _Segment) -> None:
-        """One loop: its classes, and the values that it carries."""
-        builder, frame, entry = self.builder, self.frame, self.entry
-        index = size_symbol(f"{entry.index or 'i'}@{builder.number()}")
-        self.mine = self.mine | {index}
-        from symflops.stages.place import assigned
+        """The loops of one segment: a single one, or, for a pattern of period P, one over whole periods and what is left."""
+        period = self.period(segment)
+        if period == 1:
+            return self.loop(segment, segment.low, segment.count, segment.low, 1, (0,))
+        whole = FloorDiv(segment.count, Integer(period))
+        self.loop(segment, Integer(0), whole, segment.low, period, tuple(range(period)))
+        for residue in range(period - 1):
+            there = AtLeast(Modulo(segment.count, Integer(period)), Integer(residue + 1))
+            self.loop(segment, Integer(0), there, segment.low + period * whole, period, (residue,))  # one turn at most
+        return None
 
-        names = [name for name in sorted(assigned(entry.body)) if frame.values.get(name, ABSENT).value is not None]
-        results = {}
+    def period(self, segment: _Segment) -> int:
+        """After how many iterations the selectors of this repeat come round again; 1 where they do not."""
+        if not self.selectors or not segment.low.is_Integer:
+            return 1
+        found = 1
+        for atom in self.selectors:
+            rest = atom.args[0]
+            modulus = rest.args[1] if isinstance(rest, Modulo) else None
+            if modulus is None or not modulus.is_Integer or not atom.args[1].is_Integer:
+                return 1
+            found = lcm(found, int(modulus))
+        return found if found <= MAX_PERIOD else 1
+
+    def loop(self, segment: _Segment, offset: Expr, count: Expr, low: Expr, stride: int, residues: tuple[int, ...]) -> None:
+        """One loop of ``count`` turns, each of one iteration per residue; turn ``u`` starts at index ``low + stride * u``."""
+        if count == 0:
+            return
+        builder, frame = self.builder, self.frame
+        path = builder.path(self.entry.path, frame)
+        index = builder.index(path, offset, count, low, self.entry.index)
+        plain = stride == 1 and residues == (0,) and offset == low
+        start: Expr = index if plain else low + stride * index
+        names = [name for name in sorted(assigned(self.entry.body)) if frame.values.get(name, ABSENT).value is not None]
         classes, carries = [], []
         changed: set[str] = set()
-        for assignment in product((True, False), repeat=len(self.selectors)):
-            selected = dict(zip(self.selectors, assignment, strict=True))
+        results: dict[str, Any] = {}
+        before = dict(builder.parameters)
+        selectors = self.selectors if plain else []
+        for assignment in product((True, False), repeat=len(selectors)):
+            selected = dict(zip(selectors, assignment, strict=True))
             truth = all_of(Truth.of(atom) if value else ~Truth.of(atom) for atom, value in selected.items())
-            truth = _renamed(truth, self.canonical, index)
-            nodes, carry, moved = self.body(segment, index, selected, names, results)
+            earlier, builder.parameters = builder.parameters, dict(before)
+            nodes, carry, moved = self.body(segment, [start + residue for residue in residues], selected, names, results)
+            builder.parameters = {**earlier, **builder.parameters}
             changed |= moved
             if truth is not NO:
-                classes.append((truth, nodes))
+                classes.append((_renamed(truth, self.canonical, index), nodes))
                 carries.append(carry)
-        path = builder.path(entry.path, frame)
         frame.nodes.append(
             Loop(
-                builder.number(), path, index, segment.count, tuple(classes), tuple(carries), segment.low, entry.shared,
-                entry.path.text, entry.span,
+                builder.number(), path, index, count, tuple(classes), tuple(carries), offset, self.entry.shared,
+                self.entry.path.text, self.entry.span,
             )
         )  # fmt: skip
         for name in sorted(changed):
             frame.values[name] = Binding(results[name], frame.values[name].present)
 
     def body(
-        self, segment: _Segment, index: Symbol, selected: dict[Expr, bool], names: list[str], results: dict[str, Any]
+        self, segment: _Segment, positions: list[Expr], selected: dict[Expr, bool], names: list[str], results: dict[str, Any]
     ) -> tuple[tuple[Node, ...], tuple[Carry, ...], set[str]]:
-        builder, frame, entry = self.builder, self.frame, self.entry
-        inner_names = dict(frame.names)
-        if entry.index is not None:
-            inner_names[entry.index.text] = index
-        decider = _Decider(self, segment, index, selected, frame)
-        inner = frame.inside(
-            path=_base(builder, entry, frame, index), names=inner_names, values=dict(frame.values), nodes=[], decide=decider.decide
-        )
+        """The nodes of one turn, what it carries, and the names that it changes."""
+        builder, frame = self.builder, self.frame
+        nodes: list[Node] = []
+        values = dict(frame.values)
         arguments = {}
         for name in names:
             outer = frame.values[name]
             assert outer.value is not None
-            value = builder.new_value(name, outer.value.stream, outer.value.width, outer.value.span)
-            arguments[name] = value
-            inner.values[name] = Binding(value, outer.present)
-        builder.entries(entry.body, inner)
+            arguments[name] = builder.new_value(name, outer.value.stream, outer.value.width, outer.value.span)
+            values[name] = Binding(arguments[name], outer.present)
+        for position in positions:
+            values = self.iteration(segment, position, selected, {name: values[name] for name in frame.values}, nodes)
         carries, moved = [], set()
         for name in names:
-            outer, final = frame.values[name], inner.values[name]
-            assert outer.value is not None
-            if final.value is None:
-                final = Binding(arguments[name])
-            assert final.value is not None
-            if final.value.id != arguments[name].id:
-                self.check_carried(name, outer.value, final.value)
+            initial, final = frame.values[name].value, values[name].value or arguments[name]
+            assert initial is not None
+            if final.id != arguments[name].id:
+                self.check_carried(name, initial, final)
                 moved.add(name)
             if name not in results:
-                results[name] = builder.new_value(name, outer.value.stream, outer.value.width, outer.value.span)
-            carries.append(Carry(outer.value.id, arguments[name].id, final.value.id, results[name].id))
-        return tuple(inner.nodes), tuple(carries), moved
+                results[name] = builder.new_value(name, initial.stream, initial.width, initial.span)
+            carries.append(Carry(initial.id, arguments[name].id, final.id, results[name].id))
+        return tuple(nodes), tuple(carries), moved
+
+    def iteration(
+        self, segment: _Segment, position: Expr, selected: dict[Expr, bool], values: dict[str, Binding], nodes: list[Node]
+    ) -> dict[str, Binding]:
+        """Place the body once, at index ``position``."""
+        builder, frame, entry = self.builder, self.frame, self.entry
+        logical = size_symbol(f"{entry.index or 'i'}@{builder.number()}")
+        self.mine = self.mine | {logical}
+        inner_names = dict(frame.names)
+        if entry.index is not None:
+            inner_names[entry.index.text] = logical
+        decider = _Decider(self, segment, logical, position, selected, frame)
+        inner = frame.inside(
+            path=_base(builder, entry, frame, position), names=inner_names, values=values, nodes=nodes, decide=decider.decide
+        )
+        builder.depth += 1
+        builder.sharing += entry.shared
+        try:
+            builder.entries(entry.body, inner)
+        finally:
+            builder.depth -= 1
+            builder.sharing -= entry.shared
+        return inner.values
 
     def check_carried(self, name: str, before: Any, after: Any) -> None:
         equal = self.builder.definitions.equal
@@ -267,10 +316,12 @@ class _Segments:
 
 
 class _Decider:
-    """Decides the conditions on one loop's index, or says where the loop must be cut."""
+    """Decides the conditions on one loop's index, or says where the loop must be cut; then puts in what the index is."""
 
-    def __init__(self, segments: _Segments, segment: _Segment, index: Symbol, selected: dict[Expr, bool], frame: Frame) -> None:
-        self.segments, self.segment, self.index, self.selected = segments, segment, index, selected
+    def __init__(
+        self, segments: _Segments, segment: _Segment, index: Symbol, position: Expr, selected: dict[Expr, bool], frame: Frame
+    ) -> None:
+        self.segments, self.segment, self.index, self.position, self.selected = segments, segment, index, position, selected
         self.outer = frame.decide
 
     def decide(self, value: Any) -> Any:
@@ -281,8 +332,10 @@ class _Decider:
         if isinstance(value, Truth):
             return self.truth(value)
         if isinstance(value, Expr):
+            if self.index not in value.free_symbols:
+                return value
             atoms = [atom for atom in value.atoms(AtLeast, Equal, Contains) if self.index in atom.free_symbols]
-            return value.xreplace({atom: Integer(self.atom(atom)) for atom in sorted(atoms, key=str)}) if atoms else value
+            return value.xreplace({atom: Integer(self.atom(atom)) for atom in sorted(atoms, key=str)}).subs(self.index, self.position)
         if isinstance(value, Choice):
             cases = [(self.truth(truth), self.resolve(item)) for truth, item in value.cases]
             known = [item for truth, item in cases if truth is YES]
@@ -306,6 +359,10 @@ class _Decider:
         canonical = atom.xreplace({self.index: self.segments.canonical})
         if canonical in self.selected:
             return self.selected[canonical]
+        if canonical in self.segments.selectors:
+            value = canonical.xreplace({self.segments.canonical: self.position}).xreplace(_turns(self.position, canonical))
+            if value.is_Integer:
+                return bool(value)
         if isinstance(atom, (AtLeast, Equal)):
             difference = expand(atom.args[0] - atom.args[1]) if not atom.args[1].is_Symbol or atom.args[1].is_integer else None
             slope = difference.coeff(self.index, 1) if difference is not None else None
@@ -336,6 +393,18 @@ class _Decider:
             if not truth and (point - known).is_nonnegative:
                 return False
         raise Undecided(self.index, point, None)
+
+
+def _turns(position: Expr, atom: Expr) -> dict[Expr, Expr]:
+    """``(P*u + r) % P`` is ``r % P``: what the rounded remainders of ``atom`` are at ``position``, whatever the turn."""
+    found = {}
+    for inner in atom.atoms(Modulo):
+        ((symbol,), modulus) = (tuple(inner.args[0].free_symbols), inner.args[1])
+        shifted = expand(inner.args[0].subs(symbol, position))
+        rest = shifted.as_coefficients_dict()
+        kept = sum(((c % modulus) * term for term, c in rest.items() if c.is_Integer), Integer(0))
+        found[Modulo(inner.args[0].subs(symbol, position), modulus)] = Modulo(kept, modulus)
+    return found
 
 
 def _renamed(truth: Truth, old: Symbol, new: Symbol) -> Truth:

@@ -16,7 +16,7 @@ from sympy import Expr, Symbol
 from symflops.algebra.polynomial import CONSTANT, Monomial, Polynomial, sorted_atoms
 from symflops.model.derivation import Derivation, ParameterCount, Work
 from symflops.model.formula import Formula
-from symflops.model.graph import ONCE, SAMPLES, Graph, Loop, Node, Path
+from symflops.model.graph import ONCE, SAMPLES, Graph, Loop, Node, Path, mentions
 from symflops.model.program import (
     Amount, Case, GradientLine, InputInfo, Line, Moment, Program, RegimeLines, StreamInfo, Tensor,
 )  # fmt: skip
@@ -253,17 +253,7 @@ def _enclosing(nodes: tuple[Node, ...], path: Path) -> list[tuple[Loop, Expr]]:
     for node in nodes:
         if isinstance(node, Loop):
             for bracket, body in node.classes:
-                if node.index in path.indices and _mentions(body, path):
+                if node.index in path.indices and mentions(body, path):
                     found.append((node, bracket.expr))
                 found.extend(_enclosing(body, path))
     return found
-
-
-def _mentions(nodes: tuple[Node, ...], path: Path) -> bool:
-    for node in nodes:
-        if isinstance(node, Loop):
-            if any(_mentions(body, path) for _, body in node.classes):
-                return True
-        elif any(parameter.path == path for parameter in getattr(node, "parameters", ())):
-            return True
-    return False

@@ -8,6 +8,7 @@ from typing import Any
 from sympy import Expr, Integer, Symbol
 
 from symflops.algebra.evaluate import Choice, Setting, Structural, evaluate
+from symflops.algebra.functions import size_symbol
 from symflops.algebra.truth import NO, YES, Truth
 from symflops.ground.diagnostics import Diagnostic, Reporter, SpecError, did_you_mean
 from symflops.ground.expression import Expression
@@ -18,25 +19,10 @@ from symflops.ops.fields import Form
 from symflops.ops.kind import Call, Definitions
 from symflops.ops.table import KINDS
 from symflops.stages import loops
-from symflops.stages.frames import ABSENT, Binding, Frame
+from symflops.stages.frames import ABSENT, Binding, Frame, assigned
 from symflops.stages.streams import Streams, StreamScope
 
 OPTIONAL = ("with", "gate", "bias")
-
-
-def assigned(entries: Sequence[Entry]) -> frozenset[str]:
-    """The names that ``entries`` may bind."""
-    found: set[str] = set()
-    for entry in entries:
-        if isinstance(entry, (Repeat, Group)):
-            found |= assigned(entry.body)
-            found |= {name.text for name in getattr(entry, "to", ())}
-        else:
-            fields = entry.fields if isinstance(entry, OperatorEntry) else entry.common
-            names = fields.get("to")
-            found |= {name.text for name in names} if names else {entry.path.text}
-            found |= {name.text for name in fields.get("add_to") or ()}
-    return frozenset(found - {"_"})
 
 
 class Builder:
@@ -49,7 +35,15 @@ class Builder:
         self.values: list[Value] = []
         self.count = 0
         self.parameters: dict[Path, tuple[Parameter, bool]] = {}
+        self.indices: dict[tuple[Any, ...], Symbol] = {}
         self.sharing = 0
+        self.depth = 0
+
+    def index(self, path: Path, *key: Any) -> Symbol:
+        """The index of a loop: the same for the same run of the same module list, which has the same parameters."""
+        known = (path, self.depth, *key)
+        name = key[-1].text if isinstance(key[-1], Name) else "i"
+        return self.indices.setdefault(known, size_symbol(f"{name}@{len(self.indices) + 1}_"))
 
     def mark(self) -> tuple[int, dict[Path, tuple[Parameter, bool]], list[Diagnostic]]:
         """Where the graph stands, to come back to when a repeat is built anew."""
@@ -207,11 +201,9 @@ class Builder:
     def block(self, entry: BlockCall, frame: Frame) -> None:
         """A block: only its inputs and parameters are visible inside (a local one also sees the sizes)."""
         block = entry.block
-        inputs = [*block.inputs, *block.optional]
-        values: dict[str, Binding] = {name.text: ABSENT for name in inputs}
-        for name, given in zip(inputs, entry.arguments, strict=False):
-            optional = name.text in {optional.text for optional in block.optional}
-            values[name.text] = self.look_up(given[0], frame, optional)
+        values: dict[str, Binding] = {name.text: ABSENT for name in block.inputs}
+        for name, given in zip(block.inputs, entry.arguments, strict=False):
+            values[name.text] = self.look_up(given[0], frame, name in block.optional)
         names: dict[str, Any] = dict(frame.sizes) if block.local else {}
         for parameter, default in block.parameters:
             if parameter.text in entry.parameters:

@@ -42,7 +42,7 @@ SIZES: dict[str, Any] = {
     "D": {"key": "model_width"}, "E": {"key": ["other_width", "alias_width"]}, "F": "nested.third_width",
     "G": {"key": "num_kv_heads"}, "R": {"key": "group_size", "default": 2}, "d": {"key": "head_dim"},
     "R1": {"key": "num_layers"}, "R2": {"key": "num_blocks", "default": "R1"}, "V": {"key": "vocab", "default": "3*D"},
-    "flag": {"key": "use_flag"}, "other": {"key": "use_other", "default": False}, "kinds": {"key": "kinds"},
+    "flag": {"key": "use_flag", "type": "bool"}, "other": {"key": "use_other", "default": False}, "kinds": {"key": "kinds", "type": "list"},
 }  # fmt: skip
 
 

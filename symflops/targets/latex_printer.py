@@ -1,0 +1,211 @@
+"""Formulas as LaTeX, with the letters of papers, and long ones as lines that fit on a page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+from itertools import pairwise
+
+from symflops.model.formula import Apply, Bracket, Formula, Num, Power, Prod, Sum, TallyOf, symbols
+from symflops.model.graph import ONCE, SAMPLES
+from symflops.model.program import Moment, Program
+from symflops.stages.naming import latex_symbol
+from symflops.targets.printing import ATOM, PRODUCT, SUM, UNARY, Printer
+
+PLAIN = re.compile(r"[0-9]+|[A-Za-z](_\{[^{}]*\})?(\^\{[0-9]+\})?")
+BREAK = re.compile(r" (?=[+-] )")
+LINE, SUBSCRIPT = 375.0, 26
+
+
+class LatexPrinter(Printer):
+    """LaTeX math; ``names`` maps letters to their LaTeX, ``space`` is what stands between factors that would run together."""
+
+    def __init__(self, names: Mapping[str, str] | None = None, space: str = r"\,") -> None:
+        self.names = dict(names or {})
+        self.space = space
+
+    def number(self, value: Fraction) -> tuple[str, int]:
+        sign, top = "-" if value < 0 else "", abs(value.numerator)
+        text = str(top) if value.denominator == 1 else rf"\frac{{{top}}}{{{value.denominator}}}"
+        return sign + text, PRODUCT if sign else ATOM
+
+    def symbol(self, name: str) -> str:
+        if name not in self.names and "@" in name:
+            head, _, number = name.partition("@")
+            return f"{head}_{{{number}}}" if head in self.names else head
+        return self.names.get(name) or latex_symbol(name)
+
+    def quoted(self, text: str) -> str:
+        return rf"\text{{{re.sub(r'[^A-Za-z0-9 .,:/-]', '-', text)}}}"
+
+    def product(self, factors: tuple[Formula, ...]) -> tuple[str, int]:
+        number = Fraction(1)
+        rest: list[Formula] = []
+        under: list[Formula] = []
+        for factor in factors:
+            if isinstance(factor, Num):
+                number *= factor.value
+            elif isinstance(factor, Power) and factor.exponent < 0:
+                under.append(factor.base if factor.exponent == -1 else Power(factor.base, -factor.exponent))
+            else:
+                rest.append(factor)
+        sign, head = "-" if number < 0 else "", abs(number)
+        if under:
+            return sign + self.quotient(head, rest, under), PRODUCT
+        parts = [self.inside(factor, UNARY) for factor in rest]
+        if head != 1 or not parts:
+            parts.insert(0, self.number(head)[0])
+        return sign + self.joined(parts), PRODUCT
+
+    def quotient(self, number: Fraction, factors: list[Formula], under: list[Formula]) -> str:
+        """A fraction; sums stand beside it, where a line can break."""
+        beside = [self.inside(factor, UNARY) for factor in factors if isinstance(factor, Sum)]
+        above = [self.inside(factor, UNARY) for factor in factors if not isinstance(factor, Sum)]
+        below = [self.inside(factor, UNARY if len(under) > 1 else SUM) for factor in under]
+        if number.numerator != 1 or not above:
+            above.insert(0, str(number.numerator))
+        if number.denominator != 1:
+            below = [str(number.denominator), *(self.inside(factor, UNARY) for factor in under)]
+        return self.joined([rf"\frac{{{self.joined(above)}}}{{{self.joined(below)}}}", *beside])
+
+    def joined(self, parts: list[str]) -> str:
+        """Factors side by side: plain letters as they are, others with a thin space between."""
+        text = parts[0]
+        for before, part in pairwise(parts):
+            if part[0].isdigit():
+                text += rf" \cdot {part}"
+            elif PLAIN.fullmatch(before) and PLAIN.fullmatch(part):
+                text += f" {part}"
+            else:
+                text += f" {self.space} {part}"
+        return text
+
+    def power(self, formula: Power) -> str:
+        if formula.exponent < 0:
+            below = formula.base if formula.exponent == -1 else Power(formula.base, -formula.exponent)
+            return rf"\frac{{1}}{{{self.text(below)}}}"
+        base = self.inside(formula.base, ATOM)
+        if "^" in base and not base.startswith("("):
+            base = f"{{{base}}}"
+        return base if formula.exponent == 1 else f"{base}^{{{formula.exponent}}}"
+
+    def apply(self, formula: Apply) -> tuple[str, int]:
+        first, *rest = formula.arguments
+        match formula.function:
+            case "floordiv":
+                return rf"\lfloor {self.inside(first, PRODUCT)} / {self.inside(rest[0], UNARY)} \rfloor", ATOM
+            case "ceildiv":
+                return rf"\lceil {self.inside(first, PRODUCT)} / {self.inside(rest[0], UNARY)} \rceil", ATOM
+            case "mod":
+                return rf"{self.inside(first, UNARY)} \bmod {self.inside(rest[0], UNARY)}", PRODUCT
+            case "excess":
+                return f"({self.text(first)})^{{+}}", UNARY
+            case "item":
+                name = self.inside(first, ATOM)
+                return f"{f'({name})' if '_' in name else name}_{{{self.text(rest[0])}}}", ATOM
+            case "len":
+                return rf"\lvert {self.text(first)} \rvert", ATOM
+        arguments = ", ".join(self.text(argument) for argument in formula.arguments)
+        if formula.function in ("min", "max"):
+            return rf"\{formula.function}({arguments})", ATOM
+        return rf"\operatorname{{{'sum' if formula.function == 'total' else formula.function}}}({arguments})", ATOM
+
+    def bracket(self, formula: Bracket) -> tuple[str, int]:
+        texts = [self.text(argument) for argument in formula.arguments]
+        match formula.kind:
+            case "flag":
+                return f"[{texts[0]}]", ATOM
+            case "given":
+                return rf"[{texts[0]} \ne \varnothing]", ATOM
+            case "at_least":
+                return rf"[{texts[0]} \ge {texts[1]}]", ATOM
+            case "contains":
+                return rf"[{texts[0]} \in {texts[1]}]", ATOM
+        return f"[{texts[0]} = {texts[1]}]", ATOM
+
+    def tally(self, formula: TallyOf) -> tuple[str, int]:
+        index = self.symbol(formula.index)
+        high = self.text(Num(formula.high.value - 1)) if isinstance(formula.high, Num) else f"{self.text(formula.high)} - 1"
+        return rf"\sum_{{{index}={self.text(formula.low)}}}^{{{high}}} {self.inside(formula.condition, PRODUCT)}", PRODUCT
+
+    # long formulas
+
+    def term(self, coefficient: Formula, factor: str, line: float = LINE) -> list[str]:
+        """``coefficient factor`` as lines; no factor where it is 1."""
+        if not factor:
+            return fold(self.text(coefficient), line)
+        if coefficient == Num(Fraction(1)):
+            return [factor]
+        return fold(self.joined([self.inside(coefficient, PRODUCT), factor]), line)
+
+
+def letters(program: Program) -> dict[str, str]:
+    """How every letter of a program prints; ``moment@0``, ``moment@1`` ... are its moments, an empty text being 1."""
+    found = {field.letter: field.latex for field in program.fields}
+    found |= {definition.letter: definition.latex for definition in program.definitions}
+    for stream in program.streams:
+        for variable in stream.variables:
+            found.setdefault(variable, latex_symbol(variable))
+    printer = LatexPrinter(found)
+    return found | {f"moment@{position}": moment_symbol(moment, position, printer) for position, moment in enumerate(program.moments)}
+
+
+def moment_symbol(moment: Moment, position: int, printer: LatexPrinter) -> str:
+    """``n`` for the samples, ``S_{xy}`` for products of lengths, ``S_{...}`` with the function itself where it is short."""
+    if moment.items == ONCE:
+        return ""
+    if not any(True for _ in symbols(moment.formula)):
+        return "n" if moment.items == SAMPLES else rf"n_{{\mathrm{{{moment.items.replace('_', ' ')}}}}}"
+    words: list[str] = []
+    for factor in moment.formula.factors if isinstance(moment.formula, Prod) else (moment.formula,):
+        power = isinstance(factor, Power) and factor.exponent > 0
+        base = factor.base if isinstance(factor, Power) and power else factor
+        words += [printer.inside(base, PRODUCT)] * (factor.exponent if isinstance(factor, Power) and power else 1)
+    text = "".join(words) if all(len(word) == 1 for word in words) else r"\,".join(words)
+    return f"S_{{{text}}}" if len(text) <= SUBSCRIPT else f"S_{{{position}}}"
+
+
+def moment_definition(moment: Moment, program: Program, index: str, printer: LatexPrinter) -> str:
+    """The sum that a moment is, each length with the index of its item."""
+    if moment.items == ONCE:
+        return "1"
+    mine = [name for stream in program.streams if stream.items == moment.items for name in stream.variables]
+    marked = {name: f"{printer.symbol(name)}_{{{index}}}" for name in mine if "_" not in printer.symbol(name)}
+    marked |= {name: f"{{{printer.symbol(name)}}}_{{,{index}}}" for name in mine if name not in marked}
+    under = index if moment.items == SAMPLES else rf"{index} \in \mathrm{{{moment.items.replace('_', ' ')}}}"
+    summand = LatexPrinter(printer.names | marked, printer.space).inside(moment.formula, PRODUCT)
+    return rf"\sum_{{{under}}} {summand}"
+
+
+def width(text: str) -> float:
+    """About how wide ``text`` prints, in points."""
+    small = sum(len(part) for part in re.findall(r"[_^]\{([A-Za-z0-9+]*)\}", text))
+    plain = re.sub(r"\\(mathit|mathrm|operatorname|text|frac)\b|[{}_^&]|\\,", "", text)
+    plain = re.sub(r"\\[A-Za-z]+", "M", plain)
+    spaced = len(re.findall(r"[-+/=M]", plain))
+    return 5.6 * len(plain.replace(" ", "")) + 6.0 * spaced - 1.6 * small
+
+
+def fold(text: str, line: float = LINE) -> list[str]:
+    """``text`` in lines that fit, broken before plus and minus; between factors only where that is not enough."""
+    pieces: list[str] = []
+    for piece in split(text, BREAK):
+        pieces += [piece] if width(piece) <= line else split(piece, re.compile(" "))
+    lines: list[str] = []
+    for piece in pieces:
+        if lines and width(f"{lines[-1]} {piece}") <= line:
+            lines[-1] += f" {piece}"
+        else:
+            lines.append(piece)
+    return lines
+
+
+def split(text: str, at: re.Pattern[str]) -> list[str]:
+    """``text`` cut where ``at`` matches outside braces."""
+    cuts, depth = [0], 0
+    for position, character in enumerate(text):
+        depth += {"{": 1, "}": -1}.get(character, 0)
+        if depth == 0 and position and at.match(text, position):
+            cuts.append(position)
+    return [text[start:end].strip() for start, end in zip(cuts, [*cuts[1:], len(text)], strict=True)]

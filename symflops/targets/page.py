@@ -1,0 +1,305 @@
+"""A derivation page, free of any markup: what every table and formula of it holds, so that templates only place text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from symflops.model.formula import ZERO, Formula, Num, Prod, Sum, Sym, evaluate
+from symflops.model.graph import ONCE
+from symflops.model.program import Case, Field, Line, Program, RegimeLines, Tensor
+from symflops.model.spec import Layout
+from symflops.model.verification import Verification
+
+Terms = tuple[tuple[int, Formula], ...]
+INDEX = "bjkstuvw"
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRow:
+    """A stream: what one item of it holds, and the inputs that carry it with their layout."""
+
+    name: str
+    items: str
+    variables: tuple[str, ...]
+    rows: Formula
+    inputs: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AmountRow:
+    """What contractions run over, in moments: the useful part and all that is executed."""
+
+    name: str
+    useful: Formula
+    executed: Formula
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """A module that computes: what it runs over, its parameters in one block, and its forward term."""
+
+    group: str
+    module: str
+    runs: tuple[str, ...]
+    parameters: Formula
+    term: Formula
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """How often a gradient is computed, and the letter of the note that says why not always."""
+
+    count: Formula
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorRow:
+    """A contraction in both passes."""
+
+    group: str
+    module: str
+    contraction: str
+    amount: str
+    unit: Formula
+    forward: Formula
+    inputs: tuple[Cell, ...]
+    weights: tuple[Cell, ...]
+    seen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Why some gradients are not always computed, and which: (module, gradient, times, times of the forward)."""
+
+    letter: str
+    reason: str
+    gradients: tuple[tuple[str, str, Formula, Formula], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A numbered closed form, or the number of the same one that came before (``same``)."""
+
+    name: str
+    number: int
+    terms: Terms
+    same: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FormGroup:
+    """The closed forms that some conventions share."""
+
+    conventions: tuple[str, ...]
+    forms: tuple[Form, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RegimePage:
+    """One regime: both passes operator by operator, and the closed forms.
+
+    ``ratios`` are the coefficients at the default sizes: (moment, forward, backward, backward / forward).
+    """
+
+    name: str
+    doc: str
+    trainable: Formula
+    everything: bool
+    trains: bool
+    rows: tuple[OperatorRow, ...]
+    notes: tuple[Note, ...]
+    groups: tuple[FormGroup, ...]
+    ratios: tuple[tuple[str, int, int, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Everything that a derivation page shows, in its order."""
+
+    program: Program
+    index: str
+    streams: tuple[StreamRow, ...]
+    amounts: tuple[AmountRow, ...]
+    scopes: tuple[Scope, ...]
+    regimes: tuple[RegimePage, ...]
+    default_parameters: int | None
+    once: bool
+    pairs_differ: bool
+    unseen: bool
+    verified: tuple[Verification, ...]
+
+
+def page(program: Program, verified: Sequence[Verification] = ()) -> Page:
+    """The page of ``program``, with what it was verified against."""
+    taken = {field.letter for field in program.fields} | {name for stream in program.streams for name in stream.variables}
+    sizes = default_sizes(program)
+    amounts = tuple(AmountRow(a.name, in_moments(a.useful), in_moments(a.executed)) for a in program.amounts)
+    lines = [line for regime in program.regimes for line in regime.lines]
+    return Page(
+        program=program,
+        index=next((letter for letter in INDEX if letter not in taken), "s"),
+        streams=tuple(stream_rows(program)),
+        amounts=amounts,
+        scopes=tuple(scopes(program)),
+        regimes=tuple(regime_pages(program, sizes)),
+        default_parameters=None if sizes is None else int(evaluate(program.parameters, sizes)),
+        once=any(moment.items == ONCE for moment in program.moments),
+        pairs_differ=any(row.useful != row.executed for row in amounts),
+        unseen=any(not line.seen for line in lines),
+        verified=tuple(verified),
+    )
+
+
+def stream_rows(program: Program) -> Iterable[StreamRow]:
+    """The streams with the inputs that carry them."""
+    for stream in program.streams:
+        inputs = tuple((item.name, layout_text(item.layout)) for item in program.inputs if item.stream == stream.name)
+        yield StreamRow(stream.name, stream.items, stream.variables, stream.rows, inputs)
+
+
+def layout_text(layout: Layout | None) -> str:
+    """The dimensions of a tensor, or the columns of the values that hold lengths."""
+    if layout is None:
+        return ""
+    return " ".join(layout.axes or layout.values) + (f", rows sum to {layout.counts}" if layout.counts else "")
+
+
+def in_moments(terms: Terms) -> Formula:
+    """A vector over the moments as a formula."""
+    parts = [times(factor, Sym(f"moment@{position}")) for position, factor in terms]
+    return ZERO if not parts else parts[0] if len(parts) == 1 else Sum(tuple(parts))
+
+
+def times(*formulas: Formula) -> Formula:
+    """A product, its numbers first and taken together."""
+    number, rest = Fraction(1), []
+    for formula in formulas:
+        for factor in formula.factors if isinstance(formula, Prod) else (formula,):
+            if isinstance(factor, Num):
+                number *= factor.value
+            else:
+                rest.append(factor)
+    if number == 0 or not rest:
+        return Num(number)
+    return rest[0] if number == 1 and len(rest) == 1 else Prod((*([] if number == 1 else [Num(number)]), *rest))
+
+
+def plus(formulas: Sequence[Formula]) -> Formula:
+    """A sum, equal terms taken together."""
+    counts: dict[Formula, int] = {}
+    for formula in formulas:
+        if formula != ZERO:
+            counts[formula] = counts.get(formula, 0) + 1
+    terms = [times(Num(Fraction(count)), formula) for formula, count in counts.items()]
+    return ZERO if not terms else terms[0] if len(terms) == 1 else Sum(tuple(terms))
+
+
+def located(path: str) -> tuple[str, str]:
+    """A module as the repeated block that it is in, and its name there."""
+    group, star, name = path.rpartition(".*.")
+    return (f"{group}.*", name) if star else ("", path)
+
+
+def scopes(program: Program) -> Iterable[Scope]:
+    """Every module that computes, once, with all its contractions."""
+    modules: dict[str, list[Line]] = {}
+    for line in program.regimes[0].lines:
+        modules.setdefault(line.module, []).append(line)
+    for module, lines in modules.items():
+        own = [tensor for tensor in program.tensors if tensor.name.rpartition(".")[0] == module]
+        terms = [times(line.forward, line.unit, in_moments(line.amount.useful)) for line in lines]
+        runs = tuple(dict.fromkeys(line.amount.name for line in lines))
+        yield Scope(*located(module), runs, plus([elements(tensor) for tensor in own]), plus(terms))
+
+
+def elements(tensor: Tensor) -> Formula:
+    """The elements of one copy of a tensor."""
+    return times(tensor.exists, *tensor.shape)
+
+
+def regime_pages(program: Program, sizes: Mapping[str, Any] | None) -> Iterable[RegimePage]:
+    """The regimes; forms are numbered through the page."""
+    numbers: dict[tuple[str, Terms], int] = {}
+    for regime in program.regimes:
+        notes = regime_notes(regime)
+        letters = {note.reason: note.letter for note in notes}
+        cases = [case for case in program.cases if case.regime == regime.name]
+        rows = tuple(operator_row(line, letters) for line in regime.lines)
+        trains = any(cell.count != ZERO for row in rows for cell in (*row.inputs, *row.weights))
+        ratios = tuple(moment_ratios(cases[0], sizes)) if cases and sizes and trains else ()
+        groups = tuple(form_groups(cases, numbers))
+        yield RegimePage(regime.name, regime.doc, regime.trainable, all(regime.trains), trains, rows, notes, groups, ratios)
+
+
+def operator_row(line: Line, letters: Mapping[str, str]) -> OperatorRow:
+    """A line of a regime with its gradients by kind."""
+
+    def cells(kind: str) -> tuple[Cell, ...]:
+        return tuple(Cell(g.count, letters.get(g.reason, "")) for g in line.gradients if (g.kind == "weight") == (kind == "weight"))
+
+    group, module = located(line.module)
+    unit, amount = line.unit, line.amount.name
+    return OperatorRow(group, module, line.contraction, amount, unit, line.forward, cells("input"), cells("weight"), line.seen)
+
+
+def regime_notes(regime: RegimeLines) -> tuple[Note, ...]:
+    """The reasons in the order of the lines, lettered, with the gradients that they are about."""
+    found: dict[str, list[tuple[str, str, Formula, Formula]]] = {}
+    for line in regime.lines:
+        for gradient in line.gradients:
+            if gradient.reason:
+                what = "weight" if gradient.kind == "weight" else "input" if len(gradient.operand) > 1 else gradient.operand
+                found.setdefault(gradient.reason, []).append((line.module, what, gradient.count, line.forward))
+    return tuple(Note(note_letter(number), reason, tuple(rows)) for number, (reason, rows) in enumerate(found.items()))
+
+
+def note_letter(number: int) -> str:
+    """a, b, ... z, aa, ab, ..."""
+    head = note_letter(number // 26 - 1) if number >= 26 else ""
+    return head + chr(ord("a") + number % 26)
+
+
+def form_groups(cases: Sequence[Case], numbers: dict[tuple[str, Terms], int]) -> Iterable[FormGroup]:
+    """The conventions of a regime by what they count."""
+    groups: dict[tuple[Terms, ...], list[str]] = {}
+    for case in cases:
+        groups.setdefault((case.forward, case.backward, case.recomputed), []).append(case.convention)
+    for (forward, backward, recomputed), conventions in groups.items():
+        forms = []
+        for name, terms in (("forward", forward), ("backward", backward), ("recomputed", recomputed)):
+            if terms:
+                same = numbers.get((name, terms), 0)
+                number = numbers.setdefault((name, terms), len(numbers) + 1)
+                forms.append(Form(name, number, terms, same))
+        yield FormGroup(tuple(conventions), tuple(forms))
+
+
+def default_sizes(program: Program) -> dict[str, Any] | None:
+    """Every letter at its default, None where a config must give one."""
+    found: dict[str, Any] = {}
+    for field in program.fields:
+        if field.required:
+            return None
+        found[field.letter] = default_value(field, found)
+    for definition in program.definitions:
+        found[definition.letter] = evaluate(definition.formula, found)
+    return found
+
+
+def default_value(field: Field, known: Mapping[str, Any]) -> Any:
+    """A default as a value."""
+    default = field.default
+    return default if default is None or isinstance(default, (bool, str, tuple)) else evaluate(default, known)
+
+
+def moment_ratios(case: Case, sizes: Mapping[str, Any]) -> Iterable[tuple[str, int, int, str]]:
+    """Backward over forward, moment by moment."""
+    backward = dict(case.backward)
+    for position, formula in case.forward:
+        first, second = evaluate(formula, sizes), evaluate(backward.get(position, ZERO), sizes)
+        if first:
+            yield f"moment@{position}", first, second, f"{float(Fraction(second) / Fraction(first)):.4f}"
