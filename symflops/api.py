@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from symflops.algebra.evaluate import Structural
+from symflops.algebra.evaluate import Structural, evaluate
 from symflops.compiler import compile_graph
 from symflops.ground.diagnostics import SpecError
 from symflops.library import SpecFile, find_spec, page
 from symflops.model.graph import Graph
 from symflops.model.program import Case, Program
 from symflops.model.regime import Convention, Regime
-from symflops.model.spec import Spec
+from symflops.model.spec import SizeSpec, Spec
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.runtime.sizes import look_up
 from symflops.stages.build import build
 from symflops.stages.data import read_convention, read_regime
+from symflops.stages.naming import plain
 from symflops.stages.read import read
+
+T = TypeVar("T")
 
 REGIMES = ("full", "forward")
 CONVENTIONS = ("symflops", "torch")
@@ -79,6 +82,10 @@ class Model:
         Raises:
             SpecError: the spec is not valid, or its structure needs a size that ``config`` does not give.
         """
+        return self._settled(config, lambda graph: graph)
+
+    def _settled(self, config: Mapping[str, Any] | None, use: Callable[[Graph], T]) -> T:
+        """What ``use`` makes of the graph, with as many sizes taken from ``config`` as it takes for the structure to be known."""
         fixed: dict[str, Any] = {}
         by_letter = {size.name.text: size for size in self.spec.sizes}
         while True:
@@ -86,13 +93,20 @@ class Model:
             try:
                 if key not in self._graphs:
                     self._graphs[key] = build(self.spec, fixed)
-                return self._graphs[key]
+                return use(self._graphs[key])
             except Structural as structural:
                 size = by_letter.get(structural.size)
-                value = look_up(config, size.keys) if config is not None and size else None
+                value = self.value_of(size, config) if config is not None and size else None
                 if value is None or structural.size in fixed:
                     raise SpecError([structural.diagnostic]) from None
                 fixed[structural.size] = value
+
+    def value_of(self, size: SizeSpec, config: Mapping[str, Any]) -> Any:
+        """A size of a config, or its constant default."""
+        value = look_up(config, size.keys)
+        if value is None and size.default is not None:
+            value = plain(evaluate(size.default, {}))
+        return value
 
     def program(
         self,
@@ -101,9 +115,9 @@ class Model:
         config: Mapping[str, Any] | None = None,
     ) -> Program:
         """The program under several regimes and conventions."""
-        return compile_graph(
-            self.graph(config), [regime_of(regime) for regime in regimes], [convention_of(name) for name in conventions]
-        )
+        chosen = [regime_of(regime) for regime in regimes]
+        counted = [convention_of(name) for name in conventions]
+        return self._settled(config, lambda graph: compile_graph(graph, chosen, counted))
 
     def derive(
         self,

@@ -82,7 +82,7 @@ def roots() -> list[Path]:
 def specs_in(root: Path) -> Iterator[SpecFile]:
     """Every spec of a library, by group and name."""
     for path in sorted(root.glob("*/*.yaml")):
-        if path.parent.name not in ("blocks",):
+        if path.parent.name != "blocks" and "." not in path.stem:
             yield SpecFile(root, path, f"specs/{path.parent.name}/{path.name}")
 
 

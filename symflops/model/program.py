@@ -51,11 +51,13 @@ class StreamInfo:
 
 @dataclass(frozen=True, slots=True)
 class InputInfo:
-    """How an argument of the model carries lengths."""
+    """How an argument of the model carries lengths; ``width`` is None for a carrier of indices."""
 
     name: str
     stream: str
     layout: Layout | None
+    over: str = ""
+    width: Formula | None = None
 
 
 @dataclass(frozen=True, slots=True)

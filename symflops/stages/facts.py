@@ -18,7 +18,8 @@ from sympy import Expr, Integer
 
 from symflops.algebra.functions import AtLeast, Equal, Excess, FloorDiv, Modulo, Tally
 from symflops.algebra.truth import NO, YES, Truth, any_of
-from symflops.ground.diagnostics import Diagnostic, SpecError
+from symflops.algebra.evaluate import Structural
+from symflops.ground.diagnostics import Diagnostic
 from symflops.model.graph import Contraction, Loop, Node, Operand, Operator, Parameter, Select
 
 State = tuple[Truth, ...]
@@ -90,8 +91,7 @@ def _overlap(loop: Loop, bracket: Truth, ahead: tuple[int, int], behind: tuple[i
         low, high = loop.offset + first, loop.offset + loop.count - last
         return Tally(loop.index, low, high, bracket.expr)
     if bracket is not YES:
-        message = "the gradients of this repeat alternate, and so do its layers: write it as two repeats"
-        raise SpecError([Diagnostic("alternating-repeat", message, loop.span)])
+        raise unsettled(loop, "the gradients of this repeat alternate, and so do its layers")
     room = loop.count - 1 - first - last
     if stride == 1 or other == 1:
         step = Integer(max(stride, other))
@@ -104,6 +104,13 @@ def _overlap(loop: Loop, bracket: Truth, ahead: tuple[int, int], behind: tuple[i
             step = Integer(common)
             total += Excess(FloorDiv(rest + step, step)) * Equal(Modulo(rest, step), Integer(0))
     return total
+
+
+def unsettled(loop: Loop, message: str) -> Structural:
+    """A repeat for which there is no closed form: its count must be known."""
+    letters = sorted(symbol.name for symbol in loop.count.free_symbols)
+    hint = "a config, or a variant, that gives the count lets it be written out"
+    return Structural(letters[0] if letters else "", Diagnostic("alternating-repeat", message, loop.span, hint))
 
 
 def needs(nodes: Sequence[Node], facts: Facts, trains: Callable[[Parameter], bool], forced: Callable[[Operator], bool]) -> None:
@@ -150,14 +157,12 @@ def _iterate(loop: Loop, first: State, body: Callable[[int, State], tuple[Facts,
         found.append(tuple(facts for facts, _ in results))
         following = results[0][1]
         if any(state != following for _, state in results[1:]):
-            message = "iterations of this repeat hand on different gradients: its pattern must be a known list"
-            raise SpecError([Diagnostic("alternating-repeat", message, loop.span, "fix the size in a variant")])
+            raise unsettled(loop, "iterations of this repeat hand on different gradients")
         if following in states:
             return Trace(states, found, states.index(following))
         states.append(following)
         if len(states) > MAX_STATES:
-            message = "the gradients of this repeat do not settle"
-            raise SpecError([Diagnostic("alternating-repeat", message, loop.span)])
+            raise unsettled(loop, "the gradients of this repeat do not settle")
 
 
 def lives(nodes: Sequence[Node], facts: Facts) -> None:

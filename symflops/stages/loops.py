@@ -44,6 +44,10 @@ class Undecided(Exception):
         self.selector = selector
 
 
+class _Unroll(Exception):
+    """The iterations follow no pattern that a formula could count, and their number is known."""
+
+
 def is_index(symbol: Symbol) -> bool:
     """Whether ``symbol`` is the index of a repeat."""
     return "@" in symbol.name
@@ -62,13 +66,13 @@ def place(builder: Builder, entry: Repeat, frame: Frame) -> None:
     if not isinstance(count, Expr):
         span = entry.count.span if entry.count else entry.span
         raise SpecError([Diagnostic("bad-repeat", "a repeat needs a number, a list or an axis", span)])
-    mark = builder.mark()
+    mark = builder.mark(frame)
     try:
         return _Segments(builder, entry, frame, count, start).place()
-    except Structural as structural:
-        if not (count.is_Integer and start.is_Integer and _about_index(structural, entry)):
+    except (Structural, _Unroll) as reason:
+        if not (count.is_Integer and start.is_Integer) or (isinstance(reason, Structural) and not _about_index(reason, entry)):
             raise
-        builder.reset(mark)
+        builder.reset(mark, frame)
         return _unroll(builder, entry, frame, (None,) * int(count), start)
 
 
@@ -153,9 +157,7 @@ class _Segments:
         self.canonical = size_symbol(f"{entry.index or 'i'}@")
 
     def place(self) -> None:
-        mark = self.builder.mark()
-        before = dict(self.frame.values)
-        nodes = len(self.frame.nodes)
+        mark = self.builder.mark(self.frame)
         while True:
             try:
                 for segment in self.segments():
@@ -165,10 +167,7 @@ class _Segments:
             except Undecided as found:
                 if found.index.name.split("@")[0] + "@" != self.canonical.name or found.index not in self.mine:
                     raise
-                self.builder.reset(mark)
-                del self.frame.nodes[nodes:]
-                self.frame.values.clear()
-                self.frame.values.update(before)
+                self.builder.reset(mark, self.frame)
                 self.refine(found)
 
     mine: frozenset[Symbol] = frozenset()
@@ -177,6 +176,8 @@ class _Segments:
         if found.cut is not None:
             self.cuts.append(found.cut)
         elif found.selector is not None:
+            if (self.end - self.start).is_Integer and self.start.is_Integer:
+                raise _Unroll
             self.selectors.append(found.selector.xreplace({found.index: self.canonical}))
         if len(self.cuts) > MAX_CUTS or len(self.selectors) > MAX_SELECTORS:
             message = "too many different conditions on the index of one repeat"

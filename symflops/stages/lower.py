@@ -201,7 +201,7 @@ class _Lower:
             fields=size_fields(spec, self.formulas),
             definitions=definition_infos(graph, self.formulas),
             streams=self.streams(),
-            inputs=tuple(InputInfo(item.name.text, item.stream.text if item.stream else "", item.layout) for item in spec.inputs),
+            inputs=self.inputs(),
             moments=tuple(self.moment(key) for key in self.moments),
             amounts=tuple(amount for amount, _ in self.amounts.values()),
             tensors=tuple(self.tensor(entry) for entry in entries),
@@ -223,6 +223,14 @@ class _Lower:
                 optional = bool(users) and all(item.when is not None for item in users)
                 infos.append(StreamInfo(name, stream.items, mine, self.formulas.of(stream.rows), optional))
         return tuple(infos)
+
+    def inputs(self) -> tuple[InputInfo, ...]:
+        values = {name: self.graph.values[identity].width for name, identity in self.graph.inputs}
+        widths = {name: self.formulas.of(width) for name, width in values.items() if width is not None}
+        return tuple(
+            InputInfo(item.name.text, item.stream.text if item.stream else "", item.layout, item.over, widths.get(item.name.text))
+            for item in self.graph.spec.inputs
+        )
 
     def moment(self, key: Key) -> Moment:
         items, monomial = key

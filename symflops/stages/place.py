@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from sympy import Expr, Integer, Symbol
 
@@ -23,6 +23,16 @@ from symflops.stages.frames import ABSENT, Binding, Frame, assigned
 from symflops.stages.streams import Streams, StreamScope
 
 OPTIONAL = ("with", "gate", "bias")
+
+
+class Mark(NamedTuple):
+    """A point to come back to."""
+
+    values: int
+    parameters: dict[Path, tuple[Parameter, bool]]
+    diagnostics: list[Diagnostic]
+    nodes: int
+    bindings: dict[str, Binding]
 
 
 class Builder:
@@ -45,15 +55,19 @@ class Builder:
         name = key[-1].text if isinstance(key[-1], Name) else "i"
         return self.indices.setdefault(known, size_symbol(f"{name}@{len(self.indices) + 1}_"))
 
-    def mark(self) -> tuple[int, dict[Path, tuple[Parameter, bool]], list[Diagnostic]]:
+    def mark(self, frame: Frame) -> Mark:
         """Where the graph stands, to come back to when a repeat is built anew."""
-        return len(self.values), dict(self.parameters), list(self.report.diagnostics)
+        here = (len(frame.nodes), dict(frame.values))
+        return Mark(len(self.values), dict(self.parameters), list(self.report.diagnostics), *here)
 
-    def reset(self, mark: tuple[int, dict[Path, tuple[Parameter, bool]], list[Diagnostic]]) -> None:
+    def reset(self, mark: Mark, frame: Frame) -> None:
         """Forget what was placed since ``mark``."""
-        del self.values[mark[0] :]
-        self.parameters = dict(mark[1])
-        self.report.restore(mark[2])
+        del self.values[mark.values :]
+        del frame.nodes[mark.nodes :]
+        self.parameters = dict(mark.parameters)
+        self.report.restore(mark.diagnostics)
+        frame.values.clear()
+        frame.values.update(mark.bindings)
 
     def new_value(self, name: str, stream: Stream, width: Expr | None, span: Any = None) -> Value:
         """One more value."""

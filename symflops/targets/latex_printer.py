@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
 
@@ -13,8 +13,9 @@ from symflops.model.program import Moment, Program
 from symflops.stages.naming import latex_symbol
 from symflops.targets.printing import ATOM, PRODUCT, SUM, UNARY, Printer
 
-PLAIN = re.compile(r"[0-9]+|[A-Za-z](_\{[^{}]*\})?(\^\{[0-9]+\})?")
+PLAIN = re.compile(r"[0-9]+|[A-Za-z](\^\{[0-9]+\})?")
 BREAK = re.compile(r" (?=[+-] )")
+INDEX = "bjkstuvw"
 LINE, SUBSCRIPT = 375.0, 26
 
 
@@ -25,6 +26,16 @@ class LatexPrinter(Printer):
         self.names = dict(names or {})
         self.space = space
 
+    def sum(self, terms: tuple[Formula, ...]) -> str:
+        """Terms with their signs, one with a plus first where there is one."""
+        return super().sum(tuple(sorted(terms, key=self.negative))) if self.negative(terms[0]) else super().sum(terms)
+
+    @staticmethod
+    def negative(formula: Formula) -> bool:
+        """Whether a term prints with a minus."""
+        head = formula.factors[0] if isinstance(formula, Prod) else formula
+        return isinstance(head, Num) and head.value < 0
+
     def number(self, value: Fraction) -> tuple[str, int]:
         sign, top = "-" if value < 0 else "", abs(value.numerator)
         text = str(top) if value.denominator == 1 else rf"\frac{{{top}}}{{{value.denominator}}}"
@@ -34,7 +45,7 @@ class LatexPrinter(Printer):
         if name not in self.names and "@" in name:
             head, _, number = name.partition("@")
             return f"{head}_{{{number}}}" if head in self.names else head
-        return self.names.get(name) or latex_symbol(name)
+        return self.names[name] if name in self.names else latex_symbol(name)
 
     def quoted(self, text: str) -> str:
         return rf"\text{{{re.sub(r'[^A-Za-z0-9 .,:/-]', '-', text)}}}"
@@ -166,10 +177,11 @@ def moment_symbol(moment: Moment, position: int, printer: LatexPrinter) -> str:
     return f"S_{{{text}}}" if len(text) <= SUBSCRIPT else f"S_{{{position}}}"
 
 
-def moment_definition(moment: Moment, program: Program, index: str, printer: LatexPrinter) -> str:
+def moment_definition(moment: Moment, program: Program, printer: LatexPrinter) -> str:
     """The sum that a moment is, each length with the index of its item."""
     if moment.items == ONCE:
         return "1"
+    index = next((letter for letter in INDEX if letter not in printer.names), "s")
     mine = [name for stream in program.streams if stream.items == moment.items for name in stream.variables]
     marked = {name: f"{printer.symbol(name)}_{{{index}}}" for name in mine if "_" not in printer.symbol(name)}
     marked |= {name: f"{{{printer.symbol(name)}}}_{{,{index}}}" for name in mine if name not in marked}
@@ -181,7 +193,7 @@ def moment_definition(moment: Moment, program: Program, index: str, printer: Lat
 def width(text: str) -> float:
     """About how wide ``text`` prints, in points."""
     small = sum(len(part) for part in re.findall(r"[_^]\{([A-Za-z0-9+]*)\}", text))
-    plain = re.sub(r"\\(mathit|mathrm|operatorname|text|frac)\b|[{}_^&]|\\,", "", text)
+    plain = re.sub(r"\\(mathit|mathrm|operatorname|text|frac|thinspace)\b|[{}_^&]|\\,", "", text)
     plain = re.sub(r"\\[A-Za-z]+", "M", plain)
     spaced = len(re.findall(r"[-+/=M]", plain))
     return 5.6 * len(plain.replace(" ", "")) + 6.0 * spaced - 1.6 * small
@@ -199,6 +211,16 @@ def fold(text: str, line: float = LINE) -> list[str]:
         else:
             lines.append(piece)
     return lines
+
+
+def aligned(head: str, terms: Sequence[Sequence[str]]) -> list[str]:
+    """``head = term + term`` as the rows of an alignment, a row per line of a term."""
+    rows = []
+    for number, (first, *rest) in enumerate(terms):
+        sign = "" if number == 0 or first.startswith("-") else "+ "
+        rows.append(rf"\mathrm{{{head}}} ={{}}& {first}" if number == 0 else f"&{{}}{sign}{first}")
+        rows += [rf"&\qquad {{}}{line}" for line in rest]
+    return rows or [rf"\mathrm{{{head}}} ={{}}& 0"]
 
 
 def split(text: str, at: re.Pattern[str]) -> list[str]:

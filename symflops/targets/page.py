@@ -7,25 +7,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from symflops.model.formula import ZERO, Formula, Num, Prod, Sum, Sym, evaluate
+from symflops.model.formula import ZERO, Bracket, Formula, Num, Power, Prod, Sum, Sym, evaluate, symbols
 from symflops.model.graph import ONCE
-from symflops.model.program import Case, Field, Line, Program, RegimeLines, Tensor
+from symflops.model.program import Case, Line, Program, RegimeLines, StreamInfo, Tensor
 from symflops.model.spec import Layout
 from symflops.model.verification import Verification
 
 Terms = tuple[tuple[int, Formula], ...]
-INDEX = "bjkstuvw"
-
-
-@dataclass(frozen=True, slots=True)
-class StreamRow:
-    """A stream: what one item of it holds, and the inputs that carry it with their layout."""
-
-    name: str
-    items: str
-    variables: tuple[str, ...]
-    rows: Formula
-    inputs: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +61,11 @@ class OperatorRow:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Why some gradients are not always computed, and which: (module, gradient, times, times of the forward)."""
+    """Why some gradients are not always computed, and which: (times, of how many, and whose: operands, block, modules)."""
 
     letter: str
     reason: str
-    gradients: tuple[tuple[str, str, Formula, Formula], ...]
+    groups: tuple[tuple[Formula, Formula, tuple[tuple[str, str, tuple[str, ...]], ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,16 +106,14 @@ class RegimePage:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Everything that a derivation page shows, in its order."""
+    """Everything that a derivation page shows, in its order; streams come with the inputs that carry them and their layout."""
 
     program: Program
-    index: str
-    streams: tuple[StreamRow, ...]
+    streams: tuple[tuple[StreamInfo, tuple[tuple[str, str], ...]], ...]
     amounts: tuple[AmountRow, ...]
     scopes: tuple[Scope, ...]
     regimes: tuple[RegimePage, ...]
     default_parameters: int | None
-    once: bool
     pairs_differ: bool
     unseen: bool
     verified: tuple[Verification, ...]
@@ -135,54 +121,52 @@ class Page:
 
 def page(program: Program, verified: Sequence[Verification] = ()) -> Page:
     """The page of ``program``, with what it was verified against."""
-    taken = {field.letter for field in program.fields} | {name for stream in program.streams for name in stream.variables}
     sizes = default_sizes(program)
-    amounts = tuple(AmountRow(a.name, in_moments(a.useful), in_moments(a.executed)) for a in program.amounts)
-    lines = [line for regime in program.regimes for line in regime.lines]
+    amounts = tuple(AmountRow(a.name, in_moments(a.useful, program), in_moments(a.executed, program)) for a in program.amounts)
     return Page(
         program=program,
-        index=next((letter for letter in INDEX if letter not in taken), "s"),
         streams=tuple(stream_rows(program)),
         amounts=amounts,
         scopes=tuple(scopes(program)),
         regimes=tuple(regime_pages(program, sizes)),
         default_parameters=None if sizes is None else int(evaluate(program.parameters, sizes)),
-        once=any(moment.items == ONCE for moment in program.moments),
         pairs_differ=any(row.useful != row.executed for row in amounts),
-        unseen=any(not line.seen for line in lines),
+        unseen=any(not line.seen for regime in program.regimes for line in regime.lines),
         verified=tuple(verified),
     )
 
 
-def stream_rows(program: Program) -> Iterable[StreamRow]:
+def stream_rows(program: Program) -> Iterable[tuple[StreamInfo, tuple[tuple[str, str], ...]]]:
     """The streams with the inputs that carry them."""
     for stream in program.streams:
-        inputs = tuple((item.name, layout_text(item.layout)) for item in program.inputs if item.stream == stream.name)
-        yield StreamRow(stream.name, stream.items, stream.variables, stream.rows, inputs)
+        yield stream, tuple((item.name, layout_text(item.layout)) for item in program.inputs if item.stream == stream.name)
 
 
 def layout_text(layout: Layout | None) -> str:
     """The dimensions of a tensor, or the columns of the values that hold lengths."""
-    if layout is None:
-        return ""
-    return " ".join(layout.axes or layout.values) + (f", rows sum to {layout.counts}" if layout.counts else "")
+    columns = () if layout is None else layout.axes or layout.values
+    return " ".join(columns) + (f", rows sum to {layout.counts}" if layout and layout.counts else "")
 
 
-def in_moments(terms: Terms) -> Formula:
-    """A vector over the moments as a formula."""
-    parts = [times(factor, Sym(f"moment@{position}")) for position, factor in terms]
+def in_moments(terms: Terms, program: Program) -> Formula:
+    """A vector over the moments as a formula; the moment of what happens once is 1."""
+    once = {position for position, moment in enumerate(program.moments) if moment.items == ONCE}
+    parts = [factor if position in once else times(factor, Sym(f"moment@{position}")) for position, factor in terms]
     return ZERO if not parts else parts[0] if len(parts) == 1 else Sum(tuple(parts))
 
 
 def times(*formulas: Formula) -> Formula:
-    """A product, its numbers first and taken together."""
-    number, rest = Fraction(1), []
+    """A product: its numbers first and taken together, equal factors as powers, brackets last."""
+    number, powers = Fraction(1), dict[Formula, int]()
     for formula in formulas:
         for factor in formula.factors if isinstance(formula, Prod) else (formula,):
-            if isinstance(factor, Num):
-                number *= factor.value
+            base, exponent = (factor.base, factor.exponent) if isinstance(factor, Power) else (factor, 1)
+            if isinstance(base, Num):
+                number *= base.value**exponent
             else:
-                rest.append(factor)
+                powers[base] = powers.get(base, 0) + exponent
+    bases = sorted(powers, key=lambda base: isinstance(base, (Bracket, Sum)))
+    rest = [base if powers[base] == 1 else Power(base, powers[base]) for base in bases if powers[base]]
     if number == 0 or not rest:
         return Num(number)
     return rest[0] if number == 1 and len(rest) == 1 else Prod((*([] if number == 1 else [Num(number)]), *rest))
@@ -211,14 +195,16 @@ def scopes(program: Program) -> Iterable[Scope]:
         modules.setdefault(line.module, []).append(line)
     for module, lines in modules.items():
         own = [tensor for tensor in program.tensors if tensor.name.rpartition(".")[0] == module]
-        terms = [times(line.forward, line.unit, in_moments(line.amount.useful)) for line in lines]
+        terms = [times(line.forward, line.unit, in_moments(line.amount.useful, program)) for line in lines]
         runs = tuple(dict.fromkeys(line.amount.name for line in lines))
         yield Scope(*located(module), runs, plus([elements(tensor) for tensor in own]), plus(terms))
 
 
 def elements(tensor: Tensor) -> Formula:
-    """The elements of one copy of a tensor."""
-    return times(tensor.exists, *tensor.shape)
+    """The elements of one copy of a tensor, its letters in the order of the count."""
+    rank = {name: place for place, name in enumerate(dict.fromkeys(symbols(tensor.count)))}
+    factors = [factor for size in tensor.shape for factor in (size.factors if isinstance(size, Prod) else (size,))]
+    return times(tensor.exists, *sorted(factors, key=lambda factor: min((rank.get(name, 0) for name in symbols(factor)), default=0)))
 
 
 def regime_pages(program: Program, sizes: Mapping[str, Any] | None) -> Iterable[RegimePage]:
@@ -242,25 +228,37 @@ def operator_row(line: Line, letters: Mapping[str, str]) -> OperatorRow:
         return tuple(Cell(g.count, letters.get(g.reason, "")) for g in line.gradients if (g.kind == "weight") == (kind == "weight"))
 
     group, module = located(line.module)
-    unit, amount = line.unit, line.amount.name
-    return OperatorRow(group, module, line.contraction, amount, unit, line.forward, cells("input"), cells("weight"), line.seen)
+    what = (line.contraction, line.amount.name, line.unit, line.forward)
+    return OperatorRow(group, module, *what, cells("input"), cells("weight"), line.seen)
 
 
 def regime_notes(regime: RegimeLines) -> tuple[Note, ...]:
     """The reasons in the order of the lines, lettered, with the gradients that they are about."""
-    found: dict[str, list[tuple[str, str, Formula, Formula]]] = {}
+    found: dict[str, dict[tuple[Formula, Formula], dict[str, list[str]]]] = {}
     for line in regime.lines:
         for gradient in line.gradients:
             if gradient.reason:
-                what = "weight" if gradient.kind == "weight" else "input" if len(gradient.operand) > 1 else gradient.operand
-                found.setdefault(gradient.reason, []).append((line.module, what, gradient.count, line.forward))
-    return tuple(Note(note_letter(number), reason, tuple(rows)) for number, (reason, rows) in enumerate(found.items()))
+                group = found.setdefault(gradient.reason, {}).setdefault((gradient.count, line.forward if gradient.count != ZERO else ZERO), {})
+                kinds = group.setdefault(line.module, [])
+                kinds += [kind for kind in ("weight" if gradient.kind == "weight" else "input",) if kind not in kinds]
+    return tuple(
+        Note(note_letter(number), reason, tuple((*key, clauses(modules)) for key, modules in groups.items()))
+        for number, (reason, groups) in enumerate(found.items())
+    )
+
+
+def clauses(modules: Mapping[str, Sequence[str]]) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
+    """Modules by operands and block."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for path, kinds in modules.items():
+        group, name = located(path)
+        found.setdefault((" and ".join(kinds), group), []).append(name)
+    return tuple((kinds, group, tuple(names)) for (kinds, group), names in found.items())
 
 
 def note_letter(number: int) -> str:
     """a, b, ... z, aa, ab, ..."""
-    head = note_letter(number // 26 - 1) if number >= 26 else ""
-    return head + chr(ord("a") + number % 26)
+    return (note_letter(number // 26 - 1) if number >= 26 else "") + chr(ord("a") + number % 26)
 
 
 def form_groups(cases: Sequence[Case], numbers: dict[tuple[str, Terms], int]) -> Iterable[FormGroup]:
@@ -284,16 +282,11 @@ def default_sizes(program: Program) -> dict[str, Any] | None:
     for field in program.fields:
         if field.required:
             return None
-        found[field.letter] = default_value(field, found)
+        default = field.default
+        found[field.letter] = default if default is None or isinstance(default, (bool, str, tuple)) else evaluate(default, found)
     for definition in program.definitions:
         found[definition.letter] = evaluate(definition.formula, found)
     return found
-
-
-def default_value(field: Field, known: Mapping[str, Any]) -> Any:
-    """A default as a value."""
-    default = field.default
-    return default if default is None or isinstance(default, (bool, str, tuple)) else evaluate(default, known)
 
 
 def moment_ratios(case: Case, sizes: Mapping[str, Any]) -> Iterable[tuple[str, int, int, str]]:
@@ -302,4 +295,4 @@ def moment_ratios(case: Case, sizes: Mapping[str, Any]) -> Iterable[tuple[str, i
     for position, formula in case.forward:
         first, second = evaluate(formula, sizes), evaluate(backward.get(position, ZERO), sizes)
         if first:
-            yield f"moment@{position}", first, second, f"{float(Fraction(second) / Fraction(first)):.4f}"
+            yield f"moment@{position}", first, second, f"{float(Fraction(second) / Fraction(first)):.4f}" if second else "0"

@@ -8,16 +8,17 @@ from collections.abc import Iterable, Sequence
 from symflops.model.formula import Formula, Num, Sym, symbols
 from symflops.model.graph import ONCE
 from symflops.model.program import Amount, Field, Line, Moment, Program, RegimeLines
+from symflops.model.verification import Verification
 from symflops.targets.python_printer import PythonPrinter
-from symflops.targets.rendering import template
+from symflops.targets.rendering import template, tuple_of
 
 PRINT = PythonPrinter()
 TYPES = {"number": "int", "rational": "Fraction", "flag": "bool", "text": "str", "list": "tuple[Any, ...]"}
 AMBIGUOUS = {"l", "O", "I"}
 
 
-def render(program: Program, version: str) -> str:
-    """The module of ``program``."""
+def render(program: Program, version: str, verified: Sequence[Verification] = ()) -> str:
+    """The module of ``program``. What it was verified against stands on the derivation page, not here."""
     letters = {field.letter for field in program.fields} | {definition.letter for definition in program.definitions}
     return template("estimator.py.jinja").render(
         program=program,
@@ -35,7 +36,9 @@ def render(program: Program, version: str) -> str:
         columns=[f"{name}_: list[int]" for name in columns(program)] or ["*_: list[int]"],
         sums=[(moment, summed(moment, program)) for moment in program.moments],
         parameter_letters=unpack([tensor.count for tensor in program.tensors], program),
-        frozen=frozen(program),
+        trained=trained(program),
+        regime_names=[regime.name for regime in program.regimes],
+        slots=["padded", *(moment.name for moment in program.moments)],
         dot=" + ".join(f"c[{position}] * m.{moment.name}" for position, moment in enumerate(program.moments)) or "0",
         regimes=[(regime, regime_letters(regime, program), rows(regime)) for regime in program.regimes],
         amounts=[(amount, amount_text(amount, program)) for amount in program.amounts],
@@ -178,8 +181,11 @@ def amount_text(amount: Amount, program: Program) -> str:
 
 
 def tensor_rows(program: Program) -> list[list[str]]:
-    """The table of parameters: name, elements over all copies, and the regimes in which it trains."""
-    return [[f'"{tensor.name}":', f"{PRINT.text(tensor.count)},"] for tensor in program.tensors]
+    """The table of parameters: name, elements over all copies."""
+    counts: dict[str, list[str]] = {}
+    for tensor in program.tensors:
+        counts.setdefault(tensor.name, []).append(PRINT.text(tensor.count))
+    return [[f'"{name}":', f"{' + '.join(texts)},"] for name, texts in counts.items()]
 
 
 StreamRow = tuple[str, str, tuple[str, ...], bool]
@@ -225,13 +231,13 @@ def summed(moment: Moment, program: Program) -> str:
     return f"sum({text} for {', '.join(wanted)} in zip({', '.join(f'{name}_' for name in wanted)}))"
 
 
-def frozen(program: Program) -> list[tuple[str, str]]:
-    """Per regime the parameters that do not train, as Python text."""
+def trained(program: Program) -> list[tuple[str, str]]:
+    """Per regime the parameters that train, as Python text, where it is not all of them."""
     found = []
     for regime in program.regimes:
-        names = [tensor.name for tensor, trains in zip(program.tensors, regime.trains, strict=True) if not trains]
-        text = "(" + "".join(f'"{name}", ' for name in names).rstrip() + ")"
-        found.append((regime.name, text))
+        names = dict.fromkeys(tensor.name for tensor, trains in zip(program.tensors, regime.trains, strict=True) if trains)
+        if not all(regime.trains):
+            found.append((regime.name, tuple_of(names)))
     return found
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
 from functools import cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
@@ -10,7 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 @cache
 def environment() -> Environment:
     """The one environment, with delimiters that neither Python nor LaTeX uses."""
-    return Environment(
+    made = Environment(
         loader=PackageLoader("symflops.targets", "templates"),
         undefined=StrictUndefined,
         block_start_string="<%",
@@ -24,6 +26,20 @@ def environment() -> Environment:
         keep_trailing_newline=True,
         autoescape=False,  # the outputs are Python, LaTeX and Markdown; each target escapes what it prints
     )
+    made.filters["tuple_of"] = tuple_of
+    made.filters["dict_of"] = dict_of
+    return made
+
+
+def tuple_of(items: Iterable[str]) -> str:
+    """Texts as a Python tuple."""
+    cells = [json.dumps(item) for item in items]
+    return f"({', '.join(cells)}{',' if len(cells) == 1 else ''})"
+
+
+def dict_of(items: Iterable[tuple[str, str]]) -> str:
+    """Pairs of texts as a Python dictionary."""
+    return "{" + ", ".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in items) + "}"
 
 
 def template(name: str) -> Template:

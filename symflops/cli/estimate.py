@@ -1,0 +1,111 @@
+"""Parameters and FLOPs of a model for one batch.
+
+  symflops estimate llama --config config.json --batch '{"text": [4096, 1024]}'
+  symflops estimate --config model_folder --batch @batch.json --json
+
+SPEC alone means the defaults of its class. A batch maps each stream to one entry per item.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``symflops estimate``."""
+    parser.add_argument("spec", nargs="?", metavar="SPEC", help="name or path of a spec; default: found from the config")
+    parser.add_argument("--config", metavar="PATH", help="config.json, model_index.json, or a folder with one")
+    parser.add_argument("--batch", required=True, metavar="JSON|@FILE", help='e.g. \'{"latent": [4096], "prompt": [77]}\'')
+    parser.add_argument("--convention", default="symflops", metavar="C", help="what is counted (default: symflops)")
+    parser.add_argument("--regime", default="full", metavar="R", help="what trains (default: full)")
+    parser.add_argument("--unit", default="flops", choices=("flops", "macs"), help="a MAC is two FLOPs")
+    parser.add_argument("--json", action="store_true", help="print a JSON object")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Estimate and print."""
+    from symflops.ground.diagnostics import SymflopsError
+
+    if not args.spec and not args.config:
+        raise SymflopsError("say which model: a SPEC, or --config PATH")
+    found = estimated(args, batch_of(args.batch))
+    if args.unit == "macs":
+        found["unit"] = "macs"
+        for key in ("forward", "backward", "recomputed", "total"):
+            found[key] //= 2
+    print(json.dumps(found) if args.json else table(found))
+    return 0
+
+
+def batch_of(text: str) -> dict[str, Any]:
+    """The batch that was given as JSON or as a file of it."""
+    from symflops.ground.diagnostics import SymflopsError
+
+    try:
+        batch = json.loads(Path(text[1:]).read_text("utf-8") if text.startswith("@") else text)
+    except OSError as error:
+        raise SymflopsError(f"{text[1:]}: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise SymflopsError(f"the batch is not JSON: {error}") from None
+    if not isinstance(batch, dict):
+        raise SymflopsError('a batch maps streams to lists, e.g. {"text": [4096, 1024]}')
+    return batch
+
+
+def estimated(args: argparse.Namespace, batch: dict[str, Any]) -> dict[str, Any]:
+    """The estimate of the chosen model."""
+    import sys
+
+    from symflops import lookup
+
+    config = lookup.read_config(Path(args.config)) if args.config else {}
+    if args.spec and args.spec.endswith((".yaml", ".yml")):
+        return derived(args, config, batch)
+    if args.spec:
+        catalog, name = lookup.by_name(args.spec), args.spec
+    else:
+        catalog, name = lookup.by_config(config)
+    if catalog.stale(name):
+        print(f"symflops: the spec of '{name}' has changed since its module was generated", file=sys.stderr)
+    module, model = lookup.estimator(catalog, name, config, args.regime, args.convention)
+    return lookup.result(module, model, batch)
+
+
+def derived(args: argparse.Namespace, config: dict[str, Any], batch: dict[str, Any]) -> dict[str, Any]:
+    """The estimate of a spec file, derived on the spot."""
+    from symflops.api import load
+    from symflops.lookup import result
+
+    model = load(args.spec)
+    estimator = model.estimator(config, args.regime, args.convention)
+    return result(_Named(model.spec.name), estimator, batch)
+
+
+class _Named:
+    """Stands for the module of a spec that has none."""
+
+    def __init__(self, name: str) -> None:
+        self.NAME = name
+
+
+def table(found: dict[str, Any]) -> str:
+    """The estimate for people: exact numbers with units, and a rounded reading of the FLOPs."""
+    unit = {"flops": "FLOPs", "macs": "MACs"}[found["unit"]]
+    lines = [f"{found['spec']}, regime {found['regime']}, convention {found['convention']}"]
+    for key in ("parameters", "trainable_parameters"):
+        lines.append(f"  {key.replace('_', ' '):<22} {found[key]:>26,}")
+    for key in ("forward", "backward", "recomputed", "total"):
+        lines.append(f"  {key:<22} {found[key]:>26,} {unit:<6} {scaled(found[key])}{unit}")
+    lines.append("  moments                " + ", ".join(f"{name} = {value:,}" for name, value in found["moments"].items()))
+    return "\n".join(lines)
+
+
+def scaled(value: int) -> str:
+    """A number with four digits and an SI prefix."""
+    for power, prefix in ((18, "E"), (15, "P"), (12, "T"), (9, "G"), (6, "M"), (3, "k")):
+        if value >= 10**power:
+            return f"{value / 10**power:9.3f} {prefix}"
+    return f"{value:9d} "

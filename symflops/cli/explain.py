@@ -1,0 +1,132 @@
+"""Where the FLOPs of a model go: a tree of modules with parameters, both passes, the share of each, then the closed form."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+BAR = 20
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``symflops explain``."""
+    parser.add_argument("spec", nargs="?", metavar="SPEC", help="name or path of a spec; default: found from the config")
+    parser.add_argument("--config", metavar="PATH", help="config.json, model_index.json, or a folder with one")
+    parser.add_argument("--batch", metavar="JSON|@FILE", help="default: one item of 1024 per length")
+    parser.add_argument("--depth", type=int, default=4, metavar="N", help="levels of modules to show (default: 4)")
+    parser.add_argument("--regime", default="full", metavar="R", help="what trains (default: full)")
+    parser.add_argument("--convention", default="symflops", metavar="C", help="what is counted (default: symflops)")
+
+
+@dataclass
+class Module:
+    """One node of the tree: what it and everything below it holds and costs."""
+
+    name: str
+    parameters: int = 0
+    forward: int = 0
+    backward: int = 0
+    children: dict[str, Module] = field(default_factory=dict)
+
+    @property
+    def total(self) -> int:
+        """Forward and backward."""
+        return self.forward + self.backward
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the tree and the closed form."""
+    from symflops.api import load
+    from symflops.cli.estimate import batch_of
+    from symflops.ground.diagnostics import SymflopsError
+    from symflops.lookup import by_config, read_config
+
+    if not args.spec and not args.config:
+        raise SymflopsError("say which model: a SPEC, or --config PATH")
+    config = read_config(Path(args.config)) if args.config else {}
+    model = load(args.spec or by_config(config)[1])
+    derived = model.derive(args.regime, args.convention, config)
+    estimator = derived.estimator(config)
+    batch = batch_of(args.batch) if args.batch else default_batch(derived.program)
+    moments = estimator.moments(**batch)
+    root = tree(estimator, moments)
+    print(f"{derived.program.title or derived.program.name}")
+    print(f"regime {args.regime}, convention {args.convention}, batch {batch}, moments {moments.as_dict()}\n")
+    print("\n".join(rows(root, args.depth)))
+    print("\n" + closed_form(derived))
+    return 0
+
+
+def default_batch(program: Any) -> dict[str, list[Any]]:
+    """One item of 1024 per length."""
+    return {
+        stream.name: [1024 if len(stream.variables) == 1 else [16] * len(stream.variables)]
+        for stream in program.streams
+        if stream.variables
+    }
+
+
+def tree(estimator: Any, moments: Any) -> Module:
+    """Modules by the parts of their paths."""
+    root = Module("total")
+    for name, count in estimator.tensors().items():
+        for node in path_to(root, name.rpartition(".")[0]):
+            node.parameters += count
+    for name, flops in estimator.by_module(moments).items():
+        for node in path_to(root, name):
+            node.forward += flops.forward
+            node.backward += flops.backward
+    return root
+
+
+def path_to(root: Module, path: str) -> list[Module]:
+    """The nodes from the root to ``path``; an index of a repeat belongs to the name before it."""
+    found, node = [root], root
+    words: list[str] = []
+    for word in path.split(".") if path else []:
+        if word == "*" and words:
+            words[-1] += ".*"
+        else:
+            words.append(word)
+    for word in words:
+        node = node.children.setdefault(word, Module(word))
+        found.append(node)
+    return found
+
+
+def rows(root: Module, depth: int) -> list[str]:
+    """The table of the tree."""
+    from symflops.cli.estimate import scaled
+
+    lines = [("module", "parameters", "forward FLOPs", "backward FLOPs", "share of the total")]
+
+    def visit(node: Module, level: int, indent: str) -> None:
+        share = node.total / root.total if root.total else 0.0
+        bar = "#" * round(share * BAR) + "." * (BAR - round(share * BAR))
+        passes = (scaled(node.forward).strip(), scaled(node.backward).strip())
+        lines.append((indent + node.name, scaled(node.parameters).strip(), *passes, f"{100 * share:6.2f} % {bar}"))
+        if level < depth:
+            for child in node.children.values():
+                visit(child, level + 1, indent + "  ")
+
+    visit(root, 0, "")
+    widths = [max(len(line[column]) for line in lines) for column in range(4)]
+    return [
+        f"{line[0]:<{widths[0]}}  {line[1]:>{widths[1]}}  {line[2]:>{widths[2]}}  {line[3]:>{widths[3]}}  {line[4]}"
+        for line in lines
+    ]
+
+
+def closed_form(derived: Any) -> str:
+    """The closed forms, a line per moment, and what the letters mean."""
+    from symflops.targets.python import symbol_table, wrapped
+
+    lines = ["closed form, FLOPs per batch:"]
+    for name, form in (("forward", derived.forward), ("backward", derived.backward)):
+        lines += ["  " + line for line in wrapped(name, [f"({text}) * {moment}" for moment, text in form.items()])]
+    lines.append("where")
+    lines += ["  " + line for line in symbol_table(derived.program)]
+    sums = [f"{moment.name} over {moment.items}" for moment in derived.program.moments]
+    return "\n".join([*lines, "  moments: " + ", ".join(sums)])

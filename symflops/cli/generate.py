@@ -1,0 +1,143 @@
+"""Derives specs and writes what is generated from them: estimators, LaTeX and Markdown derivations, the catalog.
+
+Reads ./specs and writes ./generated where there is ./specs; else reads the shipped specs and needs --out. Unchanged specs are skipped.
+--check derives anew and compares: exit code 1 when a file differs, is missing, or belongs to no spec. --diff shows the differences.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``symflops generate``."""
+    parser.add_argument("specs", nargs="*", metavar="SPEC", help="names or paths; default: all")
+    parser.add_argument("--specs", dest="root", metavar="DIR", help="the folder of specs")
+    parser.add_argument("--out", metavar="DIR", help="the folder to write to")
+    mode = parser.add_mutually_exclusive_group()
+    mode.add_argument("--check", action="store_true", help="compare with what is there, write nothing")
+    mode.add_argument("--diff", action="store_true", help="show what would change, write nothing")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Generate, check or diff."""
+    from symflops.ground.diagnostics import SymflopsError
+    from symflops.library import SpecFile, find_spec, shipped, specs_in
+
+    root = Path(args.root or ("specs" if Path("specs").is_dir() else shipped("specs"))).resolve()
+    if args.out is None and root != Path("specs").resolve():
+        raise SymflopsError("there is no ./specs here: say where to write with --out DIR")
+    if not root.is_dir():
+        raise SymflopsError(f"there is no folder {root}")
+    out = Path(args.out or "generated")
+    files = list(specs_in(root))
+    if args.specs:
+        wanted = [find_spec(spec) if spec.endswith((".yaml", ".yml")) else _named(spec, files) for spec in args.specs]
+        chosen: list[SpecFile] = wanted
+    else:
+        chosen = files
+    work = _Work(root, out, {file.name for file in files} | {file.name for file in chosen}, not args.specs)
+    return work.compare(chosen, args.diff) if args.check or args.diff else work.write(chosen)
+
+
+def _named(name: str, files: list[Any]) -> Any:
+    from symflops.ground.diagnostics import SymflopsError, did_you_mean
+
+    for file in files:
+        if file.name == name:
+            return file
+    raise SymflopsError(f"there is no spec '{name}': {did_you_mean(name, [file.name for file in files], 'see symflops list')}")
+
+
+class _Work:
+    def __init__(self, root: Path, out: Path, names: set[str], everything: bool) -> None:
+        from symflops.project import CATALOG, MANIFEST, read_json, without
+
+        self.root, self.out, self.everything = root, out, everything
+        self.manifest, self.catalog = read_json(out / MANIFEST), read_json(out / CATALOG)
+        without(names, self.manifest, self.catalog)
+
+    def write(self, files: list[Any]) -> int:
+        """Write what changed."""
+        from symflops.ground.files import write
+        from symflops.project import STAMP, code_digest, printed, read_json, shared_files, stamp_of, unchanged
+
+        code = code_digest()
+        stamps = read_json(self.out / STAMP)
+        todo = [file for file in files if not unchanged(file, stamps.get(file.label, {}), code, self.out)]
+        outputs, written = [], 0
+        for output, file in zip(self.compiled(todo), todo, strict=True):
+            for name, text in output.files.items():
+                written += write(self.out / name, text)
+            stamps[file.label] = stamp_of(code, output)
+            outputs.append(output)
+        for name, text in shared_files(outputs, self.manifest, self.catalog).items():
+            written += write(self.out / name, text)
+        write(self.out / STAMP, printed(stamps))
+        skipped = len(files) - len(todo)
+        print(f"{len(files)} specs: {len(todo)} derived, {skipped} unchanged, {written} files written to {self.out}", file=sys.stderr)
+        return 0
+
+    def compare(self, files: list[Any], diff: bool) -> int:
+        """Derive anew and compare bytes; 1 when anything differs."""
+        from symflops.project import shared_files
+
+        outputs = list(self.compiled(files))
+        texts = {name: text for output in outputs for name, text in output.files.items()}
+        if self.everything:
+            texts.update(shared_files(outputs, {}, {}))
+        findings = list(self.findings(texts, diff))
+        for finding in findings:
+            print(finding, file=sys.stderr if not diff else sys.stdout)
+        if findings:
+            print(f"{len(findings)} findings; 'symflops generate' writes what is derived", file=sys.stderr)
+            return 1
+        print(f"{len(texts)} files agree with {len(files)} specs", file=sys.stderr)
+        return 0
+
+    def findings(self, texts: dict[str, str], diff: bool) -> Iterator[str]:
+        """What differs between what is derived and what is there."""
+        from symflops.project import MANIFEST, orphans
+
+        for name, text in sorted(texts.items()):
+            path = self.out / name
+            if not path.is_file():
+                yield f"{path}: missing"
+            elif path.read_bytes() != text.encode():
+                yield _unified(path, text) if diff else f"{path}: differs from what is derived"
+                if name == MANIFEST and not diff:
+                    yield from self.causes(text)
+        if self.everything and self.out.is_dir():
+            for name in orphans(self.out, set(texts)):
+                yield f"{self.out / name}: belongs to no spec"
+
+    def causes(self, text: str) -> Iterator[str]:
+        """The inputs whose digest is another than when the files were generated."""
+        import json
+
+        now, then = json.loads(text), self.manifest
+        pairs = [(now["inputs"], then.get("inputs", {}))]
+        pairs += [(sources, then.get("specs", {}).get(name, {})) for name, sources in now["specs"].items()]
+        for new, old in pairs:
+            for name in sorted(new.keys() | old.keys()):
+                if new.get(name) != old.get(name):
+                    yield f"{name}: changed since the files were generated"
+
+    def compiled(self, files: list[Any]) -> Iterator[Any]:
+        """Derive specs one after another, with a bar where a person waits."""
+        from symflops.cli.progress import progress
+        from symflops.project import compile_spec
+
+        for file in progress(files, "deriving", lambda file: file.name):
+            yield compile_spec(file)
+
+
+def _unified(path: Path, text: str) -> str:
+    import difflib
+
+    old = path.read_text("utf-8", "replace").splitlines(keepends=True)
+    return "".join(difflib.unified_diff(old, text.splitlines(keepends=True), str(path), f"{path} (derived)")).rstrip()

@@ -1,0 +1,26 @@
+"""Prints the graph of a model, as Mermaid (which GitHub renders) or DOT (for Graphviz)."""
+
+from __future__ import annotations
+
+import argparse
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``symflops graph``."""
+    parser.add_argument("spec", metavar="SPEC", help="name or path of a spec")
+    parser.add_argument("--format", default="mermaid", choices=("mermaid", "dot"), help="default: mermaid")
+    parser.add_argument("--config", metavar="PATH", help="config that fixes a structure")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the graph."""
+    from pathlib import Path
+
+    from symflops.api import load
+    from symflops.lookup import read_config
+    from symflops.model.network import dot, mermaid
+
+    config = read_config(Path(args.config)) if args.config else {}
+    drawn = load(args.spec).graph(config).to_networkx()
+    print(mermaid(drawn) if args.format == "mermaid" else dot(drawn), end="")
+    return 0

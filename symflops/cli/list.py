@@ -1,0 +1,28 @@
+"""Lists the specs: name, group, the classes that they describe, the streams that a batch gives."""
+
+from __future__ import annotations
+
+import argparse
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``symflops list``."""
+    parser.add_argument("--json", action="store_true", help="print a JSON object")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the specs."""
+    from symflops.lookup import catalogs
+
+    found = {name: entry for catalog in reversed(catalogs()) for name, entry in catalog.specs.items()}
+    if args.json:
+        import json
+
+        print(json.dumps({"schema": 1, "specs": found}, indent=1, sort_keys=True))
+        return 0
+    width = max((len(name) for name in found), default=0)
+    for name, entry in sorted(found.items(), key=lambda item: (item[1]["group"], item[0])):
+        classes = ", ".join(reference.rpartition(".")[2] for reference in entry["references"])
+        streams = " ".join(f"{stream}[{','.join(axes)}]" for stream, axes in entry["streams"].items())
+        print(f"{name:<{width}}  {entry['group']:<10}  {streams:<24}  {classes}")
+    return 0

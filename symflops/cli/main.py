@@ -1,0 +1,72 @@
+"""``symflops``: finds the command, runs it, and turns what a user did wrong into a message and an exit code.
+
+Exit codes: 0 fine, 1 findings or drift, 2 usage, bad batch, unknown spec or stream.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+COMMANDS = {
+    "list": "the specs that there are",
+    "check": "check specs and show every mistake in them",
+    "generate": "derive specs and write estimators and derivations",
+    "estimate": "parameters and FLOPs of a model for a batch",
+    "explain": "where the FLOPs of a model go, module by module",
+    "graph": "the graph of a model, as Mermaid or DOT",
+    "verify": "compare specs with the real models, or with measured records",
+}
+
+HELP = "usage: symflops COMMAND [...]\n\nParameters and FLOPs of neural networks, derived and verified.\n\ncommands:\n"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command line; returns the exit code."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if not words or words[0] in ("-h", "--help"):
+        lines = [f"  {name:<10} {text}" for name, text in COMMANDS.items()]
+        print(HELP + "\n".join(lines) + "\n\n'symflops COMMAND --help' tells more; --version prints the version")
+        return 0 if words else 2
+    if words[0] == "--version":
+        from symflops import __version__
+
+        print(f"symflops {__version__}")
+        return 0
+    if words[0] not in COMMANDS:
+        import difflib
+
+        near = difflib.get_close_matches(words[0], COMMANDS, n=1)
+        hint = f"did you mean '{near[0]}'?" if near else "'symflops --help' lists the commands"
+        print(f"symflops: there is no command '{words[0]}': {hint}", file=sys.stderr)
+        return 2
+    return _run(words[0], words[1:])
+
+
+def _run(name: str, words: Sequence[str]) -> int:
+    import argparse
+    import importlib
+
+    module = importlib.import_module(f"symflops.cli.{name}")
+    parser = argparse.ArgumentParser(prog=f"symflops {name}", description=module.__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    module.configure(parser)
+    from symflops.ground.diagnostics import SpecError, SymflopsError
+
+    try:
+        return int(module.run(parser.parse_args(words)))
+    except SpecError as error:
+        print(error, file=sys.stderr)
+        return 1
+    except SymflopsError as error:
+        print(f"symflops {name}: {error}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 0
+    except KeyboardInterrupt:
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

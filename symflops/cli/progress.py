@@ -1,0 +1,25 @@
+"""A progress bar on standard error, only where a person watches and only when it takes a while."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
+WIDTH = 24
+
+
+def progress(items: Sequence[T], verb: str, label: Callable[[T], str]) -> Iterator[T]:
+    """Hand out ``items`` one by one, drawing how far it is."""
+    started, shown = time.monotonic(), False
+    for number, item in enumerate(items):
+        if sys.stderr.isatty() and time.monotonic() - started > 0.5:
+            shown = True
+            filled = WIDTH * number // max(1, len(items))
+            bar = "#" * filled + "." * (WIDTH - filled)
+            print(f"\r{verb} [{bar}] {number}/{len(items)} {label(item):<32.32}", end="", file=sys.stderr, flush=True)
+        yield item
+    if shown:
+        print(f"\r{' ' * (WIDTH + 64)}\r", end="", file=sys.stderr, flush=True)

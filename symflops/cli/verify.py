@@ -1,0 +1,105 @@
+"""Compares specs with the world.
+
+Without --records the real class of each spec is built on the meta device (needs 'pip install symflops[verify]'): every parameter by name and
+shape, forward and backward FLOPs, and every module. With --records the measured records below a folder are compared, without torch.
+
+Exit code 1 when anything that was compared is not exact.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``symflops verify``."""
+    parser.add_argument("specs", nargs="*", metavar="SPEC", help="names or paths; default: all")
+    parser.add_argument("--records", metavar="DIR", help="compare with the measured records below DIR")
+    parser.add_argument("--strict", action="store_true", help="a record without a spec is a failure")
+    parser.add_argument("--save", metavar="FILE", help="write what came out exact, for the derivation pages")
+    parser.add_argument("--json", action="store_true", help="print a JSON list")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Verify and print."""
+    return records(args) if args.records else live(args)
+
+
+def chosen(args: argparse.Namespace) -> list[Any]:
+    """The specs to verify, loaded."""
+    from symflops.api import load
+    from symflops.library import find_spec, roots, specs_in
+
+    files = [find_spec(spec) for spec in args.specs] or list(specs_in(roots()[0]))
+    return [load(file.path) for file in files]
+
+
+def records(args: argparse.Namespace) -> int:
+    """Compare with measured records."""
+    from symflops.cli.progress import progress
+    from symflops.witness.records import read_records, verify_records
+
+    models = {reference.rpartition(".")[2]: model for model in chosen(args) for reference in model.spec.references}
+    found = list(read_records(Path(args.records)))
+    if args.specs:
+        found = [record for record in found if record["class"] in models]
+    verdicts = []
+    for record in progress(found, "verifying", lambda record: str(record["id"])):
+        verdicts.extend(verify_records([record], models))
+    if args.json:
+        print(json.dumps([verdict.as_json() for verdict in verdicts], indent=1))
+    counts = {status: sum(v.status == status for v in verdicts) for status in ("exact", "mismatch", "error", "no-spec")}
+    for verdict in verdicts:
+        if verdict.status in ("mismatch", "error"):
+            print(f"{verdict.status} {verdict.id}: {verdict.why or passes(verdict)}", file=sys.stderr)
+    print(", ".join(f"{count} {status}" for status, count in counts.items()), file=sys.stderr)
+    if args.save:
+        save(Path(args.save), found, verdicts, models)
+    return 1 if counts["mismatch"] or counts["error"] or (args.strict and counts["no-spec"]) else 0
+
+
+def passes(verdict: Any) -> str:
+    """Both numbers of each pass that differs."""
+    told = [
+        f"{key} {verdict.expected[key]} measured, {verdict.derived[key]} derived"
+        for key in ("parameters", "forward", "backward")
+        if verdict.expected[key] != verdict.derived[key]
+    ]
+    return "; ".join(told)
+
+
+def save(path: Path, found: list[Any], verdicts: list[Any], models: dict[str, Any]) -> None:
+    """Write the exact records by spec, for the pages."""
+    from symflops.ground.files import write
+    from symflops.project import printed
+
+    specs: dict[str, dict[str, Any]] = {}
+    for record, verdict in zip(found, verdicts, strict=True):
+        if verdict.status != "exact":
+            continue
+        name, reference = models[record["class"]].spec.name, f"{record['package']}.{record['class']}"
+        entry = specs.setdefault(name, {}).setdefault(
+            reference, {"reference": reference, "version": record["version"], "torch": record["torch"], "cases": []}
+        )
+        entry["cases"].append({"name": record["id"].rpartition("/")[2], **verdict.derived})
+    write(path, printed({"schema": 1, "specs": {name: list(entries.values()) for name, entries in specs.items()}}))
+
+
+def live(args: argparse.Namespace) -> int:
+    """Compare with the real classes."""
+    from symflops.cli.progress import progress
+    from symflops.witness.live import render, verify_live
+    from symflops.witness.live_cases import cases_of
+
+    pairs = [(model, case) for model in chosen(args) for case in cases_of(model)]
+    failed = 0
+    for model, case in progress(pairs, "verifying", lambda pair: pair[0].spec.name):
+        report = verify_live(model, case)
+        failed += not report.exact
+        print(render(report))
+    print(f"{len(pairs)} cases, {failed} not exact", file=sys.stderr)
+    return 1 if failed else 0

@@ -1,0 +1,225 @@
+"""Finds the generated estimator of a model by its name or config, and estimates with it. Imports neither sympy nor YAML.
+
+A config names its model by ``architectures``, ``model_type`` or ``_class_name``; a ``model_index.json`` by the class of its pipeline.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from symflops.ground.diagnostics import SymflopsError, did_you_mean
+
+PACKAGE = Path(__file__).parent
+
+
+class UnknownModelError(SymflopsError):
+    """No spec describes this model."""
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """The generated modules below one folder."""
+
+    root: Path
+    specs: Mapping[str, Mapping[str, Any]]
+
+    def module(self, name: str) -> Any:
+        """The generated module of a spec."""
+        entry = self.specs[name]
+        path = self.root / entry["group"] / f"{name}.py"
+        spec = importlib.util.spec_from_file_location(f"symflops.generated.{entry['group']}.{name}", path)
+        if spec is None or spec.loader is None or not path.is_file():
+            raise SymflopsError(f"{path} is missing: run 'symflops generate {name}'")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+
+    def stale(self, name: str) -> bool:
+        """Whether the spec beside this catalog is newer than what was generated from it."""
+        path = self.root.parent / "specs" / self.specs[name]["group"] / f"{name}.yaml"
+        if not path.is_file():
+            return False
+        import hashlib
+
+        return hashlib.sha256(path.read_bytes()).hexdigest() != self.specs[name]["sha256"]
+
+
+def catalogs() -> list[Catalog]:
+    """The catalog of the project in the current folder, where there is one, then the shipped one."""
+    folders = [Path("generated").resolve()] if Path("specs").is_dir() else []
+    inside = PACKAGE / "generated"
+    folders.append(inside if (inside / "catalog.json").is_file() else PACKAGE.parent / "generated")
+    found = []
+    for folder in dict.fromkeys(folders):
+        path = folder / "catalog.json"
+        if path.is_file():
+            found.append(Catalog(folder, json.loads(path.read_text("utf-8"))["specs"]))
+    return found
+
+
+def by_name(name: str) -> Catalog:
+    """The catalog that has the spec ``name``.
+
+    Raises:
+        UnknownModelError: none has; with the nearest names.
+    """
+    found = catalogs()
+    for catalog in found:
+        if name in catalog.specs:
+            return catalog
+    known = [known for catalog in found for known in catalog.specs]
+    raise UnknownModelError(f"there is no spec '{name}': {did_you_mean(name, known, 'symflops list shows all')}")
+
+
+def signs(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What a config says that it is: (field, word), the most telling first."""
+    for word in config.get("architectures") or ():
+        yield "architectures", str(word)
+    for field in ("_class_name", "model_type"):
+        if isinstance(config.get(field), str):
+            yield field, config[field]
+
+
+def by_config(config: Mapping[str, Any]) -> tuple[Catalog, str]:
+    """The catalog and spec that describe the model of ``config``.
+
+    Raises:
+        UnknownModelError: with what the config says it is, and the nearest specs.
+    """
+    seen = list(signs(config))
+    found = catalogs()
+    for field, word in seen:
+        for catalog in found:
+            for name, entry in catalog.specs.items():
+                classes = [reference.rpartition(".")[2] for reference in entry["references"]]
+                matches = entry["model_types"] if field == "model_type" else [*classes, *entry["pipelines"]]
+                if word in matches:
+                    return catalog, name
+    if not seen:
+        raise UnknownModelError("the config says not what it is: no 'architectures', 'model_type' or '_class_name'")
+    told = ", ".join(f"{field} {word}" for field, word in seen)
+    classes = {c.rpartition(".")[2]: n for catalog in found for n, e in catalog.specs.items() for c in e["references"]}
+    near = did_you_mean(seen[0][1], [*classes, *classes.values()], f"there are specs for {', '.join(sorted(classes))}")
+    raise UnknownModelError(f"no spec describes this model ({told}): {near}")
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """The config at ``path``: a ``config.json``, a ``model_index.json`` (of its denoising model), or a folder with either.
+
+    Raises:
+        SymflopsError: there is none, or it is not a JSON object.
+    """
+    if path.is_dir():
+        names = [path / name for name in ("model_index.json", "config.json", "transformer/config.json", "unet/config.json")]
+        path = next((name for name in names if name.is_file()), names[1])
+    try:
+        config = json.loads(path.read_bytes().decode("utf-8"))
+    except OSError as error:
+        raise SymflopsError(f"{path}: {error.strerror}") from None
+    except (ValueError, RecursionError):
+        raise SymflopsError(f"{path}: not JSON") from None
+    if not isinstance(config, dict):
+        raise SymflopsError(f"{path}: not a JSON object")
+    if path.name == "model_index.json":
+        return _component(config, path)
+    return config
+
+
+def _component(index: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """The config of the component of a pipeline that a spec describes."""
+    known = {reference.rpartition(".")[2] for c in catalogs() for e in c.specs.values() for reference in e["references"]}
+    for name, value in index.items():
+        if isinstance(value, list) and len(value) == 2 and value[1] in known:
+            inner = path.parent / name / "config.json"
+            if inner.is_file():
+                return read_config(inner)
+    if index.get("_class_name") in {pipeline for c in catalogs() for e in c.specs.values() for pipeline in e["pipelines"]}:
+        return {"_class_name": index["_class_name"]}
+    told = ", ".join(f"{name} {value[1]}" for name, value in index.items() if isinstance(value, list) and len(value) == 2)
+    raise UnknownModelError(f"no spec describes a component of this pipeline ({index.get('_class_name')}: {told})")
+
+
+def estimator(
+    catalog: Catalog, name: str, config: Mapping[str, Any], regime: str = "full", convention: str = "symflops"
+) -> tuple[Any, Any]:
+    """The generated module of a spec and its estimator for ``config``; derived on the spot where the module has not baked it in.
+
+    Raises:
+        SymflopsError: the config does not fit, or there is no such regime or convention.
+    """
+    module = catalog.module(name)
+    if regime not in module.REGIMES or convention not in module.CONVENTIONS:
+        from symflops.api import load
+
+        return module, load(name).estimator(config, regime, convention)
+    try:
+        return module, module.Estimator(module.Sizes.from_config(config), regime=regime, convention=convention)
+    except ValueError as error:
+        raise SymflopsError(str(error)) from None
+
+
+def moments(module: Any, model: Any, batch: Mapping[str, Any]) -> Any:
+    """The moments of a batch for an estimator.
+
+    Raises:
+        SymflopsError: an unknown or missing stream, or lengths that do not fit.
+    """
+    if hasattr(model, "program"):
+        return model.moments(**batch)
+    streams = module.STREAMS
+    for name in batch:
+        if name not in streams:
+            raise SymflopsError(f"the model has no stream '{name}': {did_you_mean(name, streams, 'it has ' + ', '.join(streams))}")
+    missing = [name for name, optional in streams.items() if name not in batch and not optional]
+    if missing:
+        raise SymflopsError(f"the batch lacks the stream '{missing[0]}'")
+    try:
+        return module.moments(**batch)
+    except (ValueError, TypeError, KeyError) as error:
+        raise SymflopsError(f"the batch does not fit: {error}") from None
+
+
+def estimate(
+    config: Mapping[str, Any] | str | Path,
+    batch: Mapping[str, Any],
+    *,
+    regime: str = "full",
+    convention: str = "symflops",
+    spec: str | None = None,
+) -> dict[str, Any]:
+    """Parameters and FLOPs of one step of a model on a batch, as ``symflops estimate --json`` prints them.
+
+    ``config`` is the contents of a config.json or a path to one; ``batch`` maps each stream to one entry per item.
+
+    Raises:
+        SymflopsError: an unknown model, regime, convention or stream, or a config or batch that does not fit.
+    """
+    found = config if isinstance(config, Mapping) else read_config(Path(config))
+    catalog, name = (by_name(spec), spec) if spec else by_config(found)
+    module, model = estimator(catalog, name, found, regime, convention)
+    return result(module, model, batch)
+
+
+def result(module: Any, model: Any, batch: Mapping[str, Any]) -> dict[str, Any]:
+    """The JSON object of an estimate, in FLOPs."""
+    m = moments(module, model, batch)
+    return {
+        "schema": 1,
+        "spec": module.NAME,
+        "variant": None,
+        "convention": model.convention,
+        "regime": model.regime,
+        "unit": "flops",
+        "parameters": model.parameters,
+        "trainable_parameters": model.trainable_parameters,
+        "forward": model.forward(m),
+        "backward": model.backward(m),
+        "recomputed": model.recomputed(m),
+        "total": model.total(m),
+        "moments": m.as_dict(),
+    }

@@ -1,0 +1,134 @@
+"""A graph as networkx: for drawing, and for whoever wants to walk it."""
+
+from __future__ import annotations
+
+import networkx
+
+from symflops.model.graph import Graph, Loop, Node, Operator, Select
+
+
+def network(graph: Graph) -> networkx.DiGraph:
+    """A node per operator, input and output; an edge per value from what makes it to what reads it.
+
+    Nodes have ``label``, ``kind`` and ``loops`` (the repeats around them); edges have ``value`` and ``carried`` (through an iteration).
+    """
+    drawn = networkx.DiGraph(name=graph.spec.name)
+    makers: dict[int, set[str]] = {}
+    for name, value in graph.inputs:
+        drawn.add_node(f"input:{name}", label=name, kind="input", loops=())
+        makers[value] = {f"input:{name}"}
+    _region(graph, graph.body, (), drawn, makers)
+    for name, value in graph.outputs:
+        drawn.add_node(f"output:{name}", label=name, kind="output", loops=())
+        _connect(graph, drawn, makers, value, f"output:{name}")
+    return drawn
+
+
+def _connect(graph: Graph, drawn: networkx.DiGraph, makers: dict[int, set[str]], value: int, reader: str) -> None:
+    for maker in sorted(makers.get(value, ())):
+        drawn.add_edge(maker, reader, value=graph.values[value].name)
+
+
+def _region(
+    graph: Graph, nodes: tuple[Node, ...], loops: tuple[str, ...], drawn: networkx.DiGraph, makers: dict[int, set[str]]
+) -> None:
+    for node in nodes:
+        match node:
+            case Operator():
+                name = f"op:{node.id}"
+                drawn.add_node(name, label=str(node.path), kind=node.kind, loops=loops, caption=node.caption)
+                for operand in dict.fromkeys(node.operands):
+                    _connect(graph, drawn, makers, operand, name)
+                for result in node.results:
+                    makers[result] = {name}
+            case Select():
+                makers[node.result] = makers.get(node.then, set()) | makers.get(node.otherwise, set())
+            case Loop():
+                _loop(graph, node, loops, drawn, makers)
+
+
+def _loop(graph: Graph, loop: Loop, loops: tuple[str, ...], drawn: networkx.DiGraph, makers: dict[int, set[str]]) -> None:
+    inside = (*loops, f"{loop.path} x {loop.count}")
+    for (_, body), carries in zip(loop.classes, loop.carries, strict=True):
+        for carry in carries:
+            makers[carry.argument] = set(makers.get(carry.initial, ()))
+        _region(graph, body, inside, drawn, makers)
+        for carry in carries:
+            made = makers.get(carry.final, set()) - makers.get(carry.argument, set())
+            makers[carry.result] = makers.get(carry.result, set()) | (makers.get(carry.final, set()) or set())
+            readers = [reader for reader in drawn.nodes if _reads(graph, body, carry.argument, reader)]
+            for maker in sorted(made):
+                for reader in readers:
+                    drawn.add_edge(maker, reader, value=graph.values[carry.argument].name, carried=True)
+
+
+def _reads(graph: Graph, body: tuple[Node, ...], value: int, name: str) -> bool:
+    return any(isinstance(node, Operator) and f"op:{node.id}" == name and value in node.operands for node in body)
+
+
+STEPS = ("with", "mul", "add", "map", "detach", "concat", "split", "view", "zeros")
+
+
+def mermaid(drawn: networkx.DiGraph) -> str:
+    """The graph as Mermaid text, repeats as boxes."""
+    lines = ["flowchart TD"]
+    lines += _boxes(drawn, lambda name, data: f'{_id(name)}{_shape(data)}', lambda label, key: f'subgraph {key}["{_safe(label)}"]', "end")
+    for source, target, data in drawn.edges(data=True):
+        arrow = f'-. "next" .->' if data.get("carried") else "-->"
+        lines.append(f"  {_id(source)} {arrow} {_id(target)}")
+    return "\n".join(lines) + "\n"
+
+
+def dot(drawn: networkx.DiGraph) -> str:
+    """The graph as DOT text, repeats as clusters."""
+    lines = [f'digraph "{_safe(drawn.name)}" {{', "  node [shape=box, fontname=Helvetica];"]
+    lines += _boxes(
+        drawn,
+        lambda name, data: f'{_id(name)} [label="{_safe(_label(data))}"];',
+        lambda label, key: f'subgraph cluster_{key} {{ label="{_safe(label)}";',
+        "}",
+    )
+    for source, target, data in drawn.edges(data=True):
+        style = ' [style=dashed, label="next", constraint=false]' if data.get("carried") else ""
+        lines.append(f"  {_id(source)} -> {_id(target)}{style};")
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def _boxes(drawn: networkx.DiGraph, node: object, opening: object, closing: str) -> list[str]:
+    lines: list[str] = []
+    current: tuple[str, ...] = ()
+    number = 0
+    for name, data in drawn.nodes(data=True):
+        loops = data["loops"]
+        while current != loops[: len(current)]:
+            current = current[:-1]
+            lines.append("  " * (len(current) + 1) + closing)
+        for label in loops[len(current) :]:
+            number += 1
+            lines.append("  " * (len(current) + 1) + opening(label, f"repeat{number}"))  # type: ignore[operator]
+            current = (*current, label)
+        lines.append("  " * (len(current) + 1) + node(name, data))  # type: ignore[operator]
+    for depth in range(len(current), 0, -1):
+        lines.append("  " * depth + closing)
+    return lines
+
+
+def _label(data: dict[str, str]) -> str:
+    kind = "" if data["kind"] in ("input", "output") else f"{data['kind']}: "
+    caption = f" ({data['caption']})" if data.get("caption") else ""
+    return f"{kind}{data['label']}{caption}"
+
+
+def _shape(data: dict[str, str]) -> str:
+    text = _safe(_label(data))
+    if data["kind"] in ("input", "output"):
+        return f'(["{text}"])'
+    return f'("{text}")' if data["kind"] in STEPS else f'["{text}"]'
+
+
+def _id(name: str) -> str:
+    return "".join(char if char.isalnum() else "_" for char in name)
+
+
+def _safe(text: str) -> str:
+    return str(text).replace('"', "'").replace("\\", "/").replace("\n", " ").replace("<", "(").replace(">", ")")

@@ -1,0 +1,153 @@
+"""A project on disk: its specs, what is generated from them, and whether the two still agree.
+
+``generated/manifest.json`` holds the digests of every input (specs, blocks, templates, regimes, conventions) and output, so that a changed
+template or block is named even where no byte of the output moved. ``generated/.stamp.json``, which is not committed, also knows the
+package's own code, and lets an unchanged spec be skipped.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from symflops import __version__
+from symflops.library import PACKAGE, SpecFile
+
+MANIFEST, CATALOG, STAMP = "manifest.json", "catalog.json", ".stamp.json"
+DATA = ("*.jinja", "*.yaml", "*.json")
+
+
+def digest(text: str | bytes) -> str:
+    """The sha256 of a text."""
+    return hashlib.sha256(text.encode() if isinstance(text, str) else text).hexdigest()
+
+
+def package_inputs() -> dict[str, str]:
+    """Templates, regimes and conventions, each with its digest."""
+    found = {}
+    for folder, pattern in (("targets/templates", "*.jinja"), ("regimes", "*.yaml"), ("conventions", "*.yaml")):
+        for path in sorted((PACKAGE / folder).glob(pattern)):
+            found[f"symflops/{folder}/{path.name}"] = digest(path.read_bytes())
+    return found
+
+
+def code_digest() -> str:
+    """One digest of everything that the package is made of."""
+    total = hashlib.sha256()
+    for pattern in ("*.py", *DATA):
+        for path in sorted(PACKAGE.rglob(pattern)):
+            if not {"generated", "specs"} & set(path.relative_to(PACKAGE).parts[:1]):
+                total.update(str(path.relative_to(PACKAGE)).encode() + path.read_bytes())
+    return total.hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What one spec becomes: files by name, its entry in the catalog, and the digests of what it was made from."""
+
+    name: str
+    group: str
+    files: Mapping[str, str]
+    entry: Mapping[str, Any]
+    sources: Mapping[str, str]
+
+
+def compile_spec(file: SpecFile) -> Output:
+    """Derive one spec and print all its files.
+
+    Raises:
+        SpecError: the spec is not valid.
+    """
+    from symflops.api import load
+    from symflops.stages.emit import emit
+    from symflops.verified import verifications
+
+    model = load(file.path)
+    program = model.program()
+    texts = emit(program, __version__, verifications(file))
+    folder = f"{file.group}/" if file.group else ""
+    files = {f"{folder}{program.name}.{ending}": text for ending, text in texts.items()}
+    sources = {source.path: digest(source.text) for source in model.spec.sources}
+    entry = {
+        "group": file.group,
+        "title": program.title,
+        "references": list(program.references),
+        "model_types": list(program.model_types),
+        "pipelines": list(program.pipelines),
+        "streams": {stream.name: list(stream.variables) for stream in program.streams if stream.variables},
+        "sha256": sources[model.spec.sources[0].path],
+    }
+    return Output(program.name, file.group, files, entry, sources)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object from a file, empty where there is none or it is damaged."""
+    try:
+        found = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def printed(value: Mapping[str, Any]) -> str:
+    """JSON for a committed file: sorted, indented, with a last newline."""
+    return json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def shared_files(outputs: Sequence[Output], known: Mapping[str, Any], catalog: Mapping[str, Any]) -> dict[str, str]:
+    """The catalog and the manifest; specs that were not compiled in this run keep what stands there about them."""
+    entries = {**catalog.get("specs", {}), **{output.name: output.entry for output in outputs}}
+    files = {name: value for output in outputs for name, value in output.files.items()}
+    made = {**known.get("outputs", {}), **{name: digest(text) for name, text in files.items()}}
+    sources = {**known.get("specs", {})}
+    for output in outputs:
+        sources[output.name] = dict(sorted(output.sources.items()))
+    catalog_text = printed({"schema": 1, "specs": entries})
+    manifest = {
+        "schema": 1,
+        "version": __version__,
+        "inputs": package_inputs(),
+        "specs": sources,
+        "outputs": {**made, CATALOG: digest(catalog_text)},
+    }
+    return {CATALOG: catalog_text, MANIFEST: printed(manifest)}
+
+
+def without(names: set[str], manifest: dict[str, Any], catalog: dict[str, Any]) -> None:
+    """Forget specs that are no longer there."""
+    for name in set(manifest.get("specs", {})) - names:
+        entry = catalog.get("specs", {}).pop(name, {})
+        manifest["specs"].pop(name)
+        folder = f"{entry.get('group')}/" if entry.get("group") else ""
+        for path in [path for path in manifest.get("outputs", {}) if path.startswith(f"{folder}{name}.")]:
+            manifest["outputs"].pop(path)
+
+
+def stamp_of(code: str, output: Output) -> dict[str, Any]:
+    """What a stamp remembers of one spec."""
+    return {"code": code, "sources": dict(output.sources), "outputs": {n: digest(t) for n, t in output.files.items()}}
+
+
+def unchanged(file: SpecFile, stamp: Mapping[str, Any], code: str, out: Path) -> bool:
+    """Whether neither the package, nor the spec or its blocks, nor the files made from them have changed."""
+    if stamp.get("code") != code or not stamp.get("sources"):
+        return False
+    find = file.blocks()
+    for label, known in stamp["sources"].items():
+        source = file.source() if label == file.label else find(Path(label).stem)
+        if source is None or digest(source.text) != known:
+            return False
+    return all((out / name).is_file() and digest((out / name).read_bytes()) == known for name, known in stamp["outputs"].items())
+
+
+def orphans(out: Path, expected: set[str]) -> Iterator[str]:
+    """Files below ``out`` that no spec makes."""
+    for path in sorted(out.rglob("*")):
+        name = path.relative_to(out).as_posix()
+        hidden = any(part.startswith(".") or part == "__pycache__" for part in path.relative_to(out).parts)
+        if path.is_file() and not hidden and name not in expected:
+            yield name

@@ -1,0 +1,18 @@
+"""emit: :class:`~symflops.model.program.Program` -> the text of each of its files. A new output language is one line of ``TARGETS``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from symflops.model.program import Program
+from symflops.model.verification import Verification
+from symflops.targets import latex, markdown, python
+
+Target = Callable[[Program, str, Sequence[Verification]], str]
+
+TARGETS: Mapping[str, Target] = {"py": python.render, "tex": latex.render, "md": markdown.render}
+
+
+def emit(program: Program, version: str, verified: Sequence[Verification] = ()) -> dict[str, str]:
+    """The text of every target by its file ending; ``version`` is symflops' own, ``verified`` what the spec was checked against."""
+    return {ending: render(program, version, verified) for ending, render in TARGETS.items()}

@@ -1,0 +1,110 @@
+"""The LaTeX target: a derivation page as one document that pdflatex compiles."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from symflops.model.formula import ZERO, Formula
+from symflops.model.program import Field, Program
+from symflops.model.verification import Verification
+from symflops.targets.latex_printer import LatexPrinter, aligned, fold, letters, moment_definition
+from symflops.targets.page import Cell, Form, Page, located, page
+from symflops.targets.rendering import template
+
+SPECIAL = {
+    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "%": r"\%", "_": r"\_",
+    "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
+    '"': r"\textquotedbl{}", "'": "'", "`": r"\textasciigrave{}", "–": "--", "—": "---", "’": "'", "“": "``", "”": "''",
+    "→": r"$\to$", "×": r"$\times$", "≤": r"$\le$", "≥": r"$\ge$", "…": r"\dots{}", "-": "-", "\n": " ",
+}  # fmt: skip
+
+
+def render(program: Program, version: str, verified: Sequence[Verification] = ()) -> str:
+    """The document of ``program``."""
+    return template("derivation.tex.jinja").render(version=version, **_Words(page(program, verified)).context())
+
+
+def escape(text: str) -> str:
+    """Any text as LaTeX text; a character that the fonts may lack as its code point."""
+    return "".join(SPECIAL.get(character, character if _printable(character) else f"U+{ord(character):04X}") for character in text)
+
+
+def _printable(character: str) -> bool:
+    return 32 <= ord(character) < 127 or 192 <= ord(character) < 383
+
+
+def code(text: str) -> str:
+    """A name in the typewriter face, with breaks after its separators and before its capitals."""
+    pieces = re.findall(r"[A-Z][a-z0-9]+|[._/]|[^._/A-Z]+|[A-Z]", text)
+    breakable = ""
+    for piece in pieces:
+        if breakable and (piece[0].isupper() and breakable[-1].islower()):
+            breakable += r"\allowbreak{}"
+        breakable += escape(piece) + (r"\allowbreak{}" if piece in "._/" else "")
+    return rf"\texttt{{{breakable.removesuffix(chr(92) + 'allowbreak{}')}}}"
+
+
+class _Words:
+    """What the template calls to place formulas and names."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.names = letters(page.program)
+        self.printer = LatexPrinter(self.names)
+        self.inline = LatexPrinter(self.names, r"\thin")
+
+    def context(self) -> dict[str, object]:
+        """The names of the template."""
+        program = self.page.program
+        return {
+            "page": self.page, "program": program, "text": escape, "code": code, "math": self.math, "located": located,
+            "symbol": self.printer.symbol, "display": self.display, "total": self.total, "cells": self.cells,
+            "default": self.default, "once": "" in self.names.values(), "moments": self.moments(),
+            "names": names, "zero": ZERO, "count": "{:,}".format,
+            "comment": lambda text: re.sub(r"[^ -~]", "?", text),
+        }  # fmt: skip
+
+    def math(self, formula: Formula) -> str:
+        """A formula within a line."""
+        return f"${self.inline.text(formula)}$"
+
+    def display(self, form: Form) -> str:
+        """A closed form as the rows of an alignment."""
+        terms = [self.printer.term(formula, self.names[f"moment@{position}"]) for position, formula in form.terms]
+        return " \\\\\n".join(aligned(form.name, terms))
+
+    def total(self, head: str, formula: Formula) -> str:
+        """A count as the rows of an alignment."""
+        return " \\\\\n".join(aligned(head, [fold(self.printer.text(formula))]))
+
+    def cells(self, cells: Sequence[Cell]) -> str:
+        """How often gradients are computed, with the letters of their notes."""
+        return ", ".join(self.math(cell.count) + (rf"\,\textsuperscript{{\textit{{{cell.note}}}}}" if cell.note else "") for cell in cells)
+
+    def default(self, field: Field) -> str:
+        """The default of a size."""
+        match field.default:
+            case None:
+                return "required" if field.required else "none"
+            case bool():
+                return "true" if field.default else "false"
+            case str() | tuple():
+                return code(field.default if isinstance(field.default, str) else str(list(field.default)))
+        return self.math(field.default)
+
+    def moments(self) -> list[tuple[str, str, str]]:
+        """Moments: symbol, sum, index set; without the constant one."""
+        rows = []
+        for position, moment in enumerate(self.page.program.moments):
+            symbol = self.names[f"moment@{position}"]
+            if symbol:
+                definition = moment_definition(moment, self.page.program, self.printer)
+                rows.append((symbol, definition, moment.items))
+        return rows
+
+
+def names(texts: Sequence[str]) -> str:
+    """Names in a sentence."""
+    printed = [code(text) for text in texts]
+    return printed[0] if len(printed) == 1 else f"{', '.join(printed[:-1])} and {printed[-1]}" if printed else ""

@@ -1,0 +1,97 @@
+"""The Markdown target: a derivation page as GitHub and KaTeX show it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from symflops.model.formula import ZERO, Formula
+from symflops.model.program import Field, Program
+from symflops.model.verification import Verification
+from symflops.targets.latex_printer import LatexPrinter, aligned, fold, letters, moment_definition
+from symflops.targets.page import Cell, Form, Page, located, page
+from symflops.targets.rendering import template
+
+SPACE = r"\thinspace"  # a backslash before a comma is an escape in Markdown, which would reach the formula as a comma
+ROW = " \\cr\n"  # as is a doubled backslash
+
+
+def render(program: Program, version: str, verified: Sequence[Verification] = ()) -> str:
+    """The page of ``program``."""
+    return template("derivation.md.jinja").render(version=version, **_Words(page(program, verified)).context())
+
+
+def escape(text: str) -> str:
+    """Any text as Markdown text, also within a table."""
+    return re.sub(r"([\\`*_\[\]<>|$#~&])", r"\\\1", " ".join(text.split()))
+
+
+def code(text: str) -> str:
+    """A name in a code span, also within a table: a bar is escaped there, a backtick makes the fence longer."""
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    fence, pad = "`" * (longest + 1), " " if longest else ""
+    return f"{fence}{pad}{' '.join(text.split())}{pad}{fence}".replace("|", r"\|")
+
+
+class _Words:
+    """What the template calls to place formulas and names."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.names = letters(page.program)
+        self.names = {name: text.replace(r"\,", f"{SPACE} ") for name, text in self.names.items()}
+        self.printer = LatexPrinter(self.names, SPACE)
+
+    def context(self) -> dict[str, object]:
+        """The names of the template."""
+        return {
+            "page": self.page, "program": self.page.program, "text": escape, "code": code, "math": self.math,
+            "symbol": self.printer.symbol, "display": self.display, "total": self.total, "cells": self.cells, "zero": ZERO,
+            "default": self.default, "once": "" in self.names.values(), "moments": self.moments(),
+            "names": names, "count": "{:,}".format, "located": located,
+            "comment": lambda text: re.sub(r"--+", "-", re.sub(r"[^ -~]", "?", text)),
+        }  # fmt: skip
+
+    def math(self, formula: Formula) -> str:
+        """A formula within a line."""
+        return f"${self.printer.text(formula)}$"
+
+    def display(self, form: Form) -> str:
+        """A closed form as the rows of an alignment."""
+        terms = [self.printer.term(formula, self.names[f"moment@{position}"]) for position, formula in form.terms]
+        return ROW.join(aligned(form.name, terms))
+
+    def total(self, head: str, formula: Formula) -> str:
+        """A count as the rows of an alignment."""
+        return ROW.join(aligned(head, [fold(self.printer.text(formula))]))
+
+    def cells(self, cells: Sequence[Cell]) -> str:
+        """How often gradients are computed, with the letters of their notes."""
+        return ", ".join(self.math(cell.count) + (f" <sup>{cell.note}</sup>" if cell.note else "") for cell in cells)
+
+    def default(self, field: Field) -> str:
+        """The default of a size."""
+        match field.default:
+            case None:
+                return "required" if field.required else "none"
+            case bool():
+                return "true" if field.default else "false"
+            case str() | tuple():
+                return code(field.default if isinstance(field.default, str) else str(list(field.default)))
+        return self.math(field.default)
+
+    def moments(self) -> list[tuple[str, str, str]]:
+        """Moments: symbol, sum, index set; without the constant one."""
+        rows = []
+        for position, moment in enumerate(self.page.program.moments):
+            symbol = self.names[f"moment@{position}"]
+            if symbol:
+                definition = moment_definition(moment, self.page.program, self.printer)
+                rows.append((symbol, definition, moment.items))
+        return rows
+
+
+def names(texts: Sequence[str]) -> str:
+    """Names in a sentence."""
+    printed = [code(text) for text in texts]
+    return printed[0] if len(printed) == 1 else f"{', '.join(printed[:-1])} and {printed[-1]}" if printed else ""

@@ -1,0 +1,131 @@
+"""Case files: the configurations and batches with which a spec is held against the real model.
+
+``llama.cases.yaml`` beside ``llama.yaml`` is a list of ``{config: ..., batch: ..., arguments: ..., options: ..., reference: ...}``. Plain
+scalars are read by the core rules of YAML 1.2 (``true``, ``null``, ``12``, ``0x1f``, ``1e-5``), quoted ones are texts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping as Mapped
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from symflops.ground.diagnostics import Reporter, Source, Span, did_you_mean
+from symflops.ground.nodes import Mapping, Node, Scalar, Sequence, read_yaml
+
+FIELDS = ("config", "batch", "arguments", "options", "reference")
+CONSTANTS = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+    **dict.fromkeys((".nan", ".NaN", ".NAN"), float("nan")),
+}
+INTEGERS = ((re.compile(r"[-+]?[0-9]+"), 10), (re.compile(r"0o[0-7]+"), 8), (re.compile(r"0x[0-9a-fA-F]+"), 16))
+FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+INFINITY = re.compile(r"([-+]?)\.(inf|Inf|INF)")
+LONGEST = 40
+
+
+@dataclass(frozen=True, slots=True)
+class LiveCase:
+    """One run of the real model.
+
+    ``config`` are the arguments of the class (or of its config class), ``batch`` the lengths per stream, ``arguments`` what the forward
+    pass takes beside them, ``options`` how the class is built (``attn_implementation``), ``reference`` which class of several.
+    """
+
+    config: Mapped[str, Any]
+    batch: Mapped[str, Any]
+    arguments: Mapped[str, Any] = field(default_factory=dict)
+    options: Mapped[str, Any] = field(default_factory=dict)
+    reference: str = ""
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def label(self) -> str:
+        """Where the case stands, as messages call it."""
+        return f"{self.span.source.path}:{self.span.line}" if self.span else "a case"
+
+
+def cases_path(spec: Path) -> Path:
+    """Where the cases of a spec are."""
+    return spec.with_name(f"{spec.stem}.cases.yaml")
+
+
+def read_cases(source: Source) -> tuple[LiveCase, ...]:
+    """The cases of a file.
+
+    Raises:
+        SpecError: with every finding: not a list of mappings, an unknown field, a missing one, one of another shape.
+    """
+    report = Reporter()
+    document = read_yaml(source)
+    if not isinstance(document, Sequence):
+        report.error("bad-shape", "a case file is a list of cases", document.span, "start each case with '- '")
+        report.check()
+        return ()
+    found = [_case(item, report) for item in document.items]
+    report.check()
+    return tuple(case for case in found if case is not None)
+
+
+def _case(node: Node, report: Reporter) -> LiveCase | None:
+    if not isinstance(node, Mapping):
+        report.error("bad-shape", "a case is a mapping", node.span, "write {config: {...}, batch: {...}}")
+        return None
+    known: dict[str, Any] = {}
+    for key, value in node.entries:
+        if key.text not in FIELDS:
+            hint = did_you_mean(key.text, FIELDS, f"a case has {', '.join(FIELDS)}")
+            report.error("unknown-field", f"a case has no field '{key.text}'", key.span, hint)
+        elif key.text == "reference":
+            known["reference"] = _reference(value, report)
+        elif isinstance(value, Mapping):
+            known[key.text] = plain(value, report)
+        else:
+            report.error("bad-shape", f"'{key.text}' must be a mapping", value.span, "write {name: value}")
+            known[key.text] = {}
+    for name in ("config", "batch"):
+        if name not in known:
+            report.error("missing-field", f"a case needs '{name}'", node.span, f"write '{name}: {{}}' where there is nothing to say")
+            known[name] = {}
+    return LiveCase(**known, span=node.span)
+
+
+def _reference(node: Node, report: Reporter) -> str:
+    value = plain(node, report)
+    if not isinstance(value, str):
+        report.error("bad-shape", "'reference' must be the name of a class", node.span, "e.g. transformers.LlamaForCausalLM")
+        return ""
+    return value
+
+
+def plain(node: Node, report: Reporter) -> Any:
+    """A node as dicts, lists and values."""
+    match node:
+        case Mapping():
+            return {key.text: plain(value, report) for key, value in node.entries}
+        case Sequence():
+            return [plain(item, report) for item in node.items]
+        case Scalar():
+            return _scalar(node, report)
+
+
+def _scalar(node: Scalar, report: Reporter) -> Any:
+    text = node.text
+    if not node.plain:
+        return text
+    if text in CONSTANTS:
+        return CONSTANTS[text]
+    for pattern, base in INTEGERS:
+        if pattern.fullmatch(text):
+            if len(text) > LONGEST:
+                report.error("bad-number", f"a number has at most {LONGEST} digits", node.span)
+                return 0
+            return int(text[2:] if base != 10 else text, base)
+    infinite = INFINITY.fullmatch(text)
+    if infinite:
+        return float(f"{infinite[1]}inf")
+    return float(text) if FLOAT.fullmatch(text) else text

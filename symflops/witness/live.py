@@ -1,0 +1,290 @@
+"""Live verification: the real class of a spec, built and run on the meta device, against everything that is derived from the spec."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from symflops.ground.diagnostics import SymflopsError, did_you_mean
+from symflops.runtime.interpreted import InterpretedEstimator
+from symflops.witness.cases import LiveCase
+from symflops.witness.instances import Shape, instances_of
+from symflops.witness.tensors import arguments_of, needed
+
+if TYPE_CHECKING:
+    from symflops.api import Model
+
+PACKAGES = ("transformers", "diffusers", "torch")
+OPTIONS = {"transformers": {"attn_implementation": "eager"}}
+OUTPUTS = ("logits", "sample", "last_hidden_state")
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One number (elements, or FLOPs of one step) as the real model has it, and as it is derived."""
+
+    expected: int
+    derived: int
+
+    @property
+    def equal(self) -> bool:
+        """Whether both agree, to the last unit."""
+        return self.expected == self.derived
+
+
+@dataclass(frozen=True, slots=True)
+class LiveReport:
+    """What the real model and the spec say about one case.
+
+    ``parameters`` counts elements; ``missing`` are parameters of the real model that nothing claims, ``extra`` claimed ones that it
+    does not have, ``wrong`` those of another shape (name, real, derived). Passes are FLOPs of one step: training, and inference
+    (``torch.no_grad``; its backward is expected to be 0). ``modules`` are the paths whose forward FLOPs differ, indices as ``*``.
+    """
+
+    case: str
+    reference: str
+    versions: tuple[tuple[str, str], ...]
+    parameters: Figure
+    missing: tuple[tuple[str, Shape], ...]
+    extra: tuple[tuple[str, Shape], ...]
+    wrong: tuple[tuple[str, Shape, Shape], ...]
+    forward: Figure
+    backward: Figure
+    inference: Figure
+    inference_backward: Figure
+    modules: tuple[tuple[str, Figure], ...]
+
+    @property
+    def exact(self) -> bool:
+        """Whether nothing differs."""
+        figures = (self.parameters, self.forward, self.backward, self.inference, self.inference_backward)
+        return all(figure.equal for figure in figures) and not (self.missing or self.extra or self.wrong or self.modules)
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """FLOPs of one pass: in all, and per module path as the counter reports it (containers include their children)."""
+
+    total: int
+    modules: Mapping[str, int]
+
+
+def verify_live(model: Model, case: LiveCase) -> LiveReport:
+    """Build the real class for one case, run both passes, and compare parameters, FLOPs and modules with the derivation.
+
+    Raises:
+        SymflopsError: a package is missing, there is no such class, or it does not accept the case.
+    """
+    references = model.spec.references
+    reference = case.reference or (references[0] if references else "")
+    real, config = build(reference, case)
+    program = model.program(["full", "forward"], ["torch"], config)
+    trained, inferred = (InterpretedEstimator(program, config, regime=name, convention="torch") for name in ("full", "forward"))
+    arguments = arguments_of(program, case.batch, trained.sizes, case.arguments)
+    forward, backward = run(real, arguments, case, train=True)
+    inference, nothing = run(real, arguments, case, train=False)
+    moments = trained.moments(**case.batch)
+    work = {path: flops.forward for path, flops in trained.by_module(moments).items()}
+    expected, aliases = parameters_of(real)
+    derived: dict[str, Shape] = {}
+    twice = []
+    for name, shape in instances_of(program, trained.sizes).items():
+        known = aliases.get(name, name)
+        if known in derived:
+            twice.append((name, shape))
+        derived[known] = derived.get(known, shape)
+    return LiveReport(
+        case=case.label,
+        reference=reference,
+        versions=tuple((name, str(needed(name).__version__)) for name in dict.fromkeys(("torch", reference.partition(".")[0]))),
+        parameters=Figure(sum(tensor.numel() for tensor in real.parameters()), trained.parameters),
+        missing=tuple((name, shape) for name, shape in expected.items() if name not in derived),
+        extra=tuple((name, shape) for name, shape in derived.items() if name not in expected) + tuple(twice),
+        wrong=tuple((name, s, derived[name]) for name, s in expected.items() if name in derived and derived[name] != s),
+        forward=Figure(forward.total, trained.forward(moments)),
+        backward=Figure(backward.total, trained.backward(moments)),
+        inference=Figure(inference.total, inferred.forward(moments)),
+        inference_backward=Figure(nothing.total, inferred.backward(moments)),
+        modules=tuple(different(forward.modules, work, [name for name, _ in real.named_modules()] + list(aliases))),
+    )
+
+
+def class_of(reference: str) -> Any:
+    """The class of a ``reference``: a torch module of transformers, diffusers or torch; nothing else is ever imported.
+
+    Raises:
+        SymflopsError: there is no such class.
+    """
+    package, _, path = reference.partition(".")
+    if package not in PACKAGES or not path:
+        raise SymflopsError(f"'{reference}' cannot be verified live: a reference is a class of {', '.join(PACKAGES)}")
+    torch, found = needed("torch"), needed(package)
+    for word in path.split("."):
+        known = found
+        try:
+            found = getattr(known, word)
+        except AttributeError:
+            hint = did_you_mean(word, (name for name in dir(known) if name[:1].isupper()), "is it of another version?")
+            version = getattr(needed(package), "__version__", "")
+            raise SymflopsError(f"{package} {version} has no class '{path}': {hint}") from None
+        except ImportError as error:
+            raise SymflopsError(f"'{reference}' cannot be imported: {error}") from error
+    if not (isinstance(found, type) and issubclass(found, torch.nn.Module)):
+        raise SymflopsError(f"'{reference}' is no module class")
+    return found
+
+
+def build(reference: str, case: LiveCase) -> tuple[Any, Mapping[str, Any]]:
+    """The real model on the meta device in evaluation mode, and its complete config (what the class fills in included)."""
+    kind = class_of(reference)
+    options = {**OPTIONS.get(reference.partition(".")[0], {}), **case.options}
+    try:
+        with needed("torch").device("meta"):
+            if getattr(kind, "config_class", None) is not None:
+                model = kind(kind.config_class(**case.config, **options)).eval()
+            else:
+                model = kind(**case.config, **options).eval()
+    except Exception as error:
+        raise SymflopsError(f"{case.label}: {reference} cannot be built: {type(error).__name__}: {error}") from error
+    config: Any = getattr(model, "config", None)
+    if hasattr(config, "to_dict"):
+        return model, config.to_dict()
+    return model, dict(case.config if config is None else config)
+
+
+def parameters_of(model: Any) -> tuple[dict[str, Shape], dict[str, str]]:
+    """The shape of each parameter, tied ones once, and for every name of a parameter the one that it counts under."""
+    shapes = {name: tuple(tensor.shape) for name, tensor in model.named_parameters()}
+    first = {id(tensor): name for name, tensor in model.named_parameters()}
+    return shapes, {name: first[id(tensor)] for name, tensor in model.named_parameters(remove_duplicate=False)}
+
+
+def run(model: Any, arguments: Mapping[str, Any], case: LiveCase, train: bool) -> tuple[Counts, Counts]:
+    """FLOPs of the forward pass, and of the backward pass from the sum of the first output (none where gradients are off)."""
+    torch = needed("torch")
+    try:
+        with torch.set_grad_enabled(train), counter() as forward:
+            output = first_tensor(model(**arguments))
+        with counter() as backward:
+            if output.requires_grad:
+                output.sum().backward()
+    except SymflopsError:
+        raise
+    except Exception as error:
+        raise SymflopsError(f"{case.label}: {type(model).__name__} fails to run: {type(error).__name__}: {error}") from error
+    finally:
+        model.zero_grad(set_to_none=True)
+    return counted(forward), counted(backward)
+
+
+def first_tensor(output: Any) -> Any:
+    """The output that the loss sums."""
+    for name in OUTPUTS:
+        if getattr(output, name, None) is not None:
+            return getattr(output, name)
+    while isinstance(output, (tuple, list)) or hasattr(output, "to_tuple"):
+        output = output[0]
+    if not isinstance(output, needed("torch").Tensor):
+        raise SymflopsError(f"the model returns no tensor to sum but a {type(output).__name__}")
+    return output
+
+
+def counter() -> Any:
+    """PyTorch's counter, with the weight gradient of a grouped convolution corrected: it counts ``groups`` times too much."""
+    torch, counting = needed("torch"), needed("torch.utils.flop_counter")
+
+    def convolution_backward(*given: Any, out_val: Any = None, **_: Any) -> int:
+        *shared, groups, mask = given
+
+        def count(*wanted: bool) -> int:
+            return int(counting.conv_backward_flop(*shared, groups, list(wanted), out_val=out_val))
+
+        return count(mask[0], False, False) + count(False, mask[1], False) // int(groups)
+
+    convolution_backward._get_raw = True  # type: ignore[attr-defined]  # how the counter is told to pass tensors, not shapes
+    mapping = {torch.ops.aten.convolution_backward: convolution_backward}
+    return counting.FlopCounterMode(depth=None, display=False, custom_mapping=mapping)
+
+
+def counted(mode: Any) -> Counts:
+    """What a counter saw; paths without the name of the class that they start with."""
+    found: dict[str, int] = {}
+    for path, operators in mode.get_flop_counts().items():
+        if "." in path:
+            found[path.partition(".")[2]] = sum(operators.values())
+    return Counts(int(mode.get_total_flops()), found)
+
+
+def starred(path: str) -> str:
+    """A path with ``*`` for every index."""
+    return re.sub(r"(?:(?<=^)|(?<=\.))\d+(?=\.|$)", "*", path)
+
+
+def different(real: Mapping[str, int], work: Mapping[str, int], known: Iterable[str]) -> Iterator[tuple[str, Figure]]:
+    """The modules whose forward FLOPs differ: those that the counter reports, and derived work where the model has no module."""
+    expected: Counter[str] = Counter()
+    derived: Counter[str] = Counter()
+    for path, flops in real.items():
+        expected[starred(path)] += flops
+    for path, flops in work.items():
+        words = starred(path).split(".")
+        for end in range(1, len(words) + 1):
+            derived[".".join(words[:end])] += flops
+    places = {starred(path) for path in known}
+    for path in sorted(expected.keys() | {starred(path) for path, flops in work.items() if flops and starred(path) not in places}):
+        figure = Figure(expected[path], derived[path])
+        if not figure.equal:
+            yield path, figure
+
+
+def render(report: LiveReport) -> str:
+    """The report as a person reads it: one line when exact, else a diff by module and the passes that differ."""
+    versions = ", ".join(f"{name} {version}" for name, version in report.versions)
+    head = f"{report.case}: {report.reference} ({versions})"
+    if report.exact:
+        return f"{head}: exact: {_passes(report)}"
+    lines = [f"{head}: differs", *_parameters(report)]
+    passes = (("forward", report.forward), ("backward", report.backward))
+    inference = (("inference forward", report.inference), ("inference backward", report.inference_backward))
+    for name, figure in (("parameters", report.parameters), *passes, *inference):
+        if name in ("parameters", "forward", "backward") or not figure.equal:
+            lines.append(f"  {name}: {_figure(figure)}")
+    inner = [path for path, _ in report.modules if not any(other.startswith(path + ".") for other, _ in report.modules)]
+    if inner:
+        lines.append("  forward FLOPs by module (those around them differ, too):")
+    lines += [f"    {path}: {_figure(figure)}" for path, figure in report.modules if path in inner]
+    return "\n".join(lines)
+
+
+def _passes(report: LiveReport) -> str:
+    amounts = ((report.parameters, "parameters"), (report.forward, "forward"), (report.backward, "backward FLOPs"))
+    return ", ".join(f"{figure.expected:,} {name}" for figure, name in amounts)
+
+
+def _figure(figure: Figure) -> str:
+    if figure.equal:
+        return f"{figure.expected:,}, equal"
+    ratio = f", {figure.derived / figure.expected:.6f} of it" if figure.expected else ""
+    return f"{figure.expected:,} real, {figure.derived:,} derived{ratio} ({figure.derived - figure.expected:+,})"
+
+
+def _parameters(report: LiveReport) -> Iterator[str]:
+    """``-`` real and not claimed, ``+`` claimed and not real, ``!`` of another shape; grouped by module, copies counted."""
+    groups: dict[str, Counter[str]] = defaultdict(Counter)
+    findings = [("-", name, _shape(shape)) for name, shape in report.missing]
+    findings += [("+", name, _shape(shape)) for name, shape in report.extra]
+    findings += [("!", name, f"{_shape(real)} real, {_shape(derived)} derived") for name, real, derived in report.wrong]
+    for sign, name, told in findings:
+        module, _, last = starred(name).rpartition(".")
+        groups[module][f"{sign} {last} {told}"] += 1
+    for module in sorted(groups):
+        yield f"  {module or 'the model itself'}"
+        for told, copies in sorted(groups[module].items()):
+            yield f"    {told}" + (f" (x {copies})" if copies > 1 else "")
+
+
+def _shape(shape: Shape) -> str:
+    return f"[{', '.join(str(size) for size in shape)}]"

@@ -1,0 +1,144 @@
+"""Measured records against derivations: parameters by tensor, both passes and every module, without torch.
+
+A record holds what a real model was built from and what was measured on it: ``class``, ``config_json``, ``inputs``, ``params_by_tensor``
+(list indices replaced by ``*`` and summed), ``fwd_flops``, ``bwd_flops``, ``by_module_fwd`` and, where PyTorch's counter missed something,
+``uncounted_ops``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from symflops.api import Model
+from symflops.ground.diagnostics import SymflopsError
+from symflops.runtime.interpreted import InterpretedEstimator
+from symflops.runtime.layouts import batch_of
+
+Record = Mapping[str, Any]
+DIGITS = re.compile(r"(?<=\.)\d+(?=\.|$)|^\d+(?=\.|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How one record came out. ``status`` is ``exact``, ``mismatch``, ``no-spec`` or ``error``; ``why`` says more."""
+
+    id: str
+    status: str
+    parameters_ok: bool = False
+    forward_ok: bool = False
+    backward_ok: bool = False
+    modules_ok: bool = False
+    expected: Mapping[str, int | None] = field(default_factory=dict)
+    derived: Mapping[str, int | None] = field(default_factory=dict)
+    why: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """The verdict as ``symflops verify --records --json`` prints it."""
+        keys = ("id", "status", "parameters_ok", "forward_ok", "backward_ok", "modules_ok", "expected", "derived")
+        return {key: getattr(self, key) for key in keys}
+
+
+def read_records(folder: Path) -> Iterator[Record]:
+    """Every record of every ``*.json`` below ``folder``, in the order of the paths.
+
+    Raises:
+        SymflopsError: no such folder, or a file that is not a list of records.
+    """
+    if not folder.is_dir():
+        raise SymflopsError(f"there is no folder {folder}")
+    for path in sorted(folder.rglob("*.json")):
+        try:
+            found = json.loads(path.read_text("utf-8"))
+        except (OSError, ValueError) as error:
+            raise SymflopsError(f"{path}: not JSON ({error})") from None
+        if not isinstance(found, list) or not all(isinstance(record, dict) and "class" in record for record in found):
+            raise SymflopsError(f"{path}: not a list of records")
+        yield from found
+
+
+def starred(path: str) -> str:
+    """A module path with every list index replaced by ``*``."""
+    return DIGITS.sub("*", path)
+
+
+def expected_of(record: Record) -> dict[str, int | None]:
+    """What was measured, with what the counter missed added."""
+    missed = record.get("uncounted_ops") or {}
+    extra = {side: sum(op["flops"] for op in missed.get(side, {}).values()) for side in ("fwd", "bwd")}
+    backward = record.get("bwd_flops_grouped_conv_fixed")
+    backward = record["bwd_flops"] if backward is None else backward
+    return {
+        "parameters": record["params_total"],
+        "forward": record["fwd_flops"] + extra["fwd"],
+        "backward": None if backward is None else backward + extra["bwd"],
+    }
+
+
+def verify_record(model: Model, record: Record) -> Verdict:
+    """Derive what ``record`` measured, and compare."""
+    expected = expected_of(record)
+    try:
+        estimator = model.estimator(record["config_json"], "full", "torch")
+        moments = estimator.moments(**batch_of(estimator.program, record["inputs"]))
+        derived: dict[str, int | None] = {
+            "parameters": estimator.parameters,
+            "forward": estimator.forward(moments),
+            "backward": estimator.backward(moments) + estimator.recomputed(moments),
+        }
+        wrong_tensors = list(tensor_differences(estimator, record))
+        wrong_modules = list(module_differences(estimator, moments, record))
+    except SymflopsError as error:
+        return Verdict(record["id"], "error", expected=expected, derived=dict.fromkeys(expected), why=str(error))
+    trainable = record.get("params_trainable")
+    parameters = derived["parameters"] == expected["parameters"] and not wrong_tensors
+    if trainable is not None and trainable != estimator.trainable_parameters:
+        parameters = False
+        wrong_tensors.append(f"trainable: {trainable} measured, {estimator.trainable_parameters} derived")
+    forward, backward = (derived[key] == expected[key] for key in ("forward", "backward"))
+    exact = parameters and forward and backward and not wrong_modules
+    why = "; ".join([*wrong_tensors[:6], *wrong_modules[:6]])
+    status = "exact" if exact else "mismatch"
+    return Verdict(record["id"], status, parameters, forward, backward, not wrong_modules, expected, derived, why)
+
+
+def tensor_differences(estimator: InterpretedEstimator, record: Record) -> Iterator[str]:
+    """Parameters whose element counts differ, by name."""
+    derived: dict[str, int] = {}
+    for name, count in estimator.tensors().items():
+        derived[starred(name)] = derived.get(starred(name), 0) + count
+    derived = {name: count for name, count in derived.items() if count}
+    measured = {name: count for name, count in record["params_by_tensor"].items() if count}
+    for name in sorted(derived.keys() | measured.keys()):
+        if derived.get(name) != measured.get(name):
+            yield f"{name}: {measured.get(name, 0)} elements measured, {derived.get(name, 0)} derived"
+
+
+def module_differences(estimator: InterpretedEstimator, moments: Any, record: Record) -> Iterator[str]:
+    """Modules whose forward FLOPs differ; a container includes what is below it."""
+    derived: dict[str, int] = {}
+    for name, flops in estimator.by_module(moments).items():
+        words = starred(name).split(".")
+        for end in range(1, len(words) + 1):
+            path = ".".join(words[:end])
+            derived[path] = derived.get(path, 0) + flops.forward
+    missed = sum(op["flops"] for op in (record.get("uncounted_ops") or {}).get("fwd", {}).values())
+    for name, measured in sorted(record["by_module_fwd"].items()):
+        difference = derived.get(name, 0) - measured
+        if difference and not 0 < difference <= missed:
+            yield f"{name}: {measured} FLOPs measured, {derived.get(name, 0)} derived"
+
+
+def verify_records(records: Sequence[Record], models: Mapping[str, Model]) -> Iterator[Verdict]:
+    """The verdict on each record; ``models`` maps class names to loaded specs."""
+    for record in records:
+        model = models.get(record["class"])
+        if model is None:
+            expected = expected_of(record)
+            yield Verdict(record["id"], "no-spec", expected=expected, derived=dict.fromkeys(expected), why="no spec")
+        else:
+            yield verify_record(model, record)

@@ -1,0 +1,118 @@
+"""The real arguments of a forward pass: tensors made from the layouts of a program's inputs and the lengths of a batch.
+
+They live on the meta device and cost nothing; only lengths that values carry are real numbers, on the CPU.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import Any
+
+from symflops.ground.diagnostics import SymflopsError
+from symflops.model.formula import evaluate
+from symflops.model.graph import SAMPLES
+from symflops.model.program import InputInfo, Program
+from symflops.runtime.batch import BatchError, Item, items_of
+
+
+def needed(package: str) -> Any:
+    """A package that live verification needs.
+
+    Raises:
+        SymflopsError: it is not installed.
+    """
+    try:
+        return importlib.import_module(package)
+    except ImportError as error:
+        if error.name != package.partition(".")[0]:
+            raise SymflopsError(f"'{package}' cannot be imported: {error}") from error
+        raise SymflopsError(f"live verification needs {error.name}: pip install symflops[verify]") from None
+
+
+def arguments_of(
+    program: Program, batch: Mapping[str, Any], sizes: Mapping[str, Any], further: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The keyword arguments of the forward pass; what ``further`` names is taken from there (null leaves an input out).
+
+    Raises:
+        BatchError: the batch does not fit the model, or is not dense: items of one index set differ in length.
+        SymflopsError: a layout has a dimension of which nothing tells the length.
+    """
+    sets = items_of(program, batch, "padded")
+    streams = {stream.name: stream for stream in program.streams}
+    found: dict[str, Any] = {}
+    for info in program.inputs:
+        stream = streams.get(info.stream)
+        absent = stream is not None and bool(stream.variables) and stream.name not in batch
+        if info.name in further or info.layout is None or absent:
+            continue
+        items = info.over or (stream.items if stream else SAMPLES)
+        found[info.name] = tensor_of(info, sets.get(items, _samples(sets)), sizes, streams)
+    return found | {name: described(value) for name, value in further.items()}
+
+
+def tensor_of(info: InputInfo, items: list[Item], sizes: Mapping[str, Any], streams: Mapping[str, Any]) -> Any:
+    """The tensor of one input: indices (int64) where it has no width, else float32."""
+    torch = needed("torch")
+    layout = info.layout
+    assert layout is not None
+    if layout.values:
+        rows = [[item[name] for name in layout.values] for item in items]
+        return torch.tensor(rows, dtype=torch.int64, device="cpu")
+    lengths = _dense(info, items)
+    if layout.counts:
+        rows_of = evaluate(streams[layout.counts].rows, {**sizes, **lengths})
+        return torch.ones((len(items), rows_of), dtype=torch.int64, device="meta")
+    width = None if info.width is None else evaluate(info.width, sizes)
+    shape = [_dimension(info, axis, {**lengths, "b": len(items)}, width, sizes) for axis in layout.axes]
+    return torch.zeros(shape, dtype=torch.int64 if width is None else torch.float32, device="meta")
+
+
+def described(value: Any) -> Any:
+    """A further argument: ``{shape: [2, 24], dtype: float32}`` is a tensor, ``{value: [[1, 4, 4]]}`` one with those values."""
+    if isinstance(value, Mapping) and {"shape"} <= value.keys() <= {"shape", "dtype"}:
+        torch = needed("torch")
+        return torch.zeros(value["shape"], dtype=_dtype(torch, value.get("dtype", "float32")), device="meta")
+    if isinstance(value, Mapping) and {"value"} <= value.keys() <= {"value", "dtype"}:
+        torch = needed("torch")
+        dtype = _dtype(torch, value["dtype"]) if "dtype" in value else None
+        return torch.tensor(value["value"], dtype=dtype, device="cpu")
+    return value
+
+
+def _dtype(torch: Any, name: Any) -> Any:
+    found = getattr(torch, str(name), None)
+    if not isinstance(found, torch.dtype):
+        raise SymflopsError(f"torch has no dtype '{name}'")
+    return found
+
+
+def _samples(sets: Mapping[str, list[Item]]) -> list[Item]:
+    """The items of an index set that measures nothing: as many as there are samples."""
+    return [{} for _ in sets.get(SAMPLES, ({},))]
+
+
+def _dense(info: InputInfo, items: list[Item]) -> Item:
+    first = items[0] if items else {}
+    for item in items:
+        if item != first:
+            raise BatchError(f"'{info.name}' is one dense tensor, so all items have equal lengths, not {first} and {item}")
+    return first
+
+
+def _dimension(info: InputInfo, axis: str, lengths: Item, width: int | None, sizes: Mapping[str, Any]) -> int:
+    """The length of one axis: ``b``, a batch variable, a number, the width, or a product of those (``b*r``); ``t=1`` is ``t``."""
+    length = 1
+    for name in axis.partition("=")[0].split("*"):
+        if name in lengths:
+            length *= lengths[name]
+        elif name.isdigit():
+            length *= int(name)
+        elif width is not None:
+            length *= width
+        elif isinstance(sizes.get(name), int):
+            length *= sizes[name]
+        else:
+            raise SymflopsError(f"nothing tells the length of '{name}' in the layout of '{info.name}'")
+    return length

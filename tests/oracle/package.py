@@ -1,0 +1,86 @@
+"""The package on a case of the oracle: the only module here that imports it."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+
+from symflops.api import CONVENTIONS, Model
+from symflops.ground.diagnostics import Source, SpecError, SymflopsError
+from symflops.library import SpecFile
+from symflops.model.formula import Formula
+from symflops.model.formula import evaluate as value_of
+from symflops.model.program import Program
+from symflops.model.regime import Regime
+from symflops.runtime.interpreted import InterpretedEstimator
+from symflops.stages.read import read
+from symflops.targets.python import render
+
+from .interpreter import Result
+from .specs import Case, to_yaml
+
+__all__ = ["CONVENTIONS", "SymflopsError", "closed_form", "generated", "interpreted", "program_of", "symbolic"]
+
+REGIME = "case"
+
+
+def program_of(case: Case, freeze: Sequence[str] = (), *, symbolic: bool = False) -> Program:
+    """The program of a case under both conventions; ``symbolic`` gives it no config to decide its structure with.
+
+    Raises:
+        SpecError: the structure needs a config.
+    """
+    file = SpecFile(Path("."), Path("case.yaml"), "case.yaml")
+    model = Model(file, read(Source("case.yaml", to_yaml(case.document)), lambda name: None))
+    regime = Regime(REGIME, train=case.train, freeze=tuple(freeze))
+    return model.program([regime], CONVENTIONS, None if symbolic else case.config)
+
+
+def symbolic(case: Case) -> Program | None:
+    """The program of a case without any config; None where the structure needs one."""
+    try:
+        return program_of(case, symbolic=True)
+    except SpecError as error:
+        if all(item.code in ("structural-size", "alternating-repeat") for item in error.diagnostics):
+            return None
+        raise
+
+
+def interpreted(program: Program, case: Case, convention: str) -> Result:
+    """The four numbers of the estimator that reads the program."""
+    estimator = InterpretedEstimator(program, case.config, regime=REGIME, convention=convention)
+    m = estimator.moments(**case.batch)
+    return Result(estimator.parameters, estimator.trainable_parameters, estimator.forward(m), estimator.backward(m))
+
+
+def closed_form(program: Program, case: Case, convention: str) -> tuple[int, int]:
+    """Forward and backward by the coefficients that are printed."""
+    estimator = InterpretedEstimator(program, case.config, regime=REGIME, convention=convention)
+    moments = estimator.moments(**case.batch).values
+    (form,) = (item for item in program.cases if item.convention == convention)
+
+    def total(terms: Sequence[tuple[int, Formula]]) -> int:
+        return int(sum(value_of(formula, estimator.sizes) * moments[position] for position, formula in terms))
+
+    return total(form.forward), total(form.backward)
+
+
+def generated(program: Program, case: Case, convention: str, folder: Path) -> Result:
+    """The four numbers of the generated module, written to ``folder`` and imported."""
+    path = folder / f"generated_{convention}.py"
+    path.write_text(render(program, "0"), encoding="utf-8")
+    module = _imported(path)
+    streams = {stream.name for stream in program.streams if stream.variables}
+    m = module.moments(**{name: given for name, given in case.batch.items() if name in streams})
+    estimator = module.Estimator(module.Sizes.from_config(case.config), regime=REGIME, convention=convention)
+    return Result(estimator.parameters, estimator.trainable_parameters, estimator.forward(m), estimator.backward(m))
+
+
+def _imported(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

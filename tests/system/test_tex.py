@@ -1,0 +1,59 @@
+"""The LaTeX pages compile, and nothing sticks out of a page."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from symflops.model.formula import Apply, Bracket, Power, Prod, Sum, Sym, number
+from symflops.model.graph import ONCE
+from symflops.model.program import Moment, Program
+from symflops.model.verification import Verification, VerifiedCase
+from symflops.targets.latex import render
+from tests.targets.programs import SPECS, program
+
+pytestmark = [
+    pytest.mark.system,
+    pytest.mark.skipif(not (shutil.which("latexmk") and shutil.which("pdflatex")), reason="needs latexmk and pdflatex"),
+]
+CASES = (VerifiedCase("diffusers/QwenImageTransformer2DModel/tiny-a", 127216, 4084480, 7587328),) * 3
+
+
+def crowded() -> Program:
+    """A program with everything long: texts, paths, symbols, coefficients and moments of every shape."""
+    model = program(SPECS[1])
+    line, *lines = model.regimes[0].lines
+    flags = [Prod((number(12345), Power(Sym("D"), 2), Bracket("flag", (Sym("mlp_biased"),)))) for _ in range(20)]
+    wide = Prod((Sym("L"), Sum((*flags, Apply("floordiv", (Sum((Sym("D"), number(-1))), Sym("H")))))))
+    windows = Apply("min", (Sum((Sym("x"), number(1))), Apply("ceildiv", (Sym("x"), Sym("H")))))
+    moments = (Moment("calls", ONCE, number(1)), *model.moments, Moment("w", "samples", windows, ("H",)), Moment("i", "images", number(1)))
+    path = "model.layers.*." + ".".join(["VeryLongModuleNamesHere", "and_a_few_more_words"] * 3)
+    amounts = (replace(line.amount, useful=((0, number(1)), *line.amount.useful)), *model.amounts[1:])
+    cases = tuple(replace(case, forward=tuple((place, wide) for place in range(len(moments)))) for case in model.cases)
+    return replace(
+        model, title="A title that is much longer than a line, " * 4, moments=moments, parameters=wide, cases=cases, amounts=amounts,
+        fields=tuple(replace(field, doc="what it means, at length, " * 9, keys=(path,)) for field in model.fields),
+        regimes=(replace(model.regimes[0], lines=(replace(line, module=path, unit=wide, amount=amounts[0]), *lines)), *model.regimes[1:]),
+        tensors=(replace(model.tensors[0], name=f"{path}.weight", count=wide), *model.tensors[1:]),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("path", [*SPECS, "crowded"])
+def test_page_compiles(path: str, tmp_path: Path) -> None:
+    model = crowded() if path == "crowded" else program(path)
+    source = tmp_path / f"{model.name}.tex"
+    source.write_text(render(model, "0.1.0", [Verification(model.references[0], "1.0", "2.13.0+cpu", CASES)]))
+    assert not re.search(r"moment@|\$\$", source.read_text())
+    command = ["latexmk", "-pdf", "-interaction=nonstopmode", "-halt-on-error", source.name]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert source.with_suffix(".pdf").stat().st_size > 10_000
+    log = source.with_suffix(".log").read_text(errors="replace")
+    wide = [float(points) for points in re.findall(r"Overfull \\hbox \(([0-9.]+)pt too wide\)", log)]
+    assert all(points <= 5 for points in wide), wide
+    assert "undefined" not in log

@@ -1,0 +1,52 @@
+"""Programs of shipped specs, compiled once for the tests of the targets."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from hypothesis import strategies as st
+
+from symflops.ground.diagnostics import Source
+from symflops.model.formula import evaluate
+from symflops.model.program import Program
+from symflops.model.regime import Convention, Regime
+from symflops.stages.build import build
+from symflops.stages.derive import derive
+from symflops.stages.lower import lower
+from symflops.stages.read import read
+
+ROOT = Path(__file__).parents[2]
+SPECS = ("specs/diffusion/qwen_image.yaml", "specs/language/llama.yaml")
+CONVENTIONS = (Convention("symflops"), Convention("torch", pairs="all", unseen=False))
+
+
+def source(path: str) -> Source:
+    """A file of the repository."""
+    return Source(path, (ROOT / path).read_text())
+
+
+def block(name: str) -> Source | None:
+    """A shipped block."""
+    path = f"specs/blocks/{name}.yaml"
+    return source(path) if (ROOT / path).exists() else None
+
+
+@cache
+def program(path: str) -> Program:
+    """The program of the spec at ``path``: full training, the last projection alone, and no training."""
+    graph = build(read(source(path), block))
+    last = {"specs/diffusion/qwen_image.yaml": "proj_out.*", "specs/language/llama.yaml": "lm_head.*"}.get(path, "*")
+    regimes = [Regime("full"), Regime("head", train=(last,)), Regime("forward", train=())]
+    return lower([derive(graph, regime) for regime in regimes], CONVENTIONS)
+
+
+def sizes_of(program: Program, data: st.DataObject) -> dict[str, Any]:
+    """Random sizes, derived ones computed."""
+    values: dict[str, Any] = {}
+    for field in program.fields:
+        values[field.letter] = data.draw(st.booleans() if field.kind == "flag" else st.integers(0, 40), label=field.letter)
+    for definition in program.definitions:
+        values[definition.letter] = evaluate(definition.formula, values)
+    return values
