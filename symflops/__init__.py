@@ -1,9 +1,9 @@
 """symflops: parameters and FLOPs of neural networks, derived from a description and verified against the real model.
 
-    model = symflops.load("llama")                       # a spec, by name or path
-    model.derive(regime="full").forward                  # closed forms
-    estimator = model.estimator(config)                  # integers, for one config
-    symflops.estimate(config, {"text": [4096, 1024]})    # the spec is found from the config
+model = symflops.load("llama")                       # a spec, by name or path
+model.derive(regime="full").forward                  # closed forms
+estimator = model.estimator(config)                  # integers, for one config
+symflops.estimate(config, {"text": [4096, 1024]})    # the spec is found from the config
 """
 
 from __future__ import annotations

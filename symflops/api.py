@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from symflops.algebra.evaluate import Structural, evaluate
+from symflops.algebra.domain import Structural
+from symflops.algebra.evaluate import evaluate
 from symflops.compiler import compile_graph
 from symflops.ground.diagnostics import SpecError
 from symflops.library import SpecFile, find_spec, page
@@ -42,7 +43,8 @@ def convention_of(convention: str | Path | Convention) -> Convention:
 class Derived:
     """The closed forms of a model under one regime and convention.
 
-    ``forward`` and ``backward`` map the name of each moment to its coefficient as text; ``program`` is what they are printed from.
+    ``forward`` and ``backward`` map the name of each moment to its coefficient as text; ``program`` is what they are
+    printed from.
     """
 
     program: Program
@@ -85,7 +87,7 @@ class Model:
         return self._settled(config, lambda graph: graph)
 
     def _settled(self, config: Mapping[str, Any] | None, use: Callable[[Graph], T]) -> T:
-        """What ``use`` makes of the graph, with as many sizes taken from ``config`` as it takes for the structure to be known."""
+        """What ``use`` makes of the graph; sizes that the structure must know are taken from ``config``."""
         fixed: dict[str, Any] = {}
         by_letter = {size.name.text: size for size in self.spec.sizes}
         while True:

@@ -1,6 +1,7 @@
 """Finds the generated estimator of a model by its name or config, and estimates with it. Imports neither sympy nor YAML.
 
-A config names its model by ``architectures``, ``model_type`` or ``_class_name``; a ``model_index.json`` by the class of its pipeline.
+A config names its model by ``architectures``, ``model_type`` or ``_class_name``; a ``model_index.json`` by the class of
+its pipeline.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Catalog:
             return False
         import hashlib
 
-        return hashlib.sha256(path.read_bytes()).hexdigest() != self.specs[name]["sha256"]
+        return hashlib.sha256(path.read_bytes()).hexdigest() != str(self.specs[name]["sha256"])
 
 
 def catalogs() -> list[Catalog]:
@@ -103,8 +104,8 @@ def by_config(config: Mapping[str, Any]) -> tuple[Catalog, str]:
     if not seen:
         raise UnknownModelError("the config says not what it is: no 'architectures', 'model_type' or '_class_name'")
     told = ", ".join(f"{field} {word}" for field, word in seen)
-    classes = {c.rpartition(".")[2]: n for catalog in found for n, e in catalog.specs.items() for c in e["references"]}
-    near = did_you_mean(seen[0][1], [*classes, *classes.values()], f"there are specs for {', '.join(sorted(classes))}")
+    known = {c.rpartition(".")[2]: n for catalog in found for n, e in catalog.specs.items() for c in e["references"]}
+    near = did_you_mean(seen[0][1], [*known, *known.values()], f"there are specs for {', '.join(sorted(known))}")
     raise UnknownModelError(f"no spec describes this model ({told}): {near}")
 
 
@@ -147,7 +148,7 @@ def _component(index: Mapping[str, Any], path: Path) -> dict[str, Any]:
 def estimator(
     catalog: Catalog, name: str, config: Mapping[str, Any], regime: str = "full", convention: str = "symflops"
 ) -> tuple[Any, Any]:
-    """The generated module of a spec and its estimator for ``config``; derived on the spot where the module has not baked it in.
+    """The generated module of a spec and its estimator; derived on the spot where the module has not baked it in.
 
     Raises:
         SymflopsError: the config does not fit, or there is no such regime or convention.
@@ -174,7 +175,9 @@ def moments(module: Any, model: Any, batch: Mapping[str, Any]) -> Any:
     streams = module.STREAMS
     for name in batch:
         if name not in streams:
-            raise SymflopsError(f"the model has no stream '{name}': {did_you_mean(name, streams, 'it has ' + ', '.join(streams))}")
+            raise SymflopsError(
+                f"the model has no stream '{name}': {did_you_mean(name, streams, 'it has ' + ', '.join(streams))}"
+            )
     missing = [name for name, optional in streams.items() if name not in batch and not optional]
     if missing:
         raise SymflopsError(f"the batch lacks the stream '{missing[0]}'")

@@ -1,7 +1,9 @@
 """A project on disk: its specs, what is generated from them, and whether the two still agree.
 
-``generated/manifest.json`` holds the digests of every input (specs, blocks, templates, regimes, conventions) and output, so that a changed
-template or block is named even where no byte of the output moved. ``generated/.stamp.json``, which is not committed, also knows the
+``generated/manifest.json`` holds the digests of every input (specs, blocks, templates, regimes, conventions) and output,
+so that a changed
+template or block is named even where no byte of the output moved. ``generated/.stamp.json``, which is not committed,
+also knows the
 package's own code, and lets an unchanged spec be skipped.
 """
 
@@ -141,7 +143,9 @@ def unchanged(file: SpecFile, stamp: Mapping[str, Any], code: str, out: Path) ->
         source = file.source() if label == file.label else find(Path(label).stem)
         if source is None or digest(source.text) != known:
             return False
-    return all((out / name).is_file() and digest((out / name).read_bytes()) == known for name, known in stamp["outputs"].items())
+    return all(
+        (out / name).is_file() and digest((out / name).read_bytes()) == known for name, known in stamp["outputs"].items()
+    )
 
 
 def orphans(out: Path, expected: set[str]) -> Iterator[str]:

@@ -1,55 +1,27 @@
 """What an expression of a spec means: a walk over its tree with names bound to symbols, texts, lists and conditions.
 
-The domain is small: a number is a sympy expression, a condition is a :class:`Truth`, a text is ``str``, null is ``None``, a list is
-a tuple. A text that depends on a condition is a :class:`Choice`. Names that a config decides are :class:`Setting` objects.
+The domain is small: a number is a sympy expression, a condition is a :class:`Truth`, a text is ``str``, null is
+``None``, a list
+is a tuple (see :mod:`symflops.algebra.domain`).
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
-from sympy import Expr, Integer, Rational, Symbol
+from sympy import Expr, Integer, Rational
 from sympy.core.symbol import Str
 
 from symflops.algebra import functions as fn
+from symflops.algebra.domain import Choice, Setting, Structural, choose, describe, equal_numbers, is_null
 from symflops.algebra.listing import FUNCTIONS
 from symflops.algebra.truth import NO, YES, Truth, all_of, any_of
 from symflops.ground.diagnostics import Diagnostic, SpecError, did_you_mean
 from symflops.ground.expression import Expression
 
 MAX_BITS = 512
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """A size that is only known when a config is read: its symbol, its type, and whether it may be null."""
-
-    name: str
-    kind: str
-    symbol: Symbol
-    nullable: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """A value that depends on a condition; the conditions of its cases exclude each other and cover everything."""
-
-    cases: tuple[tuple[Truth, Any], ...]
-
-
-class Structural(Exception):
-    """The structure of the model depends on a size that is still a symbol: it must be fixed to go on."""
-
-    def __init__(self, size: str, diagnostic: Diagnostic) -> None:
-        super().__init__(size)
-        self.size = size
-        self.diagnostic = diagnostic
-
-
-Lookup = Callable[[str], Any]
 
 
 def evaluate(expression: Expression, names: Mapping[str, Any], calls: Mapping[str, Callable[..., Any]] | None = None) -> Any:
@@ -179,7 +151,7 @@ class _Walker:
 
     def equal(self, a: Any, b: Any, left: ast.expr, right: ast.expr) -> Truth:
         if b is None or a is None:
-            return _is_null(b if a is None else a)
+            return is_null(b if a is None else a)
         if isinstance(b, Setting) and not isinstance(a, Setting):
             a, b, left, right = b, a, right, left
         if isinstance(a, Choice):
@@ -248,7 +220,8 @@ class _Walker:
             return value
         if isinstance(value, Setting) and value.nullable:
             self.fail("bad-expression", f"'{value.name}' is no condition", node, f"write '{value.name} != null'")
-        return self.fail("bad-expression", f"{describe(value)} is no condition", node, "compare it with something")
+        self.fail("bad-expression", f"{describe(value)} is no condition", node, "compare it with something")
+        return NO
 
     def integer(self, value: Any, node: ast.expr) -> int:
         """``value`` as a plain integer."""
@@ -263,61 +236,13 @@ class _Walker:
             return value
         if isinstance(value, Setting) and value.kind == "list":
             self.structural(node, f"the list '{value.name}' must be known here")
-        return self.fail("bad-expression", f"{describe(value)} is not a list", node)
+        self.fail("bad-expression", f"{describe(value)} is not a list", node)
+        return ()
 
     def structural(self, node: ast.expr, message: str) -> None:
         hint = "it decides the structure: give it a value in a variant"
         diagnostic = Diagnostic("structural-size", message, self.expression.place(node), hint)
-        unknown = [name.id for name in ast.walk(node) if isinstance(name, ast.Name) and isinstance(self.names.get(name.id), Setting)]
+        unknown = [
+            name.id for name in ast.walk(node) if isinstance(name, ast.Name) and isinstance(self.names.get(name.id), Setting)
+        ]
         raise Structural(unknown[0] if unknown else "", diagnostic)
-
-
-def _is_null(value: Any) -> Truth:
-    if value is None:
-        return YES
-    if isinstance(value, Setting) and value.nullable:
-        return ~Truth.of(fn.Given(value.symbol))
-    if isinstance(value, Choice):
-        return any_of(case & _is_null(item) for case, item in value.cases)
-    return NO
-
-
-def equal_numbers(a: Expr, b: Expr) -> Truth:
-    """Whether two numbers are equal: decided where it can be, else a bracket."""
-    difference = a - b
-    if difference == 0:
-        return YES
-    if difference.is_Number or difference.is_nonzero:
-        return NO
-    return Truth.of(fn.Equal(a, b))
-
-
-def choose(condition: Truth, then: Any, otherwise: Any) -> Any:
-    """``then`` where ``condition`` holds, else ``otherwise``."""
-    then, otherwise = (x.symbol if isinstance(x, Setting) and x.kind == "number" and not x.nullable else x for x in (then, otherwise))
-    if then == otherwise:
-        return then
-    if isinstance(then, Truth) and isinstance(otherwise, Truth):
-        return condition.choose(then, otherwise)
-    if isinstance(then, Expr) and isinstance(otherwise, Expr):
-        return condition.expr * then + (~condition).expr * otherwise
-    cases: list[tuple[Truth, Any]] = []
-    for side, value in ((condition, then), (~condition, otherwise)):
-        inner = value.cases if isinstance(value, Choice) else ((YES, value),)
-        cases.extend((side & case, item) for case, item in inner)
-    return Choice(tuple(cases))
-
-
-def describe(value: Any) -> str:
-    """What kind of thing ``value`` is, in words."""
-    if isinstance(value, Setting):
-        return f"'{value.name}' (a {value.kind})"
-    if value is None:
-        return "null"
-    if isinstance(value, str):
-        return f"the text {value!r}"
-    if isinstance(value, tuple):
-        return "a list"
-    if isinstance(value, Truth):
-        return "a condition"
-    return f"'{value}'"

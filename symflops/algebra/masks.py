@@ -1,6 +1,7 @@
 """Useful pairs of queries and keys under attention masks, in closed form.
 
-Row ``i`` of ``Lq`` queries may see key ``j`` of ``Lk``. Queries stand at the end of the keys (bottom-right alignment), so row ``i`` has the
+Row ``i`` of ``Lq`` queries may see key ``j`` of ``Lk``. Queries stand at the end of the keys (bottom-right alignment),
+so row ``i`` has the
 position ``i + Lk - Lq``: causal lets it see the keys up to its own position, a sliding window the last ``W`` of those.
 """
 

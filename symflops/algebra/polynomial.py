@@ -1,6 +1,7 @@
 """Sparse polynomials over opaque atoms: the working form of costs.
 
-``sympy.expand`` on a whole derivation is slow and orders terms as it likes. A :class:`Polynomial` is a dictionary from products of
+``sympy.expand`` on a whole derivation is slow and orders terms as it likes. A :class:`Polynomial` is a dictionary from
+products of
 atoms to rational factors; an atom is a symbol, or anything that shall stay whole (a rounded quotient, a bracket).
 """
 
@@ -63,7 +64,9 @@ class Polynomial:
     @property
     def expr(self) -> Expr:
         """The polynomial as a sympy expression."""
-        return Add(*(Mul(Rational(f.numerator, f.denominator), *(a**e for a, e in sorted_atoms(m))) for m, f in self.terms.items()))
+        return Add(
+            *(Mul(Rational(f.numerator, f.denominator), *(a**e for a, e in sorted_atoms(m))) for m, f in self.terms.items())
+        )
 
     def split(self, inside: Callable[[Expr], bool]) -> dict[Monomial, Polynomial]:
         """Group by the part of each product whose atoms satisfy ``inside``: that part -> its coefficient."""

@@ -1,7 +1,8 @@
 """Conditions that may depend on sizes, as polynomials over 0/1 brackets.
 
 Whether an operator exists, whether a value needs a gradient and whether anything reads it are yes, no, or "when L >= 1", "when
-``qk_norm`` is set". All of them are a :class:`Truth`: a multilinear polynomial over brackets, so that *and* is a product, *or* is
+``qk_norm`` is set". All of them are a :class:`Truth`: a multilinear polynomial over brackets, so that *and* is a
+product, *or* is
 ``a + b - a*b``, *not* is ``1 - a``, equal conditions are equal objects, and a cost is multiplied by one as it stands.
 """
 

@@ -1,7 +1,9 @@
 """Derives specs and writes what is generated from them: estimators, LaTeX and Markdown derivations, the catalog.
 
-Reads ./specs and writes ./generated where there is ./specs; else reads the shipped specs and needs --out. Unchanged specs are skipped.
---check derives anew and compares: exit code 1 when a file differs, is missing, or belongs to no spec. --diff shows the differences.
+Reads ./specs and writes ./generated where there is ./specs; else reads the shipped specs and needs --out. Unchanged
+specs are skipped.
+--check derives anew and compares: exit code 1 when a file differs, is missing, or belongs to no spec. --diff shows the
+differences.
 """
 
 from __future__ import annotations
@@ -79,7 +81,10 @@ class _Work:
             written += write(self.out / name, text)
         write(self.out / STAMP, printed(stamps))
         skipped = len(files) - len(todo)
-        print(f"{len(files)} specs: {len(todo)} derived, {skipped} unchanged, {written} files written to {self.out}", file=sys.stderr)
+        print(
+            f"{len(files)} specs: {len(todo)} derived, {skipped} unchanged, {written} files written to {self.out}",
+            file=sys.stderr,
+        )
         return 0
 
     def compare(self, files: list[Any], diff: bool) -> int:

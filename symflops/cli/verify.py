@@ -1,7 +1,9 @@
 """Compares specs with the world.
 
-Without --records the real class of each spec is built on the meta device (needs 'pip install symflops[verify]'): every parameter by name and
-shape, forward and backward FLOPs, and every module. With --records the measured records below a folder are compared, without torch.
+Without --records the real class of each spec is built on the meta device (needs 'pip install symflops[verify]'): every
+parameter by name and
+shape, forward and backward FLOPs, and every module. With --records the measured records below a folder are compared,
+without torch.
 
 Exit code 1 when anything that was compared is not exact.
 """
@@ -47,7 +49,7 @@ def records(args: argparse.Namespace) -> int:
     found = list(read_records(Path(args.records)))
     if args.specs:
         found = [record for record in found if record["class"] in models]
-    verdicts = []
+    verdicts: list[Any] = []
     for record in progress(found, "verifying", lambda record: str(record["id"])):
         verdicts.extend(verify_records([record], models))
     if args.json:
@@ -93,7 +95,7 @@ def live(args: argparse.Namespace) -> int:
     """Compare with the real classes."""
     from symflops.cli.progress import progress
     from symflops.witness.live import render, verify_live
-    from symflops.witness.live_cases import cases_of
+    from symflops.witness.cases import cases_of
 
     pairs = [(model, case) for model in chosen(args) for case in cases_of(model)]
     failed = 0

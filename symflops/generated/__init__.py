@@ -1,6 +1,7 @@
 """Generated estimators, importable as ``symflops.generated.<group>.<name>``.
 
-A wheel carries them in this folder. In a checkout they lie in ``generated/`` at the top, which is added to the path of this package.
+A wheel carries them in this folder. In a checkout they lie in ``generated/`` at the top, which is added to the path of
+this package.
 """
 
 from __future__ import annotations

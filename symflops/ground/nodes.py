@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 from ruamel.yaml import YAML, events
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
@@ -80,7 +80,7 @@ def _plain(text: str) -> str:
     return text[:1].lower() + text[1:]
 
 
-def _fail(code: str, message: str, span: Span, hint: str = "") -> Any:
+def _fail(code: str, message: str, span: Span, hint: str = "") -> NoReturn:
     raise SpecError([Diagnostic(code, message, span, hint)])
 
 
@@ -138,7 +138,6 @@ class _Reader:
         for key, value in zip(children[::2], children[1::2], strict=True):
             if not isinstance(key, Scalar):
                 _fail("bad-key", "a key must be a name", key.span)
-                continue
             if key.text in seen:
                 first = seen[key.text].span.line
                 _fail("duplicate-key", f"key '{key.text}' stands twice", key.span, f"the first one is on line {first}")

@@ -1,6 +1,7 @@
 """Formulas as targets print them: a closed set of frozen nodes in a fixed order, free of sympy.
 
-Every number that symflops prints (a coefficient, a count, a size) is a formula, so that code, LaTeX and evaluation are three readings
+Every number that symflops prints (a coefficient, a count, a size) is a formula, so that code, LaTeX and evaluation are
+three readings
 of one object.
 """
 
@@ -57,8 +58,9 @@ class Power:
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    """An integer function: ``floordiv``, ``ceildiv``, ``mod``, ``min``, ``max``, ``excess`` (max with 0), or a reading of a list:
-    ``item``, ``len``, ``count``, ``total``."""
+    """An integer function: ``floordiv``, ``ceildiv``, ``mod``, ``min``, ``max``, ``excess`` (max with 0), or a reading
+    of a list: ``item``, ``len``, ``count``, ``total``.
+    """
 
     function: str
     arguments: tuple[Formula, ...]

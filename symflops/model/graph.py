@@ -166,7 +166,8 @@ class Extent:
 class Contraction:
     """A product of two operands: ``size`` multiply-adds, ``extent`` times per item of the index set ``items``.
 
-    ``kind`` is its class of work (``linear``, ``attention``, ``product``, ...); ``seen`` is False for work that PyTorch's counter
+    ``kind`` is its class of work (``linear``, ``attention``, ``product``, ...); ``seen`` is False for work that
+    PyTorch's counter
     does not see.
     """
 
@@ -183,7 +184,8 @@ class Contraction:
 class Operator:
     """One step of the forward pass.
 
-    ``operands`` and ``results`` are value ids. ``guard`` says when it exists, ``flows`` whether gradients pass through it, ``saves``
+    ``operands`` and ``results`` are value ids. ``guard`` says when it exists, ``flows`` whether gradients pass through
+    it, ``saves``
     what autograd keeps of it for the backward pass: its ``operands``, its ``result``, or ``nothing``.
     """
 
@@ -226,7 +228,8 @@ class Carry:
 class Loop:
     """A body that runs ``count`` times, for ``index`` from 0; ``first`` is the index that paths start with.
 
-    ``classes`` are the bodies of iterations that differ by something that is no run of indices (every sixth layer, the layers of
+    ``classes`` are the bodies of iterations that differ by something that is no run of indices (every sixth layer, the
+    layers of
     a list): each a bracket over the index, which exclude each other, with its own body. A plain loop has one, under no bracket.
     """
 

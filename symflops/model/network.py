@@ -10,7 +10,8 @@ from symflops.model.graph import Graph, Loop, Node, Operator, Select
 def network(graph: Graph) -> networkx.DiGraph:
     """A node per operator, input and output; an edge per value from what makes it to what reads it.
 
-    Nodes have ``label``, ``kind`` and ``loops`` (the repeats around them); edges have ``value`` and ``carried`` (through an iteration).
+    Nodes have ``label``, ``kind`` and ``loops`` (the repeats around them); edges have ``value`` and ``carried`` (through
+    an iteration).
     """
     drawn = networkx.DiGraph(name=graph.spec.name)
     makers: dict[int, set[str]] = {}
@@ -72,9 +73,11 @@ STEPS = ("with", "mul", "add", "map", "detach", "concat", "split", "view", "zero
 def mermaid(drawn: networkx.DiGraph) -> str:
     """The graph as Mermaid text, repeats as boxes."""
     lines = ["flowchart TD"]
-    lines += _boxes(drawn, lambda name, data: f'{_id(name)}{_shape(data)}', lambda label, key: f'subgraph {key}["{_safe(label)}"]', "end")
+    lines += _boxes(
+        drawn, lambda name, data: f"{_id(name)}{_shape(data)}", lambda label, key: f'subgraph {key}["{_safe(label)}"]', "end"
+    )
     for source, target, data in drawn.edges(data=True):
-        arrow = f'-. "next" .->' if data.get("carried") else "-->"
+        arrow = '-. "next" .->' if data.get("carried") else "-->"
         lines.append(f"  {_id(source)} {arrow} {_id(target)}")
     return "\n".join(lines) + "\n"
 

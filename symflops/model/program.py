@@ -12,7 +12,8 @@ from symflops.model.spec import Layout
 class Field:
     """A size: its letter, its name in code, where a config holds it, and what it is when absent or null.
 
-    ``kind`` is ``number``, ``rational``, ``flag``, ``text`` or ``list``; ``default`` is a formula of the sizes above, a plain value
+    ``kind`` is ``number``, ``rational``, ``flag``, ``text`` or ``list``; ``default`` is a formula of the sizes above, a
+    plain value
     for flags, texts and lists, or None where a config must have it.
     """
 
@@ -118,7 +119,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """A parameter with all its copies: ``shape`` of one copy, ``copies`` of it, ``count`` elements in all (0 where it is not there)."""
+    """A parameter with all its copies: ``shape`` of one, ``copies`` of it, ``count`` elements in all (0 where it is absent)."""
 
     name: str
     shape: tuple[Formula, ...]

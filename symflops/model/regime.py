@@ -9,7 +9,8 @@ from dataclasses import dataclass
 class Regime:
     """How a model is trained: patterns over parameter names that train or are frozen, and what the loss uses.
 
-    ``loss`` names outputs (all, where it is empty), ``input_grad`` inputs that need a gradient, ``force_grad`` paths whose result is made
+    ``loss`` names outputs (all, where it is empty), ``input_grad`` inputs that need a gradient, ``force_grad`` paths
+    whose result is made
     to need one.
     """
 
@@ -26,8 +27,8 @@ class Regime:
 class Convention:
     """What of the derived work is counted.
 
-    ``pairs`` is ``useful`` or ``all`` (masked pairs too), ``unseen`` says whether work that PyTorch's counter does not see counts,
-    ``length`` is ``real`` or ``padded``.
+    ``pairs`` is ``useful`` or ``all`` (masked pairs too), ``unseen`` says whether work counts that PyTorch's counter does
+    not see, ``length`` is ``real`` or ``padded``.
     """
 
     name: str

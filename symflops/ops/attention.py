@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sympy import Add, Expr, Integer, Mul
 
-from symflops.algebra.masks import Mask, useful_pairs
 from symflops.algebra.functions import FloorDiv, Modulo
+from symflops.algebra.masks import Mask, useful_pairs
 from symflops.model.graph import Extent, Part, Value
 from symflops.ops.fields import Field, Form
 from symflops.ops.kind import Call, Operand
@@ -56,16 +56,16 @@ class Attention:
         for query in queries:
             call.result(query.stream, mixed)
 
-    def head_widths(
-        self, call: Call, queries: tuple[Value, ...], keys: tuple[Value, ...], heads: Expr, groups: Expr
-    ) -> Expr:
+    def head_widths(self, call: Call, queries: tuple[Value, ...], keys: tuple[Value, ...], heads: Expr, groups: Expr) -> Expr:
         """``heads * width of one query head``, after checking that every query and key head is as wide."""
         width = call.width(queries[0], "query")
         for query in queries:
             if not call.definitions.equal(call.width(query, "query"), width):
                 call.fail("width-mismatch", f"'{query.name}' has width {query.width}, '{queries[0].name}' has {width}", "query")
         if call.definitions.divide(width, heads) is None and not self.allows_rounding(width):
-            call.fail("head-mismatch", f"the width of '{queries[0].name}', {width}, does not divide into {heads} heads", "heads")
+            call.fail(
+                "head-mismatch", f"the width of '{queries[0].name}', {width}, does not divide into {heads} heads", "heads"
+            )
         for key in keys:
             if not call.definitions.equal(call.width(key, "key") * heads, width * groups):
                 message = (
@@ -90,7 +90,9 @@ class Attention:
             return width
         mixed = call.definitions.divide(width * heads, groups)
         if mixed is None:
-            call.fail("head-mismatch", f"the width of '{values[0].name}', {width}, does not divide into {groups} heads", "value")
+            call.fail(
+                "head-mismatch", f"the width of '{values[0].name}', {width}, does not divide into {groups} heads", "value"
+            )
         return mixed
 
     def check_rows(self, call: Call, keys: tuple[Value, ...], values: tuple[Value, ...]) -> None:
@@ -134,9 +136,7 @@ class Attention:
             rest.append(Mul(*(length for axis, length in part.axes if axis not in folded)))
         return fold, Add(*rest)
 
-    def windowed(
-        self, call: Call, queries: tuple[Value, ...], folded: tuple[str, ...], windows: dict[str, Expr]
-    ) -> Expr:
+    def windowed(self, call: Call, queries: tuple[Value, ...], folded: tuple[str, ...], windows: dict[str, Expr]) -> Expr:
         """Pairs where axes are cut into windows, a smaller one at the edge; axes that are neither contribute their square."""
         parts: list[Part] = [part for value in queries for part in value.stream.parts]
         if len(parts) != 1:

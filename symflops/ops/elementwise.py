@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import NoReturn
+
 from symflops.model.graph import Stream, Value
 from symflops.ops.fields import FROM, Field, Form
 from symflops.ops.kind import Call
 
+Refuse = Callable[[str, str, str, str], NoReturn]
 
-def rows_match(call: Call, first: Value, other: Value, field: str) -> None:
+
+def rows_match(refuse: Refuse, first: Value, other: Value, field: str) -> None:
     """The row rule: equal rows, one for the whole batch, or one part whose axes are among the first value's.
 
     Raises:
@@ -21,7 +26,7 @@ def rows_match(call: Call, first: Value, other: Value, field: str) -> None:
             return
     hint = "say with a 'view' how its rows become those ('as: expand', 'as: select', ...)"
     message = f"'{other.name}' has rows {show(other.stream)}, '{first.name}' has rows {show(first.stream)}"
-    call.fail("row-mismatch", message, field, hint)
+    refuse("row-mismatch", message, field, hint)
 
 
 def show(stream: Stream) -> str:
@@ -43,7 +48,7 @@ class Mul:
         """The first operand's rows; other operands follow the row rule."""
         first = call.operand()
         for other in call.values["from"][1:]:
-            rows_match(call, first, other, "from")
+            rows_match(call.fail, first, other, "from")
         call.result(first.stream, call.number("width") if call.has("width") else first.width)
 
 
@@ -59,7 +64,7 @@ class Add:
         """Operands of one width; the first one's rows."""
         first = call.operand()
         for other in call.values["from"][1:]:
-            rows_match(call, first, other, "from")
+            rows_match(call.fail, first, other, "from")
             if not call.definitions.equal(call.width(first), call.width(other)):
                 call.fail("width-mismatch", f"'{other.name}' has width {other.width}, '{first.name}' has {first.width}", "from")
         call.result(first.stream, first.width)

@@ -1,6 +1,7 @@
 """What an operator kind is, and the call through which it says what it does.
 
-A kind reads its fields and operands from a :class:`Call`, declares parameters, contractions and results on it, and knows nothing
+A kind reads its fields and operands from a :class:`Call`, declares parameters, contractions and results on it, and knows
+nothing
 of counting rules, gradients or output languages.
 """
 
@@ -8,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NoReturn, Protocol
+from typing import Any, NoReturn, Protocol
 
-from sympy import Expr, Integer, Symbol
+from sympy import Expr, Symbol
 
-from symflops.algebra.evaluate import Choice
+from symflops.algebra.domain import Choice
 from symflops.algebra.polynomial import Polynomial
 from symflops.algebra.truth import NO, YES, Truth
 from symflops.ground.diagnostics import Diagnostic, Span, SpecError
@@ -23,10 +24,21 @@ from symflops.ops.fields import Field
 class Kind(Protocol):
     """An operator kind: ``name``, the fields that it reads beside the common ones, and what it does with a call."""
 
-    name: ClassVar[str]
-    doc: ClassVar[str]
-    fields: ClassVar[tuple[Field, ...]]
-    saves: ClassVar[str]
+    @property
+    def name(self) -> str:
+        """The word that stands under ``op``."""
+
+    @property
+    def doc(self) -> str:
+        """One line of documentation."""
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """The fields that it reads beside the common ones."""
+
+    @property
+    def saves(self) -> str:
+        """What autograd keeps of it: ``operands``, ``result`` or ``nothing``."""
 
     def apply(self, call: Call) -> None:
         """Declare parameters, contractions and results on ``call``."""
@@ -140,7 +152,7 @@ class Call:
     def parameter(
         self, name: str, shape: tuple[Expr, ...], when: Truth = YES, field: str = "", trainable: bool = True
     ) -> tuple[int, ...]:
-        """A parameter ``<path>.<name>``, or under the path that the template in ``field`` names; its positions in the operator."""
+        """A parameter ``<path>.<name>``, or under the path that the template in ``field`` names; its positions."""
         first = len(self.parameters)
         for case, path in self.paths(self.fields.get(field), self.path.join(name)):
             if when & case is not NO:
@@ -169,4 +181,4 @@ def cases(value: Any) -> tuple[tuple[Truth, Any], ...]:
     return value.cases if isinstance(value, Choice) else ((YES, value),)
 
 
-ONE = Integer(1)
+__all__ = ["Call", "Definitions", "Kind", "Operand", "cases", "whole"]

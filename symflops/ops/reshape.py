@@ -26,7 +26,7 @@ class Concat:
         first = call.operand()
         if call.fields["along"] == "width":
             for other in values[1:]:
-                rows_match(call, first, other, "from")
+                rows_match(call.fail, first, other, "from")
             call.result(first.stream, Add(*(call.width(value) for value in values)))
             return
         for other in values[1:]:

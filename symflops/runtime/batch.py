@@ -59,7 +59,7 @@ def _entries(stream: StreamInfo, given: Any, side: str) -> Iterator[Item]:
     if isinstance(given, dict):
         if not {"lengths"} <= given.keys() <= {"lengths", "padded"}:
             raise BatchError(f"'{stream.name}' is a list, or has 'lengths' and 'padded'")
-        padded = given.get("padded", given["lengths"])
+        padded = given["padded"] if "padded" in given else given["lengths"]
         if len(padded) != len(given["lengths"]):
             raise BatchError(f"'{stream.name}' has {len(given['lengths'])} lengths and {len(padded)} padded ones")
         given = padded if side == "padded" else given["lengths"]

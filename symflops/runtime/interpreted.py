@@ -56,7 +56,9 @@ class InterpretedEstimator:
         SymflopsError: no such regime or convention, or a config that does not fit.
     """
 
-    def __init__(self, program: Program, config: Mapping[str, Any], *, regime: str = "full", convention: str = "symflops") -> None:
+    def __init__(
+        self, program: Program, config: Mapping[str, Any], *, regime: str = "full", convention: str = "symflops"
+    ) -> None:
         for kind, name, known in (
             ("regime", regime, [item.name for item in program.regimes]),
             ("convention", convention, program.conventions),

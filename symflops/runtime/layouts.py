@@ -1,6 +1,7 @@
 """Lengths read off tensor shapes: the layouts of a program's inputs against what a model was given.
 
-An argument is described by its shape (``{"shape": [2, 24, 64]}``), by its values (``{"value": [[1, 4, 4]]}``), or by a list of such
+An argument is described by its shape (``{"shape": [2, 24, 64]}``), by its values (``{"value": [[1, 4, 4]]}``), or by a
+list of such
 descriptions, one per item, for models that take lists of tensors. The same layouts serve records, live tensors and batches.
 """
 

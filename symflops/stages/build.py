@@ -1,7 +1,8 @@
 """build: :class:`~symflops.model.spec.Spec` -> :class:`~symflops.model.graph.Graph`.
 
 Blocks are expanded, names resolved, widths and streams inferred and checked. Conditions on sizes stay conditions: an operator
-carries its guard, and a name that a condition rebinds becomes a choice between two values. Conditions on the index of a repeat cut
+carries its guard, and a name that a condition rebinds becomes a choice between two values. Conditions on the index of a
+repeat cut
 it into segments (:mod:`symflops.stages.loops`).
 """
 
@@ -12,7 +13,8 @@ from typing import Any
 
 from sympy import Expr, Integer, Symbol
 
-from symflops.algebra.evaluate import Setting, Structural, evaluate
+from symflops.algebra.domain import Setting, Structural
+from symflops.algebra.evaluate import evaluate
 from symflops.algebra.functions import flag_symbol, size_symbol
 from symflops.algebra.truth import NO, YES, Truth
 from symflops.ground.diagnostics import Reporter, SpecError, did_you_mean

@@ -25,6 +25,8 @@ from symflops.model.graph import Contraction, Graph, Loop, Node, Operator, Param
 from symflops.model.regime import Regime
 from symflops.stages.facts import Facts, Trace, iterations, lives, needs, operand_need
 
+ZERO = Integer(0)
+
 
 def derive(graph: Graph, regime: Regime) -> Derivation:
     """Both passes of ``graph`` under ``regime``, and its parameters.
@@ -77,10 +79,10 @@ class _Entry:
     operator: Operator
     contraction: Contraction
     loops: tuple[Loop, ...]
-    forward: Expr = Integer(0)
+    forward: Expr = ZERO
     computed: list[Expr] = field(default_factory=list)
     needed: list[Expr] = field(default_factory=list)
-    lived: Expr = Integer(0)
+    lived: Expr = ZERO
 
     def work(self) -> Work:
         forward = _reduced(self.forward)
@@ -105,7 +107,9 @@ class _Entry:
         where = f" of {self.loops[-1].path}" if self.loops else ""
         reasons = []
         if needed != forward:
-            reasons.append(f"nothing trainable upstream in the first pass{where}" if self.loops else "only where something trains")
+            reasons.append(
+                f"nothing trainable upstream in the first pass{where}" if self.loops else "only where something trains"
+            )
         if lived != forward:
             reasons.append(f"dead end: unused in the last pass{where}" if self.loops else "only where the loss depends on it")
         return "; ".join(reasons) or "only where both hold"

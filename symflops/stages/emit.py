@@ -1,4 +1,4 @@
-"""emit: :class:`~symflops.model.program.Program` -> the text of each of its files. A new output language is one line of ``TARGETS``."""
+"""emit: :class:`~symflops.model.program.Program` -> the text of each file. A new language is one line of ``TARGETS``."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ TARGETS: Mapping[str, Target] = {"py": python.render, "tex": latex.render, "md":
 
 
 def emit(program: Program, version: str, verified: Sequence[Verification] = ()) -> dict[str, str]:
-    """The text of every target by its file ending; ``version`` is symflops' own, ``verified`` what the spec was checked against."""
+    """The text of every target by its file ending; ``verified`` is what the spec was checked against."""
     return {ending: render(program, version, verified) for ending, render in TARGETS.items()}

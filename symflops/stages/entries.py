@@ -48,7 +48,9 @@ class Entries:
         ((key, body),) = node.entries
         path = self.shapes.template(key, "a path")
         if not isinstance(body, MappingNode):
-            self.report.error("bad-entry", f"'{key.text}' needs fields", body.span, "write {op: ...}, {block: ...}, {repeat: ...}")
+            self.report.error(
+                "bad-entry", f"'{key.text}' needs fields", body.span, "write {op: ...}, {block: ...}, {repeat: ...}"
+            )
             return None
         if body.get("op") is not None:
             return self.operator(path, body, key.span)
@@ -129,9 +131,9 @@ class Entries:
         for parameter, default in block.parameters:
             if default is None and parameter.text not in given:
                 self.report.error("missing-field", f"block '{name}' needs '{parameter}'", span)
-        required = [value for value in block.inputs if value not in block.optional]
+        required = [name for name in block.inputs if name not in block.optional]
         if not len(required) <= len(arguments) <= len(block.inputs):
-            wanted = ", ".join(str(value) for value in block.inputs)
+            wanted = ", ".join(str(name) for name in block.inputs)
             self.report.error("operand-count", f"block '{name}' takes the values {wanted}", source.span if source else span)
         ready = {key: value for key, value in values.items() if value is not None}
         return BlockCall(path, block, tuple(arguments), ready, common, span)
@@ -169,9 +171,9 @@ class Entries:
                 parameters.append((parameter, None if required else self.shapes.expression(value, f"'{key.text}'")))
         names = (self.shapes.value_names(given.get(key), f"'{key}'") for key in ("inputs", "optional", "outputs"))
         inputs, optional, outputs = names
-        for value in optional:
-            if value not in inputs:
-                self.report.error("unknown-value", f"optional '{value}' is no input of block '{name}'", value.span)
+        for extra in optional:
+            if extra not in inputs:
+                self.report.error("unknown-value", f"optional '{extra}' is no input of block '{name}'", extra.span)
         body = self.graph(given.get("graph"), source)
         return Block(name, tuple(parameters), inputs, optional, outputs, body, local, source)
 

@@ -3,8 +3,10 @@
 Both walk a loop's body with the facts that one iteration hands to the next, until the facts repeat. What comes out is a
 :class:`Trace`: the facts of the first iterations, and the cycle that all later ones follow.
 
-The gradient of an operand is computed where it needs one and its operator is live. That the two can be found apart from each other
-is why loops stay closed: from an operand that needs a gradient, everything up to the loss needs one, unless the path is cut by a
+The gradient of an operand is computed where it needs one and its operator is live. That the two can be found apart from
+each other
+is why loops stay closed: from an operand that needs a gradient, everything up to the loss needs one, unless the path is
+cut by a
 ``detach``, and such a path makes nothing live.
 """
 
@@ -16,9 +18,9 @@ from math import lcm
 
 from sympy import Expr, Integer
 
+from symflops.algebra.domain import Structural
 from symflops.algebra.functions import AtLeast, Equal, Excess, FloorDiv, Modulo, Tally
 from symflops.algebra.truth import NO, YES, Truth, any_of
-from symflops.algebra.evaluate import Structural
 from symflops.ground.diagnostics import Diagnostic
 from symflops.model.graph import Contraction, Loop, Node, Operand, Operator, Parameter, Select
 
@@ -37,7 +39,7 @@ class Facts:
 
 @dataclass
 class Trace:
-    """Facts of iterations: ``states[k]`` enters the k-th one; from ``start`` on they repeat. ``facts[k]`` has one entry per class."""
+    """Facts of iterations: ``states[k]`` enters the k-th one, from ``start`` on they repeat; ``facts[k]`` has one per class."""
 
     states: list[State]
     facts: list[tuple[Facts, ...]]
@@ -132,9 +134,7 @@ def needs(nodes: Sequence[Node], facts: Facts, trains: Callable[[Parameter], boo
                 _need_loop(node, facts, trains, forced)
 
 
-def _need_loop(
-    loop: Loop, facts: Facts, trains: Callable[[Parameter], bool], forced: Callable[[Operator], bool]
-) -> None:
+def _need_loop(loop: Loop, facts: Facts, trains: Callable[[Parameter], bool], forced: Callable[[Operator], bool]) -> None:
     def body(position: int, state: State) -> tuple[Facts, State]:
         inner = Facts(dict(facts.values))
         carries = loop.carries[position]

@@ -82,7 +82,7 @@ class Formulas:
         arguments = tuple(self.atom(arg) if isinstance(arg, Str) else self.of(arg) for arg in atom.args)
         for kinds, make in ((APPLY, Apply), (BRACKET, Bracket)):
             if type(atom) in kinds:
-                return make(kinds[type(atom)], arguments)  # type: ignore[operator,no-any-return]
+                return make(kinds[type(atom)], arguments)
         if isinstance(atom, Pow) and atom.exp.is_Integer:
             return Power(self.of(atom.base), int(atom.exp))
         if isinstance(atom, (Add, Mul)):

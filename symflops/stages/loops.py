@@ -9,20 +9,20 @@ layer, the layers of a list) makes classes of iterations inside a segment instea
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import reduce
 from itertools import product
 from math import lcm
 from typing import TYPE_CHECKING, Any
 
-from sympy import Expr, Integer, Symbol, expand
+from sympy import Expr, Integer, Symbol
 
-from symflops.algebra.evaluate import Choice, Setting, Structural
-from symflops.algebra.functions import AtLeast, Contains, Equal, Excess, FloorDiv, Least, Modulo, Most, size_symbol
-from symflops.algebra.truth import NO, YES, Truth, all_of
+from symflops.algebra.domain import Setting, Structural
+from symflops.algebra.functions import AtLeast, FloorDiv, Least, Modulo, Most, size_symbol
+from symflops.algebra.truth import NO, Truth, all_of
 from symflops.ground.diagnostics import Diagnostic, SpecError
 from symflops.model.graph import Carry, Loop, Node, Path
 from symflops.model.spec import Repeat
+from symflops.stages.deciding import Decider, Segment, Undecided, renamed
 from symflops.stages.frames import ABSENT, Binding, Frame, assigned
 
 if TYPE_CHECKING:
@@ -34,23 +34,8 @@ MAX_UNROLLED = 512
 MAX_PERIOD = 16
 
 
-class Undecided(Exception):
-    """A condition on a loop index is not the same for all iterations of the segment being built."""
-
-    def __init__(self, index: Symbol, cut: Expr | None, selector: Expr | None) -> None:
-        super().__init__(str(index))
-        self.index = index
-        self.cut = cut
-        self.selector = selector
-
-
 class _Unroll(Exception):
     """The iterations follow no pattern that a formula could count, and their number is known."""
-
-
-def is_index(symbol: Symbol) -> bool:
-    """Whether ``symbol`` is the index of a repeat."""
-    return "@" in symbol.name
 
 
 def place(builder: Builder, entry: Repeat, frame: Frame) -> None:
@@ -124,28 +109,6 @@ def _unroll(builder: Builder, entry: Repeat, frame: Frame, items: tuple[Any, ...
             frame.values[name] = inner.values[name]
 
 
-@dataclass(frozen=True, slots=True)
-class _Segment:
-    """Iterations ``low`` to ``high`` in which every cut has one truth."""
-
-    low: Expr
-    high: Expr
-    truths: dict[Expr, bool]
-
-    @property
-    def count(self) -> Expr:
-        return span(self.low, self.high)
-
-
-def span(low: Expr, high: Expr) -> Expr:
-    """``max(0, high - low)``, said simply."""
-    if isinstance(low, Excess):
-        rest = high - low.args[0]
-        if rest.is_Integer and rest > 0 and high.is_nonnegative:
-            return AtLeast(high, Integer(1)) if rest == 1 else Least(high, rest)
-    return Excess(expand(high - low))
-
-
 class _Segments:
     """Builds the segments of one repeat, cutting further whenever a condition turns out to need it."""
 
@@ -184,7 +147,7 @@ class _Segments:
             hint = "write the runs of equal layers as repeats of their own, with 'start'"
             raise SpecError([Diagnostic("bad-repeat", message, self.entry.span, hint)])
 
-    def segments(self) -> Iterator[_Segment]:
+    def segments(self) -> Iterator[Segment]:
         """Every combination of truths that some order of the cuts allows, in the order in which they can follow each other."""
         for truths in sorted(product((False, True), repeat=len(self.cuts)), key=lambda truths: (sum(truths), truths)):
             pairs = dict(zip(self.cuts, truths, strict=True))
@@ -192,9 +155,9 @@ class _Segments:
                 continue
             low = reduce(Most, [cut for cut in self.cuts if pairs[cut]], self.start)
             high = reduce(Least, [cut for cut in self.cuts if not pairs[cut]], self.end)
-            yield _Segment(low, high, pairs)
+            yield Segment(low, high, pairs)
 
-    def segment(self, segment: _Segment) -> None:
+    def segment(self, segment: Segment) -> None:
         """The loops of one segment: a single one, or, for a pattern of period P, one over whole periods and what is left."""
         period = self.period(segment)
         if period == 1:
@@ -206,7 +169,7 @@ class _Segments:
             self.loop(segment, Integer(0), there, segment.low + period * whole, period, (residue,))  # one turn at most
         return None
 
-    def period(self, segment: _Segment) -> int:
+    def period(self, segment: Segment) -> int:
         """After how many iterations the selectors of this repeat come round again; 1 where they do not."""
         if not self.selectors or not segment.low.is_Integer:
             return 1
@@ -219,7 +182,7 @@ class _Segments:
             found = lcm(found, int(modulus))
         return found if found <= MAX_PERIOD else 1
 
-    def loop(self, segment: _Segment, offset: Expr, count: Expr, low: Expr, stride: int, residues: tuple[int, ...]) -> None:
+    def loop(self, segment: Segment, offset: Expr, count: Expr, low: Expr, stride: int, residues: tuple[int, ...]) -> None:
         """One loop of ``count`` turns, each of one iteration per residue; turn ``u`` starts at index ``low + stride * u``."""
         if count == 0:
             return
@@ -242,7 +205,7 @@ class _Segments:
             builder.parameters = {**earlier, **builder.parameters}
             changed |= moved
             if truth is not NO:
-                classes.append((_renamed(truth, self.canonical, index), nodes))
+                classes.append((renamed(truth, self.canonical, index), nodes))
                 carries.append(carry)
         frame.nodes.append(
             Loop(
@@ -254,7 +217,7 @@ class _Segments:
             frame.values[name] = Binding(results[name], frame.values[name].present)
 
     def body(
-        self, segment: _Segment, positions: list[Expr], selected: dict[Expr, bool], names: list[str], results: dict[str, Any]
+        self, segment: Segment, positions: list[Expr], selected: dict[Expr, bool], names: list[str], results: dict[str, Any]
     ) -> tuple[tuple[Node, ...], tuple[Carry, ...], set[str]]:
         """The nodes of one turn, what it carries, and the names that it changes."""
         builder, frame = self.builder, self.frame
@@ -281,7 +244,7 @@ class _Segments:
         return tuple(nodes), tuple(carries), moved
 
     def iteration(
-        self, segment: _Segment, position: Expr, selected: dict[Expr, bool], values: dict[str, Binding], nodes: list[Node]
+        self, segment: Segment, position: Expr, selected: dict[Expr, bool], values: dict[str, Binding], nodes: list[Node]
     ) -> dict[str, Binding]:
         """Place the body once, at index ``position``."""
         builder, frame, entry = self.builder, self.frame, self.entry
@@ -290,7 +253,7 @@ class _Segments:
         inner_names = dict(frame.names)
         if entry.index is not None:
             inner_names[entry.index.text] = logical
-        decider = _Decider(self, segment, logical, position, selected, frame)
+        decider = Decider(self, segment, logical, position, selected, frame)
         inner = frame.inside(
             path=_base(builder, entry, frame, position), names=inner_names, values=values, nodes=nodes, decide=decider.decide
         )
@@ -314,99 +277,3 @@ class _Segments:
                 message = f"'{name}' leaves the repeat with other rows than it enters"
             hint = "a name that exists outside is carried from one iteration to the next: bind another name if it is not"
             self.builder.report.error("carried-mismatch", message, after.span, hint)
-
-
-class _Decider:
-    """Decides the conditions on one loop's index, or says where the loop must be cut; then puts in what the index is."""
-
-    def __init__(
-        self, segments: _Segments, segment: _Segment, index: Symbol, position: Expr, selected: dict[Expr, bool], frame: Frame
-    ) -> None:
-        self.segments, self.segment, self.index, self.position, self.selected = segments, segment, index, position, selected
-        self.outer = frame.decide
-
-    def decide(self, value: Any) -> Any:
-        """``value`` without conditions on the index."""
-        return self.outer(self.resolve(value))
-
-    def resolve(self, value: Any) -> Any:
-        if isinstance(value, Truth):
-            return self.truth(value)
-        if isinstance(value, Expr):
-            if self.index not in value.free_symbols:
-                return value
-            atoms = [atom for atom in value.atoms(AtLeast, Equal, Contains) if self.index in atom.free_symbols]
-            return value.xreplace({atom: Integer(self.atom(atom)) for atom in sorted(atoms, key=str)}).subs(self.index, self.position)
-        if isinstance(value, Choice):
-            cases = [(self.truth(truth), self.resolve(item)) for truth, item in value.cases]
-            known = [item for truth, item in cases if truth is YES]
-            return known[0] if known else Choice(tuple(case for case in cases if case[0] is not NO))
-        if isinstance(value, tuple):
-            return tuple(self.resolve(item) for item in value)
-        return value
-
-    def truth(self, truth: Truth) -> Truth:
-        if not any(self.index in atom.free_symbols for product_ in truth.terms for atom in product_):
-            return truth
-        total = NO
-        for product_, factor in sorted(truth.terms.items(), key=lambda term: str(sorted(map(str, term[0])))):
-            rest = frozenset(atom for atom in product_ if self.index not in atom.free_symbols)
-            if all(self.atom(atom) for atom in sorted(product_ - rest, key=str)):
-                total = total.plus(Truth({rest: 1}), factor)
-        return total
-
-    def atom(self, atom: Expr) -> bool:
-        """The truth of one bracket in this segment."""
-        canonical = atom.xreplace({self.index: self.segments.canonical})
-        if canonical in self.selected:
-            return self.selected[canonical]
-        if canonical in self.segments.selectors:
-            value = canonical.xreplace({self.segments.canonical: self.position}).xreplace(_turns(self.position, canonical))
-            if value.is_Integer:
-                return bool(value)
-        if isinstance(atom, (AtLeast, Equal)):
-            difference = expand(atom.args[0] - atom.args[1]) if not atom.args[1].is_Symbol or atom.args[1].is_integer else None
-            slope = difference.coeff(self.index, 1) if difference is not None else None
-            if difference is not None and slope in (1, -1):
-                rest = expand(difference - slope * self.index)
-                if self.index not in rest.free_symbols:
-                    return self.run(atom, slope, rest)
-        raise Undecided(self.index, None, atom)
-
-    def run(self, atom: Expr, slope: Expr, rest: Expr) -> bool:
-        """A bracket that holds for a run of indices."""
-        if isinstance(atom, AtLeast):
-            return self.past(-rest) if slope == 1 else not self.past(rest + 1)
-        point = -rest if slope == 1 else rest
-        return self.past(point) and not self.past(point + 1)
-
-    def past(self, point: Expr) -> bool:
-        """Whether the index is at least ``point``."""
-        if point in self.segment.truths:
-            return self.segment.truths[point]
-        if (self.segments.start - point).is_nonnegative:
-            return True
-        if (point - self.segments.end).is_nonnegative:
-            return False
-        for known, truth in self.segment.truths.items():
-            if truth and (known - point).is_nonnegative:
-                return True
-            if not truth and (point - known).is_nonnegative:
-                return False
-        raise Undecided(self.index, point, None)
-
-
-def _turns(position: Expr, atom: Expr) -> dict[Expr, Expr]:
-    """``(P*u + r) % P`` is ``r % P``: what the rounded remainders of ``atom`` are at ``position``, whatever the turn."""
-    found = {}
-    for inner in atom.atoms(Modulo):
-        ((symbol,), modulus) = (tuple(inner.args[0].free_symbols), inner.args[1])
-        shifted = expand(inner.args[0].subs(symbol, position))
-        rest = shifted.as_coefficients_dict()
-        kept = sum(((c % modulus) * term for term, c in rest.items() if c.is_Integer), Integer(0))
-        found[Modulo(inner.args[0].subs(symbol, position), modulus)] = Modulo(kept, modulus)
-    return found
-
-
-def _renamed(truth: Truth, old: Symbol, new: Symbol) -> Truth:
-    return Truth({frozenset(atom.xreplace({old: new}) for atom in product_): factor for product_, factor in truth.terms.items()}) if truth not in (YES, NO) else truth

@@ -18,7 +18,16 @@ from symflops.model.derivation import Derivation, ParameterCount, Work
 from symflops.model.formula import Formula
 from symflops.model.graph import ONCE, SAMPLES, Graph, Loop, Node, Path, mentions
 from symflops.model.program import (
-    Amount, Case, GradientLine, InputInfo, Line, Moment, Program, RegimeLines, StreamInfo, Tensor,
+    Amount,
+    Case,
+    GradientLine,
+    InputInfo,
+    Line,
+    Moment,
+    Program,
+    RegimeLines,
+    StreamInfo,
+    Tensor,
 )  # fmt: skip
 from symflops.model.regime import Convention
 from symflops.stages.formulas import Formulas
@@ -108,7 +117,9 @@ class _Lower:
         used = {amount.name for amount, _ in self.amounts.values()}
         if contraction.kind == "linear":
             for name, stream in self.graph.streams:
-                if stream.items == contraction.items and Polynomial.of(stream.rows) == Polynomial.of(contraction.extent.executed):
+                if stream.items == contraction.items and Polynomial.of(stream.rows) == Polynomial.of(
+                    contraction.extent.executed
+                ):
                     return name
         last = str(work.operator.path).replace("*", "").replace(".", "_").strip("_").split("__")[-1] or work.operator.kind
         base = f"{last}_{'pairs' if contraction.kind == 'attention' else 'rows'}"
@@ -166,7 +177,12 @@ class _Lower:
         total = Polynomial.of(parameter.count) * Polynomial.of(entry.copies) * Polynomial.of(entry.exists.expr)
         template = tuple(part if isinstance(part, str) else self.formulas.of(part) for part in parameter.path.parts)
         ranges = tuple(
-            (loop.index.name, self.formulas.of(loop.offset), self.formulas.of(loop.offset + loop.count), self.formulas.of(bracket))
+            (
+                loop.index.name,
+                self.formulas.of(loop.offset),
+                self.formulas.of(loop.offset + loop.count),
+                self.formulas.of(bracket),
+            )
             for loop, bracket in _enclosing(self.graph.body, parameter.path)
         )
         return Tensor(
@@ -196,7 +212,8 @@ class _Lower:
         )  # fmt: skip
         cases = tuple(self.case(derivation, convention) for derivation in self.derivations for convention in self.conventions)
         return Program(
-            name=spec.name, title=spec.title, references=spec.references, model_types=spec.model_types, pipelines=spec.pipelines,
+            name=spec.name, title=spec.title, references=spec.references,
+            model_types=spec.model_types, pipelines=spec.pipelines,
             sources=tuple((source.path, hashlib.sha256(source.text.encode()).hexdigest()) for source in spec.sources),
             fields=size_fields(spec, self.formulas),
             definitions=definition_infos(graph, self.formulas),
@@ -228,7 +245,9 @@ class _Lower:
         values = {name: self.graph.values[identity].width for name, identity in self.graph.inputs}
         widths = {name: self.formulas.of(width) for name, width in values.items() if width is not None}
         return tuple(
-            InputInfo(item.name.text, item.stream.text if item.stream else "", item.layout, item.over, widths.get(item.name.text))
+            InputInfo(
+                item.name.text, item.stream.text if item.stream else "", item.layout, item.over, widths.get(item.name.text)
+            )
             for item in self.graph.spec.inputs
         )
 

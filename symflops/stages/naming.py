@@ -8,7 +8,7 @@ from typing import Any
 from sympy import Expr, Integer
 
 from symflops.algebra.evaluate import evaluate
-from symflops.algebra.functions import FloorDiv, CeilDiv, flag_symbol, size_symbol
+from symflops.algebra.functions import CeilDiv, FloorDiv, flag_symbol, size_symbol
 from symflops.algebra.polynomial import Monomial, sorted_atoms
 from symflops.algebra.truth import Truth
 from symflops.ground.names import GREEK
@@ -86,13 +86,11 @@ def plain(value: Any) -> Any:
 
 def definition_infos(graph: Graph, formulas: Formulas) -> tuple[Definition, ...]:
     """The derived sizes that are formulas."""
-    return tuple(
-        Definition(symbol.name, formulas.of(value), latex_symbol(symbol.name)) for symbol, value in graph.definitions
-    )
+    return tuple(Definition(symbol.name, formulas.of(value), latex_symbol(symbol.name)) for symbol, value in graph.definitions)
 
 
 def latex_symbol(name: str) -> str:
-    """A name as a paper prints it: ``D``, ``d_{k}``, ``\\alpha``, ``F_{\\mathrm{moe}}``."""
+    r"""A name as a paper prints it: ``D``, ``d_{k}``, ``\alpha``, ``F_{\mathrm{moe}}``."""
     head, _, rest = name.partition("_")
     if not rest and len(head) > 1 and head.lstrip("0123456789"):
         if head in GREEK:

@@ -6,7 +6,10 @@ form of a file is reported in one run.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from symflops.ground.diagnostics import Reporter, Source, did_you_mean
+from symflops.ground.expression import Expression
 from symflops.ground.names import CLASS, CONFIG_KEY, MODULE, why_not_latex
 from symflops.ground.nodes import Mapping as MappingNode
 from symflops.ground.nodes import Node, Scalar, read_yaml
@@ -15,7 +18,8 @@ from symflops.stages.entries import BlockText, Entries
 from symflops.stages.shapes import Shapes
 
 DOCUMENT = (
-    "name", "title", "reference", "model_type", "pipelines", "sizes", "derived", "streams", "inputs", "blocks", "graph", "outputs",
+    "name", "title", "reference", "model_type", "pipelines", "sizes", "derived", "streams", "inputs", "blocks",
+    "graph", "outputs",
 )  # fmt: skip
 SIZE = ("key", "default", "optional", "doc", "latex", "type")
 TYPES = {"int": "number", "float": "rational", "bool": "flag", "text": "text", "list": "list"}
@@ -43,15 +47,15 @@ class _Document:
 
     def spec(self, node: Node, source: Source) -> Spec:
         given = self.shapes.known(node, DOCUMENT, "a spec")
-        for key in ("name", "graph", "outputs"):
-            if key not in given:
-                self.report.error("missing-field", f"a spec needs '{key}'", node.span)
+        for field in ("name", "graph", "outputs"):
+            if field not in given:
+                self.report.error("missing-field", f"a spec needs '{field}'", node.span)
         name = self.shapes.text(given.get("name"), "'name'")
         if "name" in given and not MODULE.match(name):
             hint = "lower case letters, digits and underscores, for it becomes a file name"
             self.report.error("bad-name", f"'{name}' cannot name a spec", given["name"].span, hint)
-        for key, value in self.shapes.mapping(given.get("blocks"), "'blocks'"):
-            self.entries.local[key.text] = value
+        for block, body in self.shapes.mapping(given.get("blocks"), "'blocks'"):
+            self.entries.local[block.text] = body
         graph = self.entries.graph(given.get("graph"), source)
         return Spec(
             name=name,
@@ -83,9 +87,9 @@ class _Document:
 
     def size(self, key: Scalar, value: Node) -> SizeSpec | None:
         name = self.shapes.name(key, "a size")
-        if isinstance(value, Scalar):
-            keys, given = (value,), {}
-        else:
+        keys: tuple[Node, ...] = (value,)
+        given: dict[str, Node] = {}
+        if not isinstance(value, Scalar):
             given = dict(self.shapes.known(value, SIZE, "a size"))
             keys = self.shapes.sequence(given.get("key"), "'key'")
         texts = []
@@ -117,7 +121,9 @@ class _Document:
         if node is not None:
             word = self.shapes.text(node, "'type'")
             if word not in TYPES:
-                self.report.error("unknown-word", f"there is no type '{word}'", node.span, did_you_mean(word, TYPES, ", ".join(TYPES)))
+                self.report.error(
+                    "unknown-word", f"there is no type '{word}'", node.span, did_you_mean(word, TYPES, ", ".join(TYPES))
+                )
             return TYPES.get(word, "number")
         text = default.text if isinstance(default, Scalar) else ""
         if text in ("true", "false"):
@@ -128,8 +134,8 @@ class _Document:
             return "list"
         return "rational" if text.count(".") == 1 and text.replace(".", "").isdigit() else "number"
 
-    def derived(self, node: Node | None) -> tuple[tuple[Name, object], ...]:
-        found = []
+    def derived(self, node: Node | None) -> tuple[tuple[Name, Expression], ...]:
+        found: list[tuple[Name, Expression]] = []
         for key, value in self.shapes.mapping(node, "'derived'"):
             name, expression = self.shapes.name(key, "a derived size"), self.shapes.expression(value, f"'{key.text}'")
             if name and expression:
@@ -162,11 +168,12 @@ class _Document:
                 found.append(InputSpec(name, stream, width, when, self.layout(given), over))
         return tuple(found)
 
-    def layout(self, given: dict[str, Node] | object) -> Layout | None:
-        assert isinstance(given, dict)
+    def layout(self, given: Mapping[str, Node]) -> Layout | None:
         if not {"layout", "values", "counts"} & given.keys():
             return None
         axes = self.shapes.text(given.get("layout"), "'layout'").split()
         values = [self.shapes.text(item, "'values'") for item in self.shapes.sequence(given.get("values"), "'values'")]
         node = given.get("layout") or given.get("values") or given.get("counts")
-        return Layout(tuple(axes), tuple(values), self.shapes.text(given.get("counts"), "'counts'"), node.span if node else None)
+        return Layout(
+            tuple(axes), tuple(values), self.shapes.text(given.get("counts"), "'counts'"), node.span if node else None
+        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from symflops.ground.diagnostics import Reporter, SpecError, Span, did_you_mean
+from symflops.ground.diagnostics import Reporter, Span, SpecError, did_you_mean
 from symflops.ground.expression import Expression, parse_expression
 from symflops.ground.names import why_not_identifier
 from symflops.ground.nodes import Mapping as MappingNode
@@ -23,7 +23,9 @@ class Shapes:
         if isinstance(node, MappingNode):
             return node.entries
         if node is not None and not (isinstance(node, Scalar) and node.text in ("", "null", "~")):
-            self.report.error("bad-shape", f"{what} must be a mapping", node.span, "write 'name: value' lines, or {name: value}")
+            self.report.error(
+                "bad-shape", f"{what} must be a mapping", node.span, "write 'name: value' lines, or {name: value}"
+            )
         return ()
 
     def sequence(self, node: Node | None, what: str) -> tuple[Node, ...]:

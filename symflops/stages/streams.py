@@ -41,7 +41,9 @@ class Streams:
                         continue
                     known = self.lengths.get(name)
                     if spec.over == ONCE:
-                        raise _error("unknown-size", f"'{name}' is no size, and stream '{spec.name}' has no items to measure", span)
+                        raise _error(
+                            "unknown-size", f"'{name}' is no size, and stream '{spec.name}' has no items to measure", span
+                        )
                     if known and known.items != spec.over:
                         message = f"'{name}' measures items of '{known.items}' already"
                         raise _error("length-reused", message, span, "give each index set its own batch variables")

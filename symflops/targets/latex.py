@@ -15,8 +15,9 @@ from symflops.targets.rendering import template
 SPECIAL = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "%": r"\%", "_": r"\_",
     "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
-    '"': r"\textquotedbl{}", "'": "'", "`": r"\textasciigrave{}", "–": "--", "—": "---", "’": "'", "“": "``", "”": "''",
-    "→": r"$\to$", "×": r"$\times$", "≤": r"$\le$", "≥": r"$\ge$", "…": r"\dots{}", "-": "-", "\n": " ",
+    '"': r"\textquotedbl{}", "'": "'", "`": r"\textasciigrave{}", "\u2013": "--",
+    "\u2014": "---", "\u2019": "'", "\u201c": "``", "\u201d": "''",
+    "→": r"$\to$", "\u00d7": r"$\times$", "≤": r"$\le$", "≥": r"$\ge$", "…": r"\dots{}", "-": "-", "\n": " ",
 }  # fmt: skip
 
 
@@ -27,11 +28,11 @@ def render(program: Program, version: str, verified: Sequence[Verification] = ()
 
 def escape(text: str) -> str:
     """Any text as LaTeX text; a character that the fonts may lack as its code point."""
-    return "".join(SPECIAL.get(character, character if _printable(character) else f"U+{ord(character):04X}") for character in text)
+    return "".join(SPECIAL.get(character) or _plain(character) for character in text)
 
 
-def _printable(character: str) -> bool:
-    return 32 <= ord(character) < 127 or 192 <= ord(character) < 383
+def _plain(character: str) -> str:
+    return character if 32 <= ord(character) < 127 or 192 <= ord(character) < 383 else f"U+{ord(character):04X}"
 
 
 def code(text: str) -> str:
@@ -80,7 +81,8 @@ class _Words:
 
     def cells(self, cells: Sequence[Cell]) -> str:
         """How often gradients are computed, with the letters of their notes."""
-        return ", ".join(self.math(cell.count) + (rf"\,\textsuperscript{{\textit{{{cell.note}}}}}" if cell.note else "") for cell in cells)
+        notes = [rf"\,\textsuperscript{{\textit{{{cell.note}}}}}" if cell.note else "" for cell in cells]
+        return ", ".join(self.math(cell.count) + note for cell, note in zip(cells, notes, strict=True))
 
     def default(self, field: Field) -> str:
         """The default of a size."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
 
-from symflops.model.formula import Apply, Bracket, Formula, Num, Power, Prod, Sum, TallyOf, symbols
+from symflops.model.formula import Apply, Bracket, Formula, Num, Power, Prod, Sum, Sym, TallyOf, symbols
 from symflops.model.graph import ONCE, SAMPLES
 from symflops.model.program import Moment, Program
 from symflops.stages.naming import latex_symbol
@@ -97,7 +97,7 @@ class LatexPrinter(Printer):
             below = formula.base if formula.exponent == -1 else Power(formula.base, -formula.exponent)
             return rf"\frac{{1}}{{{self.text(below)}}}"
         base = self.inside(formula.base, ATOM)
-        if "^" in base and not base.startswith("("):
+        if isinstance(formula.base, Sym) and "^" in base:
             base = f"{{{base}}}"
         return base if formula.exponent == 1 else f"{base}^{{{formula.exponent}}}"
 
@@ -159,7 +159,8 @@ def letters(program: Program) -> dict[str, str]:
         for variable in stream.variables:
             found.setdefault(variable, latex_symbol(variable))
     printer = LatexPrinter(found)
-    return found | {f"moment@{position}": moment_symbol(moment, position, printer) for position, moment in enumerate(program.moments)}
+    moments = enumerate(program.moments)
+    return found | {f"moment@{position}": moment_symbol(moment, position, printer) for position, moment in moments}
 
 
 def moment_symbol(moment: Moment, position: int, printer: LatexPrinter) -> str:

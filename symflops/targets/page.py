@@ -204,7 +204,7 @@ def elements(tensor: Tensor) -> Formula:
     """The elements of one copy of a tensor, its letters in the order of the count."""
     rank = {name: place for place, name in enumerate(dict.fromkeys(symbols(tensor.count)))}
     factors = [factor for size in tensor.shape for factor in (size.factors if isinstance(size, Prod) else (size,))]
-    return times(tensor.exists, *sorted(factors, key=lambda factor: min((rank.get(name, 0) for name in symbols(factor)), default=0)))
+    return times(tensor.exists, *sorted(factors, key=lambda part: min([rank.get(name, 0) for name in symbols(part)] or [0])))
 
 
 def regime_pages(program: Program, sizes: Mapping[str, Any] | None) -> Iterable[RegimePage]:
@@ -225,7 +225,8 @@ def operator_row(line: Line, letters: Mapping[str, str]) -> OperatorRow:
     """A line of a regime with its gradients by kind."""
 
     def cells(kind: str) -> tuple[Cell, ...]:
-        return tuple(Cell(g.count, letters.get(g.reason, "")) for g in line.gradients if (g.kind == "weight") == (kind == "weight"))
+        mine = [gradient for gradient in line.gradients if (gradient.kind == "weight") == (kind == "weight")]
+        return tuple(Cell(gradient.count, letters.get(gradient.reason, "")) for gradient in mine)
 
     group, module = located(line.module)
     what = (line.contraction, line.amount.name, line.unit, line.forward)
@@ -238,8 +239,8 @@ def regime_notes(regime: RegimeLines) -> tuple[Note, ...]:
     for line in regime.lines:
         for gradient in line.gradients:
             if gradient.reason:
-                group = found.setdefault(gradient.reason, {}).setdefault((gradient.count, line.forward if gradient.count != ZERO else ZERO), {})
-                kinds = group.setdefault(line.module, [])
+                key = (gradient.count, line.forward if gradient.count != ZERO else ZERO)
+                kinds = found.setdefault(gradient.reason, {}).setdefault(key, {}).setdefault(line.module, [])
                 kinds += [kind for kind in ("weight" if gradient.kind == "weight" else "input",) if kind not in kinds]
     return tuple(
         Note(note_letter(number), reason, tuple((*key, clauses(modules)) for key, modules in groups.items()))
@@ -282,8 +283,8 @@ def default_sizes(program: Program) -> dict[str, Any] | None:
     for field in program.fields:
         if field.required:
             return None
-        default = field.default
-        found[field.letter] = default if default is None or isinstance(default, (bool, str, tuple)) else evaluate(default, found)
+        plain = field.default is None or isinstance(field.default, (bool, str, tuple))
+        found[field.letter] = field.default if plain else evaluate(field.default, found)  # type: ignore[arg-type]
     for definition in program.definitions:
         found[definition.letter] = evaluate(definition.formula, found)
     return found

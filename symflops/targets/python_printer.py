@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from fractions import Fraction
 
-from symflops.model.formula import Apply, Bracket, Formula, Num, Power, Prod, Sym, TallyOf
+from symflops.model.formula import Apply, Bracket, Formula, Num, Power, Sym, TallyOf
 from symflops.targets.printing import ATOM, PRODUCT, SUM, UNARY, Printer
 
 

@@ -1,7 +1,8 @@
 """Case files: the configurations and batches with which a spec is held against the real model.
 
-``llama.cases.yaml`` beside ``llama.yaml`` is a list of ``{config: ..., batch: ..., arguments: ..., options: ..., reference: ...}``. Plain
-scalars are read by the core rules of YAML 1.2 (``true``, ``null``, ``12``, ``0x1f``, ``1e-5``), quoted ones are texts.
+``llama.cases.yaml`` beside ``llama.yaml`` is a list of ``{config: ..., batch: ...}``, perhaps with ``arguments``, ``options``
+and ``reference``. Plain scalars are read by the core rules of YAML 1.2 (``true``, ``null``, ``12``, ``1e-5``), quoted ones are
+texts.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 
 from symflops.ground.diagnostics import Reporter, Source, Span, did_you_mean
 from symflops.ground.nodes import Mapping, Node, Scalar, Sequence, read_yaml
+from symflops.library import SpecFile, read_source
 
 FIELDS = ("config", "batch", "arguments", "options", "reference")
 CONSTANTS = {
@@ -32,8 +34,9 @@ LONGEST = 40
 class LiveCase:
     """One run of the real model.
 
-    ``config`` are the arguments of the class (or of its config class), ``batch`` the lengths per stream, ``arguments`` what the forward
-    pass takes beside them, ``options`` how the class is built (``attn_implementation``), ``reference`` which class of several.
+    ``config`` are the arguments of the class (or of its config class), ``batch`` the lengths per stream, ``arguments`` what the
+    forward pass takes beside them, ``options`` how the class is built (``attn_implementation``), ``reference`` which of several
+    classes.
     """
 
     config: Mapped[str, Any]
@@ -52,6 +55,16 @@ class LiveCase:
 def cases_path(spec: Path) -> Path:
     """Where the cases of a spec are."""
     return spec.with_name(f"{spec.stem}.cases.yaml")
+
+
+def cases_of(file: SpecFile) -> tuple[LiveCase, ...]:
+    """The cases of a spec; none where it has no case file.
+
+    Raises:
+        SpecError: as :func:`read_cases`.
+    """
+    path = cases_path(file.path)
+    return read_cases(read_source(path, file.label.removesuffix(".yaml") + ".cases.yaml")) if path.is_file() else ()
 
 
 def read_cases(source: Source) -> tuple[LiveCase, ...]:
@@ -89,7 +102,7 @@ def _case(node: Node, report: Reporter) -> LiveCase | None:
             known[key.text] = {}
     for name in ("config", "batch"):
         if name not in known:
-            report.error("missing-field", f"a case needs '{name}'", node.span, f"write '{name}: {{}}' where there is nothing to say")
+            report.error("missing-field", f"a case needs '{name}'", node.span, f"write '{name}: {{}}' where it is empty")
             known[name] = {}
     return LiveCase(**known, span=node.span)
 

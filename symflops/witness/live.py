@@ -1,4 +1,4 @@
-"""Live verification: the real class of a spec, built and run on the meta device, against everything that is derived from the spec."""
+"""Live verification: the real class of a spec, built and run on the meta device, against all that is derived from the spec."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class Figure:
 class LiveReport:
     """What the real model and the spec say about one case.
 
-    ``parameters`` counts elements; ``missing`` are parameters of the real model that nothing claims, ``extra`` claimed ones that it
-    does not have, ``wrong`` those of another shape (name, real, derived). Passes are FLOPs of one step: training, and inference
-    (``torch.no_grad``; its backward is expected to be 0). ``modules`` are the paths whose forward FLOPs differ, indices as ``*``.
+    ``parameters`` counts elements; ``missing`` are parameters of the real model that nothing claims, ``extra`` claimed ones
+    that it does not have, ``wrong`` those of another shape (name, real, derived). Passes are FLOPs of one step: training, and
+    inference (``torch.no_grad``; its backward is 0). ``modules`` are the paths whose forward FLOPs differ, ``*`` for indices.
     """
 
     case: str
@@ -66,7 +66,7 @@ class LiveReport:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """FLOPs of one pass: in all, and per module path as the counter reports it (containers include their children)."""
+    """FLOPs of one pass: in all, and per module path (containers include their children)."""
 
     total: int
     modules: Mapping[str, int]
@@ -177,7 +177,7 @@ def run(model: Any, arguments: Mapping[str, Any], case: LiveCase, train: bool) -
         raise SymflopsError(f"{case.label}: {type(model).__name__} fails to run: {type(error).__name__}: {error}") from error
     finally:
         model.zero_grad(set_to_none=True)
-    return counted(forward), counted(backward)
+    return counted(forward, model), counted(backward, model)
 
 
 def first_tensor(output: Any) -> Any:
@@ -209,12 +209,15 @@ def counter() -> Any:
     return counting.FlopCounterMode(depth=None, display=False, custom_mapping=mapping)
 
 
-def counted(mode: Any) -> Counts:
-    """What a counter saw; paths without the name of the class that they start with."""
-    found: dict[str, int] = {}
+def counted(mode: Any, model: Any) -> Counts:
+    """What a counter saw; paths without the class that they start with, and a shared module under the first of its paths."""
+    first = {id(module): name for name, module in model.named_modules()}
+    paths = {name: first[id(module)] for name, module in model.named_modules(remove_duplicate=False)}
+    found: Counter[str] = Counter()
     for path, operators in mode.get_flop_counts().items():
         if "." in path:
-            found[path.partition(".")[2]] = sum(operators.values())
+            inner = path.partition(".")[2]
+            found[paths.get(inner, inner)] += sum(operators.values())
     return Counts(int(mode.get_total_flops()), found)
 
 
@@ -224,7 +227,7 @@ def starred(path: str) -> str:
 
 
 def different(real: Mapping[str, int], work: Mapping[str, int], known: Iterable[str]) -> Iterator[tuple[str, Figure]]:
-    """The modules whose forward FLOPs differ: those that the counter reports, and derived work where the model has no module."""
+    """The modules whose forward FLOPs differ: those that the counter reports, and derived work where there is no module."""
     expected: Counter[str] = Counter()
     derived: Counter[str] = Counter()
     for path, flops in real.items():
@@ -234,7 +237,8 @@ def different(real: Mapping[str, int], work: Mapping[str, int], known: Iterable[
         for end in range(1, len(words) + 1):
             derived[".".join(words[:end])] += flops
     places = {starred(path) for path in known}
-    for path in sorted(expected.keys() | {starred(path) for path, flops in work.items() if flops and starred(path) not in places}):
+    nowhere = {starred(path) for path, flops in work.items() if flops} - places
+    for path in sorted(expected.keys() | nowhere):
         figure = Figure(expected[path], derived[path])
         if not figure.equal:
             yield path, figure
@@ -254,7 +258,7 @@ def render(report: LiveReport) -> str:
             lines.append(f"  {name}: {_figure(figure)}")
     inner = [path for path, _ in report.modules if not any(other.startswith(path + ".") for other, _ in report.modules)]
     if inner:
-        lines.append("  forward FLOPs by module (those around them differ, too):")
+        lines.append("  forward FLOPs by module, the innermost ones:")
     lines += [f"    {path}: {_figure(figure)}" for path, figure in report.modules if path in inner]
     return "\n".join(lines)
 
@@ -267,7 +271,7 @@ def _passes(report: LiveReport) -> str:
 def _figure(figure: Figure) -> str:
     if figure.equal:
         return f"{figure.expected:,}, equal"
-    ratio = f", {figure.derived / figure.expected:.6f} of it" if figure.expected else ""
+    ratio = f", ratio {figure.derived / figure.expected:.6f}" if figure.expected else ""
     return f"{figure.expected:,} real, {figure.derived:,} derived{ratio} ({figure.derived - figure.expected:+,})"
 
 

@@ -102,7 +102,7 @@ def _dense(info: InputInfo, items: list[Item]) -> Item:
 
 
 def _dimension(info: InputInfo, axis: str, lengths: Item, width: int | None, sizes: Mapping[str, Any]) -> int:
-    """The length of one axis: ``b``, a batch variable, a number, the width, or a product of those (``b*r``); ``t=1`` is ``t``."""
+    """The length of one axis: ``b``, a batch variable, a number, the width, or their product (``b*r``); ``t=1`` is ``t``."""
     length = 1
     for name in axis.partition("=")[0].split("*"):
         if name in lengths:

@@ -31,14 +31,17 @@ def crowded() -> Program:
     flags = [Prod((number(12345), Power(Sym("D"), 2), Bracket("flag", (Sym("mlp_biased"),)))) for _ in range(20)]
     wide = Prod((Sym("L"), Sum((*flags, Apply("floordiv", (Sum((Sym("D"), number(-1))), Sym("H")))))))
     windows = Apply("min", (Sum((Sym("x"), number(1))), Apply("ceildiv", (Sym("x"), Sym("H")))))
-    moments = (Moment("calls", ONCE, number(1)), *model.moments, Moment("w", "samples", windows, ("H",)), Moment("i", "images", number(1)))
+    more = (Moment("w", "samples", windows, ("H",)), Moment("i", "images", number(1)))
+    moments = (Moment("calls", ONCE, number(1)), *model.moments, *more)
     path = "model.layers.*." + ".".join(["VeryLongModuleNamesHere", "and_a_few_more_words"] * 3)
     amounts = (replace(line.amount, useful=((0, number(1)), *line.amount.useful)), *model.amounts[1:])
     cases = tuple(replace(case, forward=tuple((place, wide) for place in range(len(moments)))) for case in model.cases)
+    changed = replace(line, module=path, unit=wide, amount=amounts[0])
     return replace(
-        model, title="A title that is much longer than a line, " * 4, moments=moments, parameters=wide, cases=cases, amounts=amounts,
+        model, title="A title that is much longer than a line, " * 4,
+        moments=moments, parameters=wide, cases=cases, amounts=amounts,
         fields=tuple(replace(field, doc="what it means, at length, " * 9, keys=(path,)) for field in model.fields),
-        regimes=(replace(model.regimes[0], lines=(replace(line, module=path, unit=wide, amount=amounts[0]), *lines)), *model.regimes[1:]),
+        regimes=(replace(model.regimes[0], lines=(changed, *lines)), *model.regimes[1:]),
         tensors=(replace(model.tensors[0], name=f"{path}.weight", count=wide), *model.tensors[1:]),
     )  # fmt: skip
 

@@ -21,7 +21,8 @@ from tests.targets.programs import SPECS, program, sizes_of
 
 TOKEN = re.compile(
     r"\s+|\\(?:,|thin(?:space)?\b|cdot\b|qquad\b)|\{\}|(?P<number>\d+)"
-    r"|(?P<letter>(?:\\math(?:it|rm)\{[^{}]*\}|\\(?!frac|lfloor|rfloor|lceil|rceil|ge\b)[A-Za-z]+|[A-Za-z])(?:_\{(?:[^{}]|\{[^{}]*\})*\})?)"
+    r"|(?P<letter>(?:\\math(?:it|rm)\{[^{}]*\}|\\(?!frac|lfloor|rfloor|lceil|rceil|ge\b)[A-Za-z]+|[A-Za-z])"
+    r"(?:_\{(?:[^{}]|\{[^{}]*\})*\})?)"
     r"|(?P<mark>\\frac|\\[lr]floor|\\[lr]ceil|\\ge\b|[-+/()\[\]{}^=&])"
 )
 

@@ -1,0 +1,94 @@
+"""What expressions mean: numbers, conditions, texts, lists, null, settings that a config decides, and choices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sympy import Expr, Symbol
+
+from symflops.algebra import functions as fn
+from symflops.algebra.truth import NO, YES, Truth, any_of
+from symflops.ground.diagnostics import Diagnostic
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A size that is only known when a config is read: its symbol, its type, and whether it may be null."""
+
+    name: str
+    kind: str
+    symbol: Symbol
+    nullable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A value that depends on a condition; the conditions of its cases exclude each other and cover everything."""
+
+    cases: tuple[tuple[Truth, Any], ...]
+
+
+class Structural(Exception):
+    """The structure of the model depends on a size that is still a symbol: it must be fixed to go on."""
+
+    def __init__(self, size: str, diagnostic: Diagnostic) -> None:
+        super().__init__(size)
+        self.size = size
+        self.diagnostic = diagnostic
+
+
+def is_null(value: Any) -> Truth:
+    if value is None:
+        return YES
+    if isinstance(value, Setting) and value.nullable:
+        return ~Truth.of(fn.Given(value.symbol))
+    if isinstance(value, Choice):
+        return any_of(case & is_null(item) for case, item in value.cases)
+    return NO
+
+
+def equal_numbers(a: Expr, b: Expr) -> Truth:
+    """Whether two numbers are equal: decided where it can be, else a bracket."""
+    difference = a - b
+    if difference == 0:
+        return YES
+    if difference.is_Number or difference.is_nonzero:
+        return NO
+    return Truth.of(fn.Equal(a, b))
+
+
+def number_of(value: Any) -> Any:
+    """A setting that is a plain number, as its symbol; anything else as it is."""
+    return value.symbol if isinstance(value, Setting) and value.kind == "number" and not value.nullable else value
+
+
+def choose(condition: Truth, then: Any, otherwise: Any) -> Any:
+    """``then`` where ``condition`` holds, else ``otherwise``."""
+    then, otherwise = (number_of(value) for value in (then, otherwise))
+    if then == otherwise:
+        return then
+    if isinstance(then, Truth) and isinstance(otherwise, Truth):
+        return condition.choose(then, otherwise)
+    if isinstance(then, Expr) and isinstance(otherwise, Expr):
+        return condition.expr * then + (~condition).expr * otherwise
+    cases: list[tuple[Truth, Any]] = []
+    for side, value in ((condition, then), (~condition, otherwise)):
+        inner = value.cases if isinstance(value, Choice) else ((YES, value),)
+        cases.extend((side & case, item) for case, item in inner)
+    return Choice(tuple(cases))
+
+
+def describe(value: Any) -> str:
+    """What kind of thing ``value`` is, in words."""
+    if isinstance(value, Setting):
+        return f"'{value.name}' (a {value.kind})"
+    if value is None:
+        return "null"
+    if isinstance(value, str):
+        return f"the text {value!r}"
+    if isinstance(value, tuple):
+        return "a list"
+    if isinstance(value, Truth):
+        return "a condition"
+    return f"'{value}'"

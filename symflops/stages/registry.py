@@ -1,0 +1,96 @@
+"""What a graph under construction holds, and the way back when a repeat is built anew."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from sympy import Expr, Symbol
+
+from symflops.algebra.functions import size_symbol
+from symflops.algebra.truth import NO, YES
+from symflops.ground.diagnostics import Diagnostic, Reporter
+from symflops.model.graph import Parameter, Path, Stream, Value
+from symflops.model.spec import Name, OperatorEntry
+from symflops.ops.kind import Call, Definitions
+from symflops.stages.frames import Binding, Frame
+from symflops.stages.meaning import Meaning
+from symflops.stages.streams import Streams
+
+
+class Mark(NamedTuple):
+    """A point to come back to."""
+
+    values: int
+    parameters: dict[Path, tuple[Parameter, bool]]
+    diagnostics: list[Diagnostic]
+    nodes: int
+    bindings: dict[str, Binding]
+
+
+class Registry(Meaning):
+    """Values, parameters and indices, each made once."""
+
+    def __init__(self, report: Reporter, definitions: Definitions, streams: Streams) -> None:
+        self.report = report
+        self.definitions = definitions
+        self.streams = streams
+        self.values: list[Value] = []
+        self.count = 0
+        self.parameters: dict[Path, tuple[Parameter, bool]] = {}
+        self.indices: dict[tuple[Any, ...], Symbol] = {}
+        self.sharing = 0
+        self.depth = 0
+
+    def index(self, path: Path, *key: Any) -> Symbol:
+        """The index of a loop: the same for the same run of the same module list, which has the same parameters."""
+        known = (path, self.depth, *key)
+        name = key[-1].text if isinstance(key[-1], Name) else "i"
+        return self.indices.setdefault(known, size_symbol(f"{name}@{len(self.indices) + 1}_"))
+
+    def mark(self, frame: Frame) -> Mark:
+        """Where the graph stands, to come back to when a repeat is built anew."""
+        here = (len(frame.nodes), dict(frame.values))
+        return Mark(len(self.values), dict(self.parameters), list(self.report.diagnostics), *here)
+
+    def reset(self, mark: Mark, frame: Frame) -> None:
+        """Forget what was placed since ``mark``."""
+        del self.values[mark.values :]
+        del frame.nodes[mark.nodes :]
+        self.parameters = dict(mark.parameters)
+        self.report.restore(mark.diagnostics)
+        frame.values.clear()
+        frame.values.update(mark.bindings)
+
+    def new_value(self, name: str, stream: Stream, width: Expr | None, span: Any = None) -> Value:
+        """One more value."""
+        value = Value(len(self.values), name, stream, width, span)
+        self.values.append(value)
+        return value
+
+    def number(self) -> int:
+        """A fresh number for a node."""
+        self.count += 1
+        return self.count
+
+    def declare(self, entry: OperatorEntry, frame: Frame, call: Call) -> None:
+        """Enter the parameters: one path has one shape, and is used twice only where the spec says so."""
+        tied = {name for name in ("weight", "bias_name") if entry.fields.get(name)}
+        shared = entry.fields.get("shared") is not None and self.condition(entry.fields["shared"], frame) is YES
+        for position, parameter in enumerate(call.parameters):
+            shape = (*frame.copies, *parameter.shape)
+            parameter = replace(parameter, shape=shape, exists=parameter.exists & frame.guard)
+            call.parameters[position] = parameter
+            known = self.parameters.get(parameter.path)
+            if known is None:
+                self.parameters[parameter.path] = (parameter, bool(tied))
+                continue
+            same = len(known[0].shape) == len(parameter.shape) and all(
+                self.definitions.equal(a, b) for a, b in zip(known[0].shape, parameter.shape, strict=True)
+            )
+            if not same:
+                shapes = f"{list(known[0].shape)} and {list(parameter.shape)}"
+                call.fail("parameter-shape", f"parameter '{parameter.path}' has two shapes, {shapes}")
+            if not shared and not self.sharing and not tied and not known[1] and known[0].exists & parameter.exists is not NO:
+                hint = "if the model calls this module twice, write 'shared: true'"
+                call.fail("parameter-twice", f"parameter '{parameter.path}' is claimed twice", "", hint)

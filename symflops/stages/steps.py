@@ -1,0 +1,136 @@
+"""What entries do around their operators: look up operands, combine, gate, add, and join branches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple, NoReturn
+
+from symflops.algebra.truth import NO, Truth
+from symflops.ground.diagnostics import Diagnostic, Span, SpecError, did_you_mean
+from symflops.model.graph import Operator, Select, Value
+from symflops.model.spec import Name, OperatorEntry, Template
+from symflops.ops.elementwise import rows_match
+from symflops.ops.kind import Call
+from symflops.stages.frames import ABSENT, Binding, Frame
+from symflops.stages.registry import Registry
+
+
+class Place(NamedTuple):
+    """The path and the span of an entry, for the steps around its operator."""
+
+    path: Template
+    span: Span
+    places: Mapping[str, Span] = MappingProxyType({})
+
+    def refuse(self, code: str, message: str, field: str = "", hint: str = "") -> NoReturn:
+        """Refuse the entry, pointing at ``field``."""
+        raise SpecError([Diagnostic(code, message, self.places.get(field, self.span), hint)])
+
+
+class Steps(Registry):
+    """Elementwise steps, and the names that they bind."""
+
+    def join(self, frame: Frame, condition: Truth, new: Binding, old: Binding) -> Binding:
+        """The binding of a name that ``condition`` rebinds."""
+        present = condition.choose(new.present, old.present)
+        if old.value is None or new.value is None or old.value.id == new.value.id:
+            return Binding(new.value or old.value, present)
+        if not old.value.stream.alike(new.value.stream):
+            message = f"'{new.value.name}' has other rows when '{condition.expr}' holds"
+            raise SpecError([Diagnostic("row-mismatch", message, new.value.span, "bind a new name")])
+        width = new.value.width
+        if width is not None and old.value.width is not None and not self.definitions.equal(width, old.value.width):
+            width = condition.expr * width + (~condition).expr * old.value.width
+        value = self.new_value(new.value.name, new.value.stream, width, new.value.span)
+        frame.nodes.append(Select(value.id, condition, new.value.id, old.value.id))
+        return Binding(value, present)
+
+    def look_up(self, name: Name, frame: Frame, optional: bool) -> Binding:
+        """The value that ``name`` stands for; an absent one only where the field allows it."""
+        binding = frame.values.get(name.text)
+        if binding is None:
+            hint = did_you_mean(name.text, frame.values, f"values here: {', '.join(list(frame.values)[-8:])}")
+            raise SpecError([Diagnostic("unknown-value", f"value '{name}' is not defined here", name.span, hint)])
+        if binding is ABSENT and optional:
+            return ABSENT
+        if not optional and not frame.guard.implies(binding.present):
+            if binding.value is not None and binding.present is NO:
+                raise SpecError([])  # it comes from an entry whose own mistake is reported already
+            hint = f"it is there only when {binding.present.expr}" if binding.present is not NO else "no entry before made it"
+            raise SpecError([Diagnostic("absent-value", f"value '{name}' is absent here", name.span, hint)])
+        return binding
+
+    def combine(self, entry: OperatorEntry, frame: Frame, call: Call) -> None:
+        """``with``: the first operand, combined elementwise with others, before the operator."""
+        given = entry.fields.get("with")
+        extra = [binding.value for binding in (self.look_up(name, frame, True) for name in given or ()) if binding.value]
+        if not extra:
+            return
+        field = next((name for name, values in call.values.items() if values), "")
+        if not field:
+            call.fail("missing-operand", "'with' needs an operand to combine with", "with")
+        first = call.values[field][0]
+        for value in extra:
+            rows_match(call.fail, first, value, "with")
+        joined = self.step("with", entry, frame, (first, *extra), saves="nothing")
+        call.values = {**call.values, field: (joined, *call.values[field][1:])}
+
+    def step(self, kind: str, entry: Any, frame: Frame, values: Sequence[Value], saves: str) -> Value:
+        """An elementwise step that belongs to an entry: its ``with``, ``gate`` or ``add_to``."""
+        first = values[0]
+        result = self.new_value(first.name, first.stream, first.width, entry.span)
+        frame.nodes.append(
+            Operator(
+                self.number(), kind, self.path(entry.path, frame), tuple(value.id for value in values), (result.id,),
+                guard=frame.guard, saves=saves, flows=not frame.no_grad, span=entry.span,
+            )
+        )  # fmt: skip
+        return result
+
+    def finish(self, fields: Any, path: Template, span: Any, results: list[Binding], frame: Frame) -> None:
+        """Gate the first result, bind the names, and add to what ``add_to`` names."""
+        entry = Place(path, span, {name: given[0].span for name in ("gate", "add_to") if (given := fields.get(name))})
+        gates = [self.look_up(name, frame, True) for name in fields.get("gate") or ()]
+        gates = [gate for gate in gates if gate.value is not None]
+        if results and results[0].value is not None and gates:
+            results[0] = self.gated(entry, results[0], gates, frame)
+        names = [name.text for name in fields.get("to") or ()] or [path.text]
+        if len(names) > len(results) or (fields.get("to") and len(names) < len(results)):
+            message = f"{len(results)} results for {len(names)} names".replace("1 results", "1 result").replace(
+                "1 names", "1 name"
+            )
+            place = fields["to"][0].span if fields.get("to") else span
+            raise SpecError([Diagnostic("result-count", message, place, "name each result under 'to', '_' drops one")])
+        for name, binding in zip(names, results, strict=False):
+            if name != "_":
+                frame.values[name] = binding
+        for name in fields.get("add_to") or ():
+            self.add_to(entry, name, results[0], frame)
+
+    def gated(self, entry: Place, result: Binding, gates: list[Binding], frame: Frame) -> Binding:
+        """``gate``: the first result times the gates that are there."""
+        assert result.value is not None
+        present = gates[0].present
+        for gate in gates[1:]:
+            present = present | gate.present
+        values = [gate.value for gate in gates if gate.value is not None]
+        for value in values:
+            rows_match(entry.refuse, result.value, value, "gate")
+        if frame.guard.implies(present):
+            return Binding(self.step("mul", entry, frame, (result.value, *values), "operands"), result.present)
+        inner = frame.inside(guard=frame.guard & present)
+        product = self.step("mul", entry, inner, (result.value, *values), "operands")
+        return self.join(frame, present, Binding(product, result.present), result)
+
+    def add_to(self, entry: Place, name: Name, result: Binding, frame: Frame) -> None:
+        """``add_to``: rebind ``name`` to itself plus the result."""
+        target = self.look_up(name, frame, False).value
+        if target is None or result.value is None:
+            return
+        rows_match(entry.refuse, target, result.value, "add_to")
+        before, after = target.width, result.value.width
+        if before is None or after is None or not self.definitions.equal(before, after):
+            message = f"'{name}' has width {before}, the result of '{entry.path.text}' has width {after}"
+            raise SpecError([Diagnostic("width-mismatch", message, name.span)])
+        frame.values[name.text] = Binding(self.step("add", entry, frame, (target, result.value), "nothing"))
