@@ -97,7 +97,7 @@ def live(args: argparse.Namespace) -> int:
     from symflops.witness.live import render, verify_live
     from symflops.witness.cases import cases_of
 
-    pairs = [(model, case) for model in chosen(args) for case in cases_of(model)]
+    pairs = [(model, case) for model in chosen(args) for case in cases_of(model.file)]
     failed = 0
     for model, case in progress(pairs, "verifying", lambda pair: pair[0].spec.name):
         report = verify_live(model, case)

@@ -19,7 +19,7 @@ from .specs import Case, make_case
 
 Fault = Callable[[pytest.MonkeyPatch], None]
 SEEDS = range(400)  # negative ones are written by hand
-CLEAN = 150
+CLEAN = 400
 FACTS, DERIVE, LOWER = "symflops.stages.facts", "symflops.stages.derive", "symflops.stages.lower"
 TRUTH, POLYNOMIAL = "symflops.algebra.truth:Truth", "symflops.algebra.polynomial"
 
@@ -174,6 +174,7 @@ WITNESSES: dict[str, int] = {
 # fmt: on
 
 HEAD = """
+name: small
 sizes: {D: D, L: L, n: n, flag: {key: flag, type: bool}, layers: {key: layers, type: list}}
 streams: {text: [x]}
 inputs: {h: {stream: text, width: D}}
