@@ -80,7 +80,7 @@ def compile_spec(file: SpecFile) -> Output:
         "references": list(program.references),
         "model_types": list(program.model_types),
         "pipelines": list(program.pipelines),
-        "streams": {stream.name: list(stream.variables) for stream in program.streams if stream.variables},
+        "streams": {stream.name: list(stream.variables) for stream in program.streams if stream.given},
         "sha256": sources[model.spec.sources[0].path],
     }
     return Output(program.name, file.group, files, entry, sources)

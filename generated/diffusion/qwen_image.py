@@ -231,6 +231,7 @@ def _columns(streams: Sequence[tuple[str, Any, int]]) -> list[tuple[list[list[in
     found = []
     count = max((_count(given) for _, given, _ in streams), default=0)
     for name, given, axes in streams:
+        given = [0] * given if isinstance(given, int) else given
         real, padded = (given["lengths"], given["padded"]) if isinstance(given, dict) else (given, given)
         if real is None:
             real = padded = [(0,) * axes if axes > 1 else 0] * count
@@ -241,13 +242,15 @@ def _columns(streams: Sequence[tuple[str, Any, int]]) -> list[tuple[list[list[in
 
 
 def _count(given: Any) -> int:
-    if given is None:
-        return 0
+    if given is None or isinstance(given, int):
+        return given or 0
     return max(len(given["lengths"]), len(given["padded"])) if isinstance(given, dict) else len(given)
 
 
 def _axes(name: str, entries: Any, axes: int) -> list[list[int]]:
     """Entries as one list per axis."""
+    if axes == 0:
+        return [[0] * len(entries)]
     rows = [(entry,) for entry in entries] if axes == 1 else [tuple(entry) for entry in entries]
     for row in rows:
         if len(row) != axes or not all(_whole(value) for value in row):

@@ -94,8 +94,8 @@ def save(path: Path, found: list[Any], verdicts: list[Any], models: dict[str, An
 def live(args: argparse.Namespace) -> int:
     """Compare with the real classes."""
     from symflops.cli.progress import progress
-    from symflops.witness.live import render, verify_live
     from symflops.witness.cases import cases_of
+    from symflops.witness.live import render, verify_live
 
     pairs = [(model, case) for model in chosen(args) for case in cases_of(model.file)]
     failed = 0

@@ -260,12 +260,15 @@ class Length:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """A built model. ``definitions`` are the derived sizes, in order; ``fixed`` the sizes that the structure took as known."""
+    """A built model. ``definitions`` are the derived sizes, in order; ``fixed`` the sizes that the structure took as known.
+
+    ``inputs`` are names, values, and when they are there.
+    """
 
     spec: Spec
     values: tuple[Value, ...]
     body: tuple[Node, ...]
-    inputs: tuple[tuple[str, int], ...]
+    inputs: tuple[tuple[str, int, Truth], ...]
     outputs: tuple[tuple[str, int], ...]
     sizes: tuple[tuple[str, Expr], ...]
     definitions: tuple[tuple[Symbol, Expr], ...]

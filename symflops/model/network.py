@@ -15,7 +15,7 @@ def network(graph: Graph) -> networkx.DiGraph:
     """
     drawn = networkx.DiGraph(name=graph.spec.name)
     makers: dict[int, set[str]] = {}
-    for name, value in graph.inputs:
+    for name, value, _ in graph.inputs:
         drawn.add_node(f"input:{name}", label=name, kind="input", loops=())
         makers[value] = {f"input:{name}"}
     _region(graph, graph.body, (), drawn, makers)

@@ -40,7 +40,8 @@ class Definition:
 class StreamInfo:
     """A declared stream: its index set, its batch variables (the axes of a batch entry), and its rows per item.
 
-    An ``optional`` one carries only inputs that a condition may leave out: a batch may leave it out, too.
+    An ``optional`` one carries only inputs that a condition may leave out: a batch may leave it out, too. Where no stream of an
+    index set has batch variables, one of them ``counts``: a batch gives the number of its items.
     """
 
     name: str
@@ -48,17 +49,27 @@ class StreamInfo:
     variables: tuple[str, ...]
     rows: Formula
     optional: bool = False
+    counts: bool = False
+
+    @property
+    def given(self) -> bool:
+        """Whether a batch gives it."""
+        return bool(self.variables) or self.counts
 
 
 @dataclass(frozen=True, slots=True)
 class InputInfo:
-    """How an argument of the model carries lengths; ``width`` is None for a carrier of indices."""
+    """How an argument of the model carries lengths.
+
+    ``width`` is None for a carrier of indices; ``when`` says, as 0 or 1, whether the model has the argument at all.
+    """
 
     name: str
     stream: str
     layout: Layout | None
     over: str = ""
     width: Formula | None = None
+    when: Formula | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ def items_of(program: Program, batch: Mapping[str, Any], side: str = "lengths") 
     Raises:
         BatchError: an unknown or missing stream, a length that is no whole number, or streams of different counts.
     """
-    streams = {stream.name: stream for stream in program.streams if stream.variables}
+    streams = {stream.name: stream for stream in program.streams if stream.given}
     unknown = [name for name in batch if name not in streams]
     if unknown:
         hint = did_you_mean(unknown[0], streams, f"this model has {', '.join(streams) or 'no streams'}")
@@ -63,6 +63,12 @@ def _entries(stream: StreamInfo, given: Any, side: str) -> Iterator[Item]:
         if len(padded) != len(given["lengths"]):
             raise BatchError(f"'{stream.name}' has {len(given['lengths'])} lengths and {len(padded)} padded ones")
         given = padded if side == "padded" else given["lengths"]
+    if stream.counts:
+        count = len(given) if isinstance(given, (list, tuple)) else given
+        if not _whole(count):
+            raise BatchError(f"'{stream.name}' is the number of items, not {given!r}")
+        yield from ({} for _ in range(count))
+        return
     if not isinstance(given, (list, tuple)):
         raise BatchError(f"'{stream.name}' is a list with one entry per item, not {given!r}")
     for entry in given:

@@ -34,9 +34,11 @@ def batch_of(program: Program, arguments: Mapping[str, Any]) -> dict[str, list[A
         items = info.over or (streams[info.stream].items if info.stream in streams else "samples")
         measured = measure(info, info.layout, given, counts)
         merge(found.setdefault(items, []), measured, info.name, variables)
-    batch = {}
+    batch: dict[str, list[Any]] = {}
     for stream in program.streams:
         lengths = found.get(stream.items, [])
+        if stream.counts:
+            batch[stream.name] = [[] for _ in lengths] or [[] for _ in range(counts.get(stream.items, 0))]
         if stream.variables and all(name in item for item in lengths for name in stream.variables) and lengths:
             rows = [[item[name] for name in stream.variables] for item in lengths]
             batch[stream.name] = [row[0] for row in rows] if len(stream.variables) == 1 else rows

@@ -125,7 +125,7 @@ def derive_names(spec: Spec, names: dict[str, Any], definitions: Definitions, re
         names[name.text] = value
 
 
-def declare_inputs(spec: Spec, frame: Frame, builder: Builder) -> tuple[tuple[str, int], ...]:
+def declare_inputs(spec: Spec, frame: Frame, builder: Builder) -> tuple[tuple[str, int, Truth], ...]:
     """Make the values that the model receives."""
     inputs = []
     for item in spec.inputs:
@@ -143,7 +143,7 @@ def declare_inputs(spec: Spec, frame: Frame, builder: Builder) -> tuple[tuple[st
             continue
         value = builder.new_value(item.name.text, stream, width, item.name.span)
         frame.values[item.name.text] = Binding(value, present)
-        inputs.append((item.name.text, value.id))
+        inputs.append((item.name.text, value.id, present))
     return tuple(inputs)
 
 

@@ -36,7 +36,7 @@ def derive(graph: Graph, regime: Regime) -> Derivation:
     """
     trains = trainable(regime)
     need, live = Facts(), Facts()
-    for name, value in graph.inputs:
+    for name, value, _ in graph.inputs:
         need.values[value] = YES if name in regime.input_grad else NO
     needs(graph.body, need, trains, lambda operator: str(operator.path) in regime.force_grad)
     for value in loss_values(graph, regime):

@@ -14,6 +14,7 @@ from math import lcm
 from sympy import Expr, Symbol
 
 from symflops.algebra.polynomial import CONSTANT, Monomial, Polynomial, sorted_atoms
+from symflops.algebra.truth import YES
 from symflops.model.derivation import Derivation, ParameterCount, Work
 from symflops.model.formula import Formula
 from symflops.model.graph import ONCE, SAMPLES, Graph, Loop, Node, Path, mentions
@@ -231,25 +232,27 @@ class _Lower:
         )  # fmt: skip
 
     def streams(self) -> tuple[StreamInfo, ...]:
-        infos = []
+        infos: list[StreamInfo] = []
+        measured = {length.items for length in self.graph.lengths}
         for name, stream in self.graph.streams:
             used = {symbol for part in stream.parts for _, length in part.axes for symbol in length.free_symbols}
             mine = tuple(length.symbol.name for length in self.graph.lengths if length.symbol in used)
             if name != ONCE:
                 users = [item for item in self.graph.spec.inputs if item.stream and item.stream.text == name]
                 optional = bool(users) and all(item.when is not None for item in users)
-                infos.append(StreamInfo(name, stream.items, mine, self.formulas.of(stream.rows), optional))
+                counts = stream.items not in measured and all(info.items != stream.items for info in infos)
+                infos.append(StreamInfo(name, stream.items, mine, self.formulas.of(stream.rows), optional, counts))
         return tuple(infos)
 
     def inputs(self) -> tuple[InputInfo, ...]:
-        values = {name: self.graph.values[identity].width for name, identity in self.graph.inputs}
+        values = {name: self.graph.values[identity].width for name, identity, _ in self.graph.inputs}
+        present = {name: self.formulas.of(there.expr) for name, _, there in self.graph.inputs if there is not YES}
         widths = {name: self.formulas.of(width) for name, width in values.items() if width is not None}
-        return tuple(
-            InputInfo(
-                item.name.text, item.stream.text if item.stream else "", item.layout, item.over, widths.get(item.name.text)
-            )
-            for item in self.graph.spec.inputs
-        )
+        infos = []
+        for item in self.graph.spec.inputs:
+            name, stream = item.name.text, item.stream.text if item.stream else ""
+            infos.append(InputInfo(name, stream, item.layout, item.over, widths.get(name), present.get(name)))
+        return tuple(infos)
 
     def moment(self, key: Key) -> Moment:
         items, monomial = key

@@ -193,7 +193,7 @@ StreamRow = tuple[str, str, tuple[str, ...], bool]
 
 def stream_rows(program: Program) -> list[StreamRow]:
     """The streams that a batch gives: name, index set, variables, and whether it may be left out."""
-    return [(stream.name, stream.items, stream.variables, stream.optional) for stream in program.streams if stream.variables]
+    return [(stream.name, stream.items, stream.variables, stream.optional) for stream in program.streams if stream.given]
 
 
 def stream_groups(program: Program) -> list[list[StreamRow]]:
@@ -206,13 +206,21 @@ def stream_groups(program: Program) -> list[list[StreamRow]]:
 
 def signature(program: Program) -> str:
     """The arguments of ``moments``."""
-    parts = [f"{name}: Streams{' | None = None' if optional else ''}" for name, _, _, optional in stream_rows(program)]
+    parts = [
+        f"{name}: {'Streams' if variables else 'Streams | int'}{' | None = None' if optional else ''}"
+        for name, _, variables, optional in stream_rows(program)
+    ]
     return ", ".join(["*", *parts]) if parts else ""
 
 
 def columns(program: Program) -> list[str]:
     """The variables in the order in which ``moments`` hands over their columns."""
-    return [variable for group in stream_groups(program) for _, _, variables, _ in group for variable in variables]
+    return [column for group in stream_groups(program) for row in group for column in columns_of(row)]
+
+
+def columns_of(row: StreamRow) -> tuple[str, ...]:
+    """The columns of one stream: its variables, or its name where it only counts items."""
+    return row[2] or (row[0],)
 
 
 def summed(moment: Moment, program: Program) -> str:
@@ -222,7 +230,7 @@ def summed(moment: Moment, program: Program) -> str:
     wanted = list(dict.fromkeys(name for name in symbols(moment.formula) if name not in moment.sizes))
     if not wanted:
         group = next((group for group in stream_groups(program) if group[0][1] == moment.items), None)
-        return f"len({group[0][2][0]}_)" if group else "0"
+        return f"len({columns_of(group[0])[0]}_)" if group else "0"
     if moment.formula == Sym(wanted[0]):
         return f"sum({wanted[0]}_)"
     text = PRINT.text(moment.formula)

@@ -45,6 +45,7 @@ def arguments_of(
     for info in program.inputs:
         stream = streams.get(info.stream)
         absent = stream is not None and bool(stream.variables) and stream.name not in batch
+        absent = absent or (info.when is not None and not evaluate(info.when, sizes))
         if info.name in further or info.layout is None or absent:
             continue
         items = info.over or (stream.items if stream else SAMPLES)
