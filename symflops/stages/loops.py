@@ -24,6 +24,7 @@ from symflops.model.graph import Carry, Loop, Node, Path
 from symflops.model.spec import Repeat
 from symflops.stages.deciding import Decider, Segment, Undecided, renamed
 from symflops.stages.frames import ABSENT, Binding, Frame, assigned
+from symflops.stages.meaning import is_index
 
 if TYPE_CHECKING:
     from symflops.stages.place import Builder
@@ -56,9 +57,17 @@ def place(builder: Builder, entry: Repeat, frame: Frame) -> None:
         return _Segments(builder, entry, frame, count, start).place()
     except (Structural, _Unroll) as reason:
         if not (count.is_Integer and start.is_Integer) or (isinstance(reason, Structural) and not _about_index(reason, entry)):
-            raise
+            raise _about_count(reason, count) from None
         builder.reset(mark, frame)
         return _unroll(builder, entry, frame, (None,) * int(count), start)
+
+
+def _about_count(reason: Exception, count: Expr) -> Exception:
+    """What to say where the iterations must be written out, and their number is not known: which size would tell it."""
+    letters = sorted(symbol.name for symbol in count.free_symbols if not is_index(symbol.name))
+    if isinstance(reason, Structural) and reason.size == "" and letters:
+        return Structural(letters[0], reason.diagnostic)
+    return reason
 
 
 def _about_index(structural: Structural, entry: Repeat) -> bool:
@@ -136,6 +145,11 @@ class _Segments:
     mine: frozenset[Symbol] = frozenset()
 
     def refine(self, found: Undecided) -> None:
+        condition = found.selector if found.cut is None else found.cut
+        others = condition.free_symbols - {found.index} if condition is not None else set()
+        if any(is_index(symbol.name) for symbol in others):
+            message = "a condition compares the indices of two repeats"
+            raise Structural("", Diagnostic("structural-size", message, self.entry.span, "their counts must be known"))
         if found.cut is not None:
             self.cuts.append(found.cut)
         elif found.selector is not None:
