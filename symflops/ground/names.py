@@ -75,3 +75,20 @@ GREEK = frozenset(
         "Omega",
     ]
 )
+
+
+def latex_symbol(name: str) -> str:
+    r"""A name as a paper prints it: ``D``, ``d_{k}``, ``\alpha``, ``F_{\mathrm{moe}}``."""
+    head, _, rest = name.partition("_")
+    if not rest and len(head) > 1 and head.lstrip("0123456789"):
+        if head in GREEK:
+            return f"\\{head}"
+        digits = head.lstrip("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
+        if digits and len(head) - len(digits) == 1:
+            return f"{head[0]}_{{{digits}}}"
+        if len(head) == 2:
+            return f"{head[0]}_{{{head[1]}}}"
+        return f"\\mathit{{{head}}}"
+    first = f"\\{head}" if head in GREEK else head if len(head) <= 1 else f"\\mathit{{{head}}}"
+    rest = rest.replace("_", ",")
+    return first if not rest else f"{first}_{{{rest}}}" if len(rest) == 1 else f"{first}_{{\\mathrm{{{rest}}}}}"

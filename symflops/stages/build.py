@@ -19,7 +19,8 @@ from symflops.algebra.functions import flag_symbol, size_symbol
 from symflops.algebra.truth import NO, YES, Truth
 from symflops.ground.diagnostics import Reporter, SpecError, did_you_mean
 from symflops.ground.expression import Expression
-from symflops.model.graph import Graph, Path, Value
+from symflops.model.graph import Graph, Value
+from symflops.model.path import Path
 from symflops.model.spec import Spec
 from symflops.ops.kind import Definitions
 from symflops.stages.frames import ABSENT, Binding, Frame

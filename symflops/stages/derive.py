@@ -21,7 +21,8 @@ from symflops.algebra.polynomial import Polynomial
 from symflops.algebra.truth import NO, YES, Truth, any_of
 from symflops.ground.diagnostics import Diagnostic, SpecError, did_you_mean
 from symflops.model.derivation import Derivation, Gradient, ParameterCount, Work
-from symflops.model.graph import Contraction, Graph, Loop, Node, Operator, Parameter, Path, mentions
+from symflops.model.graph import Contraction, Graph, Loop, Node, Operator, Parameter, mentions
+from symflops.model.path import Path
 from symflops.model.regime import Regime
 from symflops.stages.facts import Facts, Trace, iterations, lives, needs, operand_need
 

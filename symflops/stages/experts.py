@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from sympy import Expr
 
 from symflops.ground.diagnostics import Diagnostic, SpecError
-from symflops.model.graph import Operator, Part, Path, Stream
+from symflops.model.graph import Operator, Part, Stream
+from symflops.model.path import Path
 from symflops.model.spec import Group, Name
 from symflops.stages.frames import ABSENT, Binding, Frame
 

@@ -9,7 +9,8 @@ from typing import Any
 from sympy import Expr
 
 from symflops.algebra.truth import NO, YES, Truth
-from symflops.model.graph import Node, Path, Value
+from symflops.model.graph import Node, Value
+from symflops.model.path import Path
 from symflops.model.spec import Entry, Group, OperatorEntry, Repeat
 
 

@@ -20,7 +20,8 @@ from symflops.algebra.domain import Setting, Structural
 from symflops.algebra.functions import AtLeast, FloorDiv, Least, Modulo, Most, size_symbol
 from symflops.algebra.truth import NO, Truth, all_of
 from symflops.ground.diagnostics import Diagnostic, SpecError
-from symflops.model.graph import Carry, Loop, Node, Path
+from symflops.model.graph import Carry, Loop, Node
+from symflops.model.path import Path
 from symflops.model.spec import Repeat
 from symflops.stages.deciding import Decider, Segment, Undecided, renamed
 from symflops.stages.frames import ABSENT, Binding, Frame, assigned

@@ -17,7 +17,8 @@ from symflops.algebra.polynomial import CONSTANT, Monomial, Polynomial, sorted_a
 from symflops.algebra.truth import YES
 from symflops.model.derivation import Derivation, ParameterCount, Work
 from symflops.model.formula import Formula
-from symflops.model.graph import ONCE, SAMPLES, Graph, Loop, Node, Path, mentions
+from symflops.model.graph import ONCE, SAMPLES, Graph, Loop, Node, mentions
+from symflops.model.path import Path
 from symflops.model.program import (
     Amount,
     Case,

@@ -11,7 +11,7 @@ from symflops.algebra.evaluate import evaluate
 from symflops.algebra.truth import NO, YES, Truth
 from symflops.ground.diagnostics import Diagnostic, SpecError, did_you_mean
 from symflops.ground.expression import Expression
-from symflops.model.graph import Path
+from symflops.model.path import Path
 from symflops.model.spec import Template
 from symflops.stages.frames import ABSENT, Frame
 

@@ -11,7 +11,7 @@ from symflops.algebra.evaluate import evaluate
 from symflops.algebra.functions import CeilDiv, FloorDiv, flag_symbol, size_symbol
 from symflops.algebra.polynomial import Monomial, sorted_atoms
 from symflops.algebra.truth import Truth
-from symflops.ground.names import GREEK
+from symflops.ground.names import latex_symbol
 from symflops.model.graph import ONCE, SAMPLES, Graph
 from symflops.model.program import Definition, Field
 from symflops.model.spec import SizeSpec, Spec
@@ -87,20 +87,3 @@ def plain(value: Any) -> Any:
 def definition_infos(graph: Graph, formulas: Formulas) -> tuple[Definition, ...]:
     """The derived sizes that are formulas."""
     return tuple(Definition(symbol.name, formulas.of(value), latex_symbol(symbol.name)) for symbol, value in graph.definitions)
-
-
-def latex_symbol(name: str) -> str:
-    r"""A name as a paper prints it: ``D``, ``d_{k}``, ``\alpha``, ``F_{\mathrm{moe}}``."""
-    head, _, rest = name.partition("_")
-    if not rest and len(head) > 1 and head.lstrip("0123456789"):
-        if head in GREEK:
-            return f"\\{head}"
-        digits = head.lstrip("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
-        if digits and len(head) - len(digits) == 1:
-            return f"{head[0]}_{{{digits}}}"
-        if len(head) == 2:
-            return f"{head[0]}_{{{head[1]}}}"
-        return f"\\mathit{{{head}}}"
-    first = f"\\{head}" if head in GREEK else head if len(head) <= 1 else f"\\mathit{{{head}}}"
-    rest = rest.replace("_", ",")
-    return first if not rest else f"{first}_{{{rest}}}" if len(rest) == 1 else f"{first}_{{\\mathrm{{{rest}}}}}"

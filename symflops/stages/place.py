@@ -8,7 +8,8 @@ from typing import Any
 from symflops.algebra.truth import NO, YES, Truth
 from symflops.ground.diagnostics import SpecError
 from symflops.ground.expression import Expression
-from symflops.model.graph import Operator, Path, Value
+from symflops.model.graph import Operator, Value
+from symflops.model.path import Path
 from symflops.model.spec import BlockCall, Entry, Group, OperatorEntry, Repeat, Template
 from symflops.ops.fields import Form
 from symflops.ops.kind import Call

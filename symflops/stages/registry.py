@@ -10,7 +10,8 @@ from sympy import Expr, Symbol
 from symflops.algebra.functions import size_symbol
 from symflops.algebra.truth import NO, YES
 from symflops.ground.diagnostics import Diagnostic, Reporter
-from symflops.model.graph import Parameter, Path, Stream, Value
+from symflops.model.graph import Parameter, Stream, Value
+from symflops.model.path import Path
 from symflops.model.spec import Name, OperatorEntry
 from symflops.ops.kind import Call, Definitions
 from symflops.stages.frames import Binding, Frame

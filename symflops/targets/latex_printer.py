@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
 
+from symflops.ground.names import latex_symbol
 from symflops.model.formula import Apply, Bracket, Formula, Num, Power, Prod, Sum, Sym, TallyOf, symbols
 from symflops.model.graph import ONCE, SAMPLES
 from symflops.model.program import Moment, Program
-from symflops.stages.naming import latex_symbol
 from symflops.targets.printing import ATOM, PRODUCT, SUM, UNARY, Printer
 
 PLAIN = re.compile(r"[0-9]+|[A-Za-z](\^\{[0-9]+\})?")

@@ -73,13 +73,15 @@ def test_the_generated_module_agrees(case: Case) -> None:
             assert got == oracle(case, convention), told(case, convention, oracle(case, convention), got)
 
 
-@pytest.mark.parametrize("seed", range(12))
+SYMBOLIC = [seed for seed in range(24) if symbolic(make_case(seed, 3 + seed % 9)) is not None][:12]
+
+
+@pytest.mark.parametrize("seed", SYMBOLIC)
 def test_one_program_serves_every_config(seed: int) -> None:
     """A program that needs no config to be derived is right for the configs of other cases too."""
     case = make_case(seed, 3 + seed % 9)
     program = symbolic(case)
-    if program is None:
-        pytest.skip("its structure needs a config")
+    assert program is not None
     for other in range(100, 110):
         config = make_case(other, 2).config
         moved = Case(case.document, config, case.batch, case.train)

@@ -1,0 +1,50 @@
+"""Module paths in which the indices of repeats are expressions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sympy import Expr, Symbol
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """A module path in which the indices of repeats are expressions, e.g. ``('layers.', i, '.mlp')``."""
+
+    parts: tuple[str | Expr, ...]
+
+    def __str__(self) -> str:
+        """The path as people write it: ``*`` for each index of a repeat."""
+        return "".join(part if isinstance(part, str) else str(part) if part.is_Integer else "*" for part in self.parts)
+
+    def join(self, name: str) -> Path:
+        """The path of ``name`` inside this one."""
+        return self.extend((name,)) if name else self
+
+    def extend(self, parts: tuple[str | Expr, ...]) -> Path:
+        """This path, a point, and ``parts``; neighbouring texts are merged."""
+        merged: list[str | Expr] = []
+        glue: tuple[str, ...] = (".",) if self.parts and parts else ()
+        for part in (*self.parts, *glue, *parts):
+            if isinstance(part, str) and merged and isinstance(merged[-1], str):
+                merged[-1] += part
+            elif part != "":
+                merged.append(part)
+        return Path(tuple(merged))
+
+    @property
+    def parent(self) -> Path:
+        """The path without its last component."""
+        parts = list(self.parts)
+        while parts:
+            last = parts.pop()
+            if isinstance(last, str) and "." in last:
+                head = last.rpartition(".")[0]
+                return Path((*parts, head) if head else tuple(parts))
+        return Path(())
+
+    @property
+    def indices(self) -> frozenset[Symbol]:
+        """The loop indices that occur in it."""
+        found = (part.free_symbols for part in self.parts if not isinstance(part, str))
+        return frozenset().union(*found)

@@ -1,0 +1,132 @@
+"""What is committed is what is derived: bytes, hash seeds, drift of every input, whole files."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def symflops(*words: str, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "PYTHONPATH": str(cwd if (cwd / "symflops").is_dir() else ROOT), **environment}
+    return subprocess.run([sys.executable, "-m", "symflops.cli.main", *words], cwd=cwd, env=env, capture_output=True, text=True)
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """A copy of the project that a test may damage, with two specs to be quick."""
+    for folder in ("symflops", "specs", "generated"):
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__", ".stamp.json"))
+    for path in (tmp_path / "specs").glob("*/*.yaml"):
+        if path.parent.name != "blocks" and path.name.split(".")[0] not in ("llama", "qwen_image"):
+            path.unlink()
+    done = symflops("generate", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    for path in sorted((tmp_path / "generated").rglob("*.*")):
+        if path.is_file() and path.parent.name in ("diffusion", "language") and path.stem not in ("llama", "qwen_image"):
+            path.unlink()
+    assert symflops("generate", "--check", cwd=tmp_path).returncode == 0
+    return tmp_path
+
+
+def test_committed_files_are_what_is_derived():
+    done = symflops("generate", "--check")
+    assert done.returncode == 0, done.stderr
+
+
+def test_two_hash_seeds_give_the_same_bytes(tmp_path):
+    for seed in ("1", "4242"):
+        done = symflops("generate", "llama", "qwen_image", "--out", str(tmp_path / seed), PYTHONHASHSEED=seed)
+        assert done.returncode == 0, done.stderr
+    names = sorted(path.relative_to(tmp_path / "1") for path in (tmp_path / "1").rglob("*.*") if path.is_file())
+    assert len(names) == 9
+    for name in names:
+        assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "4242" / name).read_bytes(), name
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "generated/language/llama.py",
+        "generated/diffusion/qwen_image.tex",
+        "generated/catalog.json",
+        "specs/blocks/gated_mlp.yaml",
+        "specs/language/llama.yaml",
+        "symflops/targets/templates/estimator.py.jinja",
+        "symflops/targets/templates/derivation.md.jinja",
+        "symflops/conventions/torch.yaml",
+    ],
+)
+def test_one_byte_is_noticed_and_named(copy, name):
+    path = copy / name
+    comment = {".jinja": "<# x #>", ".yaml": "# x\n", ".json": " ", ".py": "# x\n", ".tex": "% x\n"}[path.suffix]
+    path.write_text(path.read_text("utf-8") + comment, "utf-8")
+    done = symflops("generate", "--check", cwd=copy)
+    assert done.returncode == 1
+    assert name in done.stderr
+    assert symflops("generate", cwd=copy).returncode == 0
+    assert symflops("generate", "--check", cwd=copy).returncode == 0
+
+
+def test_a_missing_and_an_orphan_file_are_named(copy):
+    (copy / "generated/language/llama.md").unlink()
+    (copy / "generated/language/old.py").write_text("x = 1\n")
+    done = symflops("generate", "--check", cwd=copy)
+    assert done.returncode == 1
+    assert "generated/language/llama.md: missing" in done.stderr
+    assert "generated/language/old.py: belongs to no spec" in done.stderr
+
+
+def test_diff_shows_the_lines(copy):
+    path = copy / "generated/language/llama.py"
+    path.write_text(path.read_text("utf-8").replace("2*D*H*d", "3*D*H*d"), "utf-8")
+    done = symflops("generate", "--diff", cwd=copy)
+    assert done.returncode == 1
+    assert "-" in done.stdout and "3*D*H*d" in done.stdout and "+++" in done.stdout
+
+
+def test_unchanged_specs_are_skipped(copy):
+    assert "2 derived" in symflops("generate", cwd=copy).stderr or "2 unchanged" in symflops("generate", cwd=copy).stderr
+    again = symflops("generate", cwd=copy)
+    assert "0 derived, 2 unchanged, 0 files written" in again.stderr
+    spec = copy / "specs/language/llama.yaml"
+    spec.write_text(spec.read_text("utf-8") + "# another\n", "utf-8")
+    assert "1 derived, 1 unchanged" in symflops("generate", cwd=copy).stderr
+
+
+def test_elsewhere_generate_needs_a_folder(tmp_path):
+    done = symflops("generate", cwd=tmp_path)
+    assert done.returncode == 2 and "--out" in done.stderr
+    assert symflops("generate", "llama", "--out", "x", cwd=tmp_path).returncode == 0
+    assert sorted(path.name for path in (tmp_path / "x/language").iterdir()) == ["llama.md", "llama.py", "llama.tex"]
+    assert set(json.loads((tmp_path / "x/catalog.json").read_text())["specs"]) == {"llama"}
+
+
+def test_generated_modules_are_clean(tmp_path):
+    files = [str(path) for path in sorted((ROOT / "generated").rglob("*.py"))]
+    assert files
+    for command in (["ruff", "check", "--isolated", *files], ["mypy", "--strict", "--python-version", "3.10", "--cache-dir", str(tmp_path), *files]):
+        done = subprocess.run([sys.executable, "-m", *command], cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
+    from symflops.ground import files
+
+    path = tmp_path / "a.txt"
+    assert files.write(path, "old") and not files.write(path, "old")
+
+    def fail(*_: object) -> None:
+        raise OSError("no space")
+
+    monkeypatch.setattr(files.os, "fsync", fail)
+    with pytest.raises(OSError, match="no space"):
+        files.write(path, "new")
+    assert path.read_text() == "old" and [item.name for item in tmp_path.iterdir()] == ["a.txt"]

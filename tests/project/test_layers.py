@@ -1,0 +1,111 @@
+"""The project's own rules: imports point one way, files stay small, nothing executes what a spec says."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "symflops"
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+# from the ground up; a module imports from its own layer or from those before it
+LAYERS = (
+    ("ground",), ("algebra",), ("model",), ("runtime",), ("library",), ("ops",), ("targets",), ("stages",), ("compiler",),
+    ("api",), ("lookup", "verified", "project"), ("witness",), ("cli",),
+)  # fmt: skip
+RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
+FORBIDDEN = {"eval", "exec", "compile", "sympify", "parse_expr", "__import__"}
+
+
+def layer(module: str) -> str:
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 and parts[0] == "symflops" else ""
+
+
+def imports(path: Path) -> list[str]:
+    tree = ast.parse(path.read_text("utf-8"))
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            found.append(node.module)
+        elif isinstance(node, ast.Import):
+            found.extend(alias.name for alias in node.names)
+    return [name for name in found if name.startswith("symflops.")]
+
+
+def test_every_layer_is_listed():
+    names = {path.relative_to(PACKAGE).parts[0].removesuffix(".py") for path in FILES} - {"__init__", "generated"}
+    assert names == set(RANK)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_point_one_way(path):
+    own = layer("symflops." + ".".join(path.relative_to(PACKAGE).with_suffix("").parts))
+    if own in ("__init__", "generated"):
+        return
+    for module in imports(path):
+        assert RANK[layer(module)] <= RANK[own], f"{path.relative_to(ROOT)} imports {module}, which lies above it"
+
+
+def test_operators_targets_and_commands_do_not_know_each_other():
+    for folder, allowed in (("ops", {"kind", "fields", "table", "elementwise"}), ("cli", {"progress", "estimate", "main"})):
+        for path in sorted((PACKAGE / folder).glob("*.py")):
+            if path.stem in ("table", "main"):
+                continue
+            for module in imports(path):
+                parts = module.split(".")
+                if parts[1] == folder and len(parts) > 2:
+                    assert parts[2] in allowed, f"{path.name} imports its sibling {module}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_files_are_small_and_documented(path):
+    text = path.read_text("utf-8")
+    assert len(text.splitlines()) <= 300
+    assert ast.get_docstring(ast.parse(text)) or path.name == "__init__.py"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_nothing_executes_text(path):
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Call):
+            name = getattr(node.func, "id", "")
+            assert name not in FORBIDDEN, f"{path.name}:{node.lineno} calls {name}"
+            assert getattr(node.func, "attr", "") not in ("sympify", "parse_expr"), f"{path.name}:{node.lineno}"
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            names = [alias.name for alias in node.names] + [getattr(node, "module", None) or ""]
+            assert not any(name.split(".")[0] == "yaml" for name in names), f"{path.name} uses PyYAML"
+
+
+def test_no_model_is_known_by_name_in_code():
+    classes = re.compile(r"\b(\w+For\w+(LM|Generation|Classification)|\w+Transformer[23]DModel|Llama|Qwen\w*|Flux|DeepseekV\d)\b")
+    for path in FILES:
+        code = ast.parse(path.read_text("utf-8"))
+        texts = [node.value for node in ast.walk(code) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+        docs = {ast.get_docstring(node, clean=False) for node in ast.walk(code) if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef))}
+        for text in texts:
+            assert text in docs or not classes.search(text), f"{path.name} knows {text!r}"
+        for node in ast.walk(code):
+            if isinstance(node, ast.Name):
+                assert not classes.search(node.id), f"{path.name}:{node.lineno}"
+
+
+def test_pipeline_docstring_names_the_stages():
+    tree = ast.parse((PACKAGE / "compiler.py").read_text("utf-8"))
+    doc = ast.get_docstring(tree) or ""
+    stages = ("read", "build", "derive", "lower", "emit")
+    assert [line.split()[0] for line in doc.splitlines() if line.startswith("    ") and "->" in line] == list(stages)
+    for name in stages:
+        functions = [node.name for node in ast.parse((PACKAGE / "stages" / f"{name}.py").read_text("utf-8")).body if isinstance(node, ast.FunctionDef)]
+        assert name in functions
+
+
+def test_shipped_specs_are_short():
+    limits = {"llama": 40, "qwen_image": 60}
+    for path in (ROOT / "specs").glob("*/*.yaml"):
+        if path.stem in limits:
+            assert len(path.read_text("utf-8").splitlines()) <= limits[path.stem]
