@@ -8,9 +8,10 @@ symflops.estimate(config, {"text": [4096, 1024]})    # the spec is found from th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from symflops.api import Derived, Model, load
     from symflops.ground.diagnostics import SpecError, SymflopsError
     from symflops.lookup import estimate

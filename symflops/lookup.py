@@ -6,60 +6,66 @@ its pipeline.
 
 from __future__ import annotations
 
-import importlib.util
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+import os.path
 
-from symflops.ground.diagnostics import SymflopsError, did_you_mean
+from symflops.ground.errors import SymflopsError, did_you_mean
 
-PACKAGE = Path(__file__).parent
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
+PACKAGE = os.path.dirname(os.path.abspath(__file__))  # os.path: pathlib alone would cost a tenth of an estimate
 
 
 class UnknownModelError(SymflopsError):
     """No spec describes this model."""
 
 
-@dataclass(frozen=True)
 class Catalog:
     """The generated modules below one folder."""
 
-    root: Path
-    specs: Mapping[str, Mapping[str, Any]]
+    def __init__(self, root: str, specs: Mapping[str, Mapping[str, Any]]) -> None:
+        self.root = root
+        self.specs = specs
 
     def module(self, name: str) -> Any:
         """The generated module of a spec."""
         entry = self.specs[name]
-        path = self.root / entry["group"] / f"{name}.py"
-        spec = importlib.util.spec_from_file_location(f"symflops.generated.{entry['group']}.{name}", path)
-        if spec is None or spec.loader is None or not path.is_file():
+        path = os.path.join(self.root, entry["group"], f"{name}.py")
+        if not os.path.isfile(path):
             raise SymflopsError(f"{path} is missing: run 'symflops generate {name}'")
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
+        from importlib.machinery import SourceFileLoader
+        from types import ModuleType
+
+        module = ModuleType(f"symflops.generated.{entry['group']}.{name}")
+        SourceFileLoader(module.__name__, path).exec_module(module)
         return module
 
     def stale(self, name: str) -> bool:
         """Whether the spec beside this catalog is newer than what was generated from it."""
-        path = self.root.parent / "specs" / self.specs[name]["group"] / f"{name}.yaml"
-        if not path.is_file():
+        path = os.path.join(os.path.dirname(self.root), "specs", self.specs[name]["group"], f"{name}.yaml")
+        if not os.path.isfile(path):
             return False
-        import hashlib
+        import zlib
 
-        return hashlib.sha256(path.read_bytes()).hexdigest() != str(self.specs[name]["sha256"])
+        with open(path, "rb") as file:
+            return zlib.crc32(file.read()) != int(self.specs[name]["crc32"])
 
 
 def catalogs() -> list[Catalog]:
     """The catalog of the project in the current folder, where there is one, then the shipped one."""
-    folders = [Path("generated").resolve()] if Path("specs").is_dir() else []
-    inside = PACKAGE / "generated"
-    folders.append(inside if (inside / "catalog.json").is_file() else PACKAGE.parent / "generated")
+    folders = [os.path.abspath("generated")] if os.path.isdir("specs") else []
+    inside = os.path.join(PACKAGE, "generated")
+    checkout = os.path.join(os.path.dirname(PACKAGE), "generated")
+    folders.append(inside if os.path.isfile(os.path.join(inside, "catalog.json")) else checkout)
     found = []
     for folder in dict.fromkeys(folders):
-        path = folder / "catalog.json"
-        if path.is_file():
-            found.append(Catalog(folder, json.loads(path.read_text("utf-8"))["specs"]))
+        path = os.path.join(folder, "catalog.json")
+        if os.path.isfile(path):
+            with open(path, "rb") as file:
+                found.append(Catalog(folder, json.loads(file.read())["specs"]))
     return found
 
 
@@ -109,35 +115,36 @@ def by_config(config: Mapping[str, Any]) -> tuple[Catalog, str]:
     raise UnknownModelError(f"no spec describes this model ({told}): {near}")
 
 
-def read_config(path: Path) -> dict[str, Any]:
+def read_config(path: str) -> dict[str, Any]:
     """The config at ``path``: a ``config.json``, a ``model_index.json`` (of its denoising model), or a folder with either.
 
     Raises:
         SymflopsError: there is none, or it is not a JSON object.
     """
-    if path.is_dir():
-        names = [path / name for name in ("model_index.json", "config.json", "transformer/config.json", "unet/config.json")]
-        path = next((name for name in names if name.is_file()), names[1])
+    if os.path.isdir(path):
+        names = [os.path.join(path, name) for name in ("model_index.json", "config.json", "transformer/config.json")]
+        path = next((name for name in names if os.path.isfile(name)), names[1])
     try:
-        config = json.loads(path.read_bytes().decode("utf-8"))
+        with open(path, "rb") as file:
+            config = json.loads(file.read().decode("utf-8"))
     except OSError as error:
         raise SymflopsError(f"{path}: {error.strerror}") from None
     except (ValueError, RecursionError):
         raise SymflopsError(f"{path}: not JSON") from None
     if not isinstance(config, dict):
         raise SymflopsError(f"{path}: not a JSON object")
-    if path.name == "model_index.json":
+    if os.path.basename(path) == "model_index.json":
         return _component(config, path)
     return config
 
 
-def _component(index: Mapping[str, Any], path: Path) -> dict[str, Any]:
+def _component(index: Mapping[str, Any], path: str) -> dict[str, Any]:
     """The config of the component of a pipeline that a spec describes."""
     known = {reference.rpartition(".")[2] for c in catalogs() for e in c.specs.values() for reference in e["references"]}
     for name, value in index.items():
         if isinstance(value, list) and len(value) == 2 and value[1] in known:
-            inner = path.parent / name / "config.json"
-            if inner.is_file():
+            inner = os.path.join(os.path.dirname(path), name, "config.json")
+            if os.path.isfile(inner):
                 return read_config(inner)
     if index.get("_class_name") in {pipeline for c in catalogs() for e in c.specs.values() for pipeline in e["pipelines"]}:
         return {"_class_name": index["_class_name"]}
@@ -188,7 +195,7 @@ def moments(module: Any, model: Any, batch: Mapping[str, Any]) -> Any:
 
 
 def estimate(
-    config: Mapping[str, Any] | str | Path,
+    config: Mapping[str, Any] | str | os.PathLike[str],
     batch: Mapping[str, Any],
     *,
     regime: str = "full",
@@ -202,7 +209,7 @@ def estimate(
     Raises:
         SymflopsError: an unknown model, regime, convention or stream, or a config or batch that does not fit.
     """
-    found = config if isinstance(config, Mapping) else read_config(Path(config))
+    found = read_config(os.fspath(config)) if isinstance(config, (str, os.PathLike)) else config
     catalog, name = (by_name(spec), spec) if spec else by_config(found)
     module, model = estimator(catalog, name, found, regime, convention)
     return result(module, model, batch)

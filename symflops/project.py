@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,7 +82,7 @@ def compile_spec(file: SpecFile) -> Output:
         "model_types": list(program.model_types),
         "pipelines": list(program.pipelines),
         "streams": {stream.name: list(stream.variables) for stream in program.streams if stream.given},
-        "sha256": sources[model.spec.sources[0].path],
+        "crc32": zlib.crc32(model.spec.sources[0].text.encode()),
     }
     return Output(program.name, file.group, files, entry, sources)
 

@@ -193,7 +193,8 @@ class _Walker:
             return self.calls[name](self, node)
         if name not in FUNCTIONS:
             known = [*FUNCTIONS, *self.calls]
-            self.fail("unknown-function", f"there is no function '{name}'", node.func, did_you_mean(name, known))
+            hint = did_you_mean(name, known, f"functions: {', '.join(known)}")
+            self.fail("unknown-function", f"there is no function '{name}'", node.func, hint)
         try:
             return FUNCTIONS[name](self, node, [self.visit(argument) for argument in node.args])
         except (TypeError, ValueError) as error:

@@ -1,22 +1,45 @@
 """Useful pairs of queries and keys under attention masks, in closed form.
 
-Row ``i`` of ``Lq`` queries may see key ``j`` of ``Lk``. Queries stand at the end of the keys (bottom-right alignment),
-so row ``i`` has the
-position ``i + Lk - Lq``: causal lets it see the keys up to its own position, a sliding window the last ``W`` of those.
+Row ``i`` of ``Lq`` queries may see key ``j`` of ``Lk``. Queries stand at the end of the keys (bottom-right alignment), so row
+``i`` has the position ``t = i + Lk - Lq``; with more queries than keys the first rows stand before every key. Row ``t`` sees
+key ``j`` where the base and every bound that is given allow it:
+
+* ``full``: always. ``block``: block-diagonal over packed documents; a document is an item of its own here, and within one
+  document every pair is allowed, so for one item it is ``full``. The other masks hold within a document, too.
+* ``causal``: ``j <= t``.
+* ``prefix`` with ``p`` keys: ``j < p or j <= t``; without a number of keys (it is null) it is ``causal``.
+* ``sliding`` ``W``: ``t - W < j``, the last ``W`` keys including itself. Under ``full`` it is causal as well (``j <= t``);
+  under ``prefix`` the keys of the prefix that are still ahead stay visible, those out of the window do not.
+* ``local`` ``W``: ``|t - j| <= W``, so up to ``2 W + 1`` keys.
+* ``chunked`` ``c``: ``t // c == j // c``, counted from the first key.
+
+What a row sees up to its own position depends on that position alone. So the pairs behind are those of a square of ``Lk`` less
+those of a square of the ``Lk - Lq`` rows that are not there, whatever the bounds; the pairs ahead are counted apart. All is
+said with ``min(length, W)``, ``length // c`` and ``length % c`` of a few lengths, and exact for all lengths from 0 on.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from sympy import Expr, Rational
+from sympy import Expr, Integer, Rational
 
-from symflops.algebra.functions import Excess
+from symflops.algebra.functions import Excess, FloorDiv, Least, Modulo
+from symflops.algebra.polynomial import Polynomial
+
+ZERO, ONE = Integer(0), Integer(1)
+BASES = ("full", "block", "causal", "prefix")
+
+Square = Callable[[Expr], Expr]
 
 
 @dataclass(frozen=True, slots=True)
 class Mask:
-    """Which pairs are allowed: a base and bounds that intersect with it."""
+    """Which pairs are allowed: a base and bounds that intersect with it; one that is None allows everything.
+
+    ``prefix`` belongs to the base of that name.
+    """
 
     base: str = "full"
     prefix: Expr | None = None
@@ -28,16 +51,55 @@ class Mask:
     def name(self) -> str:
         """The mask in one word, empty when every pair is allowed."""
         bounds = [name for name in ("sliding", "local", "chunked") if getattr(self, name) is not None]
-        return "_".join(bounds) or ("" if self.base == "full" else self.base)
+        implied = ("full", "block", "causal") if self.sliding is not None else ("full", "block")
+        return "_".join(bounds if self.base in implied else [self.base, *bounds])
+
+    @property
+    def looks_ahead(self) -> bool:
+        """Whether a query may see keys after its own position."""
+        if self.base == "prefix":
+            return self.prefix is not None
+        return self.base != "causal" and self.sliding is None
 
 
 def useful_pairs(mask: Mask, queries: Expr, keys: Expr) -> Expr:
-    """Pairs that ``mask`` allows between ``queries`` and ``keys`` tokens of one sample."""
-    if mask.base == "full" and not mask.name:
+    """Pairs that ``mask`` allows between ``queries`` and ``keys`` tokens of one sample.
+
+    Raises:
+        ValueError: no such base.
+    """
+    if mask.base not in BASES:
+        raise ValueError(f"no closed form for the mask '{mask.name}'")
+    queries, keys = Polynomial.of(queries).expr, Polynomial.of(keys).expr
+    if not mask.name:
         return queries * keys
-    if mask.base == "causal" and mask.name == "causal":
+    return behind(mask, queries, keys) + (ahead(mask, queries, keys) if mask.looks_ahead else ZERO)
+
+
+def behind(mask: Mask, queries: Expr, keys: Expr) -> Expr:
+    """Pairs of a row with the keys up to its own position."""
+    if mask.sliding is None and mask.local is None and mask.chunked is None:
         return causal(queries, keys)
-    raise ValueError(f"no closed form for the mask {mask.name}")
+    square, start = chunks(lambda length: band(mask, length), mask.chunked), Excess(keys - queries)
+    return square(keys) if start == ZERO else square(keys) - square(start)
+
+
+def ahead(mask: Mask, queries: Expr, keys: Expr) -> Expr:
+    """Pairs of a row with the keys after its own position, of which a prefix mask shows the first few."""
+    start, early = Excess(keys - queries), Excess(queries - keys)
+    rows, last, seen = queries, keys, Least(queries, keys)
+    if mask.base == "prefix" and mask.prefix is not None:
+        seen = Least(Least(queries, keys), Excess(mask.prefix - start))
+        rows, last = seen + early, start + seen
+    if mask.chunked is None:
+        return near(rows, mask.local) - near(early, mask.local)
+    square = chunks(lambda length: near(length, mask.local), mask.chunked)
+    if start == ZERO:
+        return square(last)
+    above = Modulo(start, mask.chunked)
+    width = Least(mask.chunked, seen + above)
+    cut = near(width, mask.local) - near(width - above, mask.local)
+    return square(last) - FloorDiv(start, mask.chunked) * near(mask.chunked, mask.local) - cut
 
 
 def causal(queries: Expr, keys: Expr) -> Expr:
@@ -50,3 +112,27 @@ def causal(queries: Expr, keys: Expr) -> Expr:
 def triangle(length: Expr) -> Expr:
     """``1 + 2 + ... + length``."""
     return Rational(1, 2) * length * (length + 1)
+
+
+def band(mask: Mask, length: Expr) -> Expr:
+    """Pairs up to the diagonal of a square: row ``t`` sees the last ``min(t + 1, W)`` keys."""
+    if mask.sliding is None:
+        return triangle(length) if mask.local is None else length + near(length, mask.local)
+    width = mask.sliding if mask.local is None else Least(mask.sliding, mask.local + ONE)
+    short = Least(length, width)
+    return triangle(short) + width * (length - short)
+
+
+def near(length: Expr, reach: Expr | None) -> Expr:
+    """Pairs on one side of the diagonal of a square, at most ``reach`` away: ``min(0, W) + ... + min(length - 1, W)``."""
+    if reach is None:
+        return triangle(length - ONE)
+    short = Least(length, reach)
+    return triangle(short - ONE) + reach * (length - short)
+
+
+def chunks(square: Square, size: Expr | None) -> Square:
+    """A count over squares as one over chunks of ``size``: the whole ones, and the rest."""
+    if size is None:
+        return square
+    return lambda length: FloorDiv(length, size) * square(size) + square(Modulo(length, size))

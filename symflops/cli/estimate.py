@@ -8,10 +8,12 @@ SPEC alone means the defaults of its class. A batch maps each stream to one entr
 
 from __future__ import annotations
 
-import argparse
 import json
-from pathlib import Path
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+    from typing import Any
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -27,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Estimate and print."""
-    from symflops.ground.diagnostics import SymflopsError
+    from symflops.ground.errors import SymflopsError
 
     if not args.spec and not args.config:
         raise SymflopsError("say which model: a SPEC, or --config PATH")
@@ -42,10 +44,10 @@ def run(args: argparse.Namespace) -> int:
 
 def batch_of(text: str) -> dict[str, Any]:
     """The batch that was given as JSON or as a file of it."""
-    from symflops.ground.diagnostics import SymflopsError
+    from symflops.ground.errors import SymflopsError
 
     try:
-        batch = json.loads(Path(text[1:]).read_text("utf-8") if text.startswith("@") else text)
+        batch = json.loads(read(text[1:]) if text.startswith("@") else text)
     except OSError as error:
         raise SymflopsError(f"{text[1:]}: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
@@ -55,13 +57,19 @@ def batch_of(text: str) -> dict[str, Any]:
     return batch
 
 
+def read(path: str) -> str:
+    """The text of a file."""
+    with open(path, "rb") as file:
+        return file.read().decode("utf-8")
+
+
 def estimated(args: argparse.Namespace, batch: dict[str, Any]) -> dict[str, Any]:
     """The estimate of the chosen model."""
     import sys
 
     from symflops import lookup
 
-    config = lookup.read_config(Path(args.config)) if args.config else {}
+    config = lookup.read_config(args.config) if args.config else {}
     if args.spec and args.spec.endswith((".yaml", ".yml")):
         return derived(args, config, batch)
     if args.spec:

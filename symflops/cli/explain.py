@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 BAR = 20
@@ -45,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
 
     if not args.spec and not args.config:
         raise SymflopsError("say which model: a SPEC, or --config PATH")
-    config = read_config(Path(args.config)) if args.config else {}
+    config = read_config(args.config) if args.config else {}
     model = load(args.spec or by_config(config)[1])
     derived = model.derive(args.regime, args.convention, config)
     estimator = derived.estimator(config)

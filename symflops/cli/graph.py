@@ -14,13 +14,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the graph."""
-    from pathlib import Path
-
     from symflops.api import load
     from symflops.lookup import read_config
     from symflops.model.network import dot, mermaid
 
-    config = read_config(Path(args.config)) if args.config else {}
+    config = read_config(args.config) if args.config else {}
     drawn = load(args.spec).graph(config).to_networkx()
     print(mermaid(drawn) if args.format == "mermaid" else dot(drawn), end="")
     return 0

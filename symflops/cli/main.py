@@ -6,7 +6,10 @@ Exit codes: 0 fine, 1 findings or drift, 2 usage, bad batch, unknown spec or str
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 COMMANDS = {
     "list": "the specs that there are",
@@ -51,16 +54,13 @@ def _run(name: str, words: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog=f"symflops {name}", description=module.__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     module.configure(parser)
-    from symflops.ground.diagnostics import SpecError, SymflopsError
+    from symflops.ground.errors import SymflopsError
 
     try:
         return int(module.run(parser.parse_args(words)))
-    except SpecError as error:
-        print(error, file=sys.stderr)
-        return 1
     except SymflopsError as error:
-        print(f"symflops {name}: {error}", file=sys.stderr)
-        return 2
+        print(error if error.exit_code == 1 else f"symflops {name}: {error}", file=sys.stderr)
+        return error.exit_code
     except BrokenPipeError:
         sys.stderr.close()
         return 0

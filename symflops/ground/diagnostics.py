@@ -6,9 +6,10 @@ run. A finding is an object; how it looks is decided when it is rendered.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+
+from symflops.ground.errors import SymflopsError, did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +76,10 @@ def caret(source: str, span: Span) -> str:
     return before + " " * (span.column - 1 - len(before)) + "^" * max(1, span.end - span.column)
 
 
-class SymflopsError(Exception):
-    """What a user did cannot be carried out; the message says what and why."""
-
-
 class SpecError(SymflopsError):
     """A spec is not valid. ``diagnostics`` holds every finding."""
+
+    exit_code = 1
 
     def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
         self.diagnostics = tuple(diagnostics)
@@ -131,7 +130,4 @@ def _place(diagnostic: Diagnostic) -> tuple[str, int, int]:
     return (span.source.path, span.line, span.column) if span else ("", 0, 0)
 
 
-def did_you_mean(name: str, known: Iterable[str], otherwise: str = "") -> str:
-    """A hint that names the nearest of ``known``, or ``otherwise``."""
-    near = difflib.get_close_matches(name, sorted(set(known)), n=3, cutoff=0.6)
-    return f"did you mean {' or '.join(repr(match) for match in near)}?" if near else otherwise
+__all__ = ["Diagnostic", "Reporter", "Source", "Span", "SpecError", "SymflopsError", "caret", "did_you_mean"]

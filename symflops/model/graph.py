@@ -255,6 +255,7 @@ def walk(nodes: tuple[Node, ...]) -> Iterator[Operator]:
                 yield from walk(body)
 
 
-def mentions(nodes: tuple[Node, ...], path: Path) -> bool:
-    """Whether an operator of a region reads the parameter at ``path``."""
-    return any(parameter.path == path for operator in walk(nodes) for parameter in operator.parameters)
+def mentions(nodes: tuple[Node, ...], parameter: Parameter) -> bool:
+    """Whether an operator of a region reads ``parameter``: the one at its path, of its shape."""
+    identity = (parameter.path, parameter.shape)
+    return any((read.path, read.shape) == identity for operator in walk(nodes) for read in operator.parameters)

@@ -10,11 +10,11 @@ from symflops.model.spec import Layout
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A size: its letter, its name in code, where a config holds it, and what it is when absent or null.
+    """A size: its letter, its name in code, where a config holds it, and what it is when absent.
 
     ``kind`` is ``number``, ``rational``, ``flag``, ``text`` or ``list``; ``default`` is a formula of the sizes above, a
     plain value
-    for flags, texts and lists, or None where a config must have it.
+    for flags, texts and lists, or None where a config must have it. A null counts as absent, but for a ``nullable`` size.
     """
 
     letter: str
@@ -25,6 +25,7 @@ class Field:
     required: bool
     doc: str
     latex: str
+    nullable: bool = False
 
 
 @dataclass(frozen=True, slots=True)

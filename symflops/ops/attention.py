@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 from sympy import Add, Expr, Integer, Mul
 
-from symflops.algebra.functions import FloorDiv, Modulo
+from symflops.algebra.domain import Setting, is_null
+from symflops.algebra.functions import FloorDiv, Modulo, Most
 from symflops.algebra.masks import Mask, useful_pairs
+from symflops.algebra.truth import NO, YES, Truth, all_of
 from symflops.model.graph import Extent, Part, Value
 from symflops.ops.fields import Field, Form
-from symflops.ops.kind import Call, Operand
+from symflops.ops.kind import Call, Operand, cases
+
+BOUNDS = ("prefix", "sliding", "local", "chunked")
 
 
 class Attention:
@@ -111,17 +117,51 @@ class Attention:
         other, lk = self.lengths(call, keys, folded, "key")
         if folded and not call.definitions.equal(fold, other):
             call.fail("fold-mismatch", f"queries fold to {fold} and keys to {other}", "fold")
+        masks = self.masks(call)
         if windows:
+            self.check_unmasked(call, masks)
             pairs = fold * self.windowed(call, queries, folded, windows)
             return Extent(pairs, pairs)
-        mask = self.mask(call)
-        useful = useful_pairs(mask, lq, lk)
-        return Extent(fold * lq * lk, fold * useful, mask.name)
+        if call.definitions.equal(lq, lk):
+            lk = lq
+        useful = Add(*(case.expr * useful_pairs(mask, lq, lk) for mask, case in masks.items()))
+        names = dict.fromkeys(mask.name or "full" for mask in masks)
+        return Extent(fold * lq * lk, fold * useful, "" if list(names) == ["full"] else " or ".join(names))
 
-    def mask(self, call: Call) -> Mask:
-        """The mask of the fields."""
-        bounds = {name: call.number(name) if call.has(name) else None for name in ("prefix", "sliding", "local", "chunked")}
-        return Mask(call.fields["mask"], **bounds)
+    def masks(self, call: Call) -> dict[Mask, Truth]:
+        """The masks that the fields may mean, each with the condition under which they do."""
+        base = call.fields["mask"]
+        if base == "prefix" and "prefix" not in call.places:
+            call.fail("missing-field", "the mask 'prefix' needs 'prefix', the number of keys that everybody sees", "mask")
+        if base != "prefix" and call.has("prefix"):
+            call.fail("bad-field", f"'prefix' belongs to the mask 'prefix', not to '{base}'", "prefix")
+        found: dict[Mask, Truth] = {}
+        for bounds in product(*(self.bound(call, name) for name in BOUNDS)):
+            case = all_of(truth for truth, _ in bounds)
+            if case is not NO:
+                mask = Mask(base, **{name: size for name, (_, size) in zip(BOUNDS, bounds, strict=True)})
+                found[mask] = found.get(mask, NO).plus(case)
+        return found
+
+    def bound(self, call: Call, name: str) -> list[tuple[Truth, Expr | None]]:
+        """The sizes that the field ``name`` may mean, None for no bound, each with its condition."""
+        found: list[tuple[Truth, Expr | None]] = []
+        for case, value in cases(call.fields.get(name)):
+            null = is_null(value)
+            size = value.symbol if isinstance(value, Setting) and value.kind in ("number", "item") else value
+            if null is not YES and not isinstance(size, Expr):
+                call.fail("bad-field", f"'{name}' must be a number or null", name)
+            if null is not YES and size.is_Number and size < int(name in ("sliding", "chunked")):
+                call.fail("bad-field", f"'{name}' cannot be {size}", name, "write null where there is no bound")
+            if null is not NO and null is not YES and name == "chunked":
+                size = Most(size, Integer(1))  # a null size reads as 0, which nothing divides by
+            found += [(case & null, None), (case & ~null, size)]
+        return [(case, size) for case, size in found if case is not NO]
+
+    def check_unmasked(self, call: Call, masks: dict[Mask, Truth]) -> None:
+        """Windows are whole: which pairs of one a mask would leave depends on how its tokens are numbered."""
+        for name in (mask.name for mask in masks if mask.name):
+            call.fail("mask-unsupported", f"the mask '{name}' is not known within windows of axes", "window")
 
     def lengths(self, call: Call, values: tuple[Value, ...], folded: tuple[str, ...], field: str) -> tuple[Expr, Expr]:
         """The product of the folded axes, and the tokens that remain."""

@@ -13,7 +13,7 @@ from typing import Any, NoReturn, Protocol
 
 from sympy import Expr, Symbol
 
-from symflops.algebra.domain import Choice
+from symflops.algebra.domain import Choice, Setting
 from symflops.algebra.polynomial import Polynomial
 from symflops.algebra.truth import NO, YES, Truth
 from symflops.ground.diagnostics import Diagnostic, Span, SpecError
@@ -123,8 +123,10 @@ class Call:
         return self.fields.get(field) is not None
 
     def number(self, field: str) -> Expr:
-        """The number in ``field``."""
+        """The number in ``field``; a size that may be null is the number that it is where it is given."""
         value = self.fields[field]
+        if isinstance(value, Setting) and value.kind == "number":
+            return value.symbol
         if isinstance(value, Truth):
             return value.expr
         if not isinstance(value, Expr):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from symflops.ops.attention import Attention
+from symflops.ops.convolution import Conv
 from symflops.ops.elementwise import Add, Detach, Map, Mul, Zeros
 from symflops.ops.kind import Kind
 from symflops.ops.linear import Linear
@@ -12,6 +13,7 @@ from symflops.ops.reshape import Concat, Split, View
 
 ALL: tuple[Kind, ...] = (
     Linear(),
+    Conv(),
     Embedding(),
     RawParameter(),
     Norm("rms_norm", bias=False),

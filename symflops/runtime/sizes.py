@@ -29,6 +29,18 @@ def look_up(config: Mapping[str, Any], keys: Sequence[str]) -> Any:
     return None
 
 
+def is_null(config: Mapping[str, Any], keys: Sequence[str]) -> bool:
+    """Whether one of ``keys`` is there and null, and none has a value."""
+    if look_up(config, keys) is not None:
+        return False
+    for key in keys:
+        *outer, last = key.split(".")
+        value = look_up(config, [".".join(outer)]) if outer else config
+        if isinstance(value, dict) and last in value:
+            return True
+    return False
+
+
 def checked(field: Field, value: Any) -> Any:
     """``value`` of a config as a size of the field's kind.
 
@@ -68,7 +80,10 @@ def sizes_of(program: Program, config: Mapping[str, Any]) -> dict[str, Any]:
     known: dict[str, Any] = {}
     for field in program.fields:
         value = look_up(config, field.keys)
-        known[field.letter] = default(field, known) if value is None else checked(field, value)
+        if value is not None:
+            known[field.letter] = checked(field, value)
+        else:
+            known[field.letter] = None if field.nullable and is_null(config, field.keys) else default(field, known)
     for definition in program.definitions:
         known[definition.letter] = evaluate(definition.formula, known)
     return known

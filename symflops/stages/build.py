@@ -139,6 +139,7 @@ def declare_inputs(spec: Spec, frame: Frame, builder: Builder) -> tuple[tuple[st
             continue
         present = builder.condition(item.when, frame)
         width = builder.value(item.width, frame) if item.width else None
+        width = width.symbol if isinstance(width, Setting) and width.kind == "number" else width
         if present is NO:
             frame.values[item.name.text] = ABSENT
             continue

@@ -127,7 +127,7 @@ class _Tally:
         self.trains = trains
         self.lengths = lengths
         self.entries: dict[tuple[int, int], _Entry] = {}
-        self.parameters: dict[Path, ParameterCount] = {}
+        self.parameters: dict[tuple[Path, tuple[Expr, ...]], ParameterCount] = {}
         self.loops: list[Loop] = []
 
     def region(self, nodes: tuple[Node, ...], need: Facts, live: Facts, times: Expr) -> None:
@@ -172,13 +172,14 @@ class _Tally:
                 entry.computed[side] += times * (wanted & alive).expr
 
     def parameter(self, parameter: Parameter) -> None:
-        """Enter a parameter once per path, however many operators read it."""
-        known = self.parameters.get(parameter.path)
+        """Enter a parameter once per path, however many operators read it; classes of iterations may have other shapes."""
+        identity = (parameter.path, parameter.shape)
+        known = self.parameters.get(identity)
         exists = parameter.exists
         copies: Expr = Integer(1)
         inside = parameter.path.indices
         for loop in self.loops:
-            inside_classes = any_of(bracket for bracket, body in loop.classes if mentions(body, parameter.path))
+            inside_classes = any_of(bracket for bracket, body in loop.classes if mentions(body, parameter))
             count = iterations(loop, inside_classes, _ALL, _ALL)
             if loop.index in inside:
                 copies *= count
@@ -186,7 +187,7 @@ class _Tally:
                 exists = exists & Truth.of(AtLeast(count, Integer(1)))
         if known:
             exists = exists | known.exists
-        self.parameters[parameter.path] = ParameterCount(parameter, copies, exists, self.trains(parameter))
+        self.parameters[identity] = ParameterCount(parameter, copies, exists, self.trains(parameter))
 
     def parameter_counts(self) -> tuple[ParameterCount, ...]:
         return tuple(self.parameters.values())

@@ -89,6 +89,8 @@ class Entries:
         """The value of a field, in its form."""
         match field.form:
             case Form.EXPRESSION | Form.EXPRESSIONS:
+                if isinstance(node, Scalar) and node.text in field.words:
+                    return self.shapes.parse(repr(node.text), node.span)
                 return self.shapes.expression(node, f"'{field.name}'")
             case Form.VALUES:
                 return self.shapes.value_names(node, f"'{field.name}'")

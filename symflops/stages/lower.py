@@ -17,8 +17,7 @@ from symflops.algebra.polynomial import CONSTANT, Monomial, Polynomial, sorted_a
 from symflops.algebra.truth import YES
 from symflops.model.derivation import Derivation, ParameterCount, Work
 from symflops.model.formula import Formula
-from symflops.model.graph import ONCE, SAMPLES, Graph, Loop, Node, mentions
-from symflops.model.path import Path
+from symflops.model.graph import ONCE, SAMPLES, Graph, Loop, Node, Parameter, mentions
 from symflops.model.program import (
     Amount,
     Case,
@@ -185,7 +184,7 @@ class _Lower:
                 self.formulas.of(loop.offset + loop.count),
                 self.formulas.of(bracket),
             )
-            for loop, bracket in _enclosing(self.graph.body, parameter.path)
+            for loop, bracket in _enclosing(self.graph.body, parameter)
         )
         return Tensor(
             str(parameter.path), tuple(self.formulas.of(size) for size in parameter.shape), self.formulas.of(entry.copies),
@@ -278,13 +277,13 @@ def _counts(nodes: tuple[Node, ...]) -> list[Expr]:
     return found
 
 
-def _enclosing(nodes: tuple[Node, ...], path: Path) -> list[tuple[Loop, Expr]]:
-    """The loops whose index a path holds, outermost first, with the bracket of the class that it is in."""
+def _enclosing(nodes: tuple[Node, ...], parameter: Parameter) -> list[tuple[Loop, Expr]]:
+    """The loops whose index the path of a parameter holds, outermost first, with the bracket of the class that it is in."""
     found: list[tuple[Loop, Expr]] = []
     for node in nodes:
         if isinstance(node, Loop):
             for bracket, body in node.classes:
-                if node.index in path.indices and mentions(body, path):
+                if node.index in parameter.path.indices and mentions(body, parameter):
                     found.append((node, bracket.expr))
-                found.extend(_enclosing(body, path))
+                found.extend(_enclosing(body, parameter))
     return found

@@ -53,7 +53,7 @@ def size_fields(spec: Spec, formulas: Formulas) -> tuple[Field, ...]:
         default = default_of(size, known, formulas)
         required = size.default is None and not size.optional
         latex = size.latex or latex_symbol(size.name.text)
-        fields.append(Field(size.name.text, attribute, size.keys, size.kind, default, required, size.doc, latex))
+        fields.append(Field(size.name.text, attribute, size.keys, size.kind, default, required, size.doc, latex, size.optional))
         letter = size.name.text
         known[letter] = Truth.of(flag_symbol(letter)) if size.kind == "flag" else size_symbol(letter)
     return tuple(fields)

@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from symflops.algebra.truth import NO, YES, Truth
-from symflops.ground.diagnostics import SpecError
+from symflops.ground.diagnostics import Diagnostic, SpecError
 from symflops.ground.expression import Expression
 from symflops.model.graph import Operator, Value
 from symflops.model.path import Path
 from symflops.model.spec import BlockCall, Entry, Group, OperatorEntry, Repeat, Template
 from symflops.ops.fields import Form
-from symflops.ops.kind import Call
+from symflops.ops.kind import Call, Kind
 from symflops.ops.table import KINDS
 from symflops.stages import loops
 from symflops.stages.experts import place_experts
@@ -108,19 +108,7 @@ class Builder(Steps):
     def operator(self, entry: OperatorEntry, frame: Frame) -> None:
         """An operator: evaluate its fields, let its kind declare what it does, and bind its results."""
         kind = KINDS[entry.kind.text]
-        fields: dict[str, Any] = {}
-        values: dict[str, tuple[Value, ...]] = {}
-        for field in kind.fields:
-            given = entry.fields.get(field.name)
-            if field.form is Form.VALUES and field.name != "fold":
-                bindings = [self.look_up(name, frame, field.name in OPTIONAL) for name in given or ()]
-                values[field.name] = tuple(binding.value for binding in bindings if binding.value is not None)
-            elif field.name == "fold":
-                fields[field.name] = tuple(name.text for name in given or ())
-            elif field.form is Form.WINDOW:
-                fields[field.name] = {name.text: self.value(size, frame) for name, size in given or ()}
-            else:
-                fields[field.name] = self.value(given, frame) if isinstance(given, Expression) else given
+        fields, values = self.read_fields(kind, entry, frame)
         path = self.path(entry.path, frame)
         call = Call(
             path, entry.span, fields, entry.places, values, self.definitions,
@@ -140,6 +128,31 @@ class Builder(Steps):
             )
         )  # fmt: skip
         self.finish(entry.fields, entry.path, entry.span, [Binding(value) for value in results], frame)
+
+    def read_fields(
+        self, kind: Kind, entry: OperatorEntry, frame: Frame
+    ) -> tuple[dict[str, Any], dict[str, tuple[Value, ...]]]:
+        """The evaluated fields and the operand values of an operator; the mistakes of all its fields are told together."""
+        fields: dict[str, Any] = {}
+        values: dict[str, tuple[Value, ...]] = {}
+        mistakes: list[Diagnostic] | None = None
+        for field in kind.fields:
+            given = entry.fields.get(field.name)
+            try:
+                if field.form is Form.VALUES and field.name != "fold":
+                    bindings = [self.look_up(name, frame, field.name in OPTIONAL) for name in given or ()]
+                    values[field.name] = tuple(binding.value for binding in bindings if binding.value is not None)
+                elif field.form is Form.VALUES:
+                    fields[field.name] = tuple(name.text for name in given or ())
+                elif field.form is Form.WINDOW:
+                    fields[field.name] = {name.text: self.value(size, frame) for name, size in given or ()}
+                else:
+                    fields[field.name] = self.value(given, frame) if isinstance(given, Expression) else given
+            except SpecError as error:
+                mistakes = [*(mistakes or []), *error.diagnostics]
+        if mistakes is not None:
+            raise SpecError(mistakes)
+        return fields, values
 
     def named(self, template: Template | None, default: Path, entry: OperatorEntry, frame: Frame) -> list[tuple[Truth, Path]]:
         """The paths of a parameter: as a template says, else (and where it says nothing) the default."""

@@ -92,6 +92,7 @@ class Registry(Meaning):
             if not same:
                 shapes = f"{list(known[0].shape)} and {list(parameter.shape)}"
                 call.fail("parameter-shape", f"parameter '{parameter.path}' has two shapes, {shapes}")
+            call.parameters[position] = replace(parameter, shape=known[0].shape)
             if not shared and not self.sharing and not tied and not known[1] and known[0].exists & parameter.exists is not NO:
                 hint = "if the model calls this module twice, write 'shared: true'"
                 call.fail("parameter-twice", f"parameter '{parameter.path}' is claimed twice", "", hint)

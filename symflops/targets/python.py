@@ -45,6 +45,7 @@ def render(program: Program, version: str, verified: Sequence[Verification] = ()
         tensors=tensor_rows(program),
         moments=[(moment, PRINT.text(moment.formula)) for moment in program.moments],
         ambiguous=bool(letters & AMBIGUOUS),
+        nullable=[field.attribute for field in program.fields if field.nullable and not field.required],
         fractions=any(field.kind == "rational" for field in program.fields),
         tabulate=tabulate,
     )
@@ -108,6 +109,7 @@ def arguments(program: Program) -> list[tuple[Field, str, str]]:
             found.append((field, kind, ""))
         elif is_constant(field):
             value = default(field, program)
+            kind += " | None" if field.nullable else ""
             found.append((field, kind, f"Fraction({value!r})" if field.kind == "rational" else value))
         else:
             found.append((field, f"{kind} | None", "None"))
@@ -131,8 +133,9 @@ def unpack(formulas: Iterable[Formula], program: Program) -> list[str]:
     lines = []
     for field in program.fields:
         if field.letter in wanted:
-            absent = " or 0" if field.kind == "number" and field.default is None and not field.required else ""
-            lines.append(f"{field.letter} = s.{field.attribute}{absent}")
+            lines.append(f"{field.letter} = s.{field.attribute}{' or 0' if field.nullable and field.kind == 'number' else ''}")
+            if field.nullable:
+                lines.append(f"has_{field.letter} = s.{field.attribute} is not None")
     return lines + [f"{item.letter} = {PRINT.text(item.formula)}" for item in program.definitions if item.letter in wanted]
 
 

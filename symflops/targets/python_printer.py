@@ -10,7 +10,10 @@ from symflops.targets.printing import ATOM, PRODUCT, SUM, UNARY, Printer
 
 
 class PythonPrinter(Printer):
-    """Python source; ``names`` replaces letters, for code that has other names for them."""
+    """Python source; ``names`` replaces letters, for code that has other names for them.
+
+    Where they keep theirs, a letter ``q`` that may be null counts 0 for null, and ``has_q`` says whether it is given.
+    """
 
     def __init__(self, names: dict[str, str] | None = None) -> None:
         self.names = names or {}
@@ -80,7 +83,9 @@ class PythonPrinter(Printer):
             case "flag":
                 return self.text(arguments[0]), ATOM
             case "given":
-                return f"({self.symbol(arguments[0].name if isinstance(arguments[0], Sym) else '')} is not None)", ATOM
+                assert isinstance(arguments[0], Sym)
+                name = arguments[0].name
+                return (f"({self.symbol(name)} is not None)" if name in self.names else f"has_{self.symbol(name)}"), ATOM
             case "at_least":
                 return f"({self.inside(arguments[0], SUM)} >= {self.inside(arguments[1], SUM)})", ATOM
             case "contains":

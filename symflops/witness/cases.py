@@ -110,7 +110,7 @@ def _case(node: Node, report: Reporter) -> LiveCase | None:
 def _reference(node: Node, report: Reporter) -> str:
     value = plain(node, report)
     if not isinstance(value, str):
-        report.error("bad-shape", "'reference' must be the name of a class", node.span, "a package and a class, joined by points")
+        report.error("bad-shape", "'reference' must be the name of a class", node.span, "package.Class")
         return ""
     return value
 

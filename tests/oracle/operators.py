@@ -99,11 +99,24 @@ def _folded(stream: Stream, fold: list[str]) -> list[tuple[int, int]]:
     return found
 
 
-def _pairs(queries: int, keys: int, causal: bool) -> int:
+def _sees(mask: str, bounds: Mapping[str, int], position: int, key: int) -> bool:
+    """Whether the query at `position` may see a key: a base, and windows that intersect with it."""
+    ahead = mask in ("full", "block") and "sliding" not in bounds
+    seen = ahead or key <= position or (mask == "prefix" and key < bounds.get("prefix", 0))
+    if "sliding" in bounds:
+        seen = seen and position - key < bounds["sliding"]
+    if "local" in bounds:
+        seen = seen and abs(position - key) <= bounds["local"]
+    if "chunked" in bounds:
+        seen = seen and position // bounds["chunked"] == key // bounds["chunked"]
+    return seen
+
+
+def _pairs(queries: int, keys: int, mask: str, bounds: Mapping[str, int]) -> int:
     """Pairs that a mask leaves, counted one by one; the last query sees the last key."""
-    if not causal:
+    if mask in ("full", "block") and not bounds:
         return queries * keys
-    return sum(1 for i in range(queries) for j in range(keys) if j <= i + keys - queries)
+    return sum(_sees(mask, bounds, i + keys - queries, j) for i in range(queries) for j in range(keys))
 
 
 def _joined(values: list[Value]) -> Stream:
@@ -123,8 +136,12 @@ def attention(scope: Scope, path: str, entry: Entry, values: list[Value]) -> lis
     heads = scope.ev(entry["heads"])
     kv_heads = scope.ev(entry["kv_heads"]) if "kv_heads" in entry else heads
     mask, fold = entry.get("mask", "full"), listed(entry.get("fold"))
-    if mask not in ("full", "causal"):
+    sizes = {name: scope.ev(entry[name]) for name in ("prefix", "sliding", "local", "chunked") if name in entry}
+    bounds = {name: size for name, size in sizes.items() if size is not None}
+    if mask not in ("full", "causal", "prefix", "block"):
         raise ValueError(f"mask {mask} is not in the oracle")
+    if scope.context.all_pairs:
+        mask, bounds = "full", {}
     qs, ks, vs = _joined(q), _joined(k), _joined(v)
     if not qs.over == ks.over == vs.over or ks.rows() != vs.rows():
         raise ValueError(f"{path}: streams do not fit")
@@ -136,7 +153,7 @@ def attention(scope: Scope, path: str, entry: Entry, values: list[Value]) -> lis
     for (folds, queries), (also, keys) in zip(_folded(qs, fold), _folded(ks, fold), strict=True):
         if folds != also:
             raise ValueError(f"{path}: folded axes differ")
-        pairs += folds * _pairs(queries, keys, mask == "causal" and not scope.context.all_pairs)
+        pairs += folds * _pairs(queries, keys, mask, bounds)
     probabilities = (*q, *k, *bias)
     products = [
         Contraction("scores", 2 * pairs * heads * dq, (tuple(q), tuple(k))),

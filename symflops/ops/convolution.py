@@ -1,0 +1,112 @@
+"""``conv``: a convolution over the last axes of a stream, plain or transposed."""
+
+from __future__ import annotations
+
+from sympy import Expr, Integer, Mul
+
+from symflops.algebra.functions import FloorDiv
+from symflops.algebra.polynomial import Polynomial
+from symflops.model.graph import Part, Stream, Value
+from symflops.ops.fields import FROM, Field, Form
+from symflops.ops.kind import Call, Operand, whole
+
+
+class Conv:
+    """A convolution over as many axes as the kernel has entries; axes before those are rows."""
+
+    name = "conv"
+    doc = "a convolution over the last axes of a stream, as many as the kernel has entries"
+    saves = "operands"
+    fields = (
+        FROM,
+        Field("width", Form.EXPRESSION, "channels of the result", required=True),
+        Field("kernel", Form.EXPRESSION, "sides of the kernel, a list or one number", required=True),
+        Field("stride", Form.EXPRESSION, "steps, per axis or one for all", default="1"),
+        Field("padding", Form.EXPRESSION, "rows added on both sides, or a word", default="0", words=("same", "valid")),
+        Field("dilation", Form.EXPRESSION, "distance of kernel entries, per axis or one for all", default="1"),
+        Field("groups", Form.EXPRESSION, "groups of channels that do not mix", default="1"),
+        Field("bias", Form.EXPRESSION, "whether there is a bias", default="true"),
+        Field("transposed", Form.EXPRESSION, "whether it is the transpose of a convolution", default="false"),
+        Field("output_padding", Form.EXPRESSION, "rows added to a transposed one, per axis or one for all", default="0"),
+        Field("weight", Form.TEMPLATE, "path of the weight, relative to the entry's parent"),
+        Field("bias_name", Form.TEMPLATE, "path of the bias, relative to the entry's parent"),
+    )
+
+    def apply(self, call: Call) -> None:
+        """One contraction of ``in * out / groups * prod(kernel)`` multiply-adds per output row (transposed: input row)."""
+        x = call.operand()
+        inner, outer, kernel = call.width(x), call.number("width"), call.numbers("kernel")
+        per_group_in, per_group_out = self.divided(call, inner, "from"), self.divided(call, outer, "width")
+        transposed = bool(call.truth("transposed").terms)
+        shape = (inner, per_group_out, *kernel) if transposed else (outer, per_group_in, *kernel)
+        weight = call.parameter("weight", shape, field="weight")
+        call.parameter("bias", (outer,), when=call.truth("bias"), field="bias_name")
+        stream = self.stream(call, x, kernel, transposed)
+        rows = x.stream.rows if transposed else stream.rows
+        size = Mul(inner, per_group_out, *kernel)
+        call.contract("y = xW", whole(x), Operand("W", parameters=weight), size, x.stream.items, rows, "conv")
+        call.caption = f"{inner} -> {outer}, {' x '.join(str(side) for side in kernel)}"
+        call.result(stream, outer)
+
+    def divided(self, call: Call, width: Expr, field: str) -> Expr:
+        """``width / groups``; a plain size may divide at run time."""
+        groups = call.number("groups")
+        quotient = call.definitions.divide(width, groups)
+        if quotient is None or (quotient.is_Rational and not quotient.is_Integer):
+            if not width.is_Symbol:
+                call.fail("group-mismatch", f"the width {width} does not divide into {groups} groups", field)
+            return width / groups
+        return quotient
+
+    def stream(self, call: Call, x: Value, kernel: tuple[Expr, ...], transposed: bool) -> Stream:
+        """The stream of the result: the last axes become other lengths, their names stay."""
+        parts = x.stream.parts
+        if len(parts) != 1:
+            call.fail("bad-field", f"'{x.name}' has {len(parts)} parts: a convolution needs one", "from", "split it first")
+        axes = parts[0].axes
+        if len(axes) < len(kernel):
+            known = ", ".join(name for name, _ in axes) or "none"
+            call.fail("axis-mismatch", f"a kernel of {len(kernel)} sides needs as many axes of '{x.name}' ({known})", "kernel")
+        first = len(axes) - len(kernel)
+        changed = [
+            (
+                name,
+                self.transposed_length(call, position, length, side)
+                if transposed
+                else self.length(call, position, length, side),
+            )
+            for position, ((name, length), side) in enumerate(zip(axes[first:], kernel, strict=True))
+        ]
+        return Stream(x.stream.items, (Part((*axes[:first], *changed)),))
+
+    def length(self, call: Call, position: int, length: Expr, side: Expr) -> Expr:
+        """``(n + 2p - d(k-1) - 1) // s + 1``, with whole multiples of ``s`` taken out of the division."""
+        stride = self.along(call, "stride", position)
+        if call.fields["padding"] == "same":
+            if stride != 1:
+                call.fail("bad-field", "'same' padding goes with a stride of 1", "padding")
+            return length
+        border = 2 * self.padding(call, position) - self.along(call, "dilation", position) * (side - 1) - 1
+        steps = call.definitions.divide(border, stride)
+        if steps is not None and all(factor.denominator == 1 for factor in Polynomial.of(steps).terms.values()):
+            return FloorDiv(length, stride) + steps + 1
+        return FloorDiv(length + border, stride) + 1
+
+    def transposed_length(self, call: Call, position: int, length: Expr, side: Expr) -> Expr:
+        """``(n - 1)s - 2p + d(k-1) + output_padding + 1``."""
+        if call.fields["padding"] == "same":
+            call.fail("bad-field", "a transposed convolution has no 'same' padding", "padding")
+        stride, dilation, extra = (self.along(call, field, position) for field in ("stride", "dilation", "output_padding"))
+        grown = (length - 1) * stride - 2 * self.padding(call, position) + dilation * (side - 1) + extra + 1
+        return Polynomial.of(grown).expr
+
+    def padding(self, call: Call, position: int) -> Expr:
+        """Rows added on each side of one axis."""
+        return Integer(0) if call.fields["padding"] == "valid" else self.along(call, "padding", position)
+
+    def along(self, call: Call, field: str, position: int) -> Expr:
+        """The number in ``field`` for one axis."""
+        numbers, rank = call.numbers(field), len(call.numbers("kernel"))
+        if len(numbers) not in (1, rank):
+            call.fail("bad-field", f"'{field}' has {len(numbers)} numbers, the kernel {rank}", field)
+        return numbers[position] if len(numbers) > 1 else numbers[0]

@@ -1,0 +1,118 @@
+"""Mistakes in specs: each is found at its place, says what is wrong, and hints at the fix; none ends in a traceback."""
+
+from __future__ import annotations
+
+import pytest
+
+from symflops.ground.diagnostics import Source, SpecError
+from symflops.stages.build import build
+from symflops.stages.read import read
+
+HEAD = """name: small
+sizes:
+  L: {key: layers}
+  D: {key: width}
+  H: {key: heads, default: 2}
+  tied: {key: tied, default: false}
+streams: {text: [x], image: [z], sample: []}
+inputs:
+  t: {stream: text, width: D}
+  v: {stream: image, width: D}
+  s: {stream: sample, width: D}
+graph:
+"""
+TAIL = "outputs: [o]\n"
+
+
+def findings(text: str) -> list:
+    try:
+        build(read(Source("small.yaml", text), lambda name: None))
+    except SpecError as error:
+        return list(error.diagnostics)
+    return []
+
+
+def graph(*lines: str, head: str = HEAD, tail: str = TAIL) -> str:
+    return head + "".join(f"  {line}\n" for line in lines) + tail
+
+
+MISTAKES = {
+    "unknown-size": (graph("- a: {op: linear, from: t, width: DD, to: o}"), "DD", "did you mean 'D'"),
+    "unknown-value": (graph("- a: {op: linear, from: tt, width: D, to: o}"), "tt", "did you mean 't'"),
+    "unknown-operator": (graph("- a: {op: linaer, from: t, width: D, to: o}"), "linaer", "did you mean 'linear'"),
+    "unknown-field": (graph("- a: {op: linear, from: t, widht: D, width: D, to: o}"), "widht", "did you mean 'width'"),
+    "missing-field": (graph("- a: {op: linear, from: t, to: o}"), "a", "width of the result"),
+    "unknown-block": (graph("- a: {block: mlp, from: t, to: o}"), "mlp", "blocks"),
+    "unknown-stream": (graph("- a: {op: zeros, stream: txt, width: D, to: o}"), "txt", "did you mean 'text'"),
+    "width-mismatch": (graph("- a: {op: linear, from: t, width: 2*D, add_to: t, to: o}"), "t", ""),
+    "row-mismatch": (graph("- o: {op: add, from: [t, v]}"), "[t, v]", "view"),
+    "reshape-mismatch": (graph("- o: {op: view, from: t, stream: {x: x/2}, width: 3*D}"), "3*D", "as"),
+    "split-mismatch": (graph("- o: {op: linear, from: t, width: 3*D, split: '[D, D]', to: [o, p]}"), "'[D, D]'", ""),
+    "head-mismatch": (graph("- o: {op: attention, heads: H, query: t2, key: t2, value: t2}", head=HEAD + "  - t2: {op: linear, from: t, width: D+1}\n"), "H", ""),
+    "parameter-twice": (graph("- a: {op: linear, from: t, width: D}", "- a: {op: linear, from: t, width: D, to: o}"), "a", "shared: true"),
+    "parameter-shape": (graph("- a: {op: linear, from: t, width: D}", "- b: {op: linear, from: t, width: 2*D, weight: /a.weight, to: o}"), "", ""),
+    "absent-value": (graph("- a: {op: linear, from: t, width: D, when: tied, to: u}", "- o: {op: linear, from: u, width: D}"), "u", "only when"),
+    "result-count": (graph("- a: {op: linear, from: t, width: D, to: [o, p]}"), "o", "to"),
+    "index-hides": (graph("- m: {repeat: L, index: D, graph: [a: {op: linear, from: t, width: 3, to: o}]}"), "D", "another letter"),
+    "carried-mismatch": (graph("- m: {repeat: L, graph: [a: {op: linear, from: t, width: 2*D, to: t}]}", "- o: {op: mul, from: t}"), "", "bind another name"),
+    "index-set-mismatch": (graph("- o: {op: concat, along: tokens, from: [t, i]}", head=HEAD.replace("sample: []}", "sample: [], pics: {over: images, axes: [w]}}").replace("graph:", "  i: {stream: pics, width: D}\ngraph:")), "", ""),
+    "bad-expression": (graph("- o: {op: linear, from: t, width: 'D +'}"), "", ""),
+    "expression-too-large": (graph("- o: {op: linear, from: t, width: 9**9**9}"), "9**9**9", ""),
+    "unknown-function": (graph("- o: {op: linear, from: t, width: floor(D)}"), "floor", "int"),
+    "bad-condition": (graph("- o: {op: linear, from: t, width: D, when: D}"), "D", "compare"),
+    "unknown-word": (graph("- o: {op: attention, heads: H, mask: casual, query: t, key: t, value: t}"), "casual", "did you mean 'causal'"),
+    "duplicate-key": (graph("- o: {op: linear, from: t, width: D, width: D}"), "width", "first one"),
+    "bad-yaml": (graph("- o: {op: linear, from: t, width: D"), "", ""),
+    "bad-name": (graph("- o: {op: mul, from: t}", head=HEAD.replace("  D: {", "  lambda: {key: q}\n  D: {")), "lambda", "word of Python"),
+    "bad-entry": (graph("- o: linear"), "linear", "{op: ...}"),
+    "bad-repeat": (graph("- o: {repeat: tied == null, graph: [a: {op: mul, from: t, to: t}]}") , "", "") ,
+}  # fmt: skip
+MISTAKES.pop("bad-repeat")
+
+
+@pytest.mark.parametrize("code", MISTAKES)
+def test_a_mistake_is_found_at_its_place(code):
+    text, under, hint = MISTAKES[code]
+    found = [diagnostic for diagnostic in findings(text) if diagnostic.code == code]
+    assert found, [diagnostic.render() for diagnostic in findings(text)]
+    first = found[0]
+    assert first.span is not None and first.message[0].islower() or first.message[0] in "'[0123456789D"
+    assert not first.message.endswith(".")
+    line = text.split("\n")[first.span.line - 1]
+    assert under in line[first.span.column - 1 : first.span.end - 1] or under in line
+    assert hint in first.hint + first.message
+    rendered = first.render()
+    assert rendered.startswith(f"small.yaml:{first.span.line}:{first.span.column}: error[{code}]: ")
+    assert "^" in rendered.split("\n")[3]
+
+
+def test_the_rendering_is_as_designed():
+    (found,) = findings(graph("- up: {op: linear, from: t, width: D_ff, to: o}"))
+    assert found.render() == (
+        "small.yaml:13:38: error[unknown-size]: size 'D_ff' is not declared\n"
+        "   |\n"
+        "13 |   - up: {op: linear, from: t, width: D_ff, to: o}\n"
+        "   |                                      ^^^^\n"
+        "   = hint: declare it under 'sizes', or derive it under 'derived'"
+    )
+
+
+def test_every_mistake_of_a_file_is_told_in_one_run_and_none_follows_from_another():
+    found = findings(
+        graph(
+            "- a: {op: linear, from: t, width: DD, to: p}",
+            "- b: {op: linear, from: p, width: D, to: q}",
+            "- c: {op: linear, from: q, width: EE, to: r}",
+            "- d: {op: linear, from: nobody, width: D, to: o}",
+        )
+    )
+    assert [diagnostic.code for diagnostic in found] == ["unknown-size", "unknown-size", "unknown-value"]
+
+
+def test_a_swapped_pair_of_carried_values_alternates_and_is_counted():
+    text = graph(
+        "- p: {op: linear, from: t, width: D}",
+        "- m: {repeat: L, graph: [a: {op: mul, from: p, to: q}, b: {op: mul, from: t, to: p}, c: {op: mul, from: q, to: t}]}",
+        "- o: {op: linear, from: t, width: D}",
+    )
+    assert findings(text) == []
