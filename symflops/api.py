@@ -18,7 +18,7 @@ from symflops.model.regime import Convention, Regime
 from symflops.model.spec import SizeSpec, Spec
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.runtime.sizes import look_up
-from symflops.stages.build import build
+from symflops.stages.build import build, known
 from symflops.stages.data import read_convention, read_regime
 from symflops.stages.naming import plain
 from symflops.stages.read import read
@@ -103,12 +103,17 @@ class Model:
                     raise SpecError([structural.diagnostic]) from None
                 fixed[structural.size] = value
 
-    def value_of(self, size: SizeSpec, config: Mapping[str, Any]) -> Any:
-        """A size of a config, or its constant default."""
-        value = look_up(config, size.keys)
-        if value is None and size.default is not None:
-            value = plain(evaluate(size.default, {}))
-        return value
+    def value_of(self, wanted: SizeSpec, config: Mapping[str, Any]) -> Any:
+        """A size of a config, or its default, which may depend on the sizes above it."""
+        scope: dict[str, Any] = {}
+        for size in self.spec.sizes:
+            value = look_up(config, size.keys)
+            if value is None and size.default is not None:
+                value = plain(evaluate(size.default, scope))
+            if size is wanted:
+                return value
+            scope[size.name.text] = known(value)
+        return None
 
     def program(
         self,

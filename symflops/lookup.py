@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 PACKAGE = os.path.dirname(os.path.abspath(__file__))  # os.path: pathlib alone would cost a tenth of an estimate
 
 
+WRONG = (ArithmeticError, LookupError, TypeError, ValueError)  # what arithmetic on sizes that do not fit ends in
+MAX_ITEMS = 1_000_000  # where a batch says only how many
+
+
 class UnknownModelError(SymflopsError):
     """No spec describes this model."""
 
@@ -85,7 +89,8 @@ def by_name(name: str) -> Catalog:
 
 def signs(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """What a config says that it is: (field, word), the most telling first."""
-    for word in config.get("architectures") or ():
+    words = config.get("architectures")
+    for word in words if isinstance(words, (list, tuple)) else ():
         yield "architectures", str(word)
     for field in ("_class_name", "model_type"):
         if isinstance(config.get(field), str):
@@ -169,6 +174,8 @@ def estimator(
         return module, module.Estimator(module.Sizes.from_config(config), regime=regime, convention=convention)
     except ValueError as error:
         raise SymflopsError(str(error)) from None
+    except WRONG as error:
+        raise SymflopsError(f"the config does not fit the model: {error}") from None
 
 
 def moments(module: Any, model: Any, batch: Mapping[str, Any]) -> Any:
@@ -188,9 +195,12 @@ def moments(module: Any, model: Any, batch: Mapping[str, Any]) -> Any:
     missing = [name for name, optional in streams.items() if name not in batch and not optional]
     if missing:
         raise SymflopsError(f"the batch lacks the stream '{missing[0]}'")
+    for name, given in batch.items():
+        if isinstance(given, int) and not -1 < given <= MAX_ITEMS:
+            raise SymflopsError(f"the number of items of '{name}' is {given}, not at most {MAX_ITEMS:,}")
     try:
-        return module.moments(**batch)
-    except (ValueError, TypeError, KeyError) as error:
+        return model.moments(**batch)
+    except WRONG as error:
         raise SymflopsError(f"the batch does not fit: {error}") from None
 
 

@@ -19,8 +19,8 @@ Regime 'full', convention symflops, torch, FLOPs per batch:
                + (4*L*D + 4*S*D) * yy
     backward   = (48*L*D**2 + 12*S*D**2 + 4*D*guided*(D + 128) + 2*D*(8*D + P + 256)) * n
                + (48*L*D**2 + 48*S*D**2 + 2*D*(2*o*p**2 + c)) * x
-               + (-2*(L >= 1)*(S >= 1)*D*J - 36*max(0, L - 1)*(S >= 1)*D**2 + 36*L*(S >= 1)*D**2 + 2*(L >= 1)*D*J +
-                   36*max(0, L - 1)*D**2 + 12*L*D**2 + 2*(S >= 1)*D*J + 48*S*D**2) * y
+               + (36*L*(S >= 1)*D**2 + 2*(L >= 1)*D*J + 36*max(0, L - 1)*D**2 + 12*L*D**2 + 2*(S >= 1)*D*J + 48*S*D**2 -
+                   2*(L >= 1)*(S >= 1)*D*J - 36*max(0, L - 1)*(S >= 1)*D**2) * y
                + (8*L*D + 8*S*D) * xx
                + (16*L*D + 16*S*D) * xy
                + (8*L*D + 8*S*D) * yy
@@ -67,6 +67,7 @@ if TYPE_CHECKING:
 
     Line = tuple[str, tuple[int, ...], int, int, tuple[int, ...]]
     Streams = Sequence[Any] | dict[str, Sequence[Any]]
+    Columns = list[list[int]]
 
 __all__ = ["Estimator", "Flops", "Moments", "Sizes", "moments"]
 
@@ -148,7 +149,17 @@ class Moments:
 
     __slots__ = ("n", "padded", "x", "xx", "xy", "y", "yy")
 
-    def __init__(self, n: int = 0, x: int = 0, y: int = 0, xx: int = 0, xy: int = 0, yy: int = 0, *, padded: Moments | None = None) -> None:
+    def __init__(
+        self,
+        n: int = 0,
+        x: int = 0,
+        y: int = 0,
+        xx: int = 0,
+        xy: int = 0,
+        yy: int = 0,
+        *,
+        padded: Moments | None = None,
+    ) -> None:
         self.n = n
         self.x = x
         self.y = y
@@ -172,10 +183,12 @@ class Moments:
         )
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Moments) and self.as_dict() == other.as_dict() and self.padded == other.padded
+        if not isinstance(other, Moments):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
 
     def __repr__(self) -> str:
-        return f"Moments({', '.join(f'{name}={value}' for name, value in self.as_dict().items())})"
+        return f"Moments({', '.join(f'{name}={getattr(self, name)!r}' for name in self.__slots__)})"
 
     def as_dict(self) -> dict[str, int]:
         """The moments by name."""
@@ -223,7 +236,7 @@ def moments(*, latent: Streams, prompt: Streams) -> Moments:
     real: list[list[int]] = []
     padded: list[list[int]] = []
     for streams in (
-        (("latent", latent, 1), ("prompt", prompt, 1),),
+        (("latent", latent, 1, 0), ("prompt", prompt, 1, 0),),
     ):
         for columns, padding in _columns(streams):
             real.extend(columns)
@@ -245,15 +258,15 @@ def _sums(x_: list[int], y_: list[int]) -> Moments:
     )
 
 
-def _columns(streams: Sequence[tuple[str, Any, int]]) -> list[tuple[list[list[int]], list[list[int]]]]:
+def _columns(streams: Sequence[tuple[str, Any, int, int]]) -> list[tuple[list[list[int]], list[list[int]]]]:
     """Per stream of one index set its lengths by axis, real and padded."""
     found = []
-    count = max((_count(given) for _, given, _ in streams), default=0)
-    for name, given, axes in streams:
+    count = max((_count(given) for _, given, _, _ in streams), default=0)
+    for name, given, axes, absent in streams:
         given = [0] * given if isinstance(given, int) else given
         real, padded = (given["lengths"], given["padded"]) if isinstance(given, dict) else (given, given)
         if real is None:
-            real = padded = [(0,) * axes if axes > 1 else 0] * count
+            real = padded = [(absent,) * axes if axes > 1 else absent] * count
         if len(real) != count or len(padded) != count:
             raise ValueError(f"'{name}' has {len(real)} items, another stream of the batch has {count}")
         found.append((_axes(name, real, axes), _axes(name, padded, axes)))
@@ -305,18 +318,18 @@ def _checked(key: str, kind: str, value: Any) -> Any:
     raise ValueError(f"the config's '{key}' is {value!r}, not a {kind}")
 
 
-def _full(s: Sizes, pairs: str) -> list[Line]:
+def _full(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'full': every parameter trains."""
-    L = s.num_layers
-    S = s.num_single_layers
-    H = s.num_attention_heads
-    d = s.attention_head_dim
-    c = s.in_channels
-    o = s.out_channels
-    p = s.patch_size
-    J = s.joint_attention_dim
-    P = s.pooled_projection_dim
-    guided = s.guidance_embeds
+    L = sizes.num_layers
+    S = sizes.num_single_layers
+    H = sizes.num_attention_heads
+    d = sizes.attention_head_dim
+    c = sizes.in_channels
+    o = sizes.out_channels
+    p = sizes.patch_size
+    J = sizes.joint_attention_dim
+    P = sizes.pooled_projection_dim
+    guided = sizes.guidance_embeds
     D = H*d
     # what a contraction runs over, in multiples of (n, x, y, xx, xy, yy)
     latent_ = (0, 1, 0, 0, 0, 0)
@@ -326,55 +339,55 @@ def _full(s: Sizes, pairs: str) -> list[Line]:
     proj_mlp_rows_ = (0, 1, 1, 0, 0, 0)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient
-        ("x_embedder",                                  latent_,         2*D*c,       1,       (0, 1)),                                                                                                        # y = xW
-        ("time_text_embed.timestep_embedder.linear_1",  sample_,         512*D,       1,       (0, 1)),                                                                                                        # y = xW
-        ("time_text_embed.timestep_embedder.linear_2",  sample_,         2*D**2,      1,       (1, 1)),                                                                                                        # y = xW
-        ("time_text_embed.guidance_embedder.linear_1",  sample_,         512*D,       guided,  (0, guided)),                                                                                                   # y = xW
-        ("time_text_embed.guidance_embedder.linear_2",  sample_,         2*D**2,      guided,  (guided, guided)),                                                                                              # y = xW
-        ("time_text_embed.text_embedder.linear_1",      sample_,         2*D*P,       1,       (0, 1)),                                                                                                        # y = xW
-        ("time_text_embed.text_embedder.linear_2",      sample_,         2*D**2,      1,       (1, 1)),                                                                                                        # y = xW
-        ("context_embedder",                            prompt_,         2*D*J,       1,       (0, -(L >= 1)*(S >= 1) + (L >= 1) + (S >= 1))),                                                                 # y = xW
-        ("transformer_blocks.*.norm1.linear",           sample_,         12*D**2,     L,       (L, L)),                                                                                                        # y = xW
-        ("transformer_blocks.*.norm1_context.linear",   sample_,         12*D**2,     L,       (L, L)),                                                                                                        # y = xW
-        ("transformer_blocks.*.attn.to_q",              latent_,         2*D**2,      L,       (L, L)),                                                                                                        # y = xW
-        ("transformer_blocks.*.attn.to_k",              latent_,         2*D**2,      L,       (L, L)),                                                                                                        # y = xW
-        ("transformer_blocks.*.attn.to_v",              latent_,         2*D**2,      L,       (L, L)),                                                                                                        # y = xW
-        ("transformer_blocks.*.attn.add_q_proj",        prompt_,         2*D**2,      L,       (L, L)),                                                                                                        # y = xW
-        ("transformer_blocks.*.attn.add_k_proj",        prompt_,         2*D**2,      L,       (L, L)),                                                                                                        # y = xW
-        ("transformer_blocks.*.attn.add_v_proj",        prompt_,         2*D**2,      L,       (L, L)),                                                                                                        # y = xW
-        ("transformer_blocks.*.attn",                   attn_pairs_,     2*D,         L,       (L, L)),                                                                                                        # scores = qk
-        ("transformer_blocks.*.attn",                   attn_pairs_,     2*D,         L,       (L, L)),                                                                                                        # mix = pv
-        ("transformer_blocks.*.attn.to_out.0",          latent_,         2*D**2,      L,       (L, L)),                                                                                                        # y = xW
-        ("transformer_blocks.*.attn.to_add_out",        prompt_,         2*D**2,      L,       (-max(0, L - 1)*(S >= 1) + L*(S >= 1) + max(0, L - 1), -max(0, L - 1)*(S >= 1) + L*(S >= 1) + max(0, L - 1))),  # y = xW
-        ("transformer_blocks.*.ff.net.0.proj",          latent_,         8*D**2,      L,       (L, L)),                                                                                                        # y = xW
-        ("transformer_blocks.*.ff.net.2",               latent_,         8*D**2,      L,       (L, L)),                                                                                                        # y = xW
-        ("transformer_blocks.*.ff_context.net.0.proj",  prompt_,         8*D**2,      L,       (-max(0, L - 1)*(S >= 1) + L*(S >= 1) + max(0, L - 1), -max(0, L - 1)*(S >= 1) + L*(S >= 1) + max(0, L - 1))),  # y = xW
-        ("transformer_blocks.*.ff_context.net.2",       prompt_,         8*D**2,      L,       (-max(0, L - 1)*(S >= 1) + L*(S >= 1) + max(0, L - 1), -max(0, L - 1)*(S >= 1) + L*(S >= 1) + max(0, L - 1))),  # y = xW
-        ("single_transformer_blocks.*.norm.linear",     sample_,         6*D**2,      S,       (S, S)),                                                                                                        # y = xW
-        ("single_transformer_blocks.*.proj_mlp",        proj_mlp_rows_,  8*D**2,      S,       (S, S)),                                                                                                        # y = xW
-        ("single_transformer_blocks.*.attn.to_q",       proj_mlp_rows_,  2*D**2,      S,       (S, S)),                                                                                                        # y = xW
-        ("single_transformer_blocks.*.attn.to_k",       proj_mlp_rows_,  2*D**2,      S,       (S, S)),                                                                                                        # y = xW
-        ("single_transformer_blocks.*.attn.to_v",       proj_mlp_rows_,  2*D**2,      S,       (S, S)),                                                                                                        # y = xW
-        ("single_transformer_blocks.*.attn",            attn_pairs_,     2*D,         S,       (S, S)),                                                                                                        # scores = qk
-        ("single_transformer_blocks.*.attn",            attn_pairs_,     2*D,         S,       (S, S)),                                                                                                        # mix = pv
-        ("single_transformer_blocks.*.proj_out",        proj_mlp_rows_,  10*D**2,     S,       (S, S)),                                                                                                        # y = xW
-        ("norm_out.linear",                             sample_,         4*D**2,      1,       (1, 1)),                                                                                                        # y = xW
-        ("proj_out",                                    latent_,         2*D*o*p**2,  1,       (1, 1)),                                                                                                        # y = xW
+        ("x_embedder",                                  latent_,         2*D*c,       1,       (0, 1)),                                                                                                      # y = xW
+        ("time_text_embed.timestep_embedder.linear_1",  sample_,         512*D,       1,       (0, 1)),                                                                                                      # y = xW
+        ("time_text_embed.timestep_embedder.linear_2",  sample_,         2*D**2,      1,       (1, 1)),                                                                                                      # y = xW
+        ("time_text_embed.guidance_embedder.linear_1",  sample_,         512*D,       guided,  (0, guided)),                                                                                                 # y = xW
+        ("time_text_embed.guidance_embedder.linear_2",  sample_,         2*D**2,      guided,  (guided, guided)),                                                                                            # y = xW
+        ("time_text_embed.text_embedder.linear_1",      sample_,         2*D*P,       1,       (0, 1)),                                                                                                      # y = xW
+        ("time_text_embed.text_embedder.linear_2",      sample_,         2*D**2,      1,       (1, 1)),                                                                                                      # y = xW
+        ("context_embedder",                            prompt_,         2*D*J,       1,       (0, (L >= 1) + (S >= 1) - (L >= 1)*(S >= 1))),                                                                # y = xW
+        ("transformer_blocks.*.norm1.linear",           sample_,         12*D**2,     L,       (L, L)),                                                                                                      # y = xW
+        ("transformer_blocks.*.norm1_context.linear",   sample_,         12*D**2,     L,       (L, L)),                                                                                                      # y = xW
+        ("transformer_blocks.*.attn.to_q",              latent_,         2*D**2,      L,       (L, L)),                                                                                                      # y = xW
+        ("transformer_blocks.*.attn.to_k",              latent_,         2*D**2,      L,       (L, L)),                                                                                                      # y = xW
+        ("transformer_blocks.*.attn.to_v",              latent_,         2*D**2,      L,       (L, L)),                                                                                                      # y = xW
+        ("transformer_blocks.*.attn.add_q_proj",        prompt_,         2*D**2,      L,       (L, L)),                                                                                                      # y = xW
+        ("transformer_blocks.*.attn.add_k_proj",        prompt_,         2*D**2,      L,       (L, L)),                                                                                                      # y = xW
+        ("transformer_blocks.*.attn.add_v_proj",        prompt_,         2*D**2,      L,       (L, L)),                                                                                                      # y = xW
+        ("transformer_blocks.*.attn",                   attn_pairs_,     2*D,         L,       (L, L)),                                                                                                      # scores = qk
+        ("transformer_blocks.*.attn",                   attn_pairs_,     2*D,         L,       (L, L)),                                                                                                      # mix = pv
+        ("transformer_blocks.*.attn.to_out.0",          latent_,         2*D**2,      L,       (L, L)),                                                                                                      # y = xW
+        ("transformer_blocks.*.attn.to_add_out",        prompt_,         2*D**2,      L,       (L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1), L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1))),  # y = xW
+        ("transformer_blocks.*.ff.net.0.proj",          latent_,         8*D**2,      L,       (L, L)),                                                                                                      # y = xW
+        ("transformer_blocks.*.ff.net.2",               latent_,         8*D**2,      L,       (L, L)),                                                                                                      # y = xW
+        ("transformer_blocks.*.ff_context.net.0.proj",  prompt_,         8*D**2,      L,       (L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1), L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1))),  # y = xW
+        ("transformer_blocks.*.ff_context.net.2",       prompt_,         8*D**2,      L,       (L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1), L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1))),  # y = xW
+        ("single_transformer_blocks.*.norm.linear",     sample_,         6*D**2,      S,       (S, S)),                                                                                                      # y = xW
+        ("single_transformer_blocks.*.proj_mlp",        proj_mlp_rows_,  8*D**2,      S,       (S, S)),                                                                                                      # y = xW
+        ("single_transformer_blocks.*.attn.to_q",       proj_mlp_rows_,  2*D**2,      S,       (S, S)),                                                                                                      # y = xW
+        ("single_transformer_blocks.*.attn.to_k",       proj_mlp_rows_,  2*D**2,      S,       (S, S)),                                                                                                      # y = xW
+        ("single_transformer_blocks.*.attn.to_v",       proj_mlp_rows_,  2*D**2,      S,       (S, S)),                                                                                                      # y = xW
+        ("single_transformer_blocks.*.attn",            attn_pairs_,     2*D,         S,       (S, S)),                                                                                                      # scores = qk
+        ("single_transformer_blocks.*.attn",            attn_pairs_,     2*D,         S,       (S, S)),                                                                                                      # mix = pv
+        ("single_transformer_blocks.*.proj_out",        proj_mlp_rows_,  10*D**2,     S,       (S, S)),                                                                                                      # y = xW
+        ("norm_out.linear",                             sample_,         4*D**2,      1,       (1, 1)),                                                                                                      # y = xW
+        ("proj_out",                                    latent_,         2*D*o*p**2,  1,       (1, 1)),                                                                                                      # y = xW
     ]
 
 
-def _forward(s: Sizes, pairs: str) -> list[Line]:
+def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'forward': nothing trains, only the forward pass runs."""
-    L = s.num_layers
-    S = s.num_single_layers
-    H = s.num_attention_heads
-    d = s.attention_head_dim
-    c = s.in_channels
-    o = s.out_channels
-    p = s.patch_size
-    J = s.joint_attention_dim
-    P = s.pooled_projection_dim
-    guided = s.guidance_embeds
+    L = sizes.num_layers
+    S = sizes.num_single_layers
+    H = sizes.num_attention_heads
+    d = sizes.attention_head_dim
+    c = sizes.in_channels
+    o = sizes.out_channels
+    p = sizes.patch_size
+    J = sizes.joint_attention_dim
+    P = sizes.pooled_projection_dim
+    guided = sizes.guidance_embeds
     D = H*d
     # what a contraction runs over, in multiples of (n, x, y, xx, xy, yy)
     latent_ = (0, 1, 0, 0, 0, 0)
@@ -421,18 +434,18 @@ def _forward(s: Sizes, pairs: str) -> list[Line]:
     ]
 
 
-def _parameters(s: Sizes) -> dict[str, int]:
+def _parameters(sizes: Sizes) -> dict[str, int]:
     """Elements per parameter, all copies together."""
-    L = s.num_layers
-    S = s.num_single_layers
-    H = s.num_attention_heads
-    d = s.attention_head_dim
-    c = s.in_channels
-    o = s.out_channels
-    p = s.patch_size
-    J = s.joint_attention_dim
-    P = s.pooled_projection_dim
-    guided = s.guidance_embeds
+    L = sizes.num_layers
+    S = sizes.num_single_layers
+    H = sizes.num_attention_heads
+    d = sizes.attention_head_dim
+    c = sizes.in_channels
+    o = sizes.out_channels
+    p = sizes.patch_size
+    J = sizes.joint_attention_dim
+    P = sizes.pooled_projection_dim
+    guided = sizes.guidance_embeds
     D = H*d
     return {
         "x_embedder.weight":                                  D*c,
@@ -557,6 +570,10 @@ class Estimator:
         """One coefficient per moment."""
         rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
         return tuple(map(sum, zip(*rows)))
+
+    def moments(self, **streams: Any) -> Moments:
+        """The moments of a batch, as the function ``moments`` makes them."""
+        return moments(**streams)
 
     def forward(self, m: Moments) -> int:
         """FLOPs of the forward pass."""

@@ -59,6 +59,7 @@ if TYPE_CHECKING:
 
     Line = tuple[str, tuple[int, ...], int, int, tuple[int, ...]]
     Streams = Sequence[Any] | dict[str, Sequence[Any]]
+    Columns = list[list[int]]
 
 __all__ = ["Estimator", "Flops", "Moments", "Sizes", "moments"]
 
@@ -129,7 +130,17 @@ class Moments:
 
     __slots__ = ("n", "padded", "x", "xx", "xy", "y", "yy")
 
-    def __init__(self, n: int = 0, x: int = 0, y: int = 0, xx: int = 0, xy: int = 0, yy: int = 0, *, padded: Moments | None = None) -> None:
+    def __init__(
+        self,
+        n: int = 0,
+        x: int = 0,
+        y: int = 0,
+        xx: int = 0,
+        xy: int = 0,
+        yy: int = 0,
+        *,
+        padded: Moments | None = None,
+    ) -> None:
         self.n = n
         self.x = x
         self.y = y
@@ -153,10 +164,12 @@ class Moments:
         )
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Moments) and self.as_dict() == other.as_dict() and self.padded == other.padded
+        if not isinstance(other, Moments):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
 
     def __repr__(self) -> str:
-        return f"Moments({', '.join(f'{name}={value}' for name, value in self.as_dict().items())})"
+        return f"Moments({', '.join(f'{name}={getattr(self, name)!r}' for name in self.__slots__)})"
 
     def as_dict(self) -> dict[str, int]:
         """The moments by name."""
@@ -204,7 +217,7 @@ def moments(*, latent: Streams, prompt: Streams) -> Moments:
     real: list[list[int]] = []
     padded: list[list[int]] = []
     for streams in (
-        (("latent", latent, 1), ("prompt", prompt, 1),),
+        (("latent", latent, 1, 0), ("prompt", prompt, 1, 0),),
     ):
         for columns, padding in _columns(streams):
             real.extend(columns)
@@ -226,15 +239,15 @@ def _sums(x_: list[int], y_: list[int]) -> Moments:
     )
 
 
-def _columns(streams: Sequence[tuple[str, Any, int]]) -> list[tuple[list[list[int]], list[list[int]]]]:
+def _columns(streams: Sequence[tuple[str, Any, int, int]]) -> list[tuple[list[list[int]], list[list[int]]]]:
     """Per stream of one index set its lengths by axis, real and padded."""
     found = []
-    count = max((_count(given) for _, given, _ in streams), default=0)
-    for name, given, axes in streams:
+    count = max((_count(given) for _, given, _, _ in streams), default=0)
+    for name, given, axes, absent in streams:
         given = [0] * given if isinstance(given, int) else given
         real, padded = (given["lengths"], given["padded"]) if isinstance(given, dict) else (given, given)
         if real is None:
-            real = padded = [(0,) * axes if axes > 1 else 0] * count
+            real = padded = [(absent,) * axes if axes > 1 else absent] * count
         if len(real) != count or len(padded) != count:
             raise ValueError(f"'{name}' has {len(real)} items, another stream of the batch has {count}")
         found.append((_axes(name, real, axes), _axes(name, padded, axes)))
@@ -286,15 +299,15 @@ def _checked(key: str, kind: str, value: Any) -> Any:
     raise ValueError(f"the config's '{key}' is {value!r}, not a {kind}")
 
 
-def _full(s: Sizes, pairs: str) -> list[Line]:
+def _full(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'full': every parameter trains."""
-    L = s.num_layers
-    H = s.num_attention_heads
-    d = s.attention_head_dim
-    c = s.in_channels
-    o = s.out_channels
-    p = s.patch_size
-    J = s.joint_attention_dim
+    L = sizes.num_layers
+    H = sizes.num_attention_heads
+    d = sizes.attention_head_dim
+    c = sizes.in_channels
+    o = sizes.out_channels
+    p = sizes.patch_size
+    J = sizes.joint_attention_dim
     D = H*d
     # what a contraction runs over, in multiples of (n, x, y, xx, xy, yy)
     latent_ = (0, 1, 0, 0, 0, 0)
@@ -328,15 +341,15 @@ def _full(s: Sizes, pairs: str) -> list[Line]:
     ]
 
 
-def _forward(s: Sizes, pairs: str) -> list[Line]:
+def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'forward': nothing trains, only the forward pass runs."""
-    L = s.num_layers
-    H = s.num_attention_heads
-    d = s.attention_head_dim
-    c = s.in_channels
-    o = s.out_channels
-    p = s.patch_size
-    J = s.joint_attention_dim
+    L = sizes.num_layers
+    H = sizes.num_attention_heads
+    d = sizes.attention_head_dim
+    c = sizes.in_channels
+    o = sizes.out_channels
+    p = sizes.patch_size
+    J = sizes.joint_attention_dim
     D = H*d
     # what a contraction runs over, in multiples of (n, x, y, xx, xy, yy)
     latent_ = (0, 1, 0, 0, 0, 0)
@@ -370,15 +383,15 @@ def _forward(s: Sizes, pairs: str) -> list[Line]:
     ]
 
 
-def _parameters(s: Sizes) -> dict[str, int]:
+def _parameters(sizes: Sizes) -> dict[str, int]:
     """Elements per parameter, all copies together."""
-    L = s.num_layers
-    H = s.num_attention_heads
-    d = s.attention_head_dim
-    c = s.in_channels
-    o = s.out_channels
-    p = s.patch_size
-    J = s.joint_attention_dim
+    L = sizes.num_layers
+    H = sizes.num_attention_heads
+    d = sizes.attention_head_dim
+    c = sizes.in_channels
+    o = sizes.out_channels
+    p = sizes.patch_size
+    J = sizes.joint_attention_dim
     D = H*d
     return {
         "img_in.weight":                                      D*c,
@@ -482,6 +495,10 @@ class Estimator:
         """One coefficient per moment."""
         rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
         return tuple(map(sum, zip(*rows)))
+
+    def moments(self, **streams: Any) -> Moments:
+        """The moments of a batch, as the function ``moments`` makes them."""
+        return moments(**streams)
 
     def forward(self, m: Moments) -> int:
         """FLOPs of the forward pass."""

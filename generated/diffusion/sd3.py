@@ -11,92 +11,45 @@
 
 Regime 'full', convention symflops, torch, FLOPs per batch:
 
-    forward    = (24*sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1)))*D**2 + 30*sum((i_2_ in dual) for i_2_ in
-                   range(0, max(0, L - 1)))*D**2 + 16*sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) +
-                   max(0, L - 1)))*D**2 + 22*sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L -
-                   1)))*D**2 + 2*D*(4*D + P + 256)) * n
-               + (24*sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1)))*D**2 + 24*sum((i_2_ in dual) for i_2_ in
-                   range(0, max(0, L - 1)))*D**2 + 6*sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) +
-                   max(0, L - 1)))*D**2 + 6*sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L -
-                   1)))*D**2 + 2*D*J) * y
-               + (24*sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1)))*D**2 + 32*sum((i_2_ in dual) for i_2_ in
-                   range(0, max(0, L - 1)))*D**2 + 24*sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) +
-                   max(0, L - 1)))*D**2 + 32*sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L -
-                   1)))*D**2 + 2*D*p**2*(c + o)) * h_over_p_w_over_p
-               + (4*sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1)))*D + 4*sum((i_2_ in dual) for i_2_ in
-                   range(0, max(0, L - 1)))*D + 4*sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0,
-                   L - 1)))*D + 4*sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1)))*D) * yy
-               + (8*sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1)))*D + 8*sum((i_2_ in dual) for i_2_ in
-                   range(0, max(0, L - 1)))*D + 8*sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0,
-                   L - 1)))*D + 8*sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1)))*D) *
-                   h_over_p_w_over_p_y
-               + (4*sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1)))*D + 8*sum((i_2_ in dual) for i_2_ in
-                   range(0, max(0, L - 1)))*D + 4*sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0,
-                   L - 1)))*D + 8*sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1)))*D) *
-                   h_over_p_h_over_p_w_over_p_w_over_p
-    backward   = (48*sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1)))*D**2 + 60*sum((i_2_ in dual) for i_2_ in
-                   range(0, max(0, L - 1)))*D**2 + 32*sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) +
-                   max(0, L - 1)))*D**2 + 44*sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L -
-                   1)))*D**2 + 2*D*(8*D + P + 256)) * n
-               + (-2*((L >= 1) >= 1)*(L >= 2)*D*J - 36*((L >= 1) >= 1)*sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0,
-                   L - 1) - 1))*D**2 - 36*((L >= 1) >= 1)*sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1) - 1))*D**2
-                   + 36*((L >= 1) >= 1)*sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1)))*D**2 + 36*((L >= 1) >=
-                   1)*sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1)))*D**2 + 2*((L >= 1) >= 1)*D*J + 2*(L >= 2)*D*J
-                   + 36*sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1) - 1))*D**2 + 36*sum((i_2_ in dual) for
-                   i_2_ in range(0, max(0, L - 1) - 1))*D**2 + 12*sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L -
-                   1)))*D**2 + 12*sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1)))*D**2 + 12*sum(1 - (i_3_ in dual)
-                   for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1)))*D**2 + 12*sum((i_3_ in dual) for i_3_ in
-                   range(max(0, L - 1), (L >= 1) + max(0, L - 1)))*D**2) * y
-               + (48*sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1)))*D**2 + 64*sum((i_2_ in dual) for i_2_ in
-                   range(0, max(0, L - 1)))*D**2 + 48*sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) +
-                   max(0, L - 1)))*D**2 + 64*sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L -
-                   1)))*D**2 + 2*D*p**2*(c + 2*o)) * h_over_p_w_over_p
-               + (8*sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1)))*D + 8*sum((i_2_ in dual) for i_2_ in
-                   range(0, max(0, L - 1)))*D + 8*sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0,
-                   L - 1)))*D + 8*sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1)))*D) * yy
-               + (16*sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1)))*D + 16*sum((i_2_ in dual) for i_2_ in
-                   range(0, max(0, L - 1)))*D + 16*sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) +
-                   max(0, L - 1)))*D + 16*sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1)))*D)
-                   * h_over_p_w_over_p_y
-               + (8*sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1)))*D + 16*sum((i_2_ in dual) for i_2_ in
-                   range(0, max(0, L - 1)))*D + 8*sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0,
-                   L - 1)))*D + 16*sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1)))*D) *
-                   h_over_p_h_over_p_w_over_p_w_over_p
+    forward    = (6*(L >= 1)*(max(0, L - 1) in dual)*D**2 + 16*(L >= 1)*D**2 + 24*max(0, L - 1)*D**2 + 6*sum((i in dual)
+                   for i in range(max(0, L - 1)))*D**2 + 2*D*(4*D + P + 256)) * n
+               + (6*(L >= 1)*D**2 + 24*max(0, L - 1)*D**2 + 2*D*J) * y
+               + (8*(L >= 1)*(max(0, L - 1) in dual)*D**2 + 24*(L >= 1)*D**2 + 24*max(0, L - 1)*D**2 + 8*sum((i in dual)
+                   for i in range(max(0, L - 1)))*D**2 + 2*D*p**2*(c + o)) * img
+               + (4*(L >= 1)*D + 4*max(0, L - 1)*D) * yy
+               + (8*(L >= 1)*D + 8*max(0, L - 1)*D) * img_y
+               + (4*(L >= 1)*(max(0, L - 1) in dual)*D + 4*(L >= 1)*D + 4*max(0, L - 1)*D + 4*sum((i in dual) for i in
+                   range(max(0, L - 1)))*D) * img_img
+    backward   = (12*(L >= 1)*(max(0, L - 1) in dual)*D**2 + 32*(L >= 1)*D**2 + 48*max(0, L - 1)*D**2 + 12*sum((i in
+                   dual) for i in range(max(0, L - 1)))*D**2 + 2*D*(8*D + P + 256)) * n
+               + (2*(L >= 1)*D*(6*D + J) + 48*max(0, L - 1)*D**2) * y
+               + (16*(L >= 1)*(max(0, L - 1) in dual)*D**2 + 48*(L >= 1)*D**2 + 48*max(0, L - 1)*D**2 + 16*sum((i in
+                   dual) for i in range(max(0, L - 1)))*D**2 + 2*D*p**2*(c + 2*o)) * img
+               + (8*(L >= 1)*D + 8*max(0, L - 1)*D) * yy
+               + (16*(L >= 1)*D + 16*max(0, L - 1)*D) * img_y
+               + (8*(L >= 1)*(max(0, L - 1) in dual)*D + 8*(L >= 1)*D + 8*max(0, L - 1)*D + 8*sum((i in dual) for i in
+                   range(max(0, L - 1)))*D) * img_img
 
 Regime 'forward', convention symflops, torch, FLOPs per batch:
 
-    forward    = (24*sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1)))*D**2 + 30*sum((i_2_ in dual) for i_2_ in
-                   range(0, max(0, L - 1)))*D**2 + 16*sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) +
-                   max(0, L - 1)))*D**2 + 22*sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L -
-                   1)))*D**2 + 2*D*(4*D + P + 256)) * n
-               + (24*sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1)))*D**2 + 24*sum((i_2_ in dual) for i_2_ in
-                   range(0, max(0, L - 1)))*D**2 + 6*sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) +
-                   max(0, L - 1)))*D**2 + 6*sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L -
-                   1)))*D**2 + 2*D*J) * y
-               + (24*sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1)))*D**2 + 32*sum((i_2_ in dual) for i_2_ in
-                   range(0, max(0, L - 1)))*D**2 + 24*sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) +
-                   max(0, L - 1)))*D**2 + 32*sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L -
-                   1)))*D**2 + 2*D*p**2*(c + o)) * h_over_p_w_over_p
-               + (4*sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1)))*D + 4*sum((i_2_ in dual) for i_2_ in
-                   range(0, max(0, L - 1)))*D + 4*sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0,
-                   L - 1)))*D + 4*sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1)))*D) * yy
-               + (8*sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1)))*D + 8*sum((i_2_ in dual) for i_2_ in
-                   range(0, max(0, L - 1)))*D + 8*sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0,
-                   L - 1)))*D + 8*sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1)))*D) *
-                   h_over_p_w_over_p_y
-               + (4*sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1)))*D + 8*sum((i_2_ in dual) for i_2_ in
-                   range(0, max(0, L - 1)))*D + 4*sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0,
-                   L - 1)))*D + 8*sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1)))*D) *
-                   h_over_p_h_over_p_w_over_p_w_over_p
+    forward    = (6*(L >= 1)*(max(0, L - 1) in dual)*D**2 + 16*(L >= 1)*D**2 + 24*max(0, L - 1)*D**2 + 6*sum((i in dual)
+                   for i in range(max(0, L - 1)))*D**2 + 2*D*(4*D + P + 256)) * n
+               + (6*(L >= 1)*D**2 + 24*max(0, L - 1)*D**2 + 2*D*J) * y
+               + (8*(L >= 1)*(max(0, L - 1) in dual)*D**2 + 24*(L >= 1)*D**2 + 24*max(0, L - 1)*D**2 + 8*sum((i in dual)
+                   for i in range(max(0, L - 1)))*D**2 + 2*D*p**2*(c + o)) * img
+               + (4*(L >= 1)*D + 4*max(0, L - 1)*D) * yy
+               + (8*(L >= 1)*D + 8*max(0, L - 1)*D) * img_y
+               + (4*(L >= 1)*(max(0, L - 1) in dual)*D + 4*(L >= 1)*D + 4*max(0, L - 1)*D + 4*sum((i in dual) for i in
+                   range(max(0, L - 1)))*D) * img_img
 
 Moments are sums over the items of a batch:
 
     n        sum of 1 over samples
     y        sum of y over samples
-    h_over_p_w_over_p sum of (h//p)*(w//p) over samples
+    img      sum of (h//p)*(w//p) over samples
     yy       sum of y**2 over samples
-    h_over_p_w_over_p_y sum of (h//p)*(w//p)*y over samples
-    h_over_p_h_over_p_w_over_p_w_over_p sum of (h//p)**2*(w//p)**2 over samples
+    img_y    sum of (h//p)*(w//p)*y over samples
+    img_img  sum of (h//p)**2*(w//p)**2 over samples
 
 Sizes:
 
@@ -122,6 +75,7 @@ if TYPE_CHECKING:
 
     Line = tuple[str, tuple[int, ...], int, int, tuple[int, ...]]
     Streams = Sequence[Any] | dict[str, Sequence[Any]]
+    Columns = list[list[int]]
 
 __all__ = ["Estimator", "Flops", "Moments", "Sizes", "moments"]
 
@@ -201,16 +155,28 @@ class Moments:
     ``padded`` holds the moments of the padded lengths where a batch gives both.
     """
 
-    __slots__ = ("h_over_p_h_over_p_w_over_p_w_over_p", "h_over_p_w_over_p", "h_over_p_w_over_p_y", "n", "padded", "y", "yy")
+    __slots__ = ("img", "img_img", "img_y", "lengths", "n", "padded", "y", "yy")
 
-    def __init__(self, n: int = 0, y: int = 0, h_over_p_w_over_p: int = 0, yy: int = 0, h_over_p_w_over_p_y: int = 0, h_over_p_h_over_p_w_over_p_w_over_p: int = 0, *, padded: Moments | None = None) -> None:
+    def __init__(
+        self,
+        n: int = 0,
+        y: int = 0,
+        img: int = 0,
+        yy: int = 0,
+        img_y: int = 0,
+        img_img: int = 0,
+        *,
+        padded: Moments | None = None,
+        lengths: Columns | None = None,
+    ) -> None:
         self.n = n
         self.y = y
-        self.h_over_p_w_over_p = h_over_p_w_over_p
+        self.img = img
         self.yy = yy
-        self.h_over_p_w_over_p_y = h_over_p_w_over_p_y
-        self.h_over_p_h_over_p_w_over_p_w_over_p = h_over_p_h_over_p_w_over_p_w_over_p
+        self.img_y = img_y
+        self.img_img = img_img
         self.padded = padded
+        self.lengths = lengths
 
     def __add__(self, other: Moments) -> Moments:
         padded = None
@@ -219,28 +185,50 @@ class Moments:
         return Moments(
             self.n + other.n,
             self.y + other.y,
-            self.h_over_p_w_over_p + other.h_over_p_w_over_p,
+            self.img + other.img,
             self.yy + other.yy,
-            self.h_over_p_w_over_p_y + other.h_over_p_w_over_p_y,
-            self.h_over_p_h_over_p_w_over_p_w_over_p + other.h_over_p_h_over_p_w_over_p_w_over_p,
+            self.img_y + other.img_y,
+            self.img_img + other.img_img,
             padded=padded,
+            lengths=_joined(self.lengths, other.lengths),
         )
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Moments) and self.as_dict() == other.as_dict() and self.padded == other.padded
+        if not isinstance(other, Moments):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
 
     def __repr__(self) -> str:
-        return f"Moments({', '.join(f'{name}={value}' for name, value in self.as_dict().items())})"
+        return f"Moments({', '.join(f'{name}={getattr(self, name)!r}' for name in self.__slots__)})"
+
+    def bound(self, sizes: Sizes) -> Moments:
+        """The sums, once the sizes are known that some of them depend on."""
+        padded = None if self.padded is None else self.padded.bound(sizes)
+        if self.lengths is None:
+            return self
+        here = Moments(
+            self.n,
+            self.y,
+            self.img,
+            self.yy,
+            self.img_y,
+            self.img_img,
+        )
+        found = here + _sums(sizes, *self.lengths)
+        found.padded = padded
+        return found
 
     def as_dict(self) -> dict[str, int]:
         """The moments by name."""
+        if self.lengths is not None:
+            raise ValueError("these moments depend on sizes: make them with Estimator.moments")
         return {
             "n": self.n,
             "y": self.y,
-            "h_over_p_w_over_p": self.h_over_p_w_over_p,
+            "img": self.img,
             "yy": self.yy,
-            "h_over_p_w_over_p_y": self.h_over_p_w_over_p_y,
-            "h_over_p_h_over_p_w_over_p_w_over_p": self.h_over_p_h_over_p_w_over_p_w_over_p,
+            "img_y": self.img_y,
+            "img_img": self.img_img,
         }
 
 
@@ -278,37 +266,45 @@ def moments(*, latent: Streams, prompt: Streams) -> Moments:
     real: list[list[int]] = []
     padded: list[list[int]] = []
     for streams in (
-        (("latent", latent, 2), ("prompt", prompt, 1),),
+        (("latent", latent, 2, 0), ("prompt", prompt, 1, 0),),
     ):
         for columns, padding in _columns(streams):
             real.extend(columns)
             padded.extend(padding)
-    result = _sums(*real)
+    result = Moments(lengths=real)
     if padded != real:
-        result.padded = _sums(*padded)
+        result.padded = Moments(lengths=padded)
     return result
 
 
-def _sums(h_: list[int], w_: list[int], y_: list[int]) -> Moments:
+def _joined(one: Columns | None, two: Columns | None) -> Columns | None:
+    """The items of two batches together."""
+    if one is None or two is None:
+        return one or two
+    return [left + right for left, right in zip(one, two)]
+
+
+def _sums(sizes: Sizes, h_: list[int], w_: list[int], y_: list[int]) -> Moments:
+    p = sizes.patch_size
     return Moments(
         n=len(h_),
         y=sum(y_),
-        h_over_p_w_over_p=sum((h//p)*(w//p) for h, w in zip(h_, w_)),
+        img=sum((h//p)*(w//p) for h, w in zip(h_, w_)),
         yy=sum(y**2 for y in y_),
-        h_over_p_w_over_p_y=sum((h//p)*(w//p)*y for h, w, y in zip(h_, w_, y_)),
-        h_over_p_h_over_p_w_over_p_w_over_p=sum((h//p)**2*(w//p)**2 for h, w in zip(h_, w_)),
+        img_y=sum((h//p)*(w//p)*y for h, w, y in zip(h_, w_, y_)),
+        img_img=sum((h//p)**2*(w//p)**2 for h, w in zip(h_, w_)),
     )
 
 
-def _columns(streams: Sequence[tuple[str, Any, int]]) -> list[tuple[list[list[int]], list[list[int]]]]:
+def _columns(streams: Sequence[tuple[str, Any, int, int]]) -> list[tuple[list[list[int]], list[list[int]]]]:
     """Per stream of one index set its lengths by axis, real and padded."""
     found = []
-    count = max((_count(given) for _, given, _ in streams), default=0)
-    for name, given, axes in streams:
+    count = max((_count(given) for _, given, _, _ in streams), default=0)
+    for name, given, axes, absent in streams:
         given = [0] * given if isinstance(given, int) else given
         real, padded = (given["lengths"], given["padded"]) if isinstance(given, dict) else (given, given)
         if real is None:
-            real = padded = [(0,) * axes if axes > 1 else 0] * count
+            real = padded = [(absent,) * axes if axes > 1 else absent] * count
         if len(real) != count or len(padded) != count:
             raise ValueError(f"'{name}' has {len(real)} items, another stream of the batch has {count}")
         found.append((_axes(name, real, axes), _axes(name, padded, axes)))
@@ -370,19 +366,20 @@ def _checked(key: str, kind: str, value: Any) -> Any:
     raise ValueError(f"the config's '{key}' is {value!r}, not a {kind}")
 
 
-def _full(s: Sizes, pairs: str) -> list[Line]:
+def _full(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'full': every parameter trains."""
-    L = s.num_layers
-    H = s.num_attention_heads
-    d = s.attention_head_dim
-    c = s.in_channels
-    o = s.out_channels
-    p = s.patch_size
-    J = s.joint_attention_dim
-    P = s.pooled_projection_dim
-    dual = s.dual_attention_layers
+    L = sizes.num_layers
+    H = sizes.num_attention_heads
+    d = sizes.attention_head_dim
+    c = sizes.in_channels
+    o = sizes.out_channels
+    p = sizes.patch_size
+    J = sizes.joint_attention_dim
+    P = sizes.pooled_projection_dim
+    dual = sizes.dual_attention_layers
     D = H*d
-    # what a contraction runs over, in multiples of (n, y, h_over_p_w_over_p, yy, h_over_p_w_over_p_y, h_over_p_h_over_p_w_over_p_w_over_p)
+    transformer_blocks_1 = sum((i in dual) for i in range(max(0, L - 1)))
+    # what a contraction runs over, in multiples of (n, y, img, yy, img_y, img_img)
     pos_embed_proj_rows_ = (0, 0, 1, 0, 0, 0)
     sample_ = (1, 0, 0, 0, 0, 0)
     prompt_ = (0, 1, 0, 0, 0, 0)
@@ -390,100 +387,55 @@ def _full(s: Sizes, pairs: str) -> list[Line]:
     attn2_pairs_ = (0, 0, 0, 0, 0, 1)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient
-        ("pos_embed.proj",                              pos_embed_proj_rows_,  2*D*c*p**2,  1,                                                                                   (0, 1)),                                                                                                                                                                                                                                                                                                                                                                                                                                                                # y = xW
-        ("time_text_embed.timestep_embedder.linear_1",  sample_,               512*D,       1,                                                                                   (0, 1)),                                                                                                                                                                                                                                                                                                                                                                                                                                                                # y = xW
-        ("time_text_embed.timestep_embedder.linear_2",  sample_,               2*D**2,      1,                                                                                   (1, 1)),                                                                                                                                                                                                                                                                                                                                                                                                                                                                # y = xW
-        ("time_text_embed.text_embedder.linear_1",      sample_,               2*D*P,       1,                                                                                   (0, 1)),                                                                                                                                                                                                                                                                                                                                                                                                                                                                # y = xW
-        ("time_text_embed.text_embedder.linear_2",      sample_,               2*D**2,      1,                                                                                   (1, 1)),                                                                                                                                                                                                                                                                                                                                                                                                                                                                # y = xW
-        ("context_embedder",                            prompt_,               2*D*J,       1,                                                                                   (0, -((L >= 1) >= 1)*(L >= 2) + ((L >= 1) >= 1) + (L >= 2))),                                                                                                                                                                                                                                                                                                                                                                                                           # y = xW
-        ("transformer_blocks.*.norm1.linear",           sample_,               18*D**2,     sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                             (sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))), sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))))),                                                                                                                                                                                                                                                                                                                                                    # y = xW
-        ("transformer_blocks.*.norm1_context.linear",   sample_,               12*D**2,     sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                             (sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))), sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))))),                                                                                                                                                                                                                                                                                                                                                    # y = xW
-        ("transformer_blocks.*.attn.to_q",              pos_embed_proj_rows_,  2*D**2,      sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                             (sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))), sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))))),                                                                                                                                                                                                                                                                                                                                                    # y = xW
-        ("transformer_blocks.*.attn.to_k",              pos_embed_proj_rows_,  2*D**2,      sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                             (sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))), sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))))),                                                                                                                                                                                                                                                                                                                                                    # y = xW
-        ("transformer_blocks.*.attn.to_v",              pos_embed_proj_rows_,  2*D**2,      sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                             (sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))), sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))))),                                                                                                                                                                                                                                                                                                                                                    # y = xW
-        ("transformer_blocks.*.attn.add_q_proj",        prompt_,               2*D**2,      sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                             (sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))), sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))))),                                                                                                                                                                                                                                                                                                                                                    # y = xW
-        ("transformer_blocks.*.attn.add_k_proj",        prompt_,               2*D**2,      sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                             (sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))), sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))))),                                                                                                                                                                                                                                                                                                                                                    # y = xW
-        ("transformer_blocks.*.attn.add_v_proj",        prompt_,               2*D**2,      sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                             (sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))), sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))))),                                                                                                                                                                                                                                                                                                                                                    # y = xW
-        ("transformer_blocks.*.attn",                   attn_pairs_,           2*D,         sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                             (sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))), sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))))),                                                                                                                                                                                                                                                                                                                                                    # scores = qk
-        ("transformer_blocks.*.attn",                   attn_pairs_,           2*D,         sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                             (sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))), sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))))),                                                                                                                                                                                                                                                                                                                                                    # mix = pv
-        ("transformer_blocks.*.attn.to_out.0",          pos_embed_proj_rows_,  2*D**2,      sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                             (sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))), sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))))),                                                                                                                                                                                                                                                                                                                                                    # y = xW
-        ("transformer_blocks.*.attn2.to_q",             pos_embed_proj_rows_,  2*D**2,      sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                             (sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))), sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))))),                                                                                                                                                                                                                                                                                                                                                    # y = xW
-        ("transformer_blocks.*.attn2.to_k",             pos_embed_proj_rows_,  2*D**2,      sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                             (sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))), sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))))),                                                                                                                                                                                                                                                                                                                                                    # y = xW
-        ("transformer_blocks.*.attn2.to_v",             pos_embed_proj_rows_,  2*D**2,      sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                             (sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))), sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))))),                                                                                                                                                                                                                                                                                                                                                    # y = xW
-        ("transformer_blocks.*.attn2",                  attn2_pairs_,          2*D,         sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                             (sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))), sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))))),                                                                                                                                                                                                                                                                                                                                                    # scores = qk
-        ("transformer_blocks.*.attn2",                  attn2_pairs_,          2*D,         sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                             (sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))), sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))))),                                                                                                                                                                                                                                                                                                                                                    # mix = pv
-        ("transformer_blocks.*.attn2.to_out.0",         pos_embed_proj_rows_,  2*D**2,      sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                             (sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))), sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))))),                                                                                                                                                                                                                                                                                                                                                    # y = xW
-        ("transformer_blocks.*.ff.net.0.proj",          pos_embed_proj_rows_,  8*D**2,      sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                             (sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))), sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))))),                                                                                                                                                                                                                                                                                                                                                    # y = xW
-        ("transformer_blocks.*.ff.net.2",               pos_embed_proj_rows_,  8*D**2,      sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                             (sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))), sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))))),                                                                                                                                                                                                                                                                                                                                                    # y = xW
-        ("transformer_blocks.*.attn.to_add_out",        prompt_,               2*D**2,      sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                             (-((L >= 1) >= 1)*sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1) - 1)) + ((L >= 1) >= 1)*sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))) + sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1) - 1)), -((L >= 1) >= 1)*sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1) - 1)) + ((L >= 1) >= 1)*sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))) + sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1) - 1)))),                          # y = xW
-        ("transformer_blocks.*.ff_context.net.0.proj",  prompt_,               8*D**2,      sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                             (-((L >= 1) >= 1)*sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1) - 1)) + ((L >= 1) >= 1)*sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))) + sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1) - 1)), -((L >= 1) >= 1)*sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1) - 1)) + ((L >= 1) >= 1)*sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))) + sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1) - 1)))),                          # y = xW
-        ("transformer_blocks.*.ff_context.net.2",       prompt_,               8*D**2,      sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                             (-((L >= 1) >= 1)*sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1) - 1)) + ((L >= 1) >= 1)*sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))) + sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1) - 1)), -((L >= 1) >= 1)*sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1) - 1)) + ((L >= 1) >= 1)*sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))) + sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1) - 1)))),                          # y = xW
-        ("transformer_blocks.*.norm1.linear",           sample_,               12*D**2,     sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                         (sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1))), sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1))))),                                                                                                                                                                                                                                                                                                                                            # y = xW
-        ("transformer_blocks.*.norm1_context.linear",   sample_,               12*D**2,     sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                         (sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1))), sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1))))),                                                                                                                                                                                                                                                                                                                                            # y = xW
-        ("transformer_blocks.*.attn.to_q",              pos_embed_proj_rows_,  2*D**2,      sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                         (sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1))), sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1))))),                                                                                                                                                                                                                                                                                                                                            # y = xW
-        ("transformer_blocks.*.attn.to_k",              pos_embed_proj_rows_,  2*D**2,      sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                         (sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1))), sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1))))),                                                                                                                                                                                                                                                                                                                                            # y = xW
-        ("transformer_blocks.*.attn.to_v",              pos_embed_proj_rows_,  2*D**2,      sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                         (sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1))), sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1))))),                                                                                                                                                                                                                                                                                                                                            # y = xW
-        ("transformer_blocks.*.attn.add_q_proj",        prompt_,               2*D**2,      sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                         (sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1))), sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1))))),                                                                                                                                                                                                                                                                                                                                            # y = xW
-        ("transformer_blocks.*.attn.add_k_proj",        prompt_,               2*D**2,      sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                         (sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1))), sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1))))),                                                                                                                                                                                                                                                                                                                                            # y = xW
-        ("transformer_blocks.*.attn.add_v_proj",        prompt_,               2*D**2,      sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                         (sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1))), sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1))))),                                                                                                                                                                                                                                                                                                                                            # y = xW
-        ("transformer_blocks.*.attn",                   attn_pairs_,           2*D,         sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                         (sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1))), sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1))))),                                                                                                                                                                                                                                                                                                                                            # scores = qk
-        ("transformer_blocks.*.attn",                   attn_pairs_,           2*D,         sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                         (sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1))), sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1))))),                                                                                                                                                                                                                                                                                                                                            # mix = pv
-        ("transformer_blocks.*.attn.to_out.0",          pos_embed_proj_rows_,  2*D**2,      sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                         (sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1))), sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1))))),                                                                                                                                                                                                                                                                                                                                            # y = xW
-        ("transformer_blocks.*.ff.net.0.proj",          pos_embed_proj_rows_,  8*D**2,      sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                         (sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1))), sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1))))),                                                                                                                                                                                                                                                                                                                                            # y = xW
-        ("transformer_blocks.*.ff.net.2",               pos_embed_proj_rows_,  8*D**2,      sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                         (sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1))), sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1))))),                                                                                                                                                                                                                                                                                                                                            # y = xW
-        ("transformer_blocks.*.attn.to_add_out",        prompt_,               2*D**2,      sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                         (-((L >= 1) >= 1)*sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1) - 1)) + ((L >= 1) >= 1)*sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1))) + sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1) - 1)), -((L >= 1) >= 1)*sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1) - 1)) + ((L >= 1) >= 1)*sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1))) + sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1) - 1)))),  # y = xW
-        ("transformer_blocks.*.ff_context.net.0.proj",  prompt_,               8*D**2,      sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                         (-((L >= 1) >= 1)*sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1) - 1)) + ((L >= 1) >= 1)*sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1))) + sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1) - 1)), -((L >= 1) >= 1)*sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1) - 1)) + ((L >= 1) >= 1)*sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1))) + sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1) - 1)))),  # y = xW
-        ("transformer_blocks.*.ff_context.net.2",       prompt_,               8*D**2,      sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                         (-((L >= 1) >= 1)*sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1) - 1)) + ((L >= 1) >= 1)*sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1))) + sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1) - 1)), -((L >= 1) >= 1)*sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1) - 1)) + ((L >= 1) >= 1)*sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1))) + sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1) - 1)))),  # y = xW
-        ("transformer_blocks.*.norm1.linear",           sample_,               18*D**2,     sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))),      (sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))), sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))))),                                                                                                                                                                                                                                                                                                      # y = xW
-        ("transformer_blocks.*.norm1_context.linear",   sample_,               4*D**2,      sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))),      (sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))), sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))))),                                                                                                                                                                                                                                                                                                      # y = xW
-        ("transformer_blocks.*.attn.to_q",              pos_embed_proj_rows_,  2*D**2,      sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))),      (sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))), sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))))),                                                                                                                                                                                                                                                                                                      # y = xW
-        ("transformer_blocks.*.attn.to_k",              pos_embed_proj_rows_,  2*D**2,      sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))),      (sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))), sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))))),                                                                                                                                                                                                                                                                                                      # y = xW
-        ("transformer_blocks.*.attn.to_v",              pos_embed_proj_rows_,  2*D**2,      sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))),      (sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))), sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))))),                                                                                                                                                                                                                                                                                                      # y = xW
-        ("transformer_blocks.*.attn.add_q_proj",        prompt_,               2*D**2,      sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))),      (sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))), sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))))),                                                                                                                                                                                                                                                                                                      # y = xW
-        ("transformer_blocks.*.attn.add_k_proj",        prompt_,               2*D**2,      sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))),      (sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))), sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))))),                                                                                                                                                                                                                                                                                                      # y = xW
-        ("transformer_blocks.*.attn.add_v_proj",        prompt_,               2*D**2,      sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))),      (sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))), sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))))),                                                                                                                                                                                                                                                                                                      # y = xW
-        ("transformer_blocks.*.attn",                   attn_pairs_,           2*D,         sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))),      (sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))), sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))))),                                                                                                                                                                                                                                                                                                      # scores = qk
-        ("transformer_blocks.*.attn",                   attn_pairs_,           2*D,         sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))),      (sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))), sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))))),                                                                                                                                                                                                                                                                                                      # mix = pv
-        ("transformer_blocks.*.attn.to_out.0",          pos_embed_proj_rows_,  2*D**2,      sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))),      (sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))), sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))))),                                                                                                                                                                                                                                                                                                      # y = xW
-        ("transformer_blocks.*.attn2.to_q",             pos_embed_proj_rows_,  2*D**2,      sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))),      (sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))), sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))))),                                                                                                                                                                                                                                                                                                      # y = xW
-        ("transformer_blocks.*.attn2.to_k",             pos_embed_proj_rows_,  2*D**2,      sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))),      (sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))), sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))))),                                                                                                                                                                                                                                                                                                      # y = xW
-        ("transformer_blocks.*.attn2.to_v",             pos_embed_proj_rows_,  2*D**2,      sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))),      (sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))), sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))))),                                                                                                                                                                                                                                                                                                      # y = xW
-        ("transformer_blocks.*.attn2",                  attn2_pairs_,          2*D,         sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))),      (sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))), sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))))),                                                                                                                                                                                                                                                                                                      # scores = qk
-        ("transformer_blocks.*.attn2",                  attn2_pairs_,          2*D,         sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))),      (sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))), sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))))),                                                                                                                                                                                                                                                                                                      # mix = pv
-        ("transformer_blocks.*.attn2.to_out.0",         pos_embed_proj_rows_,  2*D**2,      sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))),      (sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))), sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))))),                                                                                                                                                                                                                                                                                                      # y = xW
-        ("transformer_blocks.*.ff.net.0.proj",          pos_embed_proj_rows_,  8*D**2,      sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))),      (sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))), sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))))),                                                                                                                                                                                                                                                                                                      # y = xW
-        ("transformer_blocks.*.ff.net.2",               pos_embed_proj_rows_,  8*D**2,      sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))),      (sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))), sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))))),                                                                                                                                                                                                                                                                                                      # y = xW
-        ("transformer_blocks.*.norm1.linear",           sample_,               12*D**2,     sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))),  (sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))), sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))))),                                                                                                                                                                                                                                                                                              # y = xW
-        ("transformer_blocks.*.norm1_context.linear",   sample_,               4*D**2,      sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))),  (sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))), sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))))),                                                                                                                                                                                                                                                                                              # y = xW
-        ("transformer_blocks.*.attn.to_q",              pos_embed_proj_rows_,  2*D**2,      sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))),  (sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))), sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))))),                                                                                                                                                                                                                                                                                              # y = xW
-        ("transformer_blocks.*.attn.to_k",              pos_embed_proj_rows_,  2*D**2,      sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))),  (sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))), sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))))),                                                                                                                                                                                                                                                                                              # y = xW
-        ("transformer_blocks.*.attn.to_v",              pos_embed_proj_rows_,  2*D**2,      sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))),  (sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))), sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))))),                                                                                                                                                                                                                                                                                              # y = xW
-        ("transformer_blocks.*.attn.add_q_proj",        prompt_,               2*D**2,      sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))),  (sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))), sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))))),                                                                                                                                                                                                                                                                                              # y = xW
-        ("transformer_blocks.*.attn.add_k_proj",        prompt_,               2*D**2,      sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))),  (sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))), sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))))),                                                                                                                                                                                                                                                                                              # y = xW
-        ("transformer_blocks.*.attn.add_v_proj",        prompt_,               2*D**2,      sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))),  (sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))), sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))))),                                                                                                                                                                                                                                                                                              # y = xW
-        ("transformer_blocks.*.attn",                   attn_pairs_,           2*D,         sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))),  (sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))), sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))))),                                                                                                                                                                                                                                                                                              # scores = qk
-        ("transformer_blocks.*.attn",                   attn_pairs_,           2*D,         sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))),  (sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))), sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))))),                                                                                                                                                                                                                                                                                              # mix = pv
-        ("transformer_blocks.*.attn.to_out.0",          pos_embed_proj_rows_,  2*D**2,      sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))),  (sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))), sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))))),                                                                                                                                                                                                                                                                                              # y = xW
-        ("transformer_blocks.*.ff.net.0.proj",          pos_embed_proj_rows_,  8*D**2,      sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))),  (sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))), sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))))),                                                                                                                                                                                                                                                                                              # y = xW
-        ("transformer_blocks.*.ff.net.2",               pos_embed_proj_rows_,  8*D**2,      sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))),  (sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))), sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))))),                                                                                                                                                                                                                                                                                              # y = xW
-        ("norm_out.linear",                             sample_,               4*D**2,      1,                                                                                   (1, 1)),                                                                                                                                                                                                                                                                                                                                                                                                                                                                # y = xW
-        ("proj_out",                                    pos_embed_proj_rows_,  2*D*o*p**2,  1,                                                                                   (1, 1)),                                                                                                                                                                                                                                                                                                                                                                                                                                                                # y = xW
+        ("pos_embed.proj",                              pos_embed_proj_rows_,  2*D*c*p**2,  1,                                                                                   (0, 1)),                                                                                                                                                                    # y = xW
+        ("time_text_embed.timestep_embedder.linear_1",  sample_,               512*D,       1,                                                                                   (0, 1)),                                                                                                                                                                    # y = xW
+        ("time_text_embed.timestep_embedder.linear_2",  sample_,               2*D**2,      1,                                                                                   (1, 1)),                                                                                                                                                                    # y = xW
+        ("time_text_embed.text_embedder.linear_1",      sample_,               2*D*P,       1,                                                                                   (0, 1)),                                                                                                                                                                    # y = xW
+        ("time_text_embed.text_embedder.linear_2",      sample_,               2*D**2,      1,                                                                                   (1, 1)),                                                                                                                                                                    # y = xW
+        ("context_embedder",                            prompt_,               2*D*J,       1,                                                                                   (0, (L >= 1))),                                                                                                                                                             # y = xW
+        ("transformer_blocks.*.norm1.linear",           sample_,               18*D**2,     (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1, (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1)),                                                        # y = xW
+        ("transformer_blocks.*.norm1_context.linear",   sample_,               12*D**2,     max(0, L - 1),                                                                       (max(0, L - 1), max(0, L - 1))),                                                                                                                                            # y = xW
+        ("transformer_blocks.*.attn.to_q",              pos_embed_proj_rows_,  2*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1))),                                                                                                                      # y = xW
+        ("transformer_blocks.*.attn.to_k",              pos_embed_proj_rows_,  2*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1))),                                                                                                                      # y = xW
+        ("transformer_blocks.*.attn.to_v",              pos_embed_proj_rows_,  2*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1))),                                                                                                                      # y = xW
+        ("transformer_blocks.*.attn.add_q_proj",        prompt_,               2*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1))),                                                                                                                      # y = xW
+        ("transformer_blocks.*.attn.add_k_proj",        prompt_,               2*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1))),                                                                                                                      # y = xW
+        ("transformer_blocks.*.attn.add_v_proj",        prompt_,               2*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1))),                                                                                                                      # y = xW
+        ("transformer_blocks.*.attn",                   attn_pairs_,           2*D,         (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1))),                                                                                                                      # scores = qk
+        ("transformer_blocks.*.attn",                   attn_pairs_,           2*D,         (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1))),                                                                                                                      # mix = pv
+        ("transformer_blocks.*.attn.to_out.0",          pos_embed_proj_rows_,  2*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1))),                                                                                                                      # y = xW
+        ("transformer_blocks.*.attn2.to_q",             pos_embed_proj_rows_,  2*D**2,      (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1, (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1)),                                                        # y = xW
+        ("transformer_blocks.*.attn2.to_k",             pos_embed_proj_rows_,  2*D**2,      (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1, (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1)),                                                        # y = xW
+        ("transformer_blocks.*.attn2.to_v",             pos_embed_proj_rows_,  2*D**2,      (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1, (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1)),                                                        # y = xW
+        ("transformer_blocks.*.attn2",                  attn2_pairs_,          2*D,         (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1, (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1)),                                                        # scores = qk
+        ("transformer_blocks.*.attn2",                  attn2_pairs_,          2*D,         (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1, (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1)),                                                        # mix = pv
+        ("transformer_blocks.*.attn2.to_out.0",         pos_embed_proj_rows_,  2*D**2,      (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1, (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1)),                                                        # y = xW
+        ("transformer_blocks.*.ff.net.0.proj",          pos_embed_proj_rows_,  8*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1))),                                                                                                                      # y = xW
+        ("transformer_blocks.*.ff.net.2",               pos_embed_proj_rows_,  8*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1))),                                                                                                                      # y = xW
+        ("transformer_blocks.*.attn.to_add_out",        prompt_,               2*D**2,      max(0, L - 1),                                                                       (max(0, L - 1), max(0, L - 1))),                                                                                                                                            # y = xW
+        ("transformer_blocks.*.ff_context.net.0.proj",  prompt_,               8*D**2,      max(0, L - 1),                                                                       (max(0, L - 1), max(0, L - 1))),                                                                                                                                            # y = xW
+        ("transformer_blocks.*.ff_context.net.2",       prompt_,               8*D**2,      max(0, L - 1),                                                                       (max(0, L - 1), max(0, L - 1))),                                                                                                                                            # y = xW
+        ("transformer_blocks.*.norm1.linear",           sample_,               12*D**2,     (L >= 1) + max(0, L - 1) - (L >= 1)*(max(0, L - 1) in dual) - transformer_blocks_1,  ((L >= 1) + max(0, L - 1) - (L >= 1)*(max(0, L - 1) in dual) - transformer_blocks_1, (L >= 1) + max(0, L - 1) - (L >= 1)*(max(0, L - 1) in dual) - transformer_blocks_1)),  # y = xW
+        ("transformer_blocks.*.norm1_context.linear",   sample_,               4*D**2,      (L >= 1),                                                                            ((L >= 1), (L >= 1))),                                                                                                                                                      # y = xW
+        ("norm_out.linear",                             sample_,               4*D**2,      1,                                                                                   (1, 1)),                                                                                                                                                                    # y = xW
+        ("proj_out",                                    pos_embed_proj_rows_,  2*D*o*p**2,  1,                                                                                   (1, 1)),                                                                                                                                                                    # y = xW
     ]
 
 
-def _forward(s: Sizes, pairs: str) -> list[Line]:
+def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'forward': nothing trains, only the forward pass runs."""
-    L = s.num_layers
-    H = s.num_attention_heads
-    d = s.attention_head_dim
-    c = s.in_channels
-    o = s.out_channels
-    p = s.patch_size
-    J = s.joint_attention_dim
-    P = s.pooled_projection_dim
-    dual = s.dual_attention_layers
+    L = sizes.num_layers
+    H = sizes.num_attention_heads
+    d = sizes.attention_head_dim
+    c = sizes.in_channels
+    o = sizes.out_channels
+    p = sizes.patch_size
+    J = sizes.joint_attention_dim
+    P = sizes.pooled_projection_dim
+    dual = sizes.dual_attention_layers
     D = H*d
-    # what a contraction runs over, in multiples of (n, y, h_over_p_w_over_p, yy, h_over_p_w_over_p_y, h_over_p_h_over_p_w_over_p_w_over_p)
+    transformer_blocks_1 = sum((i in dual) for i in range(max(0, L - 1)))
+    # what a contraction runs over, in multiples of (n, y, img, yy, img_y, img_img)
     pos_embed_proj_rows_ = (0, 0, 1, 0, 0, 0)
     sample_ = (1, 0, 0, 0, 0, 0)
     prompt_ = (0, 1, 0, 0, 0, 0)
@@ -497,95 +449,49 @@ def _forward(s: Sizes, pairs: str) -> list[Line]:
         ("time_text_embed.text_embedder.linear_1",      sample_,               2*D*P,       1,                                                                                   (0, 0)),  # y = xW
         ("time_text_embed.text_embedder.linear_2",      sample_,               2*D**2,      1,                                                                                   (0, 0)),  # y = xW
         ("context_embedder",                            prompt_,               2*D*J,       1,                                                                                   (0, 0)),  # y = xW
-        ("transformer_blocks.*.norm1.linear",           sample_,               18*D**2,     sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                             (0, 0)),  # y = xW
-        ("transformer_blocks.*.norm1_context.linear",   sample_,               12*D**2,     sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                             (0, 0)),  # y = xW
-        ("transformer_blocks.*.attn.to_q",              pos_embed_proj_rows_,  2*D**2,      sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                             (0, 0)),  # y = xW
-        ("transformer_blocks.*.attn.to_k",              pos_embed_proj_rows_,  2*D**2,      sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                             (0, 0)),  # y = xW
-        ("transformer_blocks.*.attn.to_v",              pos_embed_proj_rows_,  2*D**2,      sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                             (0, 0)),  # y = xW
-        ("transformer_blocks.*.attn.add_q_proj",        prompt_,               2*D**2,      sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                             (0, 0)),  # y = xW
-        ("transformer_blocks.*.attn.add_k_proj",        prompt_,               2*D**2,      sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                             (0, 0)),  # y = xW
-        ("transformer_blocks.*.attn.add_v_proj",        prompt_,               2*D**2,      sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                             (0, 0)),  # y = xW
-        ("transformer_blocks.*.attn",                   attn_pairs_,           2*D,         sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                             (0, 0)),  # scores = qk
-        ("transformer_blocks.*.attn",                   attn_pairs_,           2*D,         sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                             (0, 0)),  # mix = pv
-        ("transformer_blocks.*.attn.to_out.0",          pos_embed_proj_rows_,  2*D**2,      sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                             (0, 0)),  # y = xW
-        ("transformer_blocks.*.attn2.to_q",             pos_embed_proj_rows_,  2*D**2,      sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                             (0, 0)),  # y = xW
-        ("transformer_blocks.*.attn2.to_k",             pos_embed_proj_rows_,  2*D**2,      sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                             (0, 0)),  # y = xW
-        ("transformer_blocks.*.attn2.to_v",             pos_embed_proj_rows_,  2*D**2,      sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                             (0, 0)),  # y = xW
-        ("transformer_blocks.*.attn2",                  attn2_pairs_,          2*D,         sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                             (0, 0)),  # scores = qk
-        ("transformer_blocks.*.attn2",                  attn2_pairs_,          2*D,         sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                             (0, 0)),  # mix = pv
-        ("transformer_blocks.*.attn2.to_out.0",         pos_embed_proj_rows_,  2*D**2,      sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                             (0, 0)),  # y = xW
-        ("transformer_blocks.*.ff.net.0.proj",          pos_embed_proj_rows_,  8*D**2,      sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                             (0, 0)),  # y = xW
-        ("transformer_blocks.*.ff.net.2",               pos_embed_proj_rows_,  8*D**2,      sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                             (0, 0)),  # y = xW
-        ("transformer_blocks.*.attn.to_add_out",        prompt_,               2*D**2,      sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                             (0, 0)),  # y = xW
-        ("transformer_blocks.*.ff_context.net.0.proj",  prompt_,               8*D**2,      sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                             (0, 0)),  # y = xW
-        ("transformer_blocks.*.ff_context.net.2",       prompt_,               8*D**2,      sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                             (0, 0)),  # y = xW
-        ("transformer_blocks.*.norm1.linear",           sample_,               12*D**2,     sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                         (0, 0)),  # y = xW
-        ("transformer_blocks.*.norm1_context.linear",   sample_,               12*D**2,     sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                         (0, 0)),  # y = xW
-        ("transformer_blocks.*.attn.to_q",              pos_embed_proj_rows_,  2*D**2,      sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                         (0, 0)),  # y = xW
-        ("transformer_blocks.*.attn.to_k",              pos_embed_proj_rows_,  2*D**2,      sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                         (0, 0)),  # y = xW
-        ("transformer_blocks.*.attn.to_v",              pos_embed_proj_rows_,  2*D**2,      sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                         (0, 0)),  # y = xW
-        ("transformer_blocks.*.attn.add_q_proj",        prompt_,               2*D**2,      sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                         (0, 0)),  # y = xW
-        ("transformer_blocks.*.attn.add_k_proj",        prompt_,               2*D**2,      sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                         (0, 0)),  # y = xW
-        ("transformer_blocks.*.attn.add_v_proj",        prompt_,               2*D**2,      sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                         (0, 0)),  # y = xW
-        ("transformer_blocks.*.attn",                   attn_pairs_,           2*D,         sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                         (0, 0)),  # scores = qk
-        ("transformer_blocks.*.attn",                   attn_pairs_,           2*D,         sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                         (0, 0)),  # mix = pv
-        ("transformer_blocks.*.attn.to_out.0",          pos_embed_proj_rows_,  2*D**2,      sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                         (0, 0)),  # y = xW
-        ("transformer_blocks.*.ff.net.0.proj",          pos_embed_proj_rows_,  8*D**2,      sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                         (0, 0)),  # y = xW
-        ("transformer_blocks.*.ff.net.2",               pos_embed_proj_rows_,  8*D**2,      sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                         (0, 0)),  # y = xW
-        ("transformer_blocks.*.attn.to_add_out",        prompt_,               2*D**2,      sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                         (0, 0)),  # y = xW
-        ("transformer_blocks.*.ff_context.net.0.proj",  prompt_,               8*D**2,      sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                         (0, 0)),  # y = xW
-        ("transformer_blocks.*.ff_context.net.2",       prompt_,               8*D**2,      sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1))),                         (0, 0)),  # y = xW
-        ("transformer_blocks.*.norm1.linear",           sample_,               18*D**2,     sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))),      (0, 0)),  # y = xW
-        ("transformer_blocks.*.norm1_context.linear",   sample_,               4*D**2,      sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))),      (0, 0)),  # y = xW
-        ("transformer_blocks.*.attn.to_q",              pos_embed_proj_rows_,  2*D**2,      sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))),      (0, 0)),  # y = xW
-        ("transformer_blocks.*.attn.to_k",              pos_embed_proj_rows_,  2*D**2,      sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))),      (0, 0)),  # y = xW
-        ("transformer_blocks.*.attn.to_v",              pos_embed_proj_rows_,  2*D**2,      sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))),      (0, 0)),  # y = xW
-        ("transformer_blocks.*.attn.add_q_proj",        prompt_,               2*D**2,      sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))),      (0, 0)),  # y = xW
-        ("transformer_blocks.*.attn.add_k_proj",        prompt_,               2*D**2,      sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))),      (0, 0)),  # y = xW
-        ("transformer_blocks.*.attn.add_v_proj",        prompt_,               2*D**2,      sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))),      (0, 0)),  # y = xW
-        ("transformer_blocks.*.attn",                   attn_pairs_,           2*D,         sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))),      (0, 0)),  # scores = qk
-        ("transformer_blocks.*.attn",                   attn_pairs_,           2*D,         sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))),      (0, 0)),  # mix = pv
-        ("transformer_blocks.*.attn.to_out.0",          pos_embed_proj_rows_,  2*D**2,      sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))),      (0, 0)),  # y = xW
-        ("transformer_blocks.*.attn2.to_q",             pos_embed_proj_rows_,  2*D**2,      sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))),      (0, 0)),  # y = xW
-        ("transformer_blocks.*.attn2.to_k",             pos_embed_proj_rows_,  2*D**2,      sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))),      (0, 0)),  # y = xW
-        ("transformer_blocks.*.attn2.to_v",             pos_embed_proj_rows_,  2*D**2,      sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))),      (0, 0)),  # y = xW
-        ("transformer_blocks.*.attn2",                  attn2_pairs_,          2*D,         sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))),      (0, 0)),  # scores = qk
-        ("transformer_blocks.*.attn2",                  attn2_pairs_,          2*D,         sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))),      (0, 0)),  # mix = pv
-        ("transformer_blocks.*.attn2.to_out.0",         pos_embed_proj_rows_,  2*D**2,      sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))),      (0, 0)),  # y = xW
-        ("transformer_blocks.*.ff.net.0.proj",          pos_embed_proj_rows_,  8*D**2,      sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))),      (0, 0)),  # y = xW
-        ("transformer_blocks.*.ff.net.2",               pos_embed_proj_rows_,  8*D**2,      sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))),      (0, 0)),  # y = xW
-        ("transformer_blocks.*.norm1.linear",           sample_,               12*D**2,     sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))),  (0, 0)),  # y = xW
-        ("transformer_blocks.*.norm1_context.linear",   sample_,               4*D**2,      sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))),  (0, 0)),  # y = xW
-        ("transformer_blocks.*.attn.to_q",              pos_embed_proj_rows_,  2*D**2,      sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))),  (0, 0)),  # y = xW
-        ("transformer_blocks.*.attn.to_k",              pos_embed_proj_rows_,  2*D**2,      sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))),  (0, 0)),  # y = xW
-        ("transformer_blocks.*.attn.to_v",              pos_embed_proj_rows_,  2*D**2,      sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))),  (0, 0)),  # y = xW
-        ("transformer_blocks.*.attn.add_q_proj",        prompt_,               2*D**2,      sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))),  (0, 0)),  # y = xW
-        ("transformer_blocks.*.attn.add_k_proj",        prompt_,               2*D**2,      sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))),  (0, 0)),  # y = xW
-        ("transformer_blocks.*.attn.add_v_proj",        prompt_,               2*D**2,      sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))),  (0, 0)),  # y = xW
-        ("transformer_blocks.*.attn",                   attn_pairs_,           2*D,         sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))),  (0, 0)),  # scores = qk
-        ("transformer_blocks.*.attn",                   attn_pairs_,           2*D,         sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))),  (0, 0)),  # mix = pv
-        ("transformer_blocks.*.attn.to_out.0",          pos_embed_proj_rows_,  2*D**2,      sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))),  (0, 0)),  # y = xW
-        ("transformer_blocks.*.ff.net.0.proj",          pos_embed_proj_rows_,  8*D**2,      sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))),  (0, 0)),  # y = xW
-        ("transformer_blocks.*.ff.net.2",               pos_embed_proj_rows_,  8*D**2,      sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1))),  (0, 0)),  # y = xW
+        ("transformer_blocks.*.norm1.linear",           sample_,               18*D**2,     (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             (0, 0)),  # y = xW
+        ("transformer_blocks.*.norm1_context.linear",   sample_,               12*D**2,     max(0, L - 1),                                                                       (0, 0)),  # y = xW
+        ("transformer_blocks.*.attn.to_q",              pos_embed_proj_rows_,  2*D**2,      (L >= 1) + max(0, L - 1),                                                            (0, 0)),  # y = xW
+        ("transformer_blocks.*.attn.to_k",              pos_embed_proj_rows_,  2*D**2,      (L >= 1) + max(0, L - 1),                                                            (0, 0)),  # y = xW
+        ("transformer_blocks.*.attn.to_v",              pos_embed_proj_rows_,  2*D**2,      (L >= 1) + max(0, L - 1),                                                            (0, 0)),  # y = xW
+        ("transformer_blocks.*.attn.add_q_proj",        prompt_,               2*D**2,      (L >= 1) + max(0, L - 1),                                                            (0, 0)),  # y = xW
+        ("transformer_blocks.*.attn.add_k_proj",        prompt_,               2*D**2,      (L >= 1) + max(0, L - 1),                                                            (0, 0)),  # y = xW
+        ("transformer_blocks.*.attn.add_v_proj",        prompt_,               2*D**2,      (L >= 1) + max(0, L - 1),                                                            (0, 0)),  # y = xW
+        ("transformer_blocks.*.attn",                   attn_pairs_,           2*D,         (L >= 1) + max(0, L - 1),                                                            (0, 0)),  # scores = qk
+        ("transformer_blocks.*.attn",                   attn_pairs_,           2*D,         (L >= 1) + max(0, L - 1),                                                            (0, 0)),  # mix = pv
+        ("transformer_blocks.*.attn.to_out.0",          pos_embed_proj_rows_,  2*D**2,      (L >= 1) + max(0, L - 1),                                                            (0, 0)),  # y = xW
+        ("transformer_blocks.*.attn2.to_q",             pos_embed_proj_rows_,  2*D**2,      (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             (0, 0)),  # y = xW
+        ("transformer_blocks.*.attn2.to_k",             pos_embed_proj_rows_,  2*D**2,      (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             (0, 0)),  # y = xW
+        ("transformer_blocks.*.attn2.to_v",             pos_embed_proj_rows_,  2*D**2,      (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             (0, 0)),  # y = xW
+        ("transformer_blocks.*.attn2",                  attn2_pairs_,          2*D,         (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             (0, 0)),  # scores = qk
+        ("transformer_blocks.*.attn2",                  attn2_pairs_,          2*D,         (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             (0, 0)),  # mix = pv
+        ("transformer_blocks.*.attn2.to_out.0",         pos_embed_proj_rows_,  2*D**2,      (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             (0, 0)),  # y = xW
+        ("transformer_blocks.*.ff.net.0.proj",          pos_embed_proj_rows_,  8*D**2,      (L >= 1) + max(0, L - 1),                                                            (0, 0)),  # y = xW
+        ("transformer_blocks.*.ff.net.2",               pos_embed_proj_rows_,  8*D**2,      (L >= 1) + max(0, L - 1),                                                            (0, 0)),  # y = xW
+        ("transformer_blocks.*.attn.to_add_out",        prompt_,               2*D**2,      max(0, L - 1),                                                                       (0, 0)),  # y = xW
+        ("transformer_blocks.*.ff_context.net.0.proj",  prompt_,               8*D**2,      max(0, L - 1),                                                                       (0, 0)),  # y = xW
+        ("transformer_blocks.*.ff_context.net.2",       prompt_,               8*D**2,      max(0, L - 1),                                                                       (0, 0)),  # y = xW
+        ("transformer_blocks.*.norm1.linear",           sample_,               12*D**2,     (L >= 1) + max(0, L - 1) - (L >= 1)*(max(0, L - 1) in dual) - transformer_blocks_1,  (0, 0)),  # y = xW
+        ("transformer_blocks.*.norm1_context.linear",   sample_,               4*D**2,      (L >= 1),                                                                            (0, 0)),  # y = xW
         ("norm_out.linear",                             sample_,               4*D**2,      1,                                                                                   (0, 0)),  # y = xW
         ("proj_out",                                    pos_embed_proj_rows_,  2*D*o*p**2,  1,                                                                                   (0, 0)),  # y = xW
     ]
 
 
-def _parameters(s: Sizes) -> dict[str, int]:
+def _parameters(sizes: Sizes) -> dict[str, int]:
     """Elements per parameter, all copies together."""
-    L = s.num_layers
-    H = s.num_attention_heads
-    d = s.attention_head_dim
-    c = s.in_channels
-    o = s.out_channels
-    p = s.patch_size
-    J = s.joint_attention_dim
-    P = s.pooled_projection_dim
-    dual = s.dual_attention_layers
-    qk_norm = s.qk_norm
-    has_qk_norm = s.qk_norm is not None
+    L = sizes.num_layers
+    H = sizes.num_attention_heads
+    d = sizes.attention_head_dim
+    c = sizes.in_channels
+    o = sizes.out_channels
+    p = sizes.patch_size
+    J = sizes.joint_attention_dim
+    P = sizes.pooled_projection_dim
+    dual = sizes.dual_attention_layers
+    has_qk_norm = sizes.qk_norm is not None
     D = H*d
+    transformer_blocks_1 = sum((i in dual) for i in range(max(0, L - 1)))
     return {
         "pos_embed.proj.weight":                              D*c*p**2,
         "pos_embed.proj.bias":                                D,
@@ -599,8 +505,8 @@ def _parameters(s: Sizes) -> dict[str, int]:
         "time_text_embed.text_embedder.linear_2.bias":        D,
         "context_embedder.weight":                            D*J,
         "context_embedder.bias":                              D,
-        "transformer_blocks.*.norm1.linear.weight":           9*sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1)))*D**2 + 6*sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1)))*D**2 + 9*sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1)))*D**2 + 6*sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1)))*D**2,
-        "transformer_blocks.*.norm1.linear.bias":             9*sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1)))*D + 6*sum(1 - (i_2_ in dual) for i_2_ in range(0, max(0, L - 1)))*D + 9*sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1)))*D + 6*sum(1 - (i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1)))*D,
+        "transformer_blocks.*.norm1.linear.weight":           9*transformer_blocks_1*D**2 + 6*max(0, L - 1)*D**2 - 6*transformer_blocks_1*D**2 + 9*(L >= 1)*(max(0, L - 1) in dual)*D**2 + 6*(L >= 1)*D**2 - 6*(L >= 1)*(max(0, L - 1) in dual)*D**2,
+        "transformer_blocks.*.norm1.linear.bias":             9*transformer_blocks_1*D + 6*max(0, L - 1)*D - 6*transformer_blocks_1*D + 9*(L >= 1)*(max(0, L - 1) in dual)*D + 6*(L >= 1)*D - 6*(L >= 1)*(max(0, L - 1) in dual)*D,
         "transformer_blocks.*.norm1_context.linear.weight":   6*max(0, L - 1)*D**2 + 2*(L >= 1)*D**2,
         "transformer_blocks.*.norm1_context.linear.bias":     6*max(0, L - 1)*D + 2*(L >= 1)*D,
         "transformer_blocks.*.attn.to_q.weight":              max(0, L - 1)*D**2 + (L >= 1)*D**2,
@@ -621,16 +527,16 @@ def _parameters(s: Sizes) -> dict[str, int]:
         "transformer_blocks.*.attn.norm_added_k.weight":      max(0, L - 1)*d*has_qk_norm + (L >= 1)*d*has_qk_norm,
         "transformer_blocks.*.attn.to_out.0.weight":          max(0, L - 1)*D**2 + (L >= 1)*D**2,
         "transformer_blocks.*.attn.to_out.0.bias":            max(0, L - 1)*D + (L >= 1)*D,
-        "transformer_blocks.*.attn2.to_q.weight":             sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1)))*D**2 + sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1)))*D**2,
-        "transformer_blocks.*.attn2.to_q.bias":               sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1)))*D + sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1)))*D,
-        "transformer_blocks.*.attn2.to_k.weight":             sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1)))*D**2 + sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1)))*D**2,
-        "transformer_blocks.*.attn2.to_k.bias":               sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1)))*D + sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1)))*D,
-        "transformer_blocks.*.attn2.to_v.weight":             sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1)))*D**2 + sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1)))*D**2,
-        "transformer_blocks.*.attn2.to_v.bias":               sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1)))*D + sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1)))*D,
-        "transformer_blocks.*.attn2.norm_q.weight":           sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1)))*d*has_qk_norm + sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1)))*d*has_qk_norm,
-        "transformer_blocks.*.attn2.norm_k.weight":           sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1)))*d*has_qk_norm + sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1)))*d*has_qk_norm,
-        "transformer_blocks.*.attn2.to_out.0.weight":         sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1)))*D**2 + sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1)))*D**2,
-        "transformer_blocks.*.attn2.to_out.0.bias":           sum((i_2_ in dual) for i_2_ in range(0, max(0, L - 1)))*D + sum((i_3_ in dual) for i_3_ in range(max(0, L - 1), (L >= 1) + max(0, L - 1)))*D,
+        "transformer_blocks.*.attn2.to_q.weight":             transformer_blocks_1*D**2 + (L >= 1)*(max(0, L - 1) in dual)*D**2,
+        "transformer_blocks.*.attn2.to_q.bias":               transformer_blocks_1*D + (L >= 1)*(max(0, L - 1) in dual)*D,
+        "transformer_blocks.*.attn2.to_k.weight":             transformer_blocks_1*D**2 + (L >= 1)*(max(0, L - 1) in dual)*D**2,
+        "transformer_blocks.*.attn2.to_k.bias":               transformer_blocks_1*D + (L >= 1)*(max(0, L - 1) in dual)*D,
+        "transformer_blocks.*.attn2.to_v.weight":             transformer_blocks_1*D**2 + (L >= 1)*(max(0, L - 1) in dual)*D**2,
+        "transformer_blocks.*.attn2.to_v.bias":               transformer_blocks_1*D + (L >= 1)*(max(0, L - 1) in dual)*D,
+        "transformer_blocks.*.attn2.norm_q.weight":           transformer_blocks_1*d*has_qk_norm + (L >= 1)*(max(0, L - 1) in dual)*d*has_qk_norm,
+        "transformer_blocks.*.attn2.norm_k.weight":           transformer_blocks_1*d*has_qk_norm + (L >= 1)*(max(0, L - 1) in dual)*d*has_qk_norm,
+        "transformer_blocks.*.attn2.to_out.0.weight":         transformer_blocks_1*D**2 + (L >= 1)*(max(0, L - 1) in dual)*D**2,
+        "transformer_blocks.*.attn2.to_out.0.bias":           transformer_blocks_1*D + (L >= 1)*(max(0, L - 1) in dual)*D,
         "transformer_blocks.*.ff.net.0.proj.weight":          4*max(0, L - 1)*D**2 + 4*(L >= 1)*D**2,
         "transformer_blocks.*.ff.net.0.proj.bias":            4*max(0, L - 1)*D + 4*(L >= 1)*D,
         "transformer_blocks.*.ff.net.2.weight":               4*max(0, L - 1)*D**2 + 4*(L >= 1)*D**2,
@@ -702,6 +608,10 @@ class Estimator:
         rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
         return tuple(map(sum, zip(*rows)))
 
+    def moments(self, **streams: Any) -> Moments:
+        """The moments of a batch, as the function ``moments`` makes them, with the sizes that some of them depend on."""
+        return moments(**streams).bound(self.sizes)
+
     def forward(self, m: Moments) -> int:
         """FLOPs of the forward pass."""
         return self._apply(self._forward, m)
@@ -725,6 +635,7 @@ class Estimator:
     def by_module(self, m: Moments) -> dict[str, Flops]:
         """FLOPs per module that does work; ``*`` stands for the index of a repeat, summed over."""
         found: dict[str, Flops] = {}
+        m = m.bound(self.sizes)
         for module, amount, unit, forward, gradients in self._lines:
             size = self._apply(amount, m) * unit
             flops = found.setdefault(module, Flops(0, 0, 0))
@@ -735,4 +646,5 @@ class Estimator:
     def _apply(self, c: tuple[int, ...], m: Moments) -> int:
         if self._padded and m.padded is not None:
             m = m.padded
-        return c[0] * m.n + c[1] * m.y + c[2] * m.h_over_p_w_over_p + c[3] * m.yy + c[4] * m.h_over_p_w_over_p_y + c[5] * m.h_over_p_h_over_p_w_over_p_w_over_p
+        m = m.bound(self.sizes)
+        return c[0] * m.n + c[1] * m.y + c[2] * m.img + c[3] * m.yy + c[4] * m.img_y + c[5] * m.img_img

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
 
     Line = tuple[str, tuple[int, ...], int, int, tuple[int, ...]]
     Streams = Sequence[Any] | dict[str, Sequence[Any]]
+    Columns = list[list[int]]
 
 __all__ = ["Estimator", "Flops", "Moments", "Sizes", "moments"]
 
@@ -140,7 +141,14 @@ class Moments:
 
     __slots__ = ("n", "padded", "x", "xx")
 
-    def __init__(self, n: int = 0, x: int = 0, xx: int = 0, *, padded: Moments | None = None) -> None:
+    def __init__(
+        self,
+        n: int = 0,
+        x: int = 0,
+        xx: int = 0,
+        *,
+        padded: Moments | None = None,
+    ) -> None:
         self.n = n
         self.x = x
         self.xx = xx
@@ -158,10 +166,12 @@ class Moments:
         )
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Moments) and self.as_dict() == other.as_dict() and self.padded == other.padded
+        if not isinstance(other, Moments):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
 
     def __repr__(self) -> str:
-        return f"Moments({', '.join(f'{name}={value}' for name, value in self.as_dict().items())})"
+        return f"Moments({', '.join(f'{name}={getattr(self, name)!r}' for name in self.__slots__)})"
 
     def as_dict(self) -> dict[str, int]:
         """The moments by name."""
@@ -205,7 +215,7 @@ def moments(*, text: Streams) -> Moments:
     real: list[list[int]] = []
     padded: list[list[int]] = []
     for streams in (
-        (("text", text, 1),),
+        (("text", text, 1, 0),),
     ):
         for columns, padding in _columns(streams):
             real.extend(columns)
@@ -224,15 +234,15 @@ def _sums(x_: list[int]) -> Moments:
     )
 
 
-def _columns(streams: Sequence[tuple[str, Any, int]]) -> list[tuple[list[list[int]], list[list[int]]]]:
+def _columns(streams: Sequence[tuple[str, Any, int, int]]) -> list[tuple[list[list[int]], list[list[int]]]]:
     """Per stream of one index set its lengths by axis, real and padded."""
     found = []
-    count = max((_count(given) for _, given, _ in streams), default=0)
-    for name, given, axes in streams:
+    count = max((_count(given) for _, given, _, _ in streams), default=0)
+    for name, given, axes, absent in streams:
         given = [0] * given if isinstance(given, int) else given
         real, padded = (given["lengths"], given["padded"]) if isinstance(given, dict) else (given, given)
         if real is None:
-            real = padded = [(0,) * axes if axes > 1 else 0] * count
+            real = padded = [(absent,) * axes if axes > 1 else absent] * count
         if len(real) != count or len(padded) != count:
             raise ValueError(f"'{name}' has {len(real)} items, another stream of the batch has {count}")
         found.append((_axes(name, real, axes), _axes(name, padded, axes)))
@@ -284,15 +294,15 @@ def _checked(key: str, kind: str, value: Any) -> Any:
     raise ValueError(f"the config's '{key}' is {value!r}, not a {kind}")
 
 
-def _full(s: Sizes, pairs: str) -> list[Line]:
+def _full(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'full': every parameter trains."""
-    L = s.num_hidden_layers
-    D = s.hidden_size
-    H = s.num_attention_heads
-    G = s.num_key_value_heads
-    d = s.head_dim
-    F = s.intermediate_size
-    V = s.vocab_size
+    L = sizes.num_hidden_layers
+    D = sizes.hidden_size
+    H = sizes.num_attention_heads
+    G = sizes.num_key_value_heads
+    d = sizes.head_dim
+    F = sizes.intermediate_size
+    V = sizes.vocab_size
     # what a contraction runs over, in multiples of (n, x, xx)
     text_ = (0, 1, 0)
     self_attn_pairs_ = (0, 1, 1) if pairs == "useful" else (0, 0, 2)
@@ -311,15 +321,15 @@ def _full(s: Sizes, pairs: str) -> list[Line]:
     ]
 
 
-def _forward(s: Sizes, pairs: str) -> list[Line]:
+def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'forward': nothing trains, only the forward pass runs."""
-    L = s.num_hidden_layers
-    D = s.hidden_size
-    H = s.num_attention_heads
-    G = s.num_key_value_heads
-    d = s.head_dim
-    F = s.intermediate_size
-    V = s.vocab_size
+    L = sizes.num_hidden_layers
+    D = sizes.hidden_size
+    H = sizes.num_attention_heads
+    G = sizes.num_key_value_heads
+    d = sizes.head_dim
+    F = sizes.intermediate_size
+    V = sizes.vocab_size
     # what a contraction runs over, in multiples of (n, x, xx)
     text_ = (0, 1, 0)
     self_attn_pairs_ = (0, 1, 1) if pairs == "useful" else (0, 0, 2)
@@ -338,18 +348,18 @@ def _forward(s: Sizes, pairs: str) -> list[Line]:
     ]
 
 
-def _parameters(s: Sizes) -> dict[str, int]:
+def _parameters(sizes: Sizes) -> dict[str, int]:
     """Elements per parameter, all copies together."""
-    L = s.num_hidden_layers
-    D = s.hidden_size
-    H = s.num_attention_heads
-    G = s.num_key_value_heads
-    d = s.head_dim
-    F = s.intermediate_size
-    V = s.vocab_size
-    tied = s.tie_word_embeddings
-    biased = s.attention_bias
-    mlp_biased = s.mlp_bias
+    L = sizes.num_hidden_layers
+    D = sizes.hidden_size
+    H = sizes.num_attention_heads
+    G = sizes.num_key_value_heads
+    d = sizes.head_dim
+    F = sizes.intermediate_size
+    V = sizes.vocab_size
+    tied = sizes.tie_word_embeddings
+    biased = sizes.attention_bias
+    mlp_biased = sizes.mlp_bias
     return {
         "model.embed_tokens.weight":                       D*V,
         "model.layers.*.input_layernorm.weight":           L*D,
@@ -426,6 +436,10 @@ class Estimator:
         """One coefficient per moment."""
         rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
         return tuple(map(sum, zip(*rows)))
+
+    def moments(self, **streams: Any) -> Moments:
+        """The moments of a batch, as the function ``moments`` makes them."""
+        return moments(**streams)
 
     def forward(self, m: Moments) -> int:
         """FLOPs of the forward pass."""

@@ -156,7 +156,7 @@ class _Walker:
             a, b, left, right = b, a, right, left
         if isinstance(a, Choice):
             return any_of(case & self.equal(value, b, left, right) for case, value in a.cases)
-        if isinstance(a, Setting) and a.kind == "text" and isinstance(b, str):
+        if isinstance(a, Setting) and a.kind in ("text", "item") and isinstance(b, str):
             return Truth.of(fn.Equal(a.symbol, Str(b)))
         if isinstance(a, (str, tuple)) or isinstance(b, (str, tuple)):
             return YES if a == b else NO

@@ -140,6 +140,8 @@ class AtLeast(Bracket):
         constant, rest = difference.as_coeff_Add()
         if isinstance(rest, Excess) and -constant >= 1:
             return AtLeast(rest.args[0], -constant)
+        if is_bracket(rest) and -constant >= 1:
+            return rest if constant == -1 else ZERO
         return None if (a, b) == (rest, -constant) else AtLeast(rest, -constant)
 
 

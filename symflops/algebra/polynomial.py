@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from sympy import Add, Expr, Integer, Mul, Pow, Rational
 
-from symflops.algebra.functions import AtLeast, Excess, is_bracket
+from symflops.algebra.functions import AtLeast, Excess, Tally, is_bracket
 
 Monomial = frozenset[tuple[Expr, int]]
 CONSTANT: Monomial = frozenset()
@@ -117,7 +117,24 @@ def _convert(expr: Expr) -> Polynomial:
         return result
     if isinstance(expr, Pow) and expr.exp.is_Integer:
         return _power(expr.base, int(expr.exp))
+    if isinstance(expr, Tally):
+        return _tally(expr)
     return Polynomial({frozenset(((expr, 1),)): Fraction(1)})
+
+
+def _tally(expr: Tally) -> Polynomial:
+    """A tally of ``1 - b`` is the length of the run minus that of ``b``; of one index at most, it is what holds there."""
+    index, low, high, condition = expr.args
+    run = high - low
+    if is_bracket(run):
+        return _convert(run) * _convert(condition.xreplace({index: low}))
+    total = Polynomial({})
+    for monomial, factor in _convert(condition).terms.items():
+        here = frozenset(pair for pair in monomial if index in pair[0].free_symbols)
+        atom = Tally(index, low, high, Polynomial({here: Fraction(1)}).expr)
+        counted = Polynomial({frozenset(((atom, 1),)): Fraction(1)}) if here else _convert(atom)
+        total = total + counted * Polynomial({monomial - here: factor})
+    return total
 
 
 def _power(base: Expr, exponent: int) -> Polynomial:

@@ -18,6 +18,7 @@ COMMANDS = {
     "estimate": "parameters and FLOPs of a model for a batch",
     "explain": "where the FLOPs of a model go, module by module",
     "graph": "the graph of a model, as Mermaid or DOT",
+    "render": "the derivation of a model, as LaTeX or Markdown",
     "verify": "compare specs with the real models, or with measured records",
 }
 

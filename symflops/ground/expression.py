@@ -7,6 +7,7 @@ A spec may come from a stranger, so nothing here reaches ``eval`` or sympy's str
 from __future__ import annotations
 
 import ast
+import warnings
 from dataclasses import dataclass, field
 
 from symflops.ground.diagnostics import Diagnostic, Span, SpecError
@@ -55,7 +56,9 @@ def parse_expression(text: str, span: Span) -> Expression:
     if not text.isascii() or "\n" in text:
         _fail("bad-expression", "an expression is one line of plain ASCII text", span)
     try:
-        tree = ast.parse(text, mode="eval").body
+        with warnings.catch_warnings():  # Python's advice on its own syntax is none for the author of a spec
+            warnings.simplefilter("ignore")
+            tree = ast.parse(text, mode="eval").body
     except SyntaxError as error:
         column = (error.offset or 1) - 1
         _fail("bad-expression", f"{text!r} is not an expression", span.part(column, column + 1))

@@ -15,8 +15,14 @@ YAML_WORDS = frozenset({"on", "off", "yes", "no", "y", "n", "true", "false", "nu
 """Words that some YAML readers turn into something else. ``y`` and ``n`` stay allowed where a paper's letter is wanted."""
 
 
+RESERVED = frozenset({"sizes", "pairs", "range", "sum", "max", "min", "len", "zip", "Sizes", "Moments", "Estimator", "Flops"})
+"""Words that generated code uses itself."""
+
+
 def why_not_identifier(text: str) -> str | None:
     """Why ``text`` cannot be a name, or None when it can."""
+    if text in RESERVED:
+        return f"the generated code uses '{text}' itself"
     if not IDENTIFIER.match(text):
         return "a name has letters, digits and underscores, and starts with a letter"
     if keyword.iskeyword(text):

@@ -7,7 +7,7 @@ of one object.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, assert_never
@@ -93,29 +93,51 @@ def number(value: int) -> Num:
     return Num(Fraction(value))
 
 
-def symbols(formula: Formula) -> Iterator[str]:
-    """Every letter that a formula reads, in order, with repetitions."""
+def parts(formula: Formula) -> tuple[Formula, ...]:
+    """The formulas that a formula is made of."""
     match formula:
-        case Sym():
-            yield formula.name
-        case Num() | Text():
-            return
+        case Num() | Sym() | Text():
+            return ()
         case Sum():
-            for term in formula.terms:
-                yield from symbols(term)
+            return formula.terms
         case Prod():
-            for factor in formula.factors:
-                yield from symbols(factor)
+            return formula.factors
         case Power():
-            yield from symbols(formula.base)
+            return (formula.base,)
         case Apply() | Bracket():
-            for argument in formula.arguments:
-                yield from symbols(argument)
+            return formula.arguments
         case TallyOf():
-            for part in (formula.low, formula.high, formula.condition):
-                yield from (name for name in symbols(part) if name != formula.index)
+            return (formula.low, formula.high, formula.condition)
         case _:
             assert_never(formula)
+
+
+def walk(formula: Formula) -> Iterator[Formula]:
+    """A formula and everything inside it, in order."""
+    yield formula
+    for part in parts(formula):
+        yield from walk(part)
+
+
+def symbols(formula: Formula, given: bool = True) -> Iterator[str]:
+    """Every letter that a formula reads, in order; without ``given`` not those of which it only asks whether they are null."""
+    if isinstance(formula, Sym):
+        yield formula.name
+    if isinstance(formula, Bracket) and formula.kind == "given" and not given:
+        return
+    for part in parts(formula):
+        bound = formula.index if isinstance(formula, TallyOf) else None
+        yield from (name for name in symbols(part, given) if name != bound)
+
+
+def tallies(formula: Formula) -> Iterator[TallyOf]:
+    """Every count of iterations in a formula."""
+    return (part for part in walk(formula) if isinstance(part, TallyOf))
+
+
+def brackets(formulas: Iterable[Formula]) -> Iterator[Bracket]:
+    """Every bracket in ``formulas``."""
+    return (part for formula in formulas for part in walk(formula) if isinstance(part, Bracket))
 
 
 def evaluate(formula: Formula, names: Mapping[str, Any]) -> Any:

@@ -42,7 +42,8 @@ class StreamInfo:
     """A declared stream: its index set, its batch variables (the axes of a batch entry), and its rows per item.
 
     An ``optional`` one carries only inputs that a condition may leave out: a batch may leave it out, too. Where no stream of an
-    index set has batch variables, one of them ``counts``: a batch gives the number of its items.
+    index set has batch variables, one of them ``counts``: a batch gives the number of its items. A stream that is left out has
+    the length ``absent``, which a layout may set to 1.
     """
 
     name: str
@@ -51,6 +52,7 @@ class StreamInfo:
     rows: Formula
     optional: bool = False
     counts: bool = False
+    absent: int = 0
 
     @property
     def given(self) -> bool:
@@ -188,6 +190,7 @@ class Program:
     pairs: tuple[tuple[str, str], ...]
     lengths: tuple[tuple[str, str], ...]
     unseen: tuple[tuple[str, bool], ...]
+    loops: tuple[tuple[str, str], ...] = ()
 
     def case(self, regime: str, convention: str) -> Case:
         """The closed forms of one regime under one convention.

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from symflops.ground.diagnostics import SymflopsError, did_you_mean
-from symflops.model.formula import evaluate
 from symflops.model.graph import ONCE
 from symflops.model.program import Program, StreamInfo
+from symflops.runtime.sizes import settled
 
 Item = dict[str, int]
+MAX_ITEMS = 1_000_000
 
 
 class BatchError(SymflopsError):
@@ -47,9 +48,9 @@ def _joined(streams: Sequence[StreamInfo], batch: Mapping[str, Any], side: str) 
     if len(set(counts.values())) > 1:
         told = ", ".join(f"'{name}' has {count}" for name, count in counts.items())
         raise BatchError(f"streams have different numbers of items: {told}")
-    absent = [name for stream in streams if stream.name not in batch for name in stream.variables]
+    absent = {name: stream.absent for stream in streams if stream.name not in batch for name in stream.variables}
     for parts in zip(*columns, strict=True):
-        item = dict.fromkeys(absent, 0)
+        item = dict(absent)
         for part in parts:
             item.update(part)
         yield item
@@ -60,13 +61,15 @@ def _entries(stream: StreamInfo, given: Any, side: str) -> Iterator[Item]:
         if not {"lengths"} <= given.keys() <= {"lengths", "padded"}:
             raise BatchError(f"'{stream.name}' is a list, or has 'lengths' and 'padded'")
         padded = given["padded"] if "padded" in given else given["lengths"]
+        if not all(isinstance(side, (list, tuple)) for side in (padded, given["lengths"])):
+            raise BatchError(f"'lengths' and 'padded' of '{stream.name}' are lists")
         if len(padded) != len(given["lengths"]):
             raise BatchError(f"'{stream.name}' has {len(given['lengths'])} lengths and {len(padded)} padded ones")
         given = padded if side == "padded" else given["lengths"]
     if stream.counts:
         count = len(given) if isinstance(given, (list, tuple)) else given
-        if not _whole(count):
-            raise BatchError(f"'{stream.name}' is the number of items, not {given!r}")
+        if not _whole(count) or count > MAX_ITEMS:
+            raise BatchError(f"'{stream.name}' is the number of items, at most {MAX_ITEMS:,}, not {given!r}")
         yield from ({} for _ in range(count))
         return
     if not isinstance(given, (list, tuple)):
@@ -95,5 +98,5 @@ def moments_of(program: Program, batch: Mapping[str, Any], sizes: Mapping[str, A
         if moment.items == ONCE:
             found.append(1)
         else:
-            found.append(sum(evaluate(moment.formula, {**sizes, **item}) for item in sets.get(moment.items, ())))
+            found.append(sum(settled(moment.formula, {**sizes, **item}) for item in sets.get(moment.items, ())))
     return tuple(found)

@@ -11,10 +11,9 @@ from fractions import Fraction
 from typing import Any
 
 from symflops.ground.diagnostics import SymflopsError
-from symflops.model.formula import evaluate
 from symflops.model.program import Line, Program
 from symflops.runtime.batch import moments_of
-from symflops.runtime.sizes import sizes_of
+from symflops.runtime.sizes import settled, sizes_of
 
 
 @dataclass(frozen=True)
@@ -70,18 +69,18 @@ class InterpretedEstimator:
         self.convention = convention
         self.sizes = sizes_of(program, config)
         chosen = program.regime(regime)
-        self._lines = [(line, evaluate(line.unit, self.sizes)) for line in chosen.lines]
+        self._lines = [(line, settled(line.unit, self.sizes)) for line in chosen.lines]
         self._side = dict(program.lengths)[convention]
         self._pairs = dict(program.pairs)[convention]
         self._unseen = dict(program.unseen)[convention]
         self._vectors = {id(line): self._vector(line) for line, _ in self._lines}
-        self.parameters: int = evaluate(program.parameters, self.sizes)
-        self.trainable_parameters: int = evaluate(chosen.trainable, self.sizes)
+        self.parameters: int = settled(program.parameters, self.sizes)
+        self.trainable_parameters: int = settled(chosen.trainable, self.sizes)
 
     def _vector(self, line: Line) -> tuple[tuple[int, Any], ...]:
         if not (line.seen or self._unseen):
             return ()
-        return tuple((position, evaluate(formula, self.sizes)) for position, formula in line.amount.under(self._pairs))
+        return tuple((position, settled(formula, self.sizes)) for position, formula in line.amount.under(self._pairs))
 
     def moments(self, **batch: Any) -> Moments:
         """The moments of a batch: per stream a list with one entry per item."""
@@ -95,7 +94,7 @@ class InterpretedEstimator:
 
     def forward(self, m: Moments) -> int:
         """FLOPs of the forward pass."""
-        return _whole(sum(self._size(line, unit, m) * evaluate(line.forward, self.sizes) for line, unit in self._lines))
+        return _whole(sum(self._size(line, unit, m) * settled(line.forward, self.sizes) for line, unit in self._lines))
 
     def backward(self, m: Moments) -> int:
         """FLOPs of the backward pass, recomputation apart."""
@@ -110,7 +109,7 @@ class InterpretedEstimator:
         return self.forward(m) + self.backward(m)
 
     def _gradients(self, line: Line) -> Any:
-        return sum(evaluate(count, self.sizes) for count in line.backward)
+        return sum(settled(count, self.sizes) for count in line.backward)
 
     def by_module(self, m: Moments) -> dict[str, Flops]:
         """FLOPs per module that does work; ``*`` stands for the index of a repeat, summed over."""
@@ -118,7 +117,7 @@ class InterpretedEstimator:
         for line, unit in self._lines:
             size = self._size(line, unit, m)
             forward, backward = found.get(line.module, (0, 0))
-            forward += size * evaluate(line.forward, self.sizes)
+            forward += size * settled(line.forward, self.sizes)
             found[line.module] = (forward, backward + size * self._gradients(line))
         return {module: Flops(_whole(forward), _whole(backward), 0) for module, (forward, backward) in found.items()}
 
@@ -126,7 +125,7 @@ class InterpretedEstimator:
         """Elements per parameter, all copies together, of those that are there."""
         found: dict[str, int] = {}
         for tensor in self.program.tensors:
-            found[tensor.name] = found.get(tensor.name, 0) + evaluate(tensor.count, self.sizes)
+            found[tensor.name] = found.get(tensor.name, 0) + settled(tensor.count, self.sizes)
         return found
 
 

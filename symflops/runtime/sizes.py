@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from symflops.ground.diagnostics import SymflopsError
-from symflops.model.formula import Apply, Bracket, Num, Power, Prod, Sum, Sym, TallyOf, Text, evaluate
+from symflops.model.formula import Apply, Bracket, Formula, Num, Power, Prod, Sum, Sym, TallyOf, Text, evaluate
 from symflops.model.program import Field, Program
 
 FORMULAS = (Num, Sym, Text, Sum, Prod, Power, Apply, Bracket, TallyOf)
@@ -16,6 +16,18 @@ LARGEST = 10**15
 
 class ConfigError(SymflopsError):
     """A config lacks what a size needs, or holds something of another type."""
+
+
+def settled(formula: Formula, names: Mapping[str, Any]) -> Any:
+    """The value of a formula.
+
+    Raises:
+        ConfigError: it has none for these sizes: a division by zero, a list that is too short, a text where a number is read.
+    """
+    try:
+        return evaluate(formula, names)
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        raise ConfigError(f"the config does not fit the model: {error}") from None
 
 
 def look_up(config: Mapping[str, Any], keys: Sequence[str]) -> Any:
@@ -65,7 +77,7 @@ def checked(field: Field, value: Any) -> Any:
 def default(field: Field, known: Mapping[str, Any]) -> Any:
     """What a size is when the config lacks it."""
     if isinstance(field.default, FORMULAS):
-        return evaluate(field.default, known)
+        return settled(field.default, known)
     if field.default is None and field.required:
         raise ConfigError(f"the config has no '{field.keys[0]}'")
     return field.default
@@ -85,5 +97,5 @@ def sizes_of(program: Program, config: Mapping[str, Any]) -> dict[str, Any]:
         else:
             known[field.letter] = None if field.nullable and is_null(config, field.keys) else default(field, known)
     for definition in program.definitions:
-        known[definition.letter] = evaluate(definition.formula, known)
+        known[definition.letter] = settled(definition.formula, known)
     return known

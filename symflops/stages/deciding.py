@@ -104,10 +104,10 @@ class Decider:
             value = canonical.xreplace({self.segments.canonical: self.position}).xreplace(_turns(self.position, canonical))
             if value.is_Integer:
                 return bool(value)
-        if isinstance(atom, (AtLeast, Equal)):
-            difference = expand(atom.args[0] - atom.args[1]) if not atom.args[1].is_Symbol or atom.args[1].is_integer else None
-            slope = difference.coeff(self.index, 1) if difference is not None else None
-            if difference is not None and slope in (1, -1):
+        if isinstance(atom, (AtLeast, Equal)) and all(isinstance(arg, Expr) for arg in atom.args):
+            difference = expand(atom.args[0] - atom.args[1])
+            slope = difference.coeff(self.index, 1)
+            if slope in (1, -1):
                 rest = expand(difference - slope * self.index)
                 if self.index not in rest.free_symbols:
                     return self.run(atom, slope, rest)

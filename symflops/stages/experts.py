@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 from sympy import Expr
 
 from symflops.ground.diagnostics import Diagnostic, SpecError
-from symflops.model.graph import Operator, Part, Stream
+from symflops.model.graph import Operator, Part, Stream, Value
 from symflops.model.path import Path
-from symflops.model.spec import Group, Name
+from symflops.model.spec import Group
+from symflops.ops.elementwise import rows_match, show
 from symflops.stages.frames import ABSENT, Binding, Frame
+from symflops.stages.steps import Place
 
 if TYPE_CHECKING:
     from symflops.stages.place import Builder
@@ -21,37 +23,43 @@ CHOICE = "expert_choice"
 def place_experts(builder: Builder, entry: Group, frame: Frame, path: Path) -> None:
     """The body runs on ``choose`` times the rows, with parameters that have a leading dimension of ``experts``.
 
-    Inside, ``x`` is the operand; the body must make ``y``. The router's ``weights`` are multiplied in at the end, so
-    that the router gets
-    a gradient, and the chosen rows are summed back into the operand's.
+    Inside, ``x`` is the operand; the body must make ``y``. The router's ``weights`` are multiplied in at the end, so that the
+    router gets a gradient, and the chosen rows are summed back into the operand's.
     """
     assert entry.experts is not None
     copies = _number(builder, entry, frame, "experts")
     choose = _number(builder, entry, frame, "choose") if entry.choose is not None else copies
     if len(entry.arguments) != 1:
-        raise SpecError([Diagnostic("operand-count", "experts take one value, 'from'", entry.span)])
+        raise SpecError([Diagnostic("operand-count", "experts take one value", entry.span, "name it under 'from'")])
     operand = builder.look_up(entry.arguments[0], frame, False).value
-    if operand is None:
-        return
+    assert operand is not None
+    outer = frame.inside(no_grad=frame.no_grad or entry.no_grad)
     chosen = Stream(operand.stream.items, tuple(Part(((CHOICE, choose), *part.axes)) for part in operand.stream.parts))
     routed = builder.new_value("x", chosen, operand.width, entry.span)
-    _map(builder, frame, path, (operand.id,), routed.id, entry)
-    names = dict(frame.names)
-    inner = frame.inside(path=path, names=names, values={"x": Binding(routed)}, copies=(*frame.copies, copies))
+    _step(builder, entry, outer, path, "map", (operand,), routed)
+    inner = outer.inside(path=path, values={"x": Binding(routed)}, copies=(*frame.copies, copies))
     builder.entries(entry.body, inner)
-    made = inner.values.get("y", ABSENT).value
-    if made is None or made.width is None:
-        raise SpecError(
-            [Diagnostic("unknown-value", "the body of experts must make 'y'", entry.span, "name its result with 'to: y'")]
-        )
-    operands = [made.id]
+    operands = [_made(entry, inner, chosen)]
     if entry.weights is not None:
         weights = builder.look_up(entry.weights, frame, False).value
-        operands += [weights.id] if weights is not None else []
-    result = builder.new_value("y", operand.stream, made.width, entry.span)
-    _map(builder, frame, path, tuple(operands), result.id, entry, kind="mul" if entry.weights else "add")
-    names_bound = entry.to or (Name(entry.path.text, entry.span),)
-    frame.values[names_bound[0].text] = Binding(result)
+        assert weights is not None
+        rows_match(Place(entry.path, entry.span, {"weights": entry.weights.span}).refuse, operand, weights, "weights")
+        operands.append(weights)
+    result = builder.new_value("y", operand.stream, operands[0].width, entry.span)
+    _step(builder, entry, outer, path, "mul" if entry.weights else "add", operands, result)
+    builder.finish({"to": entry.to}, entry.path, entry.span, [Binding(result)], frame)
+
+
+def _made(entry: Group, inner: Frame, chosen: Stream) -> Value:
+    """What the body has made: ``y``, one row for each that went in."""
+    made = inner.values.get("y", ABSENT)
+    if made.value is None or not inner.guard.implies(made.present):
+        hint = "name its result with 'to: y'"
+        raise SpecError([Diagnostic("unknown-value", "the body of experts must always make 'y'", entry.span, hint)])
+    if not made.value.stream.alike(chosen):
+        message = f"'y' has rows {show(made.value.stream)}, the experts have {show(chosen)}"
+        raise SpecError([Diagnostic("row-mismatch", message, made.value.span or entry.span, "experts work row by row")])
+    return made.value
 
 
 def _number(builder: Builder, entry: Group, frame: Frame, field: str) -> Expr:
@@ -62,20 +70,13 @@ def _number(builder: Builder, entry: Group, frame: Frame, field: str) -> Expr:
     return value
 
 
-def _map(
-    builder: Builder, frame: Frame, path: Path, operands: tuple[int, ...], result: int, entry: Group, kind: str = "map"
+def _step(
+    builder: Builder, entry: Group, frame: Frame, path: Path, kind: str, values: list[Value] | tuple[Value, ...], result: Value
 ) -> None:
-    """Routing and weighting: data movement, and a product with the router's weights."""
-    saves = "operands" if kind == "mul" else "nothing"
-    node = Operator(
-        builder.number(),
-        kind,
-        path,
-        operands,
-        (result,),
-        guard=frame.guard,
-        saves=saves,
-        flows=not frame.no_grad,
-        span=entry.span,
-    )
-    frame.nodes.append(node)
+    """Routing, and weighting: data movement, and a product with the router's weights."""
+    frame.nodes.append(
+        Operator(
+            builder.number(), kind, path, tuple(value.id for value in values), (result.id,), guard=frame.guard,
+            saves="operands" if kind == "mul" else "nothing", flows=not frame.no_grad, span=entry.span,
+        )
+    )  # fmt: skip

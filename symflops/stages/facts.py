@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import lcm
 
-from sympy import Expr, Integer
+from sympy import Add, Expr, Integer, Mul
 
 from symflops.algebra.domain import Structural
 from symflops.algebra.functions import AtLeast, Equal, Excess, FloorDiv, Modulo, Tally
@@ -91,7 +91,11 @@ def _overlap(loop: Loop, bracket: Truth, ahead: tuple[int, int], behind: tuple[i
         if bracket is YES:
             return Excess(loop.count - first - last)
         low, high = loop.offset + first, loop.offset + loop.count - last
-        return Tally(loop.index, low, high, bracket.expr)
+        counts = (
+            factor * (Tally(loop.index, low, high, Mul(*sorted(product, key=str))) if product else Excess(high - low))
+            for product, factor in bracket.terms.items()
+        )
+        return Add(*counts)
     if bracket is not YES:
         raise unsettled(loop, "the gradients of this repeat alternate, and so do its layers")
     room = loop.count - 1 - first - last

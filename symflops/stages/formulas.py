@@ -94,6 +94,7 @@ class Formulas:
         groups = polynomial.split(lambda atom: atom in counts)
         keys = sorted(groups, key=lambda monomial: (-len(monomial), sorted(self.key(atom) for atom, _ in monomial)))
         terms = [self.group(monomial, groups[monomial]) for monomial in keys if groups[monomial]]
+        terms.sort(key=is_negative)
         return ZERO if not terms else terms[0] if len(terms) == 1 else Sum(tuple(terms))
 
     def group(self, counts: Monomial, polynomial: Polynomial) -> Formula:
@@ -122,3 +123,9 @@ def constant(polynomial: Polynomial) -> Fraction | None:
     if not polynomial.terms:
         return Fraction(0)
     return polynomial.terms.get(CONSTANT) if len(polynomial.terms) == 1 else None
+
+
+def is_negative(formula: Formula) -> bool:
+    """Whether a term is printed with a minus: such terms stand after the others."""
+    first = formula.factors[0] if isinstance(formula, Prod) else formula
+    return isinstance(first, Num) and first.value < 0

@@ -48,9 +48,10 @@ def assigned(entries: Sequence[Entry]) -> frozenset[str]:
     """The names that ``entries`` may bind."""
     found: set[str] = set()
     for entry in entries:
-        if isinstance(entry, (Repeat, Group)):
+        if isinstance(entry, Group) and entry.experts is not None:
+            found |= {name.text for name in entry.to} or {entry.path.text}
+        elif isinstance(entry, (Repeat, Group)):
             found |= assigned(entry.body)
-            found |= {name.text for name in getattr(entry, "to", ())}
         else:
             fields = entry.fields if isinstance(entry, OperatorEntry) else entry.common
             names = fields.get("to")

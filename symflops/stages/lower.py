@@ -17,7 +17,7 @@ from symflops.algebra.polynomial import CONSTANT, Monomial, Polynomial, sorted_a
 from symflops.algebra.truth import YES
 from symflops.model.derivation import Derivation, ParameterCount, Work
 from symflops.model.formula import Formula
-from symflops.model.graph import ONCE, SAMPLES, Graph, Loop, Node, Parameter, mentions
+from symflops.model.graph import ONCE, SAMPLES, Graph
 from symflops.model.program import (
     Amount,
     Case,
@@ -33,6 +33,7 @@ from symflops.model.program import (
 from symflops.model.regime import Convention
 from symflops.stages.formulas import Formulas
 from symflops.stages.naming import definition_infos, moment_name, size_fields
+from symflops.stages.regions import enclosing, executions, extent_of, has_default, labels, loop_counts, merged
 
 Key = tuple[str, Monomial]
 Vector = dict[Key, Polynomial]
@@ -48,14 +49,14 @@ class _Lower:
         self.graph = graph
         self.derivations = derivations
         self.conventions = conventions
-        counts = _counts(graph.body)
+        counts = loop_counts(graph.body)
         letters = [*(str(symbol) for count in counts for symbol in sorted(count.free_symbols, key=str))]
         letters += [definition.name for definition, _ in graph.definitions]
         letters += [name for name, _ in graph.sizes] + [length.symbol.name for length in graph.lengths]
         self.formulas = Formulas({letter: rank for rank, letter in reversed(list(enumerate(letters)))})
         self.lengths = frozenset(length.symbol for length in graph.lengths)
         self.count_atoms = frozenset(
-            atom for derivation in derivations for work in derivation.work for expr in _executions(work)
+            atom for derivation in derivations for work in derivation.work for expr in executions(work)
             for monomial in Polynomial.of(expr).terms for atom, _ in monomial
         )  # fmt: skip
         self.vectors: dict[tuple[str, Expr], Vector] = {}
@@ -150,12 +151,12 @@ class _Lower:
     def form(self, works: Sequence[tuple[Work, Expr]], convention: Convention) -> tuple[tuple[int, Formula], ...]:
         """A closed form: the sum of ``size * extent * executions``, by moment."""
         totals: dict[Key, Polynomial] = {}
-        for work, executions in works:
+        for work, times in works:
             contraction = work.contraction
             if not (contraction.seen or convention.unseen):
                 continue
             extent = contraction.extent.useful if convention.pairs == "useful" else contraction.extent.executed
-            cost = Polynomial.of(executions) * Polynomial.of(2 * contraction.size)
+            cost = Polynomial.of(times) * Polynomial.of(2 * contraction.size)
             for key, part in self.vector(contraction.items, extent).items():
                 totals[key] = totals.get(key, Polynomial({})) + part * cost
         return tuple(
@@ -184,7 +185,7 @@ class _Lower:
                 self.formulas.of(loop.offset + loop.count),
                 self.formulas.of(bracket),
             )
-            for loop, bracket in _enclosing(self.graph.body, parameter)
+            for loop, bracket in enclosing(self.graph.body, parameter)
         )
         return Tensor(
             str(parameter.path), tuple(self.formulas.of(size) for size in parameter.shape), self.formulas.of(entry.copies),
@@ -205,7 +206,7 @@ class _Lower:
         entries = self.derivations[0].parameters
         regimes = tuple(
             RegimeLines(
-                derivation.regime.name, derivation.regime.doc, tuple(self.line(work) for work in derivation.work),
+                derivation.regime.name, derivation.regime.doc, tuple(self.line(work) for work in merged(derivation.work)),
                 tuple(entry.trains for entry in derivation.parameters),
                 self.total([entry for entry in derivation.parameters if entry.trains]),
             )
@@ -227,6 +228,7 @@ class _Lower:
             regimes=regimes, cases=cases,
             conventions=tuple(convention.name for convention in self.conventions),
             pairs=tuple((convention.name, convention.pairs) for convention in self.conventions),
+            loops=tuple(labels(graph.body)),
             unseen=tuple((convention.name, convention.unseen) for convention in self.conventions),
             lengths=tuple((convention.name, convention.length) for convention in self.conventions),
         )  # fmt: skip
@@ -239,9 +241,10 @@ class _Lower:
             mine = tuple(length.symbol.name for length in self.graph.lengths if length.symbol in used)
             if name != ONCE:
                 users = [item for item in self.graph.spec.inputs if item.stream and item.stream.text == name]
-                optional = bool(users) and all(item.when is not None for item in users)
+                absent = 1 if mine and all(has_default(item.layout, mine) for item in users if item.layout) else 0
+                optional = bool(absent) or (bool(users) and all(item.when is not None for item in users))
                 counts = stream.items not in measured and all(info.items != stream.items for info in infos)
-                infos.append(StreamInfo(name, stream.items, mine, self.formulas.of(stream.rows), optional, counts))
+                infos.append(StreamInfo(name, stream.items, mine, self.formulas.of(stream.rows), optional, counts, absent))
         return tuple(infos)
 
     def inputs(self) -> tuple[InputInfo, ...]:
@@ -254,36 +257,21 @@ class _Lower:
             infos.append(InputInfo(name, stream, item.layout, item.over, widths.get(name), present.get(name)))
         return tuple(infos)
 
+    def name(self, items: str, monomial: Monomial) -> str:
+        """The name of a moment, in which the rows of a value go by the name of the value."""
+        rows: dict[Monomial, str] = {}
+        for work in self.derivations[0].work:
+            for product in self.vector(work.contraction.items, work.contraction.extent.executed):
+                plain = all(atom.is_Symbol for atom, _ in product[1])
+                value = self.graph.values[work.operator.results[0]].name.replace(".", "_")
+                if not plain and len(self.vector(*extent_of(work))) == 1 and value.isidentifier() and product[1] not in rows:
+                    rows[product[1]] = value if value not in rows.values() else f"{value}_{len(rows)}"
+        return moment_name(items, monomial, dict(sorted(rows.items(), key=lambda item: len(item[0]))))
+
     def moment(self, key: Key) -> Moment:
         items, monomial = key
         formula = self.formulas.term(monomial, Fraction(1))
         free: set[Symbol] = set()
         for atom, _ in monomial:
             free |= atom.free_symbols - self.lengths
-        return Moment(moment_name(items, monomial), items, formula, tuple(sorted(symbol.name for symbol in free)))
-
-
-def _executions(work: Work) -> list[Expr]:
-    return [work.forward, *(gradient.count for gradient in work.gradients)]
-
-
-def _counts(nodes: tuple[Node, ...]) -> list[Expr]:
-    found: list[Expr] = []
-    for node in nodes:
-        if isinstance(node, Loop):
-            found.append(node.count)
-            for _, body in node.classes:
-                found.extend(_counts(body))
-    return found
-
-
-def _enclosing(nodes: tuple[Node, ...], parameter: Parameter) -> list[tuple[Loop, Expr]]:
-    """The loops whose index the path of a parameter holds, outermost first, with the bracket of the class that it is in."""
-    found: list[tuple[Loop, Expr]] = []
-    for node in nodes:
-        if isinstance(node, Loop):
-            for bracket, body in node.classes:
-                if node.index in parameter.path.indices and mentions(body, parameter):
-                    found.append((node, bracket.expr))
-                found.extend(_enclosing(body, parameter))
-    return found
+        return Moment(self.name(items, monomial), items, formula, tuple(sorted(symbol.name for symbol in free)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -18,11 +19,19 @@ from symflops.model.spec import SizeSpec, Spec
 from symflops.stages.formulas import Formulas
 
 
-def moment_name(items: str, monomial: Monomial) -> str:
-    """``n`` for the items, ``xx`` or ``xy`` for products of lengths, a longer name where a letter is not enough."""
+def moment_name(items: str, monomial: Monomial, rows: Mapping[Monomial, str]) -> str:
+    """``n`` for the items, ``xx`` or ``xy`` for products of lengths, a longer name where a letter is not enough.
+
+    ``rows`` names products that are the rows of a value, such as the tokens that patches of a video become.
+    """
     if not monomial:
         return "calls" if items == ONCE else "n" if items == SAMPLES else f"n_{items}"
-    words = [atom_name(atom) for atom, exponent in sorted_atoms(monomial) for _ in range(exponent)]
+    powers, words = dict(monomial), []
+    for product, name in rows.items():
+        while all(powers.get(atom, 0) >= exponent for atom, exponent in product):
+            words.append(name)
+            powers = {atom: exponent - dict(product).get(atom, 0) for atom, exponent in powers.items()}
+    words += [atom_name(atom) for atom, exponent in sorted_atoms(powers.items()) for _ in range(exponent)]
     return ("" if all(len(word) == 1 for word in words) else "_").join(words)
 
 

@@ -118,7 +118,9 @@ class Builder(Steps):
         self.combine(entry, frame, call)
         kind.apply(call)
         self.declare(entry, frame, call)
-        results = [self.new_value(entry.path.text, stream, width, entry.span) for stream, width in call.results]
+        names = [name.text for name in entry.fields.get("to") or ()]
+        names += [entry.path.text] * (len(call.results) - len(names))
+        results = [self.new_value(name, *made, entry.span) for name, made in zip(names, call.results, strict=False)]
         operands = tuple(value.id for name, given in call.values.items() if name != "like" for value in given)
         frame.nodes.append(
             Operator(

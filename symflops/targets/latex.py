@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from symflops.model.formula import ZERO, Formula
 from symflops.model.program import Field, Program
 from symflops.model.verification import Verification
-from symflops.targets.latex_printer import LatexPrinter, aligned, fold, letters, moment_definition
+from symflops.targets.fragments import PIECES, fragments
+from symflops.targets.latex_printer import LINE, LatexPrinter, aligned, fold, letters, moment_definition, width
 from symflops.targets.page import Cell, Form, Page, located, page
 from symflops.targets.rendering import template
 
@@ -19,11 +20,19 @@ SPECIAL = {
     "\u2014": "---", "\u2019": "'", "\u201c": "``", "\u201d": "''",
     "→": r"$\to$", "\u00d7": r"$\times$", "≤": r"$\le$", "≥": r"$\ge$", "…": r"\dots{}", "-": "-", "\n": " ",
 }  # fmt: skip
+FRAGMENT_LINE, NARROW = 235.0, 70.0  # points: a term beside its head and its number, and a cell, in a text 345 points wide
 
 
 def render(program: Program, version: str, verified: Sequence[Verification] = ()) -> str:
     """The document of ``program``."""
     return template("derivation.tex.jinja").render(version=version, **_Words(page(program, verified)).context())
+
+
+def render_fragments(program: Program, version: str) -> dict[str, str]:
+    """What pastes into a paper, by the names of ``PIECES``: an alignment and two tables, without a preamble."""
+    found = fragments(program)
+    context = _Words(found.page, FRAGMENT_LINE, r"\,\penalty900").context()
+    return {name: template(f"{name}.tex.jinja").render(version=version, found=found, **context) for name in PIECES}
 
 
 def escape(text: str) -> str:
@@ -49,11 +58,12 @@ def code(text: str) -> str:
 class _Words:
     """What the template calls to place formulas and names."""
 
-    def __init__(self, page: Page) -> None:
+    def __init__(self, page: Page, line: float = LINE, thin: str = r"\thin") -> None:
         self.page = page
+        self.line = line
         self.names = letters(page.program)
         self.printer = LatexPrinter(self.names)
-        self.inline = LatexPrinter(self.names, r"\thin")
+        self.inline = LatexPrinter(self.names, thin)
 
     def context(self) -> dict[str, object]:
         """The names of the template."""
@@ -68,16 +78,18 @@ class _Words:
 
     def math(self, formula: Formula) -> str:
         """A formula within a line."""
-        return f"${self.inline.text(formula)}$"
+        plain = self.printer.text(formula)
+        return f"${self.inline.text(formula) if self.line == LINE or width(plain) > NARROW else plain}$"
 
-    def display(self, form: Form) -> str:
-        """A closed form as the rows of an alignment."""
-        terms = [self.printer.term(formula, self.names[f"moment@{position}"]) for position, formula in form.terms]
-        return " \\\\\n".join(aligned(form.name, terms))
+    def display(self, form: Form, end: str = r" \\") -> str:
+        """A closed form as the rows of an alignment, with ``end`` after each but the last."""
+        names = [self.names[f"moment@{position}"] for position, _ in form.terms]
+        terms = [self.printer.term(formula, name, self.line) for (_, formula), name in zip(form.terms, names, strict=True)]
+        return f"{end}\n".join(aligned(form.name, terms))
 
-    def total(self, head: str, formula: Formula) -> str:
-        """A count as the rows of an alignment."""
-        return " \\\\\n".join(aligned(head, [fold(self.printer.text(formula))]))
+    def total(self, head: str, formula: Formula, end: str = r" \\") -> str:
+        """A count as the rows of an alignment, with ``end`` after each but the last."""
+        return f"{end}\n".join(aligned(head, [fold(self.printer.text(formula), self.line)]))
 
     def cells(self, cells: Sequence[Cell]) -> str:
         """How often gradients are computed, with the letters of their notes."""

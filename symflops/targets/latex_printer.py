@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
 
@@ -14,8 +14,9 @@ from symflops.model.program import Moment, Program
 from symflops.targets.printing import ATOM, PRODUCT, SUM, UNARY, Printer
 
 PLAIN = re.compile(r"[0-9]+|[A-Za-z](\^\{[0-9]+\})?")
-BREAK = re.compile(r" (?=[+-] )")
 INDEX = "bjkstuvw"
+LIMITS = re.compile(r"\\sum_\{([^{}]*)\}\^\{((?:[^{}]|\{[^{}]*\})*)\}")
+NEST = {"(": 1, "[": 1, r"\lfloor": 1, r"\lceil": 1, ")": -1, "]": -1, r"\rfloor": -1, r"\rceil": -1}
 LINE, SUBSCRIPT = 375.0, 26
 
 
@@ -193,6 +194,7 @@ def moment_definition(moment: Moment, program: Program, printer: LatexPrinter) -
 
 def width(text: str) -> float:
     """About how wide ``text`` prints, in points."""
+    text = LIMITS.sub(lambda found: "x" * max(3, round(0.7 * len(re.sub("[ {}^]", "", max(*found.groups(), key=len))))), text)
     small = sum(len(part) for part in re.findall(r"[_^]\{([A-Za-z0-9+]*)\}", text))
     plain = re.sub(r"\\(mathit|mathrm|operatorname|text|frac|thinspace)\b|[{}_^&]|\\,", "", text)
     plain = re.sub(r"\\[A-Za-z]+", "M", plain)
@@ -201,9 +203,18 @@ def width(text: str) -> float:
 
 
 def fold(text: str, line: float = LINE) -> list[str]:
-    """``text`` in lines that fit, broken before plus and minus; between factors only where that is not enough."""
+    """``text`` in lines that fit, broken before plus and minus, within brackets only where what they hold does not fit;
+    between factors only where that is not enough.
+    """
+    places = list(breaks(text))
+    cuts = [0, len(text)]
+    for depth in sorted({depth for _, depth in places}):
+        for start, end in list(pairwise(cuts)):
+            if width(text[start:end]) > line:
+                cuts += [place for place, nested in places if nested == depth and start < place < end]
+        cuts.sort()
     pieces: list[str] = []
-    for piece in split(text, BREAK):
+    for piece in (text[start:end].strip() for start, end in pairwise(cuts)):
         pieces += [piece] if width(piece) <= line else split(piece, re.compile(" "))
     lines: list[str] = []
     for piece in pieces:
@@ -212,6 +223,17 @@ def fold(text: str, line: float = LINE) -> list[str]:
         else:
             lines.append(piece)
     return lines
+
+
+def breaks(text: str) -> Iterator[tuple[int, int]]:
+    """Where a line may end before plus or minus, and within how many brackets that is."""
+    braces = nested = 0
+    for found in re.finditer(r"[{}()\[\]]|\\[lr](?:floor|ceil)| (?=[+-] )", text):
+        braces += {"{": 1, "}": -1}.get(found.group(), 0)
+        if braces == 0:
+            nested += NEST.get(found.group(), 0)
+            if found.group() == " " and found.start():
+                yield found.start(), nested
 
 
 def aligned(head: str, terms: Sequence[Sequence[str]]) -> list[str]:

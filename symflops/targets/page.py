@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from symflops.model.formula import ZERO, Bracket, Formula, Num, Power, Prod, Sum, Sym, evaluate, symbols
-from symflops.model.graph import ONCE
+from symflops.model.formula import ZERO, Formula, Prod, evaluate, symbols
 from symflops.model.program import Case, Line, Program, RegimeLines, StreamInfo, Tensor
 from symflops.model.spec import Layout
 from symflops.model.verification import Verification
-
-Terms = tuple[tuple[int, Formula], ...]
+from symflops.targets.terms import Terms, in_moments, plus, times
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,40 +146,6 @@ def layout_text(layout: Layout | None) -> str:
     return " ".join(columns) + (f", rows sum to {layout.counts}" if layout and layout.counts else "")
 
 
-def in_moments(terms: Terms, program: Program) -> Formula:
-    """A vector over the moments as a formula; the moment of what happens once is 1."""
-    once = {position for position, moment in enumerate(program.moments) if moment.items == ONCE}
-    parts = [factor if position in once else times(factor, Sym(f"moment@{position}")) for position, factor in terms]
-    return ZERO if not parts else parts[0] if len(parts) == 1 else Sum(tuple(parts))
-
-
-def times(*formulas: Formula) -> Formula:
-    """A product: its numbers first and taken together, equal factors as powers, brackets last."""
-    number, powers = Fraction(1), dict[Formula, int]()
-    for formula in formulas:
-        for factor in formula.factors if isinstance(formula, Prod) else (formula,):
-            base, exponent = (factor.base, factor.exponent) if isinstance(factor, Power) else (factor, 1)
-            if isinstance(base, Num):
-                number *= base.value**exponent
-            else:
-                powers[base] = powers.get(base, 0) + exponent
-    bases = sorted(powers, key=lambda base: isinstance(base, (Bracket, Sum)))
-    rest = [base if powers[base] == 1 else Power(base, powers[base]) for base in bases if powers[base]]
-    if number == 0 or not rest:
-        return Num(number)
-    return rest[0] if number == 1 and len(rest) == 1 else Prod((*([] if number == 1 else [Num(number)]), *rest))
-
-
-def plus(formulas: Sequence[Formula]) -> Formula:
-    """A sum, equal terms taken together."""
-    counts: dict[Formula, int] = {}
-    for formula in formulas:
-        if formula != ZERO:
-            counts[formula] = counts.get(formula, 0) + 1
-    terms = [times(Num(Fraction(count)), formula) for formula, count in counts.items()]
-    return ZERO if not terms else terms[0] if len(terms) == 1 else Sum(tuple(terms))
-
-
 def located(path: str) -> tuple[str, str]:
     """A module as the repeated block that it is in, and its name there."""
     group, star, name = path.rpartition(".*.")
@@ -194,10 +158,22 @@ def scopes(program: Program) -> Iterable[Scope]:
     for line in program.regimes[0].lines:
         modules.setdefault(line.module, []).append(line)
     for module, lines in modules.items():
-        own = [tensor for tensor in program.tensors if tensor.name.rpartition(".")[0] == module]
-        terms = [times(line.forward, line.unit, in_moments(line.amount.useful, program)) for line in lines]
+        own = {(tensor.name, elements(tensor)): None for tensor in program.tensors if owner(tensor) == module}
         runs = tuple(dict.fromkeys(line.amount.name for line in lines))
-        yield Scope(*located(module), runs, plus([elements(tensor) for tensor in own]), plus(terms))
+        yield Scope(*located(module), runs, plus([count for _, count in own]), term(lines, program))
+
+
+def term(lines: Iterable[Line], program: Program, pairs: str = "useful") -> Formula:
+    """The forward work of some lines; lines that do the same are taken together."""
+    same: dict[tuple[Formula, Formula], list[Formula]] = {}
+    for line in lines:
+        same.setdefault((line.unit, in_moments(line.amount.under(pairs), program)), []).append(line.forward)
+    return plus([times(plus(counts), unit, amount) for (unit, amount), counts in same.items()])
+
+
+def owner(tensor: Tensor) -> str:
+    """The module that has a tensor."""
+    return tensor.name.rpartition(".")[0]
 
 
 def elements(tensor: Tensor) -> Formula:

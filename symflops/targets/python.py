@@ -5,10 +5,10 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Sequence
 
-from symflops.model.formula import Formula, Num, Sym, symbols
-from symflops.model.graph import ONCE
-from symflops.model.program import Amount, Field, Line, Moment, Program, RegimeLines
+from symflops.model.formula import Formula, Num, Sym, brackets, symbols, tallies
+from symflops.model.program import Amount, Field, Line, Program, RegimeLines
 from symflops.model.verification import Verification
+from symflops.targets.python_batch import columns, signature, slots, stream_groups, stream_rows, summed
 from symflops.targets.python_printer import PythonPrinter
 from symflops.targets.rendering import template, tuple_of
 
@@ -20,6 +20,7 @@ AMBIGUOUS = {"l", "O", "I"}
 def render(program: Program, version: str, verified: Sequence[Verification] = ()) -> str:
     """The module of ``program``. What it was verified against stands on the derivation page, not here."""
     letters = {field.letter for field in program.fields} | {definition.letter for definition in program.definitions}
+    counts = [tensor.count for tensor in program.tensors]
     return template("estimator.py.jinja").render(
         program=program,
         version=version,
@@ -33,16 +34,19 @@ def render(program: Program, version: str, verified: Sequence[Verification] = ()
         signature=signature(program),
         streams=stream_rows(program),
         groups=stream_groups(program),
+        sized=any(moment.sizes for moment in program.moments),
+        ones=[stream.name for stream in program.streams if stream.absent],
+        moment_letters=unpack([Sym(name) for moment in program.moments for name in moment.sizes], program),
         columns=[f"{name}_: list[int]" for name in columns(program)] or ["*_: list[int]"],
         sums=[(moment, summed(moment, program)) for moment in program.moments],
-        parameter_letters=unpack([tensor.count for tensor in program.tensors], program),
+        parameter_letters=unpack(counts, program) + tallied(counts, program)[1],
         trained=trained(program),
         regime_names=[regime.name for regime in program.regimes],
-        slots=["padded", *(moment.name for moment in program.moments)],
+        slots=slots(program),
         dot=" + ".join(f"c[{position}] * m.{moment.name}" for position, moment in enumerate(program.moments)) or "0",
-        regimes=[(regime, regime_letters(regime, program), rows(regime)) for regime in program.regimes],
+        regimes=[regime_table(regime, program) for regime in program.regimes],
         amounts=[(amount, amount_text(amount, program)) for amount in program.amounts],
-        tensors=tensor_rows(program),
+        tensors=tensor_rows(program, PythonPrinter(tallies=tallied(counts, program)[0])),
         moments=[(moment, PRINT.text(moment.formula)) for moment in program.moments],
         ambiguous=bool(letters & AMBIGUOUS),
         nullable=[field.attribute for field in program.fields if field.nullable and not field.required],
@@ -128,20 +132,39 @@ def needed(formulas: Iterable[Formula], program: Program) -> list[str]:
 
 
 def unpack(formulas: Iterable[Formula], program: Program) -> list[str]:
-    """Statements that bring the letters of ``formulas`` into scope from ``s``."""
+    """Statements that bring the letters of ``formulas`` into scope from ``sizes``."""
+    formulas = list(formulas)
     wanted = needed(formulas, program)
+    inside = [*formulas, *(item.formula for item in program.definitions if item.letter in wanted)]
+    asked = {formula.arguments[0] for formula in brackets(inside) if formula.kind == "given"}
+    valued = {name for formula in inside for name in symbols(formula, given=False)}
     lines = []
     for field in program.fields:
-        if field.letter in wanted:
-            lines.append(f"{field.letter} = s.{field.attribute}{' or 0' if field.nullable and field.kind == 'number' else ''}")
-            if field.nullable:
-                lines.append(f"has_{field.letter} = s.{field.attribute} is not None")
+        if field.letter in wanted and field.letter in valued:
+            lines.append(
+                f"{field.letter} = sizes.{field.attribute}{' or 0' if field.nullable and field.kind == 'number' else ''}"
+            )
+        if field.nullable and Sym(field.letter) in asked:
+            lines.append(f"has_{field.letter} = sizes.{field.attribute} is not None")
     return lines + [f"{item.letter} = {PRINT.text(item.formula)}" for item in program.definitions if item.letter in wanted]
 
 
-def regime_letters(regime: RegimeLines, program: Program) -> list[str]:
-    """The statements before the lines of a regime."""
-    return unpack(line_formulas(regime.lines), program)
+def regime_table(regime: RegimeLines, program: Program) -> tuple[RegimeLines, list[str], list[list[str]]]:
+    """A regime with the statements before its lines, and its lines; iterations that follow no run are counted before."""
+    formulas = line_formulas(regime.lines)
+    names, counts = tallied(formulas, program)
+    return regime, unpack(formulas, program) + counts, rows(regime, PythonPrinter(tallies=names))
+
+
+def tallied(formulas: Iterable[Formula], program: Program) -> tuple[dict[Formula, str], list[str]]:
+    """A name for each count of iterations that a formula does not say, and the statement that counts them."""
+    labels, lines = dict(program.loops), []
+    names: dict[Formula, str] = {}
+    for tally in dict.fromkeys(tally for formula in formulas for tally in tallies(formula)):
+        label = labels.get(tally.index, "layers")
+        names[tally] = f"{label}_{sum(name.rpartition('_')[0] == label for name in names.values()) + 1}"
+        lines.append(f"{names[tally]} = {PRINT.text(tally)}")
+    return names, lines
 
 
 def line_formulas(lines: Sequence[Line]) -> list[Formula]:
@@ -153,17 +176,17 @@ def line_formulas(lines: Sequence[Line]) -> list[Formula]:
     return found
 
 
-def rows(regime: RegimeLines) -> list[list[str]]:
+def rows(regime: RegimeLines, printer: PythonPrinter) -> list[list[str]]:
     """The table of a regime: module, what it runs over, FLOPs each, forward, gradients; and the contraction as a comment."""
     table = []
     for line in regime.lines:
-        gradients = ", ".join(PRINT.text(count) for count in line.backward)
+        gradients = ", ".join(printer.text(count) for count in line.backward)
         table.append(
             [
                 f"({line.module!r},".replace("'", '"'),
                 f"{line.amount.name}_,",
-                f"{PRINT.text(line.unit)},",
-                f"{PRINT.text(line.forward)},",
+                f"{printer.text(line.unit)},",
+                f"{printer.text(line.forward)},",
                 f"({gradients})),",
                 f"# {line.contraction}",
             ]
@@ -183,63 +206,12 @@ def amount_text(amount: Amount, program: Program) -> str:
     return useful if useful == executed else f'{useful} if pairs == "useful" else {executed}'
 
 
-def tensor_rows(program: Program) -> list[list[str]]:
+def tensor_rows(program: Program, printer: PythonPrinter) -> list[list[str]]:
     """The table of parameters: name, elements over all copies."""
     counts: dict[str, list[str]] = {}
     for tensor in program.tensors:
-        counts.setdefault(tensor.name, []).append(PRINT.text(tensor.count))
+        counts.setdefault(tensor.name, []).append(printer.text(tensor.count))
     return [[f'"{name}":', f"{' + '.join(texts)},"] for name, texts in counts.items()]
-
-
-StreamRow = tuple[str, str, tuple[str, ...], bool]
-
-
-def stream_rows(program: Program) -> list[StreamRow]:
-    """The streams that a batch gives: name, index set, variables, and whether it may be left out."""
-    return [(stream.name, stream.items, stream.variables, stream.optional) for stream in program.streams if stream.given]
-
-
-def stream_groups(program: Program) -> list[list[StreamRow]]:
-    """Those streams by index set."""
-    groups: dict[str, list[StreamRow]] = {}
-    for row in stream_rows(program):
-        groups.setdefault(row[1], []).append(row)
-    return list(groups.values())
-
-
-def signature(program: Program) -> str:
-    """The arguments of ``moments``."""
-    parts = [
-        f"{name}: {'Streams' if variables else 'Streams | int'}{' | None = None' if optional else ''}"
-        for name, _, variables, optional in stream_rows(program)
-    ]
-    return ", ".join(["*", *parts]) if parts else ""
-
-
-def columns(program: Program) -> list[str]:
-    """The variables in the order in which ``moments`` hands over their columns."""
-    return [column for group in stream_groups(program) for row in group for column in columns_of(row)]
-
-
-def columns_of(row: StreamRow) -> tuple[str, ...]:
-    """The columns of one stream: its variables, or its name where it only counts items."""
-    return row[2] or (row[0],)
-
-
-def summed(moment: Moment, program: Program) -> str:
-    """A moment as a sum over columns."""
-    if moment.items == ONCE:
-        return "1"
-    wanted = list(dict.fromkeys(name for name in symbols(moment.formula) if name not in moment.sizes))
-    if not wanted:
-        group = next((group for group in stream_groups(program) if group[0][1] == moment.items), None)
-        return f"len({columns_of(group[0])[0]}_)" if group else "0"
-    if moment.formula == Sym(wanted[0]):
-        return f"sum({wanted[0]}_)"
-    text = PRINT.text(moment.formula)
-    if len(wanted) == 1:
-        return f"sum({text} for {wanted[0]} in {wanted[0]}_)"
-    return f"sum({text} for {', '.join(wanted)} in zip({', '.join(f'{name}_' for name in wanted)}))"
 
 
 def trained(program: Program) -> list[tuple[str, str]]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from fractions import Fraction
 
-from symflops.model.formula import Apply, Bracket, Formula, Num, Power, Sym, TallyOf
+from symflops.model.formula import ZERO, Apply, Bracket, Formula, Num, Power, Sym, TallyOf
 from symflops.targets.printing import ATOM, PRODUCT, SUM, UNARY, Printer
 
 
@@ -13,10 +14,12 @@ class PythonPrinter(Printer):
     """Python source; ``names`` replaces letters, for code that has other names for them.
 
     Where they keep theirs, a letter ``q`` that may be null counts 0 for null, and ``has_q`` says whether it is given.
+    ``tallies`` names counts of iterations.
     """
 
-    def __init__(self, names: dict[str, str] | None = None) -> None:
+    def __init__(self, names: dict[str, str] | None = None, tallies: Mapping[Formula, str] | None = None) -> None:
         self.names = names or {}
+        self.tallies = tallies or {}
 
     def number(self, value: Fraction) -> tuple[str, int]:
         if value.denominator == 1:
@@ -24,7 +27,7 @@ class PythonPrinter(Printer):
         return f"{value.numerator}/{value.denominator}", PRODUCT
 
     def symbol(self, name: str) -> str:
-        return self.names.get(name, name).replace("@", "_")
+        return self.names.get(name, name.partition("@")[0])
 
     def quoted(self, text: str) -> str:
         return json.dumps(text)
@@ -93,6 +96,8 @@ class PythonPrinter(Printer):
         return f"({self.inside(arguments[0], SUM)} == {self.inside(arguments[1], SUM)})", ATOM
 
     def tally(self, formula: TallyOf) -> tuple[str, int]:
-        index = formula.index.replace("@", "_")
-        bounds = f"{self.text(formula.low)}, {self.text(formula.high)}"
+        if formula in self.tallies:
+            return self.tallies[formula], ATOM
+        index = formula.index.partition("@")[0]
+        bounds = self.text(formula.high) if formula.low == ZERO else f"{self.text(formula.low)}, {self.text(formula.high)}"
         return f"sum({self.text(formula.condition)} for {index} in range({bounds}))", ATOM

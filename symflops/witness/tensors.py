@@ -44,7 +44,7 @@ def arguments_of(
     found: dict[str, Any] = {}
     for info in program.inputs:
         stream = streams.get(info.stream)
-        absent = stream is not None and bool(stream.variables) and stream.name not in batch
+        absent = stream is not None and bool(stream.variables) and not stream.absent and stream.name not in batch
         absent = absent or (info.when is not None and not evaluate(info.when, sizes))
         if info.name in further or info.layout is None or absent:
             continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from functools import cache
@@ -10,7 +11,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 from sympy import Integer
@@ -169,6 +170,7 @@ def test_fields_are_bounds() -> None:
 
 # bounds of the counts, for lengths and windows of any size
 
+EXAMPLES = settings(deadline=None, derandomize="CI" in os.environ)
 SIZE, LENGTH = st.integers(1, 5000), st.integers(0, 5000)
 SIZES = st.fixed_dictionaries(dict.fromkeys(BOUNDS, SIZE))
 
@@ -177,11 +179,13 @@ def pairs(shape: Shape, sizes: dict[str, int], queries: int, keys: int) -> int:
     return int(evaluate(closed_form(shape, x, y), {**sizes, "x": queries, "y": keys}))
 
 
+@EXAMPLES
 @given(st.sampled_from(SHAPES), SIZES, LENGTH, LENGTH)
 def test_never_more_than_all(shape: Shape, sizes: dict[str, int], queries: int, keys: int) -> None:
     assert 0 <= pairs(shape, sizes, queries, keys) <= queries * keys
 
 
+@EXAMPLES
 @given(st.sampled_from(SHAPES), SIZES, LENGTH, LENGTH, st.sampled_from(BOUNDS), SIZE)
 def test_a_wider_window_shows_more(shape: Shape, sizes: dict[str, int], queries: int, keys: int, bound: str, more: int) -> None:
     """Chunks grow by whole multiples, for only then they hold the smaller ones."""
@@ -189,6 +193,7 @@ def test_a_wider_window_shows_more(shape: Shape, sizes: dict[str, int], queries:
     assert pairs(shape, sizes, queries, keys) <= pairs(shape, wider, queries, keys)
 
 
+@EXAMPLES
 @given(st.sampled_from(SHAPES), SIZES, LENGTH, LENGTH)
 def test_an_intersection_shows_no_more_than_its_parts(shape: Shape, sizes: dict[str, int], queries: int, keys: int) -> None:
     """Any bound left out shows no less; without a prefix a mask is causal, which shows no more."""
@@ -198,6 +203,7 @@ def test_an_intersection_shows_no_more_than_its_parts(shape: Shape, sizes: dict[
         assert other <= found if bound == "prefix" else found <= other
 
 
+@EXAMPLES
 @given(st.sampled_from(SHAPES), SIZES, LENGTH, LENGTH)
 def test_rows_of_one_query_add_up(shape: Shape, sizes: dict[str, int], queries: int, keys: int) -> None:
     """The last query over all keys, and the others over theirs: decoding token by token under masks that look back only."""
@@ -389,7 +395,7 @@ def test_a_cache_of_the_window_drops_what_nobody_sees() -> None:
 HEAD = """
 name: small
 sizes: {{D: D, L: L, W: {{key: sliding_window, optional: true}}, C: {{key: chunk, optional: true}}, V: window, P: prefix,
-  kinds: {{key: layer_types, type: list}}, flag: {{key: flag, type: bool}}}}
+  kinds: {{key: layer_types, type: list}}, layers: {{key: layers, type: list}}, flag: {{key: flag, type: bool}}}}
 streams: {{text: [x], memory: [y]}}
 inputs: {{h: {{stream: text, width: D}}, m: {{stream: memory, width: D}}}}
 outputs: [h]
@@ -401,8 +407,8 @@ graph:
         - proj: {{op: linear, from: h, width: D, to: h}}
         - attn: {{op: attention, heads: 1, query: {query}, key: {key}, value: {key}, {fields}, to: {to}}}
 """
-CONFIG = {"D": 3, "L": 4, "window": 3, "prefix": 2, "flag": True, "sliding_window": 2, "chunk": 3}
-CONFIG["layer_types"] = ["full", "sliding", "sliding", "full"]  # type: ignore[assignment]
+CONFIG: dict[str, Any] = {"D": 3, "L": 4, "window": 3, "prefix": 2, "flag": True, "sliding_window": 2, "chunk": 3}
+CONFIG |= {"layer_types": ["full", "sliding", "sliding", "full"], "layers": [0, 1, 3, 1]}
 BATCH = {"text": [0, 1, 2, 5, 7], "memory": [3, 0, 2, 9, 4]}
 STREAMS = {
     "self": ("h", "h", "h"),
@@ -424,6 +430,8 @@ FIELDS = (
     "mask: causal, sliding: W if flag else null, chunked: null if flag else C",
     "mask: causal, sliding: V if i % 2 == 0 else null",
     "sliding: 'null', local: 1, chunked: 4",
+    "mask: causal, sliding: W if i in layers else null",
+    "mask: causal, sliding: 'W if layers[i] == 1 else null', chunked: C",
     "mask: causal, sliding: \"W if kinds[i] == 'sliding' else null\"",
 )
 
@@ -445,7 +453,7 @@ def test_fields_mean_masks(fields: str, streams: str) -> None:
             want = run(case.document, case.config, case.batch, train=case.train, convention=convention)
             for program in programs:
                 assert program is None or interpreted(program, case, convention) == want, (changed, convention)
-        assert "kinds" in fields or programs[1] is not None
+        assert "layers" in fields or "kinds" in fields or programs[1] is not None
 
 
 def test_a_window_that_may_be_null_is_one_formula() -> None:

@@ -1,0 +1,81 @@
+"""Questions about the regions of a graph that lowering asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from sympy import Expr
+
+from symflops.algebra.polynomial import Polynomial
+from symflops.model.derivation import Work
+from symflops.model.graph import Loop, Node, Parameter, mentions
+from symflops.model.spec import Layout
+
+
+def extent_of(work: Work) -> tuple[str, Expr]:
+    return work.contraction.items, work.contraction.extent.executed
+
+
+def executions(work: Work) -> list[Expr]:
+    return [work.forward, *(gradient.count for gradient in work.gradients)]
+
+
+def loop_counts(nodes: tuple[Node, ...]) -> list[Expr]:
+    found: list[Expr] = []
+    for node in nodes:
+        if isinstance(node, Loop):
+            found.append(node.count)
+            for _, body in node.classes:
+                found.extend(loop_counts(body))
+    return found
+
+
+def enclosing(nodes: tuple[Node, ...], parameter: Parameter) -> list[tuple[Loop, Expr]]:
+    """The loops whose index the path of a parameter holds, outermost first, with the bracket of the class that it is in."""
+    found: list[tuple[Loop, Expr]] = []
+    for node in nodes:
+        if isinstance(node, Loop):
+            for bracket, body in node.classes:
+                if node.index in parameter.path.indices and mentions(body, parameter):
+                    found.append((node, bracket.expr))
+                found.extend(enclosing(body, parameter))
+    return found
+
+
+def has_default(layout: Layout, variables: Sequence[str]) -> bool:
+    """Whether a layout lets each of ``variables`` be missing, and 1 then."""
+    return all(f"{name}=1" in layout.axes for name in variables)
+
+
+def labels(nodes: tuple[Node, ...]) -> Iterator[tuple[str, str]]:
+    """The index of each loop, and the name of its module list."""
+    for node in nodes:
+        if isinstance(node, Loop):
+            words = [word for word in str(node.path).split(".") if word.isidentifier()]
+            yield node.index.name, words[-1] if words else "layers"
+            for _, body in node.classes:
+                yield from labels(body)
+
+
+def merged(works: Sequence[Work]) -> list[Work]:
+    """Work with that of one module and contraction added up, where segments or classes of a repeat do the same."""
+    found: dict[tuple[object, ...], Work] = {}
+    for work in works:
+        contraction = work.contraction
+        operands = tuple(gradient.kind for gradient in work.gradients)
+        key = (str(work.operator.path), contraction.name, contraction.size, contraction.extent, contraction.items, operands)
+        found[key] = _added(found[key], work) if key in found else work
+    return list(found.values())
+
+
+def _added(one: Work, two: Work) -> Work:
+    gradients = []
+    for first, second in zip(one.gradients, two.gradients, strict=True):
+        reasons = dict.fromkeys(reason for reason in (first.reason, second.reason) if reason)
+        gradients.append(replace(first, count=_sum(first.count, second.count), reason="; ".join(reasons)))
+    return replace(one, forward=_sum(one.forward, two.forward), gradients=tuple(gradients))
+
+
+def _sum(one: Expr, two: Expr) -> Expr:
+    return Polynomial.of(one + two).expr

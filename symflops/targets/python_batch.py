@@ -1,0 +1,65 @@
+"""How the Python target says batches: the arguments of ``moments``, the columns of lengths, and the sums over them."""
+
+from __future__ import annotations
+
+from symflops.model.formula import Sym, symbols
+from symflops.model.graph import ONCE
+from symflops.model.program import Moment, Program
+from symflops.targets.python_printer import PythonPrinter
+
+PRINT = PythonPrinter()
+StreamRow = tuple[str, str, tuple[str, ...], bool]
+
+
+def stream_rows(program: Program) -> list[StreamRow]:
+    """The streams that a batch gives: name, index set, variables, and whether it may be left out."""
+    return [(stream.name, stream.items, stream.variables, stream.optional) for stream in program.streams if stream.given]
+
+
+def stream_groups(program: Program) -> list[list[StreamRow]]:
+    """Those streams by index set."""
+    groups: dict[str, list[StreamRow]] = {}
+    for row in stream_rows(program):
+        groups.setdefault(row[1], []).append(row)
+    return list(groups.values())
+
+
+def signature(program: Program) -> str:
+    """The arguments of ``moments``."""
+    parts = [
+        f"{name}: {'Streams' if variables else 'Streams | int'}{' | None = None' if optional else ''}"
+        for name, _, variables, optional in stream_rows(program)
+    ]
+    return ", ".join(["*", *parts]) if parts else ""
+
+
+def slots(program: Program) -> list[str]:
+    """The fields of the moments; raw lengths among them where some moments depend on sizes."""
+    raw = ["lengths"] if any(moment.sizes for moment in program.moments) else []
+    return ["padded", *raw, *(moment.name for moment in program.moments)]
+
+
+def columns(program: Program) -> list[str]:
+    """The variables in the order in which ``moments`` hands over their columns."""
+    return [column for group in stream_groups(program) for row in group for column in columns_of(row)]
+
+
+def columns_of(row: StreamRow) -> tuple[str, ...]:
+    """The columns of one stream: its variables, or its name where it only counts items."""
+    return row[2] or (row[0],)
+
+
+def summed(moment: Moment, program: Program) -> str:
+    """A moment as a sum over columns."""
+    if moment.items == ONCE:
+        return "1"
+    wanted = list(dict.fromkeys(name for name in symbols(moment.formula) if name not in moment.sizes))
+    if not wanted:
+        group = next((group for group in stream_groups(program) if group[0][1] == moment.items), None)
+        return f"len({columns_of(group[0])[0]}_)" if group else "0"
+    if moment.formula == Sym(wanted[0]):
+        return f"sum({wanted[0]}_)"
+    text = PRINT.text(moment.formula)
+    if len(wanted) == 1:
+        return f"sum({text} for {wanted[0]} in {wanted[0]}_)"
+    return f"sum({text} for {', '.join(wanted)} in zip({', '.join(f'{name}_' for name in wanted)}))"

@@ -1,0 +1,59 @@
+"""Sums and products of formulas, put together so that they print well."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from symflops.model.formula import ZERO, Bracket, Formula, Num, Power, Prod, Sum, Sym
+from symflops.model.graph import ONCE
+from symflops.model.program import Program
+
+Terms = tuple[tuple[int, Formula], ...]
+
+
+def in_moments(terms: Terms, program: Program) -> Formula:
+    """A vector over the moments as a formula; the moment of what happens once is 1."""
+    once = {position for position, moment in enumerate(program.moments) if moment.items == ONCE}
+    parts = [factor if position in once else times(factor, Sym(f"moment@{position}")) for position, factor in terms]
+    return ZERO if not parts else parts[0] if len(parts) == 1 else Sum(tuple(parts))
+
+
+def times(*formulas: Formula) -> Formula:
+    """A product: its numbers first and taken together, equal factors as powers, brackets last."""
+    number, powers = Fraction(1), dict[Formula, int]()
+    for formula in formulas:
+        for factor in formula.factors if isinstance(formula, Prod) else (formula,):
+            base, exponent = (factor.base, factor.exponent) if isinstance(factor, Power) else (factor, 1)
+            if isinstance(base, Num):
+                number *= base.value**exponent
+            else:
+                powers[base] = powers.get(base, 0) + exponent
+    bases = sorted(powers, key=lambda base: isinstance(base, (Bracket, Sum)))
+    rest = [base if powers[base] == 1 else Power(base, powers[base]) for base in bases if powers[base]]
+    if number == 0 or not rest:
+        return Num(number)
+    return rest[0] if number == 1 and len(rest) == 1 else Prod((*([] if number == 1 else [Num(number)]), *rest))
+
+
+def plus(formulas: Sequence[Formula]) -> Formula:
+    """A sum, equal terms taken together, opposite ones left out."""
+    counts: dict[Formula, Fraction] = {}
+    for formula in formulas:
+        for term in formula.terms if isinstance(formula, Sum) else (formula,):
+            number, rest = coefficient(term)
+            counts[rest] = counts.get(rest, Fraction(0)) + number
+    terms = [times(Num(number), rest) for rest, number in counts.items() if number]
+    return ZERO if not terms else terms[0] if len(terms) == 1 else Sum(tuple(terms))
+
+
+def coefficient(term: Formula) -> tuple[Fraction, Formula]:
+    """A term as a number times what is left of it."""
+    if isinstance(term, Num):
+        return term.value, Num(Fraction(1))
+    if not isinstance(term, Prod):
+        return Fraction(1), term
+    number = Fraction(1)
+    for factor in term.factors:
+        number *= factor.value if isinstance(factor, Num) else 1
+    return number, times(*(factor for factor in term.factors if not isinstance(factor, Num)))
