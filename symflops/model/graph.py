@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from sympy import Expr, Mul, Symbol
 
+from symflops.algebra.masks import Mask
 from symflops.algebra.polynomial import Polynomial
 from symflops.algebra.truth import YES, Truth
 from symflops.ground.diagnostics import Span
@@ -112,12 +113,16 @@ class Operand:
 class Extent:
     """How often a contraction's unit runs per item: as executed, and the part of it that is useful (masks discard the rest).
 
-    ``mask`` names what was discarded, for conventions that count it their own way; empty where nothing is.
+    ``mask`` names what was discarded, for conventions that count it their own way; empty where nothing is. Where queries
+    are their own keys and look back only, ``tokens`` are their number and ``rows`` the masks with their conditions: such
+    attention can run token by token over a cache.
     """
 
     executed: Expr
     useful: Expr
     mask: str = ""
+    tokens: Expr | None = None
+    rows: tuple[tuple[Mask, Truth], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 class Regime:
     """How a model is trained: patterns over parameter names that train or are frozen, and what the loss uses.
 
+    ``decode`` runs causal self-attention over a cache: ``step`` for new tokens over ``past`` ones, ``generate`` for a whole
+    generation of ``new`` tokens after a ``prompt``, summed over its steps.
+
     ``loss`` names outputs (all, where it is empty), ``input_grad`` inputs that need a gradient, ``force_grad`` paths
     whose result is made
     to need one.
@@ -20,6 +23,7 @@ class Regime:
     loss: tuple[str, ...] = ()
     input_grad: tuple[str, ...] = ()
     force_grad: tuple[str, ...] = ()
+    decode: str = ""
     doc: str = ""
 
 

@@ -126,7 +126,9 @@ class Attention:
             lk = lq
         useful = Add(*(case.expr * useful_pairs(mask, lq, lk) for mask, case in masks.items()))
         names = dict.fromkeys(mask.name or "full" for mask in masks)
-        return Extent(fold * lq * lk, fold * useful, "" if list(names) == ["full"] else " or ".join(names))
+        backward = lq == lk and not folded and all(mask.base == "causal" and mask.local is None for mask in masks)
+        cached = (lq, tuple(masks.items())) if backward else (None, ())
+        return Extent(fold * lq * lk, fold * useful, "" if list(names) == ["full"] else " or ".join(names), *cached)
 
     def masks(self, call: Call) -> dict[Mask, Truth]:
         """The masks that the fields may mean, each with the condition under which they do."""

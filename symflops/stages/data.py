@@ -9,9 +9,9 @@ from symflops.ground.nodes import Node, read_yaml
 from symflops.model.regime import Convention, Regime
 from symflops.stages.shapes import Shapes
 
-REGIME = ("name", "doc", "train", "freeze", "loss", "input_grad", "force_grad")
+REGIME = ("name", "doc", "decode", "train", "freeze", "loss", "input_grad", "force_grad")
 CONVENTION = ("name", "doc", "pairs", "unseen", "length")
-WORDS = {"pairs": ("useful", "all"), "unseen": ("true", "false"), "length": ("real", "padded")}
+WORDS = {"pairs": ("useful", "all"), "unseen": ("true", "false"), "length": ("real", "padded"), "decode": ("step", "generate")}
 
 
 def read_regime(source: Source) -> Regime:
@@ -24,13 +24,14 @@ def read_regime(source: Source) -> Regime:
     shapes = Shapes(report)
     given = shapes.known(read_yaml(source), REGIME, "a regime")
     lists = {
-        key: tuple(shapes.text(item, f"'{key}'") for item in shapes.sequence(given.get(key), f"'{key}'")) for key in REGIME[2:]
+        key: tuple(shapes.text(item, f"'{key}'") for item in shapes.sequence(given.get(key), f"'{key}'")) for key in REGIME[3:]
     }
     if "train" not in given:
         lists["train"] = ("*",)
     name, doc = shapes.text(given.get("name"), "'name'"), shapes.text(given.get("doc"), "'doc'")
+    decode = word(given, "decode", shapes, report) if "decode" in given else ""
     report.check()
-    return Regime(name, doc=doc, **lists)
+    return Regime(name, doc=doc, decode=decode, **lists)
 
 
 def read_convention(source: Source) -> Convention:

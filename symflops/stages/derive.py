@@ -24,6 +24,7 @@ from symflops.model.derivation import Derivation, Gradient, ParameterCount, Work
 from symflops.model.graph import Contraction, Graph, Loop, Node, Operator, Parameter, mentions
 from symflops.model.path import Path
 from symflops.model.regime import Regime
+from symflops.stages.decode import decoded
 from symflops.stages.facts import Facts, Trace, iterations, lives, needs, operand_need
 
 ZERO = Integer(0)
@@ -45,7 +46,10 @@ def derive(graph: Graph, regime: Regime) -> Derivation:
     lives(graph.body, live)
     tally = _Tally(trains, frozenset(length.symbol for length in graph.lengths))
     tally.region(graph.body, need, live, Integer(1))
-    return Derivation(graph, regime, tuple(entry.work() for entry in tally.entries.values()), tally.parameter_counts())
+    works = tuple(entry.work() for entry in tally.entries.values())
+    if regime.decode:
+        works = decoded(works, regime.decode, regime.name)
+    return Derivation(graph, regime, works, tally.parameter_counts())
 
 
 def trainable(regime: Regime) -> Callable[[Parameter], bool]:

@@ -33,7 +33,7 @@ from symflops.model.program import (
 from symflops.model.regime import Convention
 from symflops.stages.formulas import Formulas
 from symflops.stages.naming import definition_infos, moment_name, size_fields
-from symflops.stages.regions import enclosing, executions, extent_of, has_default, labels, loop_counts, merged
+from symflops.stages.regions import enclosing, executions, extent_of, has_default, labels, loop_counts, measures, merged
 
 Key = tuple[str, Monomial]
 Vector = dict[Key, Polynomial]
@@ -54,7 +54,8 @@ class _Lower:
         letters += [definition.name for definition, _ in graph.definitions]
         letters += [name for name, _ in graph.sizes] + [length.symbol.name for length in graph.lengths]
         self.formulas = Formulas({letter: rank for rank, letter in reversed(list(enumerate(letters)))})
-        self.lengths = frozenset(length.symbol for length in graph.lengths)
+        self.measures = measures(graph, derivations[0])
+        self.lengths = frozenset(length.symbol for group in self.measures.values() for length in group)
         self.count_atoms = frozenset(
             atom for derivation in derivations for work in derivation.work for expr in executions(work)
             for monomial in Polynomial.of(expr).terms for atom, _ in monomial
@@ -238,7 +239,7 @@ class _Lower:
         measured = {length.items for length in self.graph.lengths}
         for name, stream in self.graph.streams:
             used = {symbol for part in stream.parts for _, length in part.axes for symbol in length.free_symbols}
-            mine = tuple(length.symbol.name for length in self.graph.lengths if length.symbol in used)
+            mine = tuple(length.symbol.name for known, group in self.measures.items() if known in used for length in group)
             if name != ONCE:
                 users = [item for item in self.graph.spec.inputs if item.stream and item.stream.text == name]
                 absent = 1 if mine and all(has_default(item.layout, mine) for item in users if item.layout) else 0

@@ -9,7 +9,7 @@ from typing import Any
 from sympy import Expr, Integer
 
 from symflops.algebra.evaluate import evaluate
-from symflops.algebra.functions import CeilDiv, FloorDiv, flag_symbol, size_symbol
+from symflops.algebra.functions import CeilDiv, Excess, FloorDiv, Least, Most, flag_symbol, size_symbol
 from symflops.algebra.polynomial import Monomial, sorted_atoms
 from symflops.algebra.truth import Truth
 from symflops.ground.names import latex_symbol
@@ -44,8 +44,15 @@ def atom_name(atom: Expr) -> str:
         return f"{atom_name(atom.args[0])}_{kind}_{atom_name(atom.args[1])}"
     if atom.is_Integer:
         return str(atom).replace("-", "m")
-    words = [type(atom).__name__.lower(), *(atom_name(arg) for arg in atom.args)]
-    return "_".join(words)
+    if atom.is_Add:
+        constant, rest = atom.as_coeff_Add()
+        if constant.is_Integer and constant < 0:
+            return f"{atom_name(rest)}_less_{-constant}"
+        return "_plus_".join(sorted(atom_name(arg) for arg in atom.args))
+    if isinstance(atom, Excess):
+        return atom_name(atom.args[0])
+    word = {Least: "min", Most: "max"}.get(type(atom), type(atom).__name__.lower())
+    return "_".join([word, *(atom_name(arg) for arg in atom.args)])
 
 
 def size_fields(spec: Spec, formulas: Formulas) -> tuple[Field, ...]:

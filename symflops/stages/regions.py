@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from sympy import Expr
+from sympy import Expr, Symbol
 
 from symflops.algebra.polynomial import Polynomial
-from symflops.model.derivation import Work
-from symflops.model.graph import Loop, Node, Parameter, mentions
+from symflops.model.derivation import Derivation, Work
+from symflops.model.graph import Graph, Length, Loop, Node, Parameter, mentions
 from symflops.model.spec import Layout
+from symflops.stages.decode import decoded_tokens, variables
 
 
 def extent_of(work: Work) -> tuple[str, Expr]:
@@ -41,6 +42,13 @@ def enclosing(nodes: tuple[Node, ...], parameter: Parameter) -> list[tuple[Loop,
                     found.append((node, bracket.expr))
                 found.extend(enclosing(body, parameter))
     return found
+
+
+def measures(graph: Graph, derivation: Derivation) -> dict[Symbol, tuple[Length, ...]]:
+    """The batch variables that stand for each length: itself, or those of a length whose tokens come one by one."""
+    mode = derivation.regime.decode
+    tokens = decoded_tokens(derivation.work) if mode else frozenset()
+    return {length.symbol: variables(mode, length) if length.symbol in tokens else (length,) for length in graph.lengths}
 
 
 def has_default(layout: Layout, variables: Sequence[str]) -> bool:

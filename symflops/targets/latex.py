@@ -20,7 +20,7 @@ SPECIAL = {
     "\u2014": "---", "\u2019": "'", "\u201c": "``", "\u201d": "''",
     "→": r"$\to$", "\u00d7": r"$\times$", "≤": r"$\le$", "≥": r"$\ge$", "…": r"\dots{}", "-": "-", "\n": " ",
 }  # fmt: skip
-FRAGMENT_LINE, NARROW = 235.0, 70.0  # points: a term beside its head and its number, and a cell, in a text 345 points wide
+FRAGMENT_LINE, NARROW = 220.0, 70.0  # points: a term beside its head and its number, and a cell, in a text 345 points wide
 
 
 def render(program: Program, version: str, verified: Sequence[Verification] = ()) -> str:

@@ -176,10 +176,10 @@ def _spec(stock: Stock, case: Case) -> Callable[[], str]:
         try:
             model = load(path)
             fields = [(key, size.kind) for size in model.spec.sizes for key in size.keys]
-            config = a_config(fields, [], rng)
+            config = a_config(fields, [], rng) if rng.random() < 0.5 else {}
             program = model.program(config=config)
             streams = {stream.name: len(stream.variables) for stream in program.streams if stream.given}
-            batch = a_batch(streams, rng)
+            batch = a_batch(streams, rng) if rng.random() < 0.5 else whole_batch(streams)
             if rng.random() < 0.1:
                 _compiles(emit(program, "0", ()))
             _estimate(program, config, batch if isinstance(batch, dict) else {})
@@ -189,6 +189,11 @@ def _spec(stock: Stock, case: Case) -> Callable[[], str]:
         return "result"
 
     return run
+
+
+def whole_batch(streams: dict[str, int]) -> dict[str, Any]:
+    """A batch of two items that fits."""
+    return {stream: [[4] * axes if axes != 1 else 4] * 2 if axes else 2 for stream, axes in streams.items()}
 
 
 def _compiles(texts: Any) -> None:
@@ -239,7 +244,7 @@ def _config(stock: Stock, case: Case) -> Callable[[], str]:
     path.write_bytes(case.data)
     name = case.beside["spec"]
     rng = random.Random(case.beside["seed"])
-    batch = {stream: [[4] * axes if axes != 1 else 4] * 2 if axes else 2 for stream, axes in stock.streams(name).items()}
+    batch = whole_batch(stock.streams(name))
     regime, convention = rng.choice(("full", "forward")), rng.choice(("symflops", "torch"))
     catalog, program = stock.generated(name), stock.programs[name]
 

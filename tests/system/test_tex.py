@@ -10,17 +10,19 @@ from pathlib import Path
 
 import pytest
 
+from symflops.api import load
 from symflops.model.formula import Apply, Bracket, Power, Prod, Sum, Sym, number
 from symflops.model.graph import ONCE
 from symflops.model.program import Moment, Program
 from symflops.model.verification import Verification, VerifiedCase
-from symflops.targets.latex import render
-from tests.targets.programs import SPECS, program
+from symflops.targets.latex import render, render_fragments
+from tests.targets.programs import ROOT, SPECS, program
 
 pytestmark = [
     pytest.mark.system,
     pytest.mark.skipif(not (shutil.which("latexmk") and shutil.which("pdflatex")), reason="needs latexmk and pdflatex"),
 ]
+ALL = sorted(path.stem for path in (ROOT / "specs").glob("*/*.yaml") if path.parent.name != "blocks" and "." not in path.stem)
 CASES = (VerifiedCase("diffusers/QwenImageTransformer2DModel/tiny-a", 127216, 4084480, 7587328),) * 3
 
 
@@ -52,11 +54,38 @@ def test_page_compiles(path: str, tmp_path: Path) -> None:
     source = tmp_path / f"{model.name}.tex"
     source.write_text(render(model, "0.1.0", [Verification(model.references[0], "1.0", "2.13.0+cpu", CASES)]))
     assert not re.search(r"moment@|\$\$", source.read_text())
+    compiled(source)
+
+
+def compiled(source: Path) -> str:
+    """The log of a document that compiles, with nothing wider or higher than its place and nothing undefined."""
     command = ["latexmk", "-pdf", "-interaction=nonstopmode", "-halt-on-error", source.name]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, cwd=source.parent, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout[-3000:]
     assert source.with_suffix(".pdf").stat().st_size > 10_000
     log = source.with_suffix(".log").read_text(errors="replace")
     wide = [float(points) for points in re.findall(r"Overfull \\hbox \(([0-9.]+)pt too wide\)", log)]
     assert all(points <= 5 for points in wide), wide
     assert "undefined" not in log
+    return log
+
+
+@pytest.mark.parametrize("options", ["10pt", "11pt,a4paper"])
+@pytest.mark.parametrize("name", [*ALL, "crowded"])
+def test_fragments_compile_in_a_paper(name: str, options: str, tmp_path: Path) -> None:
+    """The packages are those that the fragments ask for, the text as narrow as an article's (345 points, at 11pt 360)."""
+    model = crowded() if name == "crowded" else load(name).program()
+    pieces = render_fragments(model, "0.1.0")
+    for piece, text in pieces.items():
+        (tmp_path / f"{model.name}-{piece}.tex").write_text(text)
+    needed = {line for text in pieces.values() for line in re.findall(r"\\usepackage(?:\[\w+\])?\{[\w,]+\}", text)}
+    body = [rf"\input{{{model.name}-forms}}", r"\clearpage"]
+    for piece in ("symbols", "modules"):
+        table = rf"\input{{{model.name}-{piece}}}"
+        body.append(table if "longtable" in pieces[piece] else rf"\begin{{table}}[p]\centering{table}\caption{{{piece}}}\end{{table}}")
+    source = tmp_path / "paper.tex"
+    lines = [rf"\documentclass[{options}]{{article}}", *sorted(needed), r"\begin{document}", "Some words.", *body, r"\end{document}"]
+    source.write_text("\n".join(lines) + "\n")
+    log = compiled(source)
+    assert "Float too large" not in log and "multiply defined" not in log
+    assert name == "crowded" or not re.search(r"Overfull \\vbox", log)

@@ -1,0 +1,105 @@
+"""Whether a mutant is caught: it does not build, or some measured record of its class is not exact."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from symflops.api import Model
+from symflops.ground.diagnostics import Source, SpecError, SymflopsError
+from symflops.library import SpecFile, roots, specs_in
+from symflops.runtime.interpreted import InterpretedEstimator
+from symflops.stages.read import read
+from symflops.witness.records import verify_record
+from tests.mutation.mutants import Mutant, mutants
+from tests.mutation.trees import tree_of, written
+
+ROOT = Path(__file__).resolve().parents[2]
+RECORDS = ROOT / "tests" / "data" / "truth"
+SPECS = ("qwen_image", "llama", "wan", "sd3", "flux", "qwen3_moe", "deepseek_v3")
+
+
+class Once:
+    """A model whose program is derived once for all records, where its structure does not depend on the config."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.program: Any = None
+        self.structural = False
+
+    def estimator(self, config: Any, regime: str, convention: str) -> InterpretedEstimator:
+        if self.program is None and not self.structural:
+            try:
+                self.program = self.model.program([regime], [convention])
+            except SpecError as error:
+                if not any(diagnostic.code in ("structural-size", "alternating-repeat") for diagnostic in error.diagnostics):
+                    raise
+                self.structural = True
+        program = self.model.program([regime], [convention], config) if self.structural else self.program
+        return InterpretedEstimator(program, config, regime=regime, convention=convention)
+
+
+class Subject:
+    """A spec, its blocks, and the records of its class, the smallest first."""
+
+    def __init__(self, file: SpecFile) -> None:
+        self.file = file
+        self.name = file.name
+        self.documents = {file.name: file.source().text}
+        find = file.blocks()
+        spec = read(file.source(), find)
+        for source in spec.sources[1:]:
+            self.documents[Path(source.path).stem] = source.text
+        self.trees = {name: tree_of(text) for name, text in self.documents.items()}
+        classes = {reference.rpartition(".")[2] for reference in spec.references}
+        self.records = [record for name in sorted(classes) if (RECORDS / f"{name}.json").is_file() for record in json.loads((RECORDS / f"{name}.json").read_text("utf-8"))]
+        self.records.sort(key=lambda record: ("tiny" not in record["tag"], -len(record["config_json"]), record["fwd_flops"]))
+
+    def model(self, document: str, text: str) -> Model:
+        """The spec with one document replaced."""
+        texts = {**self.documents, document: text}
+        library = {name: Source(f"specs/blocks/{name}.yaml", texts[name]) for name in texts if name != self.name}
+        return Model(self.file, read(Source(self.file.label, texts[self.name]), library.get))
+
+    def caught(self, model: Model) -> str:
+        """Which record is not exact and how, or nothing."""
+        once = Once(model)
+        for record in self.records:
+            verdict = verify_record(once, record)  # type: ignore[arg-type]
+            if verdict.status != "exact":
+                return f"{record['tag']}: {verdict.status}"
+        return ""
+
+    def mutants(self) -> list[Mutant]:
+        """All mutants of the spec and its blocks."""
+        return [mutant for name, tree in self.trees.items() for mutant in mutants(name, tree)]
+
+    def outcome(self, mutant: Mutant) -> str:
+        """``diagnostic``, ``record``, ``survived``, or ``none`` where no choice of the mutant builds (a swap without an equal)."""
+        swap = mutant.kind.startswith("swap")
+        for tree in mutant.trees(self.trees[mutant.document]):
+            try:
+                model = self.model(mutant.document, written(tree))
+                model.graph(self.records[0]["config_json"])
+            except SymflopsError:
+                continue
+            try:
+                return "record" if self.caught(model) else "survived"
+            except SymflopsError:
+                return "diagnostic"
+        return "none" if swap else "diagnostic"
+
+
+@cache
+def subjects() -> dict[str, Subject]:
+    """The specs of the list that are there, have records, and are exact as they are."""
+    found = {}
+    for file in specs_in(roots()[-1]):
+        if file.name in SPECS:
+            subject = Subject(file)
+            texts = {name: written(tree) for name, tree in subject.trees.items()}
+            if subject.records and not subject.caught(subject.model(file.name, texts[file.name])):
+                found[file.name] = subject
+    return found

@@ -1,0 +1,59 @@
+"""Decoding over a cache: steps over a past, and whole generations as the sum of their steps."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import symflops
+from symflops.ground.diagnostics import SpecError
+
+SMALL = {"num_hidden_layers": 2, "hidden_size": 12, "num_attention_heads": 3, "intermediate_size": 20, "vocab_size": 30}
+MODEL = symflops.load("llama")
+ESTIMATORS = {
+    (regime, convention): MODEL.estimator(SMALL, regime, convention)
+    for regime in ("forward", "decode", "generate")
+    for convention in ("symflops", "torch")
+}
+
+
+def forward(regime: str, convention: str, entries: list) -> int:
+    estimator = ESTIMATORS[regime, convention]
+    return estimator.forward(estimator.moments(text=entries))
+
+
+@pytest.mark.parametrize("convention", ["symflops", "torch"])
+@given(st.integers(0, 40), st.integers(0, 12))
+@settings(max_examples=60, deadline=None)
+def test_a_generation_is_the_sum_of_its_steps(convention, prompt, new):
+    steps = [[prompt, 0], *([1, prompt + step] for step in range(new - 1))]
+    assert forward("generate", convention, [[prompt, new]]) == forward("decode", convention, steps)
+
+
+@pytest.mark.parametrize("convention", ["symflops", "torch"])
+def test_without_a_past_a_step_is_a_forward_pass(convention):
+    assert forward("decode", convention, [[7, 0], [3, 0]]) == forward("forward", convention, [7, 3])
+    assert forward("generate", convention, [[9, 1]]) == forward("forward", convention, [9])
+
+
+def test_useful_pairs_of_chunks_are_those_of_the_whole():
+    """A prompt in two chunks, the second over the first as its past, sees what the whole prompt sees."""
+    assert forward("decode", "symflops", [[5, 0], [6, 5]]) == forward("forward", "symflops", [11])
+    assert forward("decode", "torch", [[5, 0], [6, 5]]) < forward("forward", "torch", [11])
+
+
+def test_a_step_by_hand():
+    """One token over 9: 24*D^2-like linears of one token, and 10 pairs in each of two contractions of two layers."""
+    linears = 2 * 2 * (12 * 12 * 4 + 3 * 12 * 20) + 2 * 12 * 30
+    assert forward("decode", "symflops", [[1, 9]]) == linears + 2 * 2 * 2 * 12 * 10
+
+
+def test_a_model_without_causal_attention_does_not_decode():
+    with pytest.raises(SpecError, match="no causal self-attention"):
+        symflops.load("qwen_image").derive("decode")
+
+
+def test_layers_with_a_cache_and_without_an_output_cost_nothing_backward():
+    estimator = ESTIMATORS["generate", "symflops"]
+    assert estimator.backward(estimator.moments(text=[[4, 4]])) == 0 and estimator.trainable_parameters == 0
