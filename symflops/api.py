@@ -9,17 +9,18 @@ from typing import Any, TypeVar
 
 from symflops.algebra.domain import Structural
 from symflops.algebra.evaluate import evaluate
-from symflops.compiler import compile_graph
+from symflops.compiler import compile_graphs
 from symflops.ground.diagnostics import SpecError
 from symflops.library import SpecFile, find_spec, page
 from symflops.model.graph import Graph
+from symflops.model.patterns import cutting
 from symflops.model.program import Case, Program
 from symflops.model.regime import Convention, Regime
 from symflops.model.spec import SizeSpec, Spec
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.runtime.sizes import look_up
 from symflops.stages.build import build, known
-from symflops.stages.data import read_convention, read_regime
+from symflops.stages.data import inline_regime, read_convention, read_regime
 from symflops.stages.naming import plain
 from symflops.stages.read import read
 
@@ -30,8 +31,18 @@ CONVENTIONS = ("symflops", "torch")
 
 
 def regime_of(regime: str | Path | Regime) -> Regime:
-    """A regime by name, by file, or as it is."""
-    return regime if isinstance(regime, Regime) else read_regime(page("regimes", regime))
+    """A regime by name, by file, as one line (``lora:r=16,targets=*.to_q|*.to_v``), or as it is."""
+    if isinstance(regime, Regime):
+        return regime
+    name, colon, changes = str(regime).partition(":")
+    if colon and not str(regime).endswith((".yaml", ".yml")):
+        return inline_regime(changes, read_regime(page("regimes", name)))
+    return read_regime(page("regimes", regime))
+
+
+def phases_of(regime: Regime) -> list[tuple[Regime, int]]:
+    """The runs of the model in one step of ``regime``: its own first."""
+    return [(regime, 1), *((regime_of(phase.regime), phase.times) for phase in regime.phases)]
 
 
 def convention_of(convention: str | Path | Convention) -> Convention:
@@ -76,7 +87,7 @@ class Model:
 
     file: SpecFile
     spec: Spec
-    _graphs: dict[tuple[tuple[str, Any], ...], Graph] = field(default_factory=dict, repr=False, compare=False)
+    _graphs: dict[Any, Graph] = field(default_factory=dict, repr=False, compare=False)
 
     def graph(self, config: Mapping[str, Any] | None = None) -> Graph:
         """The graph; sizes that decide the structure are taken from ``config``.
@@ -84,24 +95,29 @@ class Model:
         Raises:
             SpecError: the spec is not valid, or its structure needs a size that ``config`` does not give.
         """
-        return self._settled(config, lambda graph: graph)
+        return self._settled(config, lambda build_for: build_for(Regime("")))
 
-    def _settled(self, config: Mapping[str, Any] | None, use: Callable[[Graph], T]) -> T:
-        """What ``use`` makes of the graph; sizes that the structure must know are taken from ``config``."""
+    def _settled(self, config: Mapping[str, Any] | None, use: Callable[[Callable[[Regime], Graph]], T]) -> T:
+        """What ``use`` makes of the graphs for its regimes; sizes that the structure must know are taken from ``config``."""
         fixed: dict[str, Any] = {}
         by_letter = {size.name.text: size for size in self.spec.sizes}
         while True:
             key = tuple(sorted((name, repr(value)) for name, value in fixed.items()))
+
+            def build_for(regime: Regime, key: Any = key, fixed: dict[str, Any] = fixed) -> Graph:
+                patterns = cutting(regime.patterns)
+                if (key, patterns) not in self._graphs:
+                    self._graphs[key, patterns] = build(self.spec, fixed, patterns)
+                return self._graphs[key, patterns]
+
             try:
-                if key not in self._graphs:
-                    self._graphs[key] = build(self.spec, fixed)
-                return use(self._graphs[key])
+                return use(build_for)
             except Structural as structural:
                 size = by_letter.get(structural.size)
                 value = self.value_of(size, config) if config is not None and size else None
                 if value is None or structural.size in fixed:
                     raise SpecError([structural.diagnostic]) from None
-                fixed[structural.size] = value
+                fixed = {**fixed, structural.size: value}
 
     def value_of(self, wanted: SizeSpec, config: Mapping[str, Any]) -> Any:
         """A size of a config, or its default, which may depend on the sizes above it."""
@@ -122,9 +138,13 @@ class Model:
         config: Mapping[str, Any] | None = None,
     ) -> Program:
         """The program under several regimes and conventions."""
-        chosen = [regime_of(regime) for regime in regimes]
+        steps = [phases_of(regime_of(regime)) for regime in regimes]
         counted = [convention_of(name) for name in conventions]
-        return self._settled(config, lambda graph: compile_graph(graph, chosen, counted))
+
+        def compiled(build_for: Callable[[Regime], Graph]) -> Program:
+            return compile_graphs([[(build_for(phase), phase, times) for phase, times in step] for step in steps], counted)
+
+        return self._settled(config, compiled)
 
     def derive(
         self,

@@ -19,7 +19,7 @@ from symflops.model.graph import Graph
 from symflops.model.program import Program
 from symflops.model.regime import Convention, Regime
 from symflops.stages.build import build
-from symflops.stages.derive import derive
+from symflops.stages.derive import derive, step_of
 from symflops.stages.entries import BlockText
 from symflops.stages.lower import lower
 from symflops.stages.read import read
@@ -30,6 +30,10 @@ def graph_of(source: Source, library: BlockText, fixed: Mapping[str, Any] | None
     return build(read(source, library), fixed)
 
 
-def compile_graph(graph: Graph, regimes: Sequence[Regime], conventions: Sequence[Convention]) -> Program:
-    """The program of a graph under every one of ``regimes`` and ``conventions``."""
-    return lower([derive(graph, regime) for regime in regimes], conventions)
+def compile_graphs(steps: Sequence[Sequence[tuple[Graph, Regime, int]]], conventions: Sequence[Convention]) -> Program:
+    """The program of a model under several regimes and conventions.
+
+    Each step of training is a list of phases, the one that trains first: a graph, cut as its regime asks, the regime, and
+    how often it runs.
+    """
+    return lower([step_of([(derive(graph, regime), times) for graph, regime, times in step]) for step in steps], conventions)

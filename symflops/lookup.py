@@ -192,7 +192,7 @@ def moments(module: Any, model: Any, batch: Mapping[str, Any]) -> Any:
             raise SymflopsError(
                 f"the model has no stream '{name}': {did_you_mean(name, streams, 'it has ' + ', '.join(streams))}"
             )
-    missing = [name for name, optional in streams.items() if name not in batch and not optional]
+    missing = [name for name, optional in streams.items() if batch.get(name) is None and not optional]
     if missing:
         raise SymflopsError(f"the batch lacks the stream '{missing[0]}'")
     for name, given in batch.items():

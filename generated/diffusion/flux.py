@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    Line = tuple[str, tuple[int, ...], int, int, tuple[int, ...]]
+    Line = tuple[str, tuple[int, ...], int, int, tuple[int, ...], int]
     Streams = Sequence[Any] | dict[str, Sequence[Any]]
     Columns = list[list[int]]
 
@@ -338,41 +338,41 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     attn_pairs_ = (0, 0, 0, 1, 2, 1)
     proj_mlp_rows_ = (0, 1, 1, 0, 0, 0)
     return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient
-        ("x_embedder",                                  latent_,         2*D*c,       1,       (0, 1)),                                                                                                      # y = xW
-        ("time_text_embed.timestep_embedder.linear_1",  sample_,         512*D,       1,       (0, 1)),                                                                                                      # y = xW
-        ("time_text_embed.timestep_embedder.linear_2",  sample_,         2*D**2,      1,       (1, 1)),                                                                                                      # y = xW
-        ("time_text_embed.guidance_embedder.linear_1",  sample_,         512*D,       guided,  (0, guided)),                                                                                                 # y = xW
-        ("time_text_embed.guidance_embedder.linear_2",  sample_,         2*D**2,      guided,  (guided, guided)),                                                                                            # y = xW
-        ("time_text_embed.text_embedder.linear_1",      sample_,         2*D*P,       1,       (0, 1)),                                                                                                      # y = xW
-        ("time_text_embed.text_embedder.linear_2",      sample_,         2*D**2,      1,       (1, 1)),                                                                                                      # y = xW
-        ("context_embedder",                            prompt_,         2*D*J,       1,       (0, (L >= 1) + (S >= 1) - (L >= 1)*(S >= 1))),                                                                # y = xW
-        ("transformer_blocks.*.norm1.linear",           sample_,         12*D**2,     L,       (L, L)),                                                                                                      # y = xW
-        ("transformer_blocks.*.norm1_context.linear",   sample_,         12*D**2,     L,       (L, L)),                                                                                                      # y = xW
-        ("transformer_blocks.*.attn.to_q",              latent_,         2*D**2,      L,       (L, L)),                                                                                                      # y = xW
-        ("transformer_blocks.*.attn.to_k",              latent_,         2*D**2,      L,       (L, L)),                                                                                                      # y = xW
-        ("transformer_blocks.*.attn.to_v",              latent_,         2*D**2,      L,       (L, L)),                                                                                                      # y = xW
-        ("transformer_blocks.*.attn.add_q_proj",        prompt_,         2*D**2,      L,       (L, L)),                                                                                                      # y = xW
-        ("transformer_blocks.*.attn.add_k_proj",        prompt_,         2*D**2,      L,       (L, L)),                                                                                                      # y = xW
-        ("transformer_blocks.*.attn.add_v_proj",        prompt_,         2*D**2,      L,       (L, L)),                                                                                                      # y = xW
-        ("transformer_blocks.*.attn",                   attn_pairs_,     2*D,         L,       (L, L)),                                                                                                      # scores = qk
-        ("transformer_blocks.*.attn",                   attn_pairs_,     2*D,         L,       (L, L)),                                                                                                      # mix = pv
-        ("transformer_blocks.*.attn.to_out.0",          latent_,         2*D**2,      L,       (L, L)),                                                                                                      # y = xW
-        ("transformer_blocks.*.attn.to_add_out",        prompt_,         2*D**2,      L,       (L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1), L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1))),  # y = xW
-        ("transformer_blocks.*.ff.net.0.proj",          latent_,         8*D**2,      L,       (L, L)),                                                                                                      # y = xW
-        ("transformer_blocks.*.ff.net.2",               latent_,         8*D**2,      L,       (L, L)),                                                                                                      # y = xW
-        ("transformer_blocks.*.ff_context.net.0.proj",  prompt_,         8*D**2,      L,       (L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1), L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1))),  # y = xW
-        ("transformer_blocks.*.ff_context.net.2",       prompt_,         8*D**2,      L,       (L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1), L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1))),  # y = xW
-        ("single_transformer_blocks.*.norm.linear",     sample_,         6*D**2,      S,       (S, S)),                                                                                                      # y = xW
-        ("single_transformer_blocks.*.proj_mlp",        proj_mlp_rows_,  8*D**2,      S,       (S, S)),                                                                                                      # y = xW
-        ("single_transformer_blocks.*.attn.to_q",       proj_mlp_rows_,  2*D**2,      S,       (S, S)),                                                                                                      # y = xW
-        ("single_transformer_blocks.*.attn.to_k",       proj_mlp_rows_,  2*D**2,      S,       (S, S)),                                                                                                      # y = xW
-        ("single_transformer_blocks.*.attn.to_v",       proj_mlp_rows_,  2*D**2,      S,       (S, S)),                                                                                                      # y = xW
-        ("single_transformer_blocks.*.attn",            attn_pairs_,     2*D,         S,       (S, S)),                                                                                                      # scores = qk
-        ("single_transformer_blocks.*.attn",            attn_pairs_,     2*D,         S,       (S, S)),                                                                                                      # mix = pv
-        ("single_transformer_blocks.*.proj_out",        proj_mlp_rows_,  10*D**2,     S,       (S, S)),                                                                                                      # y = xW
-        ("norm_out.linear",                             sample_,         4*D**2,      1,       (1, 1)),                                                                                                      # y = xW
-        ("proj_out",                                    latent_,         2*D*o*p**2,  1,       (1, 1)),                                                                                                      # y = xW
+        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
+        ("x_embedder",                                  latent_,         2*D*c,       1,       (0, 1),                                                                                                      0),  # y = xW
+        ("time_text_embed.timestep_embedder.linear_1",  sample_,         512*D,       1,       (0, 1),                                                                                                      0),  # y = xW
+        ("time_text_embed.timestep_embedder.linear_2",  sample_,         2*D**2,      1,       (1, 1),                                                                                                      0),  # y = xW
+        ("time_text_embed.guidance_embedder.linear_1",  sample_,         512*D,       guided,  (0, guided),                                                                                                 0),  # y = xW
+        ("time_text_embed.guidance_embedder.linear_2",  sample_,         2*D**2,      guided,  (guided, guided),                                                                                            0),  # y = xW
+        ("time_text_embed.text_embedder.linear_1",      sample_,         2*D*P,       1,       (0, 1),                                                                                                      0),  # y = xW
+        ("time_text_embed.text_embedder.linear_2",      sample_,         2*D**2,      1,       (1, 1),                                                                                                      0),  # y = xW
+        ("context_embedder",                            prompt_,         2*D*J,       1,       (0, (L >= 1) + (S >= 1) - (L >= 1)*(S >= 1)),                                                                0),  # y = xW
+        ("transformer_blocks.*.norm1.linear",           sample_,         12*D**2,     L,       (L, L),                                                                                                      0),  # y = xW
+        ("transformer_blocks.*.norm1_context.linear",   sample_,         12*D**2,     L,       (L, L),                                                                                                      0),  # y = xW
+        ("transformer_blocks.*.attn.to_q",              latent_,         2*D**2,      L,       (L, L),                                                                                                      0),  # y = xW
+        ("transformer_blocks.*.attn.to_k",              latent_,         2*D**2,      L,       (L, L),                                                                                                      0),  # y = xW
+        ("transformer_blocks.*.attn.to_v",              latent_,         2*D**2,      L,       (L, L),                                                                                                      0),  # y = xW
+        ("transformer_blocks.*.attn.add_q_proj",        prompt_,         2*D**2,      L,       (L, L),                                                                                                      0),  # y = xW
+        ("transformer_blocks.*.attn.add_k_proj",        prompt_,         2*D**2,      L,       (L, L),                                                                                                      0),  # y = xW
+        ("transformer_blocks.*.attn.add_v_proj",        prompt_,         2*D**2,      L,       (L, L),                                                                                                      0),  # y = xW
+        ("transformer_blocks.*.attn",                   attn_pairs_,     2*D,         L,       (L, L),                                                                                                      0),  # scores = qk
+        ("transformer_blocks.*.attn",                   attn_pairs_,     2*D,         L,       (L, L),                                                                                                      0),  # mix = pv
+        ("transformer_blocks.*.attn.to_out.0",          latent_,         2*D**2,      L,       (L, L),                                                                                                      0),  # y = xW
+        ("transformer_blocks.*.attn.to_add_out",        prompt_,         2*D**2,      L,       (L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1), L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1)),  0),  # y = xW
+        ("transformer_blocks.*.ff.net.0.proj",          latent_,         8*D**2,      L,       (L, L),                                                                                                      0),  # y = xW
+        ("transformer_blocks.*.ff.net.2",               latent_,         8*D**2,      L,       (L, L),                                                                                                      0),  # y = xW
+        ("transformer_blocks.*.ff_context.net.0.proj",  prompt_,         8*D**2,      L,       (L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1), L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1)),  0),  # y = xW
+        ("transformer_blocks.*.ff_context.net.2",       prompt_,         8*D**2,      L,       (L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1), L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1)),  0),  # y = xW
+        ("single_transformer_blocks.*.norm.linear",     sample_,         6*D**2,      S,       (S, S),                                                                                                      0),  # y = xW
+        ("single_transformer_blocks.*.proj_mlp",        proj_mlp_rows_,  8*D**2,      S,       (S, S),                                                                                                      0),  # y = xW
+        ("single_transformer_blocks.*.attn.to_q",       proj_mlp_rows_,  2*D**2,      S,       (S, S),                                                                                                      0),  # y = xW
+        ("single_transformer_blocks.*.attn.to_k",       proj_mlp_rows_,  2*D**2,      S,       (S, S),                                                                                                      0),  # y = xW
+        ("single_transformer_blocks.*.attn.to_v",       proj_mlp_rows_,  2*D**2,      S,       (S, S),                                                                                                      0),  # y = xW
+        ("single_transformer_blocks.*.attn",            attn_pairs_,     2*D,         S,       (S, S),                                                                                                      0),  # scores = qk
+        ("single_transformer_blocks.*.attn",            attn_pairs_,     2*D,         S,       (S, S),                                                                                                      0),  # mix = pv
+        ("single_transformer_blocks.*.proj_out",        proj_mlp_rows_,  10*D**2,     S,       (S, S),                                                                                                      0),  # y = xW
+        ("norm_out.linear",                             sample_,         4*D**2,      1,       (1, 1),                                                                                                      0),  # y = xW
+        ("proj_out",                                    latent_,         2*D*o*p**2,  1,       (1, 1),                                                                                                      0),  # y = xW
     ]
 
 
@@ -396,41 +396,41 @@ def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     attn_pairs_ = (0, 0, 0, 1, 2, 1)
     proj_mlp_rows_ = (0, 1, 1, 0, 0, 0)
     return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient
-        ("x_embedder",                                  latent_,         2*D*c,       1,       (0, 0)),  # y = xW
-        ("time_text_embed.timestep_embedder.linear_1",  sample_,         512*D,       1,       (0, 0)),  # y = xW
-        ("time_text_embed.timestep_embedder.linear_2",  sample_,         2*D**2,      1,       (0, 0)),  # y = xW
-        ("time_text_embed.guidance_embedder.linear_1",  sample_,         512*D,       guided,  (0, 0)),  # y = xW
-        ("time_text_embed.guidance_embedder.linear_2",  sample_,         2*D**2,      guided,  (0, 0)),  # y = xW
-        ("time_text_embed.text_embedder.linear_1",      sample_,         2*D*P,       1,       (0, 0)),  # y = xW
-        ("time_text_embed.text_embedder.linear_2",      sample_,         2*D**2,      1,       (0, 0)),  # y = xW
-        ("context_embedder",                            prompt_,         2*D*J,       1,       (0, 0)),  # y = xW
-        ("transformer_blocks.*.norm1.linear",           sample_,         12*D**2,     L,       (0, 0)),  # y = xW
-        ("transformer_blocks.*.norm1_context.linear",   sample_,         12*D**2,     L,       (0, 0)),  # y = xW
-        ("transformer_blocks.*.attn.to_q",              latent_,         2*D**2,      L,       (0, 0)),  # y = xW
-        ("transformer_blocks.*.attn.to_k",              latent_,         2*D**2,      L,       (0, 0)),  # y = xW
-        ("transformer_blocks.*.attn.to_v",              latent_,         2*D**2,      L,       (0, 0)),  # y = xW
-        ("transformer_blocks.*.attn.add_q_proj",        prompt_,         2*D**2,      L,       (0, 0)),  # y = xW
-        ("transformer_blocks.*.attn.add_k_proj",        prompt_,         2*D**2,      L,       (0, 0)),  # y = xW
-        ("transformer_blocks.*.attn.add_v_proj",        prompt_,         2*D**2,      L,       (0, 0)),  # y = xW
-        ("transformer_blocks.*.attn",                   attn_pairs_,     2*D,         L,       (0, 0)),  # scores = qk
-        ("transformer_blocks.*.attn",                   attn_pairs_,     2*D,         L,       (0, 0)),  # mix = pv
-        ("transformer_blocks.*.attn.to_out.0",          latent_,         2*D**2,      L,       (0, 0)),  # y = xW
-        ("transformer_blocks.*.attn.to_add_out",        prompt_,         2*D**2,      L,       (0, 0)),  # y = xW
-        ("transformer_blocks.*.ff.net.0.proj",          latent_,         8*D**2,      L,       (0, 0)),  # y = xW
-        ("transformer_blocks.*.ff.net.2",               latent_,         8*D**2,      L,       (0, 0)),  # y = xW
-        ("transformer_blocks.*.ff_context.net.0.proj",  prompt_,         8*D**2,      L,       (0, 0)),  # y = xW
-        ("transformer_blocks.*.ff_context.net.2",       prompt_,         8*D**2,      L,       (0, 0)),  # y = xW
-        ("single_transformer_blocks.*.norm.linear",     sample_,         6*D**2,      S,       (0, 0)),  # y = xW
-        ("single_transformer_blocks.*.proj_mlp",        proj_mlp_rows_,  8*D**2,      S,       (0, 0)),  # y = xW
-        ("single_transformer_blocks.*.attn.to_q",       proj_mlp_rows_,  2*D**2,      S,       (0, 0)),  # y = xW
-        ("single_transformer_blocks.*.attn.to_k",       proj_mlp_rows_,  2*D**2,      S,       (0, 0)),  # y = xW
-        ("single_transformer_blocks.*.attn.to_v",       proj_mlp_rows_,  2*D**2,      S,       (0, 0)),  # y = xW
-        ("single_transformer_blocks.*.attn",            attn_pairs_,     2*D,         S,       (0, 0)),  # scores = qk
-        ("single_transformer_blocks.*.attn",            attn_pairs_,     2*D,         S,       (0, 0)),  # mix = pv
-        ("single_transformer_blocks.*.proj_out",        proj_mlp_rows_,  10*D**2,     S,       (0, 0)),  # y = xW
-        ("norm_out.linear",                             sample_,         4*D**2,      1,       (0, 0)),  # y = xW
-        ("proj_out",                                    latent_,         2*D*o*p**2,  1,       (0, 0)),  # y = xW
+        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
+        ("x_embedder",                                  latent_,         2*D*c,       1,       (0, 0),  0),  # y = xW
+        ("time_text_embed.timestep_embedder.linear_1",  sample_,         512*D,       1,       (0, 0),  0),  # y = xW
+        ("time_text_embed.timestep_embedder.linear_2",  sample_,         2*D**2,      1,       (0, 0),  0),  # y = xW
+        ("time_text_embed.guidance_embedder.linear_1",  sample_,         512*D,       guided,  (0, 0),  0),  # y = xW
+        ("time_text_embed.guidance_embedder.linear_2",  sample_,         2*D**2,      guided,  (0, 0),  0),  # y = xW
+        ("time_text_embed.text_embedder.linear_1",      sample_,         2*D*P,       1,       (0, 0),  0),  # y = xW
+        ("time_text_embed.text_embedder.linear_2",      sample_,         2*D**2,      1,       (0, 0),  0),  # y = xW
+        ("context_embedder",                            prompt_,         2*D*J,       1,       (0, 0),  0),  # y = xW
+        ("transformer_blocks.*.norm1.linear",           sample_,         12*D**2,     L,       (0, 0),  0),  # y = xW
+        ("transformer_blocks.*.norm1_context.linear",   sample_,         12*D**2,     L,       (0, 0),  0),  # y = xW
+        ("transformer_blocks.*.attn.to_q",              latent_,         2*D**2,      L,       (0, 0),  0),  # y = xW
+        ("transformer_blocks.*.attn.to_k",              latent_,         2*D**2,      L,       (0, 0),  0),  # y = xW
+        ("transformer_blocks.*.attn.to_v",              latent_,         2*D**2,      L,       (0, 0),  0),  # y = xW
+        ("transformer_blocks.*.attn.add_q_proj",        prompt_,         2*D**2,      L,       (0, 0),  0),  # y = xW
+        ("transformer_blocks.*.attn.add_k_proj",        prompt_,         2*D**2,      L,       (0, 0),  0),  # y = xW
+        ("transformer_blocks.*.attn.add_v_proj",        prompt_,         2*D**2,      L,       (0, 0),  0),  # y = xW
+        ("transformer_blocks.*.attn",                   attn_pairs_,     2*D,         L,       (0, 0),  0),  # scores = qk
+        ("transformer_blocks.*.attn",                   attn_pairs_,     2*D,         L,       (0, 0),  0),  # mix = pv
+        ("transformer_blocks.*.attn.to_out.0",          latent_,         2*D**2,      L,       (0, 0),  0),  # y = xW
+        ("transformer_blocks.*.attn.to_add_out",        prompt_,         2*D**2,      L,       (0, 0),  0),  # y = xW
+        ("transformer_blocks.*.ff.net.0.proj",          latent_,         8*D**2,      L,       (0, 0),  0),  # y = xW
+        ("transformer_blocks.*.ff.net.2",               latent_,         8*D**2,      L,       (0, 0),  0),  # y = xW
+        ("transformer_blocks.*.ff_context.net.0.proj",  prompt_,         8*D**2,      L,       (0, 0),  0),  # y = xW
+        ("transformer_blocks.*.ff_context.net.2",       prompt_,         8*D**2,      L,       (0, 0),  0),  # y = xW
+        ("single_transformer_blocks.*.norm.linear",     sample_,         6*D**2,      S,       (0, 0),  0),  # y = xW
+        ("single_transformer_blocks.*.proj_mlp",        proj_mlp_rows_,  8*D**2,      S,       (0, 0),  0),  # y = xW
+        ("single_transformer_blocks.*.attn.to_q",       proj_mlp_rows_,  2*D**2,      S,       (0, 0),  0),  # y = xW
+        ("single_transformer_blocks.*.attn.to_k",       proj_mlp_rows_,  2*D**2,      S,       (0, 0),  0),  # y = xW
+        ("single_transformer_blocks.*.attn.to_v",       proj_mlp_rows_,  2*D**2,      S,       (0, 0),  0),  # y = xW
+        ("single_transformer_blocks.*.attn",            attn_pairs_,     2*D,         S,       (0, 0),  0),  # scores = qk
+        ("single_transformer_blocks.*.attn",            attn_pairs_,     2*D,         S,       (0, 0),  0),  # mix = pv
+        ("single_transformer_blocks.*.proj_out",        proj_mlp_rows_,  10*D**2,     S,       (0, 0),  0),  # y = xW
+        ("norm_out.linear",                             sample_,         4*D**2,      1,       (0, 0),  0),  # y = xW
+        ("proj_out",                                    latent_,         2*D*o*p**2,  1,       (0, 0),  0),  # y = xW
     ]
 
 
@@ -517,13 +517,21 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     }
 
 
+def _trained_forward(sizes: Sizes) -> int:
+    """Elements that train in this regime."""
+    return 0
+
+
 _LINES = {
     "full": _full,
     "forward": _forward,
 }
-# the parameters that train, where it is not all of them
-_TRAINED: dict[str, tuple[str, ...]] = {
-    "forward": (),
+_PARAMETERS = {
+    "full": _parameters,
+    "forward": _parameters,
+}
+_TRAINED = {
+    "forward": _trained_forward,
 }
 
 
@@ -542,6 +550,7 @@ class Estimator:
         "_lines",
         "_padded",
         "_parameters",
+        "_recomputed",
         "convention",
         "parameters",
         "regime",
@@ -559,12 +568,13 @@ class Estimator:
         self.convention = convention
         self._padded = _LENGTHS[convention] == "padded"
         self._lines = _LINES[regime](sizes, _PAIRS[convention])
-        self._forward = self._bound([unit * forward for _, _, unit, forward, _ in self._lines])
-        self._backward = self._bound([unit * sum(gradients) for _, _, unit, _, gradients in self._lines])
-        self._parameters = _parameters(sizes)
+        self._forward = self._bound([unit * forward for _, _, unit, forward, _, _ in self._lines])
+        self._backward = self._bound([unit * sum(gradients) for _, _, unit, _, gradients, _ in self._lines])
+        self._recomputed = self._bound([unit * again for _, _, unit, _, _, again in self._lines])
+        self._parameters = _PARAMETERS[regime](sizes)
         self.parameters = sum(self._parameters.values())
-        trained = _TRAINED.get(regime, self._parameters)
-        self.trainable_parameters = sum(self._parameters[name] for name in trained)
+        trained = _TRAINED.get(regime)
+        self.trainable_parameters = self.parameters if trained is None else trained(sizes)
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
@@ -585,7 +595,7 @@ class Estimator:
 
     def recomputed(self, m: Moments) -> int:
         """FLOPs of forward work that the backward pass repeats."""
-        return 0
+        return self._apply(self._recomputed, m)
 
     def total(self, m: Moments) -> int:
         """Forward and backward."""
@@ -598,11 +608,12 @@ class Estimator:
     def by_module(self, m: Moments) -> dict[str, Flops]:
         """FLOPs per module that does work; ``*`` stands for the index of a repeat, summed over."""
         found: dict[str, Flops] = {}
-        for module, amount, unit, forward, gradients in self._lines:
+        for module, amount, unit, forward, gradients, again in self._lines:
             size = self._apply(amount, m) * unit
             flops = found.setdefault(module, Flops(0, 0, 0))
             flops.forward += size * forward
             flops.backward += size * sum(gradients)
+            flops.recomputed += size * again
         return found
 
     def _apply(self, c: tuple[int, ...], m: Moments) -> int:

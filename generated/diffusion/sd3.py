@@ -73,7 +73,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    Line = tuple[str, tuple[int, ...], int, int, tuple[int, ...]]
+    Line = tuple[str, tuple[int, ...], int, int, tuple[int, ...], int]
     Streams = Sequence[Any] | dict[str, Sequence[Any]]
     Columns = list[list[int]]
 
@@ -386,39 +386,39 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     attn_pairs_ = (0, 0, 0, 1, 2, 1)
     attn2_pairs_ = (0, 0, 0, 0, 0, 1)
     return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient
-        ("pos_embed.proj",                              pos_embed_proj_rows_,  2*D*c*p**2,  1,                                                                                   (0, 1)),                                                                                                                                                                    # y = xW
-        ("time_text_embed.timestep_embedder.linear_1",  sample_,               512*D,       1,                                                                                   (0, 1)),                                                                                                                                                                    # y = xW
-        ("time_text_embed.timestep_embedder.linear_2",  sample_,               2*D**2,      1,                                                                                   (1, 1)),                                                                                                                                                                    # y = xW
-        ("time_text_embed.text_embedder.linear_1",      sample_,               2*D*P,       1,                                                                                   (0, 1)),                                                                                                                                                                    # y = xW
-        ("time_text_embed.text_embedder.linear_2",      sample_,               2*D**2,      1,                                                                                   (1, 1)),                                                                                                                                                                    # y = xW
-        ("context_embedder",                            prompt_,               2*D*J,       1,                                                                                   (0, (L >= 1))),                                                                                                                                                             # y = xW
-        ("transformer_blocks.*.norm1.linear",           sample_,               18*D**2,     (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1, (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1)),                                                        # y = xW
-        ("transformer_blocks.*.norm1_context.linear",   sample_,               12*D**2,     max(0, L - 1),                                                                       (max(0, L - 1), max(0, L - 1))),                                                                                                                                            # y = xW
-        ("transformer_blocks.*.attn.to_q",              pos_embed_proj_rows_,  2*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1))),                                                                                                                      # y = xW
-        ("transformer_blocks.*.attn.to_k",              pos_embed_proj_rows_,  2*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1))),                                                                                                                      # y = xW
-        ("transformer_blocks.*.attn.to_v",              pos_embed_proj_rows_,  2*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1))),                                                                                                                      # y = xW
-        ("transformer_blocks.*.attn.add_q_proj",        prompt_,               2*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1))),                                                                                                                      # y = xW
-        ("transformer_blocks.*.attn.add_k_proj",        prompt_,               2*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1))),                                                                                                                      # y = xW
-        ("transformer_blocks.*.attn.add_v_proj",        prompt_,               2*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1))),                                                                                                                      # y = xW
-        ("transformer_blocks.*.attn",                   attn_pairs_,           2*D,         (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1))),                                                                                                                      # scores = qk
-        ("transformer_blocks.*.attn",                   attn_pairs_,           2*D,         (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1))),                                                                                                                      # mix = pv
-        ("transformer_blocks.*.attn.to_out.0",          pos_embed_proj_rows_,  2*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1))),                                                                                                                      # y = xW
-        ("transformer_blocks.*.attn2.to_q",             pos_embed_proj_rows_,  2*D**2,      (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1, (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1)),                                                        # y = xW
-        ("transformer_blocks.*.attn2.to_k",             pos_embed_proj_rows_,  2*D**2,      (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1, (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1)),                                                        # y = xW
-        ("transformer_blocks.*.attn2.to_v",             pos_embed_proj_rows_,  2*D**2,      (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1, (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1)),                                                        # y = xW
-        ("transformer_blocks.*.attn2",                  attn2_pairs_,          2*D,         (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1, (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1)),                                                        # scores = qk
-        ("transformer_blocks.*.attn2",                  attn2_pairs_,          2*D,         (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1, (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1)),                                                        # mix = pv
-        ("transformer_blocks.*.attn2.to_out.0",         pos_embed_proj_rows_,  2*D**2,      (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1, (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1)),                                                        # y = xW
-        ("transformer_blocks.*.ff.net.0.proj",          pos_embed_proj_rows_,  8*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1))),                                                                                                                      # y = xW
-        ("transformer_blocks.*.ff.net.2",               pos_embed_proj_rows_,  8*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1))),                                                                                                                      # y = xW
-        ("transformer_blocks.*.attn.to_add_out",        prompt_,               2*D**2,      max(0, L - 1),                                                                       (max(0, L - 1), max(0, L - 1))),                                                                                                                                            # y = xW
-        ("transformer_blocks.*.ff_context.net.0.proj",  prompt_,               8*D**2,      max(0, L - 1),                                                                       (max(0, L - 1), max(0, L - 1))),                                                                                                                                            # y = xW
-        ("transformer_blocks.*.ff_context.net.2",       prompt_,               8*D**2,      max(0, L - 1),                                                                       (max(0, L - 1), max(0, L - 1))),                                                                                                                                            # y = xW
-        ("transformer_blocks.*.norm1.linear",           sample_,               12*D**2,     (L >= 1) + max(0, L - 1) - (L >= 1)*(max(0, L - 1) in dual) - transformer_blocks_1,  ((L >= 1) + max(0, L - 1) - (L >= 1)*(max(0, L - 1) in dual) - transformer_blocks_1, (L >= 1) + max(0, L - 1) - (L >= 1)*(max(0, L - 1) in dual) - transformer_blocks_1)),  # y = xW
-        ("transformer_blocks.*.norm1_context.linear",   sample_,               4*D**2,      (L >= 1),                                                                            ((L >= 1), (L >= 1))),                                                                                                                                                      # y = xW
-        ("norm_out.linear",                             sample_,               4*D**2,      1,                                                                                   (1, 1)),                                                                                                                                                                    # y = xW
-        ("proj_out",                                    pos_embed_proj_rows_,  2*D*o*p**2,  1,                                                                                   (1, 1)),                                                                                                                                                                    # y = xW
+        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
+        ("pos_embed.proj",                              pos_embed_proj_rows_,  2*D*c*p**2,  1,                                                                                   (0, 1),                                                                                                                                                                    0),  # y = xW
+        ("time_text_embed.timestep_embedder.linear_1",  sample_,               512*D,       1,                                                                                   (0, 1),                                                                                                                                                                    0),  # y = xW
+        ("time_text_embed.timestep_embedder.linear_2",  sample_,               2*D**2,      1,                                                                                   (1, 1),                                                                                                                                                                    0),  # y = xW
+        ("time_text_embed.text_embedder.linear_1",      sample_,               2*D*P,       1,                                                                                   (0, 1),                                                                                                                                                                    0),  # y = xW
+        ("time_text_embed.text_embedder.linear_2",      sample_,               2*D**2,      1,                                                                                   (1, 1),                                                                                                                                                                    0),  # y = xW
+        ("context_embedder",                            prompt_,               2*D*J,       1,                                                                                   (0, (L >= 1)),                                                                                                                                                             0),  # y = xW
+        ("transformer_blocks.*.norm1.linear",           sample_,               18*D**2,     (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1, (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1),                                                        0),  # y = xW
+        ("transformer_blocks.*.norm1_context.linear",   sample_,               12*D**2,     max(0, L - 1),                                                                       (max(0, L - 1), max(0, L - 1)),                                                                                                                                            0),  # y = xW
+        ("transformer_blocks.*.attn.to_q",              pos_embed_proj_rows_,  2*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1)),                                                                                                                      0),  # y = xW
+        ("transformer_blocks.*.attn.to_k",              pos_embed_proj_rows_,  2*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1)),                                                                                                                      0),  # y = xW
+        ("transformer_blocks.*.attn.to_v",              pos_embed_proj_rows_,  2*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1)),                                                                                                                      0),  # y = xW
+        ("transformer_blocks.*.attn.add_q_proj",        prompt_,               2*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1)),                                                                                                                      0),  # y = xW
+        ("transformer_blocks.*.attn.add_k_proj",        prompt_,               2*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1)),                                                                                                                      0),  # y = xW
+        ("transformer_blocks.*.attn.add_v_proj",        prompt_,               2*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1)),                                                                                                                      0),  # y = xW
+        ("transformer_blocks.*.attn",                   attn_pairs_,           2*D,         (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1)),                                                                                                                      0),  # scores = qk
+        ("transformer_blocks.*.attn",                   attn_pairs_,           2*D,         (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1)),                                                                                                                      0),  # mix = pv
+        ("transformer_blocks.*.attn.to_out.0",          pos_embed_proj_rows_,  2*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1)),                                                                                                                      0),  # y = xW
+        ("transformer_blocks.*.attn2.to_q",             pos_embed_proj_rows_,  2*D**2,      (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1, (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1),                                                        0),  # y = xW
+        ("transformer_blocks.*.attn2.to_k",             pos_embed_proj_rows_,  2*D**2,      (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1, (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1),                                                        0),  # y = xW
+        ("transformer_blocks.*.attn2.to_v",             pos_embed_proj_rows_,  2*D**2,      (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1, (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1),                                                        0),  # y = xW
+        ("transformer_blocks.*.attn2",                  attn2_pairs_,          2*D,         (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1, (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1),                                                        0),  # scores = qk
+        ("transformer_blocks.*.attn2",                  attn2_pairs_,          2*D,         (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1, (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1),                                                        0),  # mix = pv
+        ("transformer_blocks.*.attn2.to_out.0",         pos_embed_proj_rows_,  2*D**2,      (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1, (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1),                                                        0),  # y = xW
+        ("transformer_blocks.*.ff.net.0.proj",          pos_embed_proj_rows_,  8*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1)),                                                                                                                      0),  # y = xW
+        ("transformer_blocks.*.ff.net.2",               pos_embed_proj_rows_,  8*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1)),                                                                                                                      0),  # y = xW
+        ("transformer_blocks.*.attn.to_add_out",        prompt_,               2*D**2,      max(0, L - 1),                                                                       (max(0, L - 1), max(0, L - 1)),                                                                                                                                            0),  # y = xW
+        ("transformer_blocks.*.ff_context.net.0.proj",  prompt_,               8*D**2,      max(0, L - 1),                                                                       (max(0, L - 1), max(0, L - 1)),                                                                                                                                            0),  # y = xW
+        ("transformer_blocks.*.ff_context.net.2",       prompt_,               8*D**2,      max(0, L - 1),                                                                       (max(0, L - 1), max(0, L - 1)),                                                                                                                                            0),  # y = xW
+        ("transformer_blocks.*.norm1.linear",           sample_,               12*D**2,     (L >= 1) + max(0, L - 1) - (L >= 1)*(max(0, L - 1) in dual) - transformer_blocks_1,  ((L >= 1) + max(0, L - 1) - (L >= 1)*(max(0, L - 1) in dual) - transformer_blocks_1, (L >= 1) + max(0, L - 1) - (L >= 1)*(max(0, L - 1) in dual) - transformer_blocks_1),  0),  # y = xW
+        ("transformer_blocks.*.norm1_context.linear",   sample_,               4*D**2,      (L >= 1),                                                                            ((L >= 1), (L >= 1)),                                                                                                                                                      0),  # y = xW
+        ("norm_out.linear",                             sample_,               4*D**2,      1,                                                                                   (1, 1),                                                                                                                                                                    0),  # y = xW
+        ("proj_out",                                    pos_embed_proj_rows_,  2*D*o*p**2,  1,                                                                                   (1, 1),                                                                                                                                                                    0),  # y = xW
     ]
 
 
@@ -442,39 +442,39 @@ def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     attn_pairs_ = (0, 0, 0, 1, 2, 1)
     attn2_pairs_ = (0, 0, 0, 0, 0, 1)
     return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient
-        ("pos_embed.proj",                              pos_embed_proj_rows_,  2*D*c*p**2,  1,                                                                                   (0, 0)),  # y = xW
-        ("time_text_embed.timestep_embedder.linear_1",  sample_,               512*D,       1,                                                                                   (0, 0)),  # y = xW
-        ("time_text_embed.timestep_embedder.linear_2",  sample_,               2*D**2,      1,                                                                                   (0, 0)),  # y = xW
-        ("time_text_embed.text_embedder.linear_1",      sample_,               2*D*P,       1,                                                                                   (0, 0)),  # y = xW
-        ("time_text_embed.text_embedder.linear_2",      sample_,               2*D**2,      1,                                                                                   (0, 0)),  # y = xW
-        ("context_embedder",                            prompt_,               2*D*J,       1,                                                                                   (0, 0)),  # y = xW
-        ("transformer_blocks.*.norm1.linear",           sample_,               18*D**2,     (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             (0, 0)),  # y = xW
-        ("transformer_blocks.*.norm1_context.linear",   sample_,               12*D**2,     max(0, L - 1),                                                                       (0, 0)),  # y = xW
-        ("transformer_blocks.*.attn.to_q",              pos_embed_proj_rows_,  2*D**2,      (L >= 1) + max(0, L - 1),                                                            (0, 0)),  # y = xW
-        ("transformer_blocks.*.attn.to_k",              pos_embed_proj_rows_,  2*D**2,      (L >= 1) + max(0, L - 1),                                                            (0, 0)),  # y = xW
-        ("transformer_blocks.*.attn.to_v",              pos_embed_proj_rows_,  2*D**2,      (L >= 1) + max(0, L - 1),                                                            (0, 0)),  # y = xW
-        ("transformer_blocks.*.attn.add_q_proj",        prompt_,               2*D**2,      (L >= 1) + max(0, L - 1),                                                            (0, 0)),  # y = xW
-        ("transformer_blocks.*.attn.add_k_proj",        prompt_,               2*D**2,      (L >= 1) + max(0, L - 1),                                                            (0, 0)),  # y = xW
-        ("transformer_blocks.*.attn.add_v_proj",        prompt_,               2*D**2,      (L >= 1) + max(0, L - 1),                                                            (0, 0)),  # y = xW
-        ("transformer_blocks.*.attn",                   attn_pairs_,           2*D,         (L >= 1) + max(0, L - 1),                                                            (0, 0)),  # scores = qk
-        ("transformer_blocks.*.attn",                   attn_pairs_,           2*D,         (L >= 1) + max(0, L - 1),                                                            (0, 0)),  # mix = pv
-        ("transformer_blocks.*.attn.to_out.0",          pos_embed_proj_rows_,  2*D**2,      (L >= 1) + max(0, L - 1),                                                            (0, 0)),  # y = xW
-        ("transformer_blocks.*.attn2.to_q",             pos_embed_proj_rows_,  2*D**2,      (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             (0, 0)),  # y = xW
-        ("transformer_blocks.*.attn2.to_k",             pos_embed_proj_rows_,  2*D**2,      (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             (0, 0)),  # y = xW
-        ("transformer_blocks.*.attn2.to_v",             pos_embed_proj_rows_,  2*D**2,      (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             (0, 0)),  # y = xW
-        ("transformer_blocks.*.attn2",                  attn2_pairs_,          2*D,         (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             (0, 0)),  # scores = qk
-        ("transformer_blocks.*.attn2",                  attn2_pairs_,          2*D,         (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             (0, 0)),  # mix = pv
-        ("transformer_blocks.*.attn2.to_out.0",         pos_embed_proj_rows_,  2*D**2,      (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             (0, 0)),  # y = xW
-        ("transformer_blocks.*.ff.net.0.proj",          pos_embed_proj_rows_,  8*D**2,      (L >= 1) + max(0, L - 1),                                                            (0, 0)),  # y = xW
-        ("transformer_blocks.*.ff.net.2",               pos_embed_proj_rows_,  8*D**2,      (L >= 1) + max(0, L - 1),                                                            (0, 0)),  # y = xW
-        ("transformer_blocks.*.attn.to_add_out",        prompt_,               2*D**2,      max(0, L - 1),                                                                       (0, 0)),  # y = xW
-        ("transformer_blocks.*.ff_context.net.0.proj",  prompt_,               8*D**2,      max(0, L - 1),                                                                       (0, 0)),  # y = xW
-        ("transformer_blocks.*.ff_context.net.2",       prompt_,               8*D**2,      max(0, L - 1),                                                                       (0, 0)),  # y = xW
-        ("transformer_blocks.*.norm1.linear",           sample_,               12*D**2,     (L >= 1) + max(0, L - 1) - (L >= 1)*(max(0, L - 1) in dual) - transformer_blocks_1,  (0, 0)),  # y = xW
-        ("transformer_blocks.*.norm1_context.linear",   sample_,               4*D**2,      (L >= 1),                                                                            (0, 0)),  # y = xW
-        ("norm_out.linear",                             sample_,               4*D**2,      1,                                                                                   (0, 0)),  # y = xW
-        ("proj_out",                                    pos_embed_proj_rows_,  2*D*o*p**2,  1,                                                                                   (0, 0)),  # y = xW
+        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
+        ("pos_embed.proj",                              pos_embed_proj_rows_,  2*D*c*p**2,  1,                                                                                   (0, 0),  0),  # y = xW
+        ("time_text_embed.timestep_embedder.linear_1",  sample_,               512*D,       1,                                                                                   (0, 0),  0),  # y = xW
+        ("time_text_embed.timestep_embedder.linear_2",  sample_,               2*D**2,      1,                                                                                   (0, 0),  0),  # y = xW
+        ("time_text_embed.text_embedder.linear_1",      sample_,               2*D*P,       1,                                                                                   (0, 0),  0),  # y = xW
+        ("time_text_embed.text_embedder.linear_2",      sample_,               2*D**2,      1,                                                                                   (0, 0),  0),  # y = xW
+        ("context_embedder",                            prompt_,               2*D*J,       1,                                                                                   (0, 0),  0),  # y = xW
+        ("transformer_blocks.*.norm1.linear",           sample_,               18*D**2,     (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             (0, 0),  0),  # y = xW
+        ("transformer_blocks.*.norm1_context.linear",   sample_,               12*D**2,     max(0, L - 1),                                                                       (0, 0),  0),  # y = xW
+        ("transformer_blocks.*.attn.to_q",              pos_embed_proj_rows_,  2*D**2,      (L >= 1) + max(0, L - 1),                                                            (0, 0),  0),  # y = xW
+        ("transformer_blocks.*.attn.to_k",              pos_embed_proj_rows_,  2*D**2,      (L >= 1) + max(0, L - 1),                                                            (0, 0),  0),  # y = xW
+        ("transformer_blocks.*.attn.to_v",              pos_embed_proj_rows_,  2*D**2,      (L >= 1) + max(0, L - 1),                                                            (0, 0),  0),  # y = xW
+        ("transformer_blocks.*.attn.add_q_proj",        prompt_,               2*D**2,      (L >= 1) + max(0, L - 1),                                                            (0, 0),  0),  # y = xW
+        ("transformer_blocks.*.attn.add_k_proj",        prompt_,               2*D**2,      (L >= 1) + max(0, L - 1),                                                            (0, 0),  0),  # y = xW
+        ("transformer_blocks.*.attn.add_v_proj",        prompt_,               2*D**2,      (L >= 1) + max(0, L - 1),                                                            (0, 0),  0),  # y = xW
+        ("transformer_blocks.*.attn",                   attn_pairs_,           2*D,         (L >= 1) + max(0, L - 1),                                                            (0, 0),  0),  # scores = qk
+        ("transformer_blocks.*.attn",                   attn_pairs_,           2*D,         (L >= 1) + max(0, L - 1),                                                            (0, 0),  0),  # mix = pv
+        ("transformer_blocks.*.attn.to_out.0",          pos_embed_proj_rows_,  2*D**2,      (L >= 1) + max(0, L - 1),                                                            (0, 0),  0),  # y = xW
+        ("transformer_blocks.*.attn2.to_q",             pos_embed_proj_rows_,  2*D**2,      (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             (0, 0),  0),  # y = xW
+        ("transformer_blocks.*.attn2.to_k",             pos_embed_proj_rows_,  2*D**2,      (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             (0, 0),  0),  # y = xW
+        ("transformer_blocks.*.attn2.to_v",             pos_embed_proj_rows_,  2*D**2,      (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             (0, 0),  0),  # y = xW
+        ("transformer_blocks.*.attn2",                  attn2_pairs_,          2*D,         (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             (0, 0),  0),  # scores = qk
+        ("transformer_blocks.*.attn2",                  attn2_pairs_,          2*D,         (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             (0, 0),  0),  # mix = pv
+        ("transformer_blocks.*.attn2.to_out.0",         pos_embed_proj_rows_,  2*D**2,      (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             (0, 0),  0),  # y = xW
+        ("transformer_blocks.*.ff.net.0.proj",          pos_embed_proj_rows_,  8*D**2,      (L >= 1) + max(0, L - 1),                                                            (0, 0),  0),  # y = xW
+        ("transformer_blocks.*.ff.net.2",               pos_embed_proj_rows_,  8*D**2,      (L >= 1) + max(0, L - 1),                                                            (0, 0),  0),  # y = xW
+        ("transformer_blocks.*.attn.to_add_out",        prompt_,               2*D**2,      max(0, L - 1),                                                                       (0, 0),  0),  # y = xW
+        ("transformer_blocks.*.ff_context.net.0.proj",  prompt_,               8*D**2,      max(0, L - 1),                                                                       (0, 0),  0),  # y = xW
+        ("transformer_blocks.*.ff_context.net.2",       prompt_,               8*D**2,      max(0, L - 1),                                                                       (0, 0),  0),  # y = xW
+        ("transformer_blocks.*.norm1.linear",           sample_,               12*D**2,     (L >= 1) + max(0, L - 1) - (L >= 1)*(max(0, L - 1) in dual) - transformer_blocks_1,  (0, 0),  0),  # y = xW
+        ("transformer_blocks.*.norm1_context.linear",   sample_,               4*D**2,      (L >= 1),                                                                            (0, 0),  0),  # y = xW
+        ("norm_out.linear",                             sample_,               4*D**2,      1,                                                                                   (0, 0),  0),  # y = xW
+        ("proj_out",                                    pos_embed_proj_rows_,  2*D*o*p**2,  1,                                                                                   (0, 0),  0),  # y = xW
     ]
 
 
@@ -554,13 +554,21 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     }
 
 
+def _trained_forward(sizes: Sizes) -> int:
+    """Elements that train in this regime."""
+    return 0
+
+
 _LINES = {
     "full": _full,
     "forward": _forward,
 }
-# the parameters that train, where it is not all of them
-_TRAINED: dict[str, tuple[str, ...]] = {
-    "forward": (),
+_PARAMETERS = {
+    "full": _parameters,
+    "forward": _parameters,
+}
+_TRAINED = {
+    "forward": _trained_forward,
 }
 
 
@@ -579,6 +587,7 @@ class Estimator:
         "_lines",
         "_padded",
         "_parameters",
+        "_recomputed",
         "convention",
         "parameters",
         "regime",
@@ -596,12 +605,13 @@ class Estimator:
         self.convention = convention
         self._padded = _LENGTHS[convention] == "padded"
         self._lines = _LINES[regime](sizes, _PAIRS[convention])
-        self._forward = self._bound([unit * forward for _, _, unit, forward, _ in self._lines])
-        self._backward = self._bound([unit * sum(gradients) for _, _, unit, _, gradients in self._lines])
-        self._parameters = _parameters(sizes)
+        self._forward = self._bound([unit * forward for _, _, unit, forward, _, _ in self._lines])
+        self._backward = self._bound([unit * sum(gradients) for _, _, unit, _, gradients, _ in self._lines])
+        self._recomputed = self._bound([unit * again for _, _, unit, _, _, again in self._lines])
+        self._parameters = _PARAMETERS[regime](sizes)
         self.parameters = sum(self._parameters.values())
-        trained = _TRAINED.get(regime, self._parameters)
-        self.trainable_parameters = sum(self._parameters[name] for name in trained)
+        trained = _TRAINED.get(regime)
+        self.trainable_parameters = self.parameters if trained is None else trained(sizes)
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
@@ -622,7 +632,7 @@ class Estimator:
 
     def recomputed(self, m: Moments) -> int:
         """FLOPs of forward work that the backward pass repeats."""
-        return 0
+        return self._apply(self._recomputed, m)
 
     def total(self, m: Moments) -> int:
         """Forward and backward."""
@@ -636,11 +646,12 @@ class Estimator:
         """FLOPs per module that does work; ``*`` stands for the index of a repeat, summed over."""
         found: dict[str, Flops] = {}
         m = m.bound(self.sizes)
-        for module, amount, unit, forward, gradients in self._lines:
+        for module, amount, unit, forward, gradients, again in self._lines:
             size = self._apply(amount, m) * unit
             flops = found.setdefault(module, Flops(0, 0, 0))
             flops.forward += size * forward
             flops.backward += size * sum(gradients)
+            flops.recomputed += size * again
         return found
 
     def _apply(self, c: tuple[int, ...], m: Moments) -> int:

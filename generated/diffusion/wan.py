@@ -73,7 +73,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    Line = tuple[str, tuple[int, ...], int, int, tuple[int, ...]]
+    Line = tuple[str, tuple[int, ...], int, int, tuple[int, ...], int]
     Streams = Sequence[Any] | dict[str, Sequence[Any]]
     Columns = list[list[int]]
 
@@ -415,34 +415,34 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     attn2_pairs_ = (0, 0, 0, 0, 0, 0, 1, 0)
     attn2_pairs_2_ = (0, 0, 0, 0, 0, 1, 0, 0)
     return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient
-        ("patch_embedding",                                  patch_embedding_rows_,  2*D*pt*ph*pw*c,  1,        (0, 1)),                            # y = xW
-        ("condition_embedder.time_embedder.linear_1",        time_,                  2*D*s,           1,        (0, 1)),                            # y = xW
-        ("condition_embedder.time_embedder.linear_2",        time_,                  2*D**2,          1,        (1, 1)),                            # y = xW
-        ("condition_embedder.time_proj",                     time_,                  12*D**2,         1,        ((L >= 1), (L >= 1))),              # y = xW
-        ("condition_embedder.text_embedder.linear_1",        prompt_,                2*D*J,           1,        (0, (L >= 1))),                     # y = xW
-        ("condition_embedder.text_embedder.linear_2",        prompt_,                2*D**2,          1,        ((L >= 1), (L >= 1))),              # y = xW
-        ("condition_embedder.image_embedder.ff.net.0.proj",  image_context_,         2*I**2,          has_I,    ((L >= 1)*has_I, (L >= 1)*has_I)),  # y = xW
-        ("condition_embedder.image_embedder.ff.net.2",       image_context_,         2*D*I,           has_I,    ((L >= 1)*has_I, (L >= 1)*has_I)),  # y = xW
-        ("blocks.*.attn1.to_q",                              patch_embedding_rows_,  2*D**2,          L,        (L, L)),                            # y = xW
-        ("blocks.*.attn1.to_k",                              patch_embedding_rows_,  2*D**2,          L,        (L, L)),                            # y = xW
-        ("blocks.*.attn1.to_v",                              patch_embedding_rows_,  2*D**2,          L,        (L, L)),                            # y = xW
-        ("blocks.*.attn1",                                   attn1_pairs_,           2*D,             L,        (L, L)),                            # scores = qk
-        ("blocks.*.attn1",                                   attn1_pairs_,           2*D,             L,        (L, L)),                            # mix = pv
-        ("blocks.*.attn1.to_out.0",                          patch_embedding_rows_,  2*D**2,          L,        (L, L)),                            # y = xW
-        ("blocks.*.attn2.to_q",                              patch_embedding_rows_,  2*D**2,          L,        (L, L)),                            # y = xW
-        ("blocks.*.attn2.to_k",                              prompt_,                2*D**2,          L,        (L, L)),                            # y = xW
-        ("blocks.*.attn2.to_v",                              prompt_,                2*D**2,          L,        (L, L)),                            # y = xW
-        ("blocks.*.attn2.add_k_proj",                        image_context_,         2*D**2,          L*has_I,  (L*has_I, L*has_I)),                # y = xW
-        ("blocks.*.attn2.add_v_proj",                        image_context_,         2*D**2,          L*has_I,  (L*has_I, L*has_I)),                # y = xW
-        ("blocks.*.attn2",                                   attn2_pairs_,           2*D,             L*has_I,  (L*has_I, L*has_I)),                # scores = qk
-        ("blocks.*.attn2",                                   attn2_pairs_,           2*D,             L*has_I,  (L*has_I, L*has_I)),                # mix = pv
-        ("blocks.*.attn2",                                   attn2_pairs_2_,         2*D,             L,        (L, L)),                            # scores = qk
-        ("blocks.*.attn2",                                   attn2_pairs_2_,         2*D,             L,        (L, L)),                            # mix = pv
-        ("blocks.*.attn2.to_out.0",                          patch_embedding_rows_,  2*D**2,          L,        (L, L)),                            # y = xW
-        ("blocks.*.ffn.net.0.proj",                          patch_embedding_rows_,  2*D*F,           L,        (L, L)),                            # y = xW
-        ("blocks.*.ffn.net.2",                               patch_embedding_rows_,  2*D*F,           L,        (L, L)),                            # y = xW
-        ("proj_out",                                         patch_embedding_rows_,  2*D*pt*ph*pw*o,  1,        (1, 1)),                            # y = xW
+        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
+        ("patch_embedding",                                  patch_embedding_rows_,  2*D*pt*ph*pw*c,  1,        (0, 1),                            0),  # y = xW
+        ("condition_embedder.time_embedder.linear_1",        time_,                  2*D*s,           1,        (0, 1),                            0),  # y = xW
+        ("condition_embedder.time_embedder.linear_2",        time_,                  2*D**2,          1,        (1, 1),                            0),  # y = xW
+        ("condition_embedder.time_proj",                     time_,                  12*D**2,         1,        ((L >= 1), (L >= 1)),              0),  # y = xW
+        ("condition_embedder.text_embedder.linear_1",        prompt_,                2*D*J,           1,        (0, (L >= 1)),                     0),  # y = xW
+        ("condition_embedder.text_embedder.linear_2",        prompt_,                2*D**2,          1,        ((L >= 1), (L >= 1)),              0),  # y = xW
+        ("condition_embedder.image_embedder.ff.net.0.proj",  image_context_,         2*I**2,          has_I,    ((L >= 1)*has_I, (L >= 1)*has_I),  0),  # y = xW
+        ("condition_embedder.image_embedder.ff.net.2",       image_context_,         2*D*I,           has_I,    ((L >= 1)*has_I, (L >= 1)*has_I),  0),  # y = xW
+        ("blocks.*.attn1.to_q",                              patch_embedding_rows_,  2*D**2,          L,        (L, L),                            0),  # y = xW
+        ("blocks.*.attn1.to_k",                              patch_embedding_rows_,  2*D**2,          L,        (L, L),                            0),  # y = xW
+        ("blocks.*.attn1.to_v",                              patch_embedding_rows_,  2*D**2,          L,        (L, L),                            0),  # y = xW
+        ("blocks.*.attn1",                                   attn1_pairs_,           2*D,             L,        (L, L),                            0),  # scores = qk
+        ("blocks.*.attn1",                                   attn1_pairs_,           2*D,             L,        (L, L),                            0),  # mix = pv
+        ("blocks.*.attn1.to_out.0",                          patch_embedding_rows_,  2*D**2,          L,        (L, L),                            0),  # y = xW
+        ("blocks.*.attn2.to_q",                              patch_embedding_rows_,  2*D**2,          L,        (L, L),                            0),  # y = xW
+        ("blocks.*.attn2.to_k",                              prompt_,                2*D**2,          L,        (L, L),                            0),  # y = xW
+        ("blocks.*.attn2.to_v",                              prompt_,                2*D**2,          L,        (L, L),                            0),  # y = xW
+        ("blocks.*.attn2.add_k_proj",                        image_context_,         2*D**2,          L*has_I,  (L*has_I, L*has_I),                0),  # y = xW
+        ("blocks.*.attn2.add_v_proj",                        image_context_,         2*D**2,          L*has_I,  (L*has_I, L*has_I),                0),  # y = xW
+        ("blocks.*.attn2",                                   attn2_pairs_,           2*D,             L*has_I,  (L*has_I, L*has_I),                0),  # scores = qk
+        ("blocks.*.attn2",                                   attn2_pairs_,           2*D,             L*has_I,  (L*has_I, L*has_I),                0),  # mix = pv
+        ("blocks.*.attn2",                                   attn2_pairs_2_,         2*D,             L,        (L, L),                            0),  # scores = qk
+        ("blocks.*.attn2",                                   attn2_pairs_2_,         2*D,             L,        (L, L),                            0),  # mix = pv
+        ("blocks.*.attn2.to_out.0",                          patch_embedding_rows_,  2*D**2,          L,        (L, L),                            0),  # y = xW
+        ("blocks.*.ffn.net.0.proj",                          patch_embedding_rows_,  2*D*F,           L,        (L, L),                            0),  # y = xW
+        ("blocks.*.ffn.net.2",                               patch_embedding_rows_,  2*D*F,           L,        (L, L),                            0),  # y = xW
+        ("proj_out",                                         patch_embedding_rows_,  2*D*pt*ph*pw*o,  1,        (1, 1),                            0),  # y = xW
     ]
 
 
@@ -472,34 +472,34 @@ def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     attn2_pairs_ = (0, 0, 0, 0, 0, 0, 1, 0)
     attn2_pairs_2_ = (0, 0, 0, 0, 0, 1, 0, 0)
     return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient
-        ("patch_embedding",                                  patch_embedding_rows_,  2*D*pt*ph*pw*c,  1,        (0, 0)),  # y = xW
-        ("condition_embedder.time_embedder.linear_1",        time_,                  2*D*s,           1,        (0, 0)),  # y = xW
-        ("condition_embedder.time_embedder.linear_2",        time_,                  2*D**2,          1,        (0, 0)),  # y = xW
-        ("condition_embedder.time_proj",                     time_,                  12*D**2,         1,        (0, 0)),  # y = xW
-        ("condition_embedder.text_embedder.linear_1",        prompt_,                2*D*J,           1,        (0, 0)),  # y = xW
-        ("condition_embedder.text_embedder.linear_2",        prompt_,                2*D**2,          1,        (0, 0)),  # y = xW
-        ("condition_embedder.image_embedder.ff.net.0.proj",  image_context_,         2*I**2,          has_I,    (0, 0)),  # y = xW
-        ("condition_embedder.image_embedder.ff.net.2",       image_context_,         2*D*I,           has_I,    (0, 0)),  # y = xW
-        ("blocks.*.attn1.to_q",                              patch_embedding_rows_,  2*D**2,          L,        (0, 0)),  # y = xW
-        ("blocks.*.attn1.to_k",                              patch_embedding_rows_,  2*D**2,          L,        (0, 0)),  # y = xW
-        ("blocks.*.attn1.to_v",                              patch_embedding_rows_,  2*D**2,          L,        (0, 0)),  # y = xW
-        ("blocks.*.attn1",                                   attn1_pairs_,           2*D,             L,        (0, 0)),  # scores = qk
-        ("blocks.*.attn1",                                   attn1_pairs_,           2*D,             L,        (0, 0)),  # mix = pv
-        ("blocks.*.attn1.to_out.0",                          patch_embedding_rows_,  2*D**2,          L,        (0, 0)),  # y = xW
-        ("blocks.*.attn2.to_q",                              patch_embedding_rows_,  2*D**2,          L,        (0, 0)),  # y = xW
-        ("blocks.*.attn2.to_k",                              prompt_,                2*D**2,          L,        (0, 0)),  # y = xW
-        ("blocks.*.attn2.to_v",                              prompt_,                2*D**2,          L,        (0, 0)),  # y = xW
-        ("blocks.*.attn2.add_k_proj",                        image_context_,         2*D**2,          L*has_I,  (0, 0)),  # y = xW
-        ("blocks.*.attn2.add_v_proj",                        image_context_,         2*D**2,          L*has_I,  (0, 0)),  # y = xW
-        ("blocks.*.attn2",                                   attn2_pairs_,           2*D,             L*has_I,  (0, 0)),  # scores = qk
-        ("blocks.*.attn2",                                   attn2_pairs_,           2*D,             L*has_I,  (0, 0)),  # mix = pv
-        ("blocks.*.attn2",                                   attn2_pairs_2_,         2*D,             L,        (0, 0)),  # scores = qk
-        ("blocks.*.attn2",                                   attn2_pairs_2_,         2*D,             L,        (0, 0)),  # mix = pv
-        ("blocks.*.attn2.to_out.0",                          patch_embedding_rows_,  2*D**2,          L,        (0, 0)),  # y = xW
-        ("blocks.*.ffn.net.0.proj",                          patch_embedding_rows_,  2*D*F,           L,        (0, 0)),  # y = xW
-        ("blocks.*.ffn.net.2",                               patch_embedding_rows_,  2*D*F,           L,        (0, 0)),  # y = xW
-        ("proj_out",                                         patch_embedding_rows_,  2*D*pt*ph*pw*o,  1,        (0, 0)),  # y = xW
+        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
+        ("patch_embedding",                                  patch_embedding_rows_,  2*D*pt*ph*pw*c,  1,        (0, 0),  0),  # y = xW
+        ("condition_embedder.time_embedder.linear_1",        time_,                  2*D*s,           1,        (0, 0),  0),  # y = xW
+        ("condition_embedder.time_embedder.linear_2",        time_,                  2*D**2,          1,        (0, 0),  0),  # y = xW
+        ("condition_embedder.time_proj",                     time_,                  12*D**2,         1,        (0, 0),  0),  # y = xW
+        ("condition_embedder.text_embedder.linear_1",        prompt_,                2*D*J,           1,        (0, 0),  0),  # y = xW
+        ("condition_embedder.text_embedder.linear_2",        prompt_,                2*D**2,          1,        (0, 0),  0),  # y = xW
+        ("condition_embedder.image_embedder.ff.net.0.proj",  image_context_,         2*I**2,          has_I,    (0, 0),  0),  # y = xW
+        ("condition_embedder.image_embedder.ff.net.2",       image_context_,         2*D*I,           has_I,    (0, 0),  0),  # y = xW
+        ("blocks.*.attn1.to_q",                              patch_embedding_rows_,  2*D**2,          L,        (0, 0),  0),  # y = xW
+        ("blocks.*.attn1.to_k",                              patch_embedding_rows_,  2*D**2,          L,        (0, 0),  0),  # y = xW
+        ("blocks.*.attn1.to_v",                              patch_embedding_rows_,  2*D**2,          L,        (0, 0),  0),  # y = xW
+        ("blocks.*.attn1",                                   attn1_pairs_,           2*D,             L,        (0, 0),  0),  # scores = qk
+        ("blocks.*.attn1",                                   attn1_pairs_,           2*D,             L,        (0, 0),  0),  # mix = pv
+        ("blocks.*.attn1.to_out.0",                          patch_embedding_rows_,  2*D**2,          L,        (0, 0),  0),  # y = xW
+        ("blocks.*.attn2.to_q",                              patch_embedding_rows_,  2*D**2,          L,        (0, 0),  0),  # y = xW
+        ("blocks.*.attn2.to_k",                              prompt_,                2*D**2,          L,        (0, 0),  0),  # y = xW
+        ("blocks.*.attn2.to_v",                              prompt_,                2*D**2,          L,        (0, 0),  0),  # y = xW
+        ("blocks.*.attn2.add_k_proj",                        image_context_,         2*D**2,          L*has_I,  (0, 0),  0),  # y = xW
+        ("blocks.*.attn2.add_v_proj",                        image_context_,         2*D**2,          L*has_I,  (0, 0),  0),  # y = xW
+        ("blocks.*.attn2",                                   attn2_pairs_,           2*D,             L*has_I,  (0, 0),  0),  # scores = qk
+        ("blocks.*.attn2",                                   attn2_pairs_,           2*D,             L*has_I,  (0, 0),  0),  # mix = pv
+        ("blocks.*.attn2",                                   attn2_pairs_2_,         2*D,             L,        (0, 0),  0),  # scores = qk
+        ("blocks.*.attn2",                                   attn2_pairs_2_,         2*D,             L,        (0, 0),  0),  # mix = pv
+        ("blocks.*.attn2.to_out.0",                          patch_embedding_rows_,  2*D**2,          L,        (0, 0),  0),  # y = xW
+        ("blocks.*.ffn.net.0.proj",                          patch_embedding_rows_,  2*D*F,           L,        (0, 0),  0),  # y = xW
+        ("blocks.*.ffn.net.2",                               patch_embedding_rows_,  2*D*F,           L,        (0, 0),  0),  # y = xW
+        ("proj_out",                                         patch_embedding_rows_,  2*D*pt*ph*pw*o,  1,        (0, 0),  0),  # y = xW
     ]
 
 
@@ -583,13 +583,21 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     }
 
 
+def _trained_forward(sizes: Sizes) -> int:
+    """Elements that train in this regime."""
+    return 0
+
+
 _LINES = {
     "full": _full,
     "forward": _forward,
 }
-# the parameters that train, where it is not all of them
-_TRAINED: dict[str, tuple[str, ...]] = {
-    "forward": (),
+_PARAMETERS = {
+    "full": _parameters,
+    "forward": _parameters,
+}
+_TRAINED = {
+    "forward": _trained_forward,
 }
 
 
@@ -608,6 +616,7 @@ class Estimator:
         "_lines",
         "_padded",
         "_parameters",
+        "_recomputed",
         "convention",
         "parameters",
         "regime",
@@ -625,12 +634,13 @@ class Estimator:
         self.convention = convention
         self._padded = _LENGTHS[convention] == "padded"
         self._lines = _LINES[regime](sizes, _PAIRS[convention])
-        self._forward = self._bound([unit * forward for _, _, unit, forward, _ in self._lines])
-        self._backward = self._bound([unit * sum(gradients) for _, _, unit, _, gradients in self._lines])
-        self._parameters = _parameters(sizes)
+        self._forward = self._bound([unit * forward for _, _, unit, forward, _, _ in self._lines])
+        self._backward = self._bound([unit * sum(gradients) for _, _, unit, _, gradients, _ in self._lines])
+        self._recomputed = self._bound([unit * again for _, _, unit, _, _, again in self._lines])
+        self._parameters = _PARAMETERS[regime](sizes)
         self.parameters = sum(self._parameters.values())
-        trained = _TRAINED.get(regime, self._parameters)
-        self.trainable_parameters = sum(self._parameters[name] for name in trained)
+        trained = _TRAINED.get(regime)
+        self.trainable_parameters = self.parameters if trained is None else trained(sizes)
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
@@ -651,7 +661,7 @@ class Estimator:
 
     def recomputed(self, m: Moments) -> int:
         """FLOPs of forward work that the backward pass repeats."""
-        return 0
+        return self._apply(self._recomputed, m)
 
     def total(self, m: Moments) -> int:
         """Forward and backward."""
@@ -665,11 +675,12 @@ class Estimator:
         """FLOPs per module that does work; ``*`` stands for the index of a repeat, summed over."""
         found: dict[str, Flops] = {}
         m = m.bound(self.sizes)
-        for module, amount, unit, forward, gradients in self._lines:
+        for module, amount, unit, forward, gradients, again in self._lines:
             size = self._apply(amount, m) * unit
             flops = found.setdefault(module, Flops(0, 0, 0))
             flops.forward += size * forward
             flops.backward += size * sum(gradients)
+            flops.recomputed += size * again
         return found
 
     def _apply(self, c: tuple[int, ...], m: Moments) -> int:

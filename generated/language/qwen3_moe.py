@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    Line = tuple[str, tuple[int, ...], int, int, tuple[int, ...]]
+    Line = tuple[str, tuple[int, ...], int, int, tuple[int, ...], int]
     Streams = Sequence[Any] | dict[str, Sequence[Any]]
     Columns = list[list[int]]
 
@@ -336,20 +336,20 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     self_attn_pairs_ = (0, 1, 1) if pairs == "useful" else (0, 0, 2)
     mlp_experts_rows_ = (0, top, 0)
     return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient
-        ("model.layers.*.self_attn.q_proj",  text_,              2*D*H*d,  L,                        (L, L)),                                              # y = xW
-        ("model.layers.*.self_attn.k_proj",  text_,              2*D*G*d,  L,                        (L, L)),                                              # y = xW
-        ("model.layers.*.self_attn.v_proj",  text_,              2*D*G*d,  L,                        (L, L)),                                              # y = xW
-        ("model.layers.*.self_attn",         self_attn_pairs_,   H*d,      L,                        (L, L)),                                              # scores = qk
-        ("model.layers.*.self_attn",         self_attn_pairs_,   H*d,      L,                        (L, L)),                                              # mix = pv
-        ("model.layers.*.self_attn.o_proj",  text_,              2*D*H*d,  L,                        (L, L)),                                              # y = xW
-        ("model.layers.*.mlp.gate_proj",     text_,              2*D*F,    L + layers_1 - layers_2,  (L + layers_1 - layers_2, L + layers_1 - layers_2)),  # y = xW
-        ("model.layers.*.mlp.up_proj",       text_,              2*D*F,    L + layers_1 - layers_2,  (L + layers_1 - layers_2, L + layers_1 - layers_2)),  # y = xW
-        ("model.layers.*.mlp.down_proj",     text_,              2*D*F,    L + layers_1 - layers_2,  (L + layers_1 - layers_2, L + layers_1 - layers_2)),  # y = xW
-        ("model.layers.*.mlp.gate",          text_,              2*D*E,    layers_2 - layers_1,      (layers_2 - layers_1, layers_2 - layers_1)),          # y = xW
-        ("model.layers.*.mlp.experts",       mlp_experts_rows_,  4*D*M,    layers_2 - layers_1,      (layers_2 - layers_1, layers_2 - layers_1)),          # y = xW
-        ("model.layers.*.mlp.experts",       mlp_experts_rows_,  2*D*M,    layers_2 - layers_1,      (layers_2 - layers_1, layers_2 - layers_1)),          # y = xW
-        ("lm_head",                          text_,              2*D*V,    1,                        (1, 1)),                                              # y = xW
+        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
+        ("model.layers.*.self_attn.q_proj",  text_,              2*D*H*d,  L,                        (L, L),                                              0),  # y = xW
+        ("model.layers.*.self_attn.k_proj",  text_,              2*D*G*d,  L,                        (L, L),                                              0),  # y = xW
+        ("model.layers.*.self_attn.v_proj",  text_,              2*D*G*d,  L,                        (L, L),                                              0),  # y = xW
+        ("model.layers.*.self_attn",         self_attn_pairs_,   H*d,      L,                        (L, L),                                              0),  # scores = qk
+        ("model.layers.*.self_attn",         self_attn_pairs_,   H*d,      L,                        (L, L),                                              0),  # mix = pv
+        ("model.layers.*.self_attn.o_proj",  text_,              2*D*H*d,  L,                        (L, L),                                              0),  # y = xW
+        ("model.layers.*.mlp.gate_proj",     text_,              2*D*F,    L + layers_1 - layers_2,  (L + layers_1 - layers_2, L + layers_1 - layers_2),  0),  # y = xW
+        ("model.layers.*.mlp.up_proj",       text_,              2*D*F,    L + layers_1 - layers_2,  (L + layers_1 - layers_2, L + layers_1 - layers_2),  0),  # y = xW
+        ("model.layers.*.mlp.down_proj",     text_,              2*D*F,    L + layers_1 - layers_2,  (L + layers_1 - layers_2, L + layers_1 - layers_2),  0),  # y = xW
+        ("model.layers.*.mlp.gate",          text_,              2*D*E,    layers_2 - layers_1,      (layers_2 - layers_1, layers_2 - layers_1),          0),  # y = xW
+        ("model.layers.*.mlp.experts",       mlp_experts_rows_,  4*D*M,    layers_2 - layers_1,      (layers_2 - layers_1, layers_2 - layers_1),          0),  # y = xW
+        ("model.layers.*.mlp.experts",       mlp_experts_rows_,  2*D*M,    layers_2 - layers_1,      (layers_2 - layers_1, layers_2 - layers_1),          0),  # y = xW
+        ("lm_head",                          text_,              2*D*V,    1,                        (1, 1),                                              0),  # y = xW
     ]
 
 
@@ -374,20 +374,20 @@ def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     self_attn_pairs_ = (0, 1, 1) if pairs == "useful" else (0, 0, 2)
     mlp_experts_rows_ = (0, top, 0)
     return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient
-        ("model.layers.*.self_attn.q_proj",  text_,              2*D*H*d,  L,                        (0, 0)),  # y = xW
-        ("model.layers.*.self_attn.k_proj",  text_,              2*D*G*d,  L,                        (0, 0)),  # y = xW
-        ("model.layers.*.self_attn.v_proj",  text_,              2*D*G*d,  L,                        (0, 0)),  # y = xW
-        ("model.layers.*.self_attn",         self_attn_pairs_,   H*d,      L,                        (0, 0)),  # scores = qk
-        ("model.layers.*.self_attn",         self_attn_pairs_,   H*d,      L,                        (0, 0)),  # mix = pv
-        ("model.layers.*.self_attn.o_proj",  text_,              2*D*H*d,  L,                        (0, 0)),  # y = xW
-        ("model.layers.*.mlp.gate_proj",     text_,              2*D*F,    L + layers_1 - layers_2,  (0, 0)),  # y = xW
-        ("model.layers.*.mlp.up_proj",       text_,              2*D*F,    L + layers_1 - layers_2,  (0, 0)),  # y = xW
-        ("model.layers.*.mlp.down_proj",     text_,              2*D*F,    L + layers_1 - layers_2,  (0, 0)),  # y = xW
-        ("model.layers.*.mlp.gate",          text_,              2*D*E,    layers_2 - layers_1,      (0, 0)),  # y = xW
-        ("model.layers.*.mlp.experts",       mlp_experts_rows_,  4*D*M,    layers_2 - layers_1,      (0, 0)),  # y = xW
-        ("model.layers.*.mlp.experts",       mlp_experts_rows_,  2*D*M,    layers_2 - layers_1,      (0, 0)),  # y = xW
-        ("lm_head",                          text_,              2*D*V,    1,                        (0, 0)),  # y = xW
+        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
+        ("model.layers.*.self_attn.q_proj",  text_,              2*D*H*d,  L,                        (0, 0),  0),  # y = xW
+        ("model.layers.*.self_attn.k_proj",  text_,              2*D*G*d,  L,                        (0, 0),  0),  # y = xW
+        ("model.layers.*.self_attn.v_proj",  text_,              2*D*G*d,  L,                        (0, 0),  0),  # y = xW
+        ("model.layers.*.self_attn",         self_attn_pairs_,   H*d,      L,                        (0, 0),  0),  # scores = qk
+        ("model.layers.*.self_attn",         self_attn_pairs_,   H*d,      L,                        (0, 0),  0),  # mix = pv
+        ("model.layers.*.self_attn.o_proj",  text_,              2*D*H*d,  L,                        (0, 0),  0),  # y = xW
+        ("model.layers.*.mlp.gate_proj",     text_,              2*D*F,    L + layers_1 - layers_2,  (0, 0),  0),  # y = xW
+        ("model.layers.*.mlp.up_proj",       text_,              2*D*F,    L + layers_1 - layers_2,  (0, 0),  0),  # y = xW
+        ("model.layers.*.mlp.down_proj",     text_,              2*D*F,    L + layers_1 - layers_2,  (0, 0),  0),  # y = xW
+        ("model.layers.*.mlp.gate",          text_,              2*D*E,    layers_2 - layers_1,      (0, 0),  0),  # y = xW
+        ("model.layers.*.mlp.experts",       mlp_experts_rows_,  4*D*M,    layers_2 - layers_1,      (0, 0),  0),  # y = xW
+        ("model.layers.*.mlp.experts",       mlp_experts_rows_,  2*D*M,    layers_2 - layers_1,      (0, 0),  0),  # y = xW
+        ("lm_head",                          text_,              2*D*V,    1,                        (0, 0),  0),  # y = xW
     ]
 
 
@@ -433,13 +433,21 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     }
 
 
+def _trained_forward(sizes: Sizes) -> int:
+    """Elements that train in this regime."""
+    return 0
+
+
 _LINES = {
     "full": _full,
     "forward": _forward,
 }
-# the parameters that train, where it is not all of them
-_TRAINED: dict[str, tuple[str, ...]] = {
-    "forward": (),
+_PARAMETERS = {
+    "full": _parameters,
+    "forward": _parameters,
+}
+_TRAINED = {
+    "forward": _trained_forward,
 }
 
 
@@ -458,6 +466,7 @@ class Estimator:
         "_lines",
         "_padded",
         "_parameters",
+        "_recomputed",
         "convention",
         "parameters",
         "regime",
@@ -475,12 +484,13 @@ class Estimator:
         self.convention = convention
         self._padded = _LENGTHS[convention] == "padded"
         self._lines = _LINES[regime](sizes, _PAIRS[convention])
-        self._forward = self._bound([unit * forward for _, _, unit, forward, _ in self._lines])
-        self._backward = self._bound([unit * sum(gradients) for _, _, unit, _, gradients in self._lines])
-        self._parameters = _parameters(sizes)
+        self._forward = self._bound([unit * forward for _, _, unit, forward, _, _ in self._lines])
+        self._backward = self._bound([unit * sum(gradients) for _, _, unit, _, gradients, _ in self._lines])
+        self._recomputed = self._bound([unit * again for _, _, unit, _, _, again in self._lines])
+        self._parameters = _PARAMETERS[regime](sizes)
         self.parameters = sum(self._parameters.values())
-        trained = _TRAINED.get(regime, self._parameters)
-        self.trainable_parameters = sum(self._parameters[name] for name in trained)
+        trained = _TRAINED.get(regime)
+        self.trainable_parameters = self.parameters if trained is None else trained(sizes)
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
@@ -501,7 +511,7 @@ class Estimator:
 
     def recomputed(self, m: Moments) -> int:
         """FLOPs of forward work that the backward pass repeats."""
-        return 0
+        return self._apply(self._recomputed, m)
 
     def total(self, m: Moments) -> int:
         """Forward and backward."""
@@ -514,11 +524,12 @@ class Estimator:
     def by_module(self, m: Moments) -> dict[str, Flops]:
         """FLOPs per module that does work; ``*`` stands for the index of a repeat, summed over."""
         found: dict[str, Flops] = {}
-        for module, amount, unit, forward, gradients in self._lines:
+        for module, amount, unit, forward, gradients, again in self._lines:
             size = self._apply(amount, m) * unit
             flops = found.setdefault(module, Flops(0, 0, 0))
             flops.forward += size * forward
             flops.backward += size * sum(gradients)
+            flops.recomputed += size * again
         return found
 
     def _apply(self, c: tuple[int, ...], m: Moments) -> int:

@@ -77,6 +77,8 @@ class Least(Count):
             return a
         if _numbers(a, b):
             return min(a, b)
+        if isinstance(a, Least) and _numbers(a.args[1], b):
+            return Least(a.args[0], min(a.args[1], b))
         difference = a - b
         if difference.is_nonnegative:
             return b

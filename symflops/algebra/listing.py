@@ -35,6 +35,8 @@ def _maximum(walker: Any, node: ast.Call, args: Sequence[Any]) -> Any:
 
 
 def _sum(walker: Any, node: ast.Call, args: Sequence[Any]) -> Any:
+    if not args:
+        raise ValueError("takes a list, or numbers")
     if _symbolic(args[0]):
         return fn.Total(args[0].symbol)
     return Add(*_numbers(walker, node, args))

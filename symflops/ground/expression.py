@@ -98,6 +98,8 @@ def _check_node(expression: Expression, node: ast.AST, place: Span) -> None:
             _fail("bad-expression", "a decimal is written with digits and a point", place)
         if isinstance(node.value, int) and not expression.segment(node).isdigit() and not isinstance(node.value, bool):
             _fail("bad-expression", "an integer is written with decimal digits", place)
+        if isinstance(node.value, str) and (not node.value.isprintable() or set(node.value) & set("'\"\\")):
+            _fail("bad-expression", "a text has no quotes, backslashes or control characters in it", place)
     if isinstance(node, ast.Call) and (not isinstance(node.func, ast.Name) or node.keywords):
         _fail("bad-expression", "only the functions of the language can be called, without keywords", place)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):

@@ -11,6 +11,11 @@ CONFIG_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z0-9_]+)*\Z")
 CLASS = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)+\Z")
 LATEX = re.compile(r"[A-Za-z0-9_{}^,' \\]{1,40}\Z")
 
+PROSE = re.compile(r'(?!.*""")[^\x00-\x1f\x7f\x85\u2028\u2029\\]*\Z')
+"""Text for people, which becomes part of docstrings and comments: one line that cannot end or escape either."""
+PATH = re.compile(r"[A-Za-z0-9_./*-]*\Z")
+"""What stands in a path outside of braces."""
+
 YAML_WORDS = frozenset({"on", "off", "yes", "no", "y", "n", "true", "false", "null"})
 """Words that some YAML readers turn into something else. ``y`` and ``n`` stay allowed where a paper's letter is wanted."""
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sympy import Expr
+from sympy import Expr, Integer
 
 from symflops.algebra.truth import Truth
 from symflops.model.graph import Contraction, Graph, Operator, Parameter
 from symflops.model.regime import Regime
+
+NONE = Integer(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +25,13 @@ class Gradient:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One contraction in one step: ``forward`` executions, and the executions of the gradient of each operand."""
+    """One contraction in one step: executions forward, of the gradient of each operand, and of forward work done again."""
 
     operator: Operator
     contraction: Contraction
     forward: Expr
     gradients: tuple[Gradient, ...]
+    recomputed: Expr = NONE
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,8 +78,8 @@ class Value:
 class Parameter:
     """A tensor that an operator reads: its path, its shape, and when it exists.
 
-    ``trainable`` is False for a buffer-like parameter that the real model never trains. ``cases`` are further paths that it has
-    under a condition, as a tied weight does.
+    ``trainable`` is False for a buffer-like parameter that the real model never trains; one of an ``adapter`` always
+    trains. ``cases`` are further paths that it has under a condition, as a tied weight does.
     """
 
     path: Path
@@ -87,6 +87,7 @@ class Parameter:
     exists: Truth = YES
     trainable: bool = True
     span: Span | None = field(default=None, compare=False, repr=False)
+    adapter: bool = False
 
     @property
     def count(self) -> Expr:
@@ -225,7 +226,8 @@ class Length:
 class Graph:
     """A built model. ``definitions`` are the derived sizes, in order; ``fixed`` the sizes that the structure took as known.
 
-    ``inputs`` are names, values, and when they are there.
+    ``inputs`` are names, values, and when they are there; ``chosen`` says which selectors of a regime's patterns choose the
+    iterations at an index.
     """
 
     spec: Spec
@@ -238,6 +240,7 @@ class Graph:
     streams: tuple[tuple[str, Stream], ...]
     lengths: tuple[Length, ...]
     fixed: tuple[tuple[str, object], ...] = ()
+    chosen: tuple[tuple[Expr, frozenset[str]], ...] = ()
 
     def operators(self) -> Iterator[Operator]:
         """Every operator once, in execution order, the bodies of loops where the loops stand."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from symflops.model.formula import Formula
+from symflops.model.formula import ZERO, Formula
 from symflops.model.spec import Layout
 
 
@@ -123,6 +123,7 @@ class Line:
     amount: Amount
     forward: Formula
     gradients: tuple[GradientLine, ...]
+    recomputed: Formula = ZERO
     seen: bool = True
 
     @property
@@ -146,12 +147,14 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True)
 class RegimeLines:
-    """The work of one regime, and the tensors that train in it."""
+    """The work of one regime, its tensors (adapters among them) and which of them train."""
 
     name: str
     doc: str
     lines: tuple[Line, ...]
+    tensors: tuple[Tensor, ...]
     trains: tuple[bool, ...]
+    parameters: Formula
     trainable: Formula
 
 

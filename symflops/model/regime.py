@@ -6,15 +6,76 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
+class Adapter:
+    """A low-rank adapter beside each linear or convolution whose module path matches a target.
+
+    ``kind`` is ``lora`` or ``dora`` (which also computes the norm of the adapted weight in every forward pass). ``names``
+    says how the base, the down and the up projection are called below the module.
+    """
+
+    kind: str
+    rank: int
+    targets: tuple[str, ...]
+    names: tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Recompute:
+    """Groups of modules whose forward work the backward pass repeats (activation checkpointing).
+
+    ``groups`` are patterns of module paths; every ``every``-th iteration of a repeat is one. With ``early_stop`` a group is
+    repeated up to its last saved tensor, as PyTorch's non-reentrant checkpoint does.
+    """
+
+    groups: tuple[str, ...]
+    every: int = 1
+    attention_only: bool = False
+    early_stop: bool = True
+    reentrant: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Passes:
+    """How often the model runs in one step.
+
+    ``forward`` passes per timestep, ``detached`` of them without gradients, over ``timesteps`` denoising steps and
+    ``accumulation`` micro-batches.
+    """
+
+    forward: int = 1
+    detached: int = 0
+    timesteps: int = 1
+    accumulation: int = 1
+
+    @property
+    def runs(self) -> int:
+        """Forward passes of a step."""
+        return self.forward * self.timesteps * self.accumulation
+
+    @property
+    def trained(self) -> int:
+        """Those of them that have a backward pass."""
+        return (self.forward - self.detached) * self.timesteps * self.accumulation
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """One part of a step that runs the model its own way: a regime by name, ``times`` times."""
+
+    regime: str
+    times: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class Regime:
     """How a model is trained: patterns over parameter names that train or are frozen, and what the loss uses.
 
     ``decode`` runs causal self-attention over a cache: ``step`` for new tokens over ``past`` ones, ``generate`` for a whole
     generation of ``new`` tokens after a ``prompt``, summed over its steps.
 
-    ``loss`` names outputs (all, where it is empty), ``input_grad`` inputs that need a gradient, ``force_grad`` paths
-    whose result is made
-    to need one.
+    ``loss`` names outputs (all, where it is empty), ``input_grad`` inputs that need a gradient, ``force_grad`` paths whose
+    result is made to need one. ``phases`` are further runs of the model in the same step. In a ``lenient`` regime only a
+    list of which no pattern matches is a mistake.
     """
 
     name: str
@@ -25,6 +86,18 @@ class Regime:
     force_grad: tuple[str, ...] = ()
     decode: str = ""
     doc: str = ""
+    adapters: tuple[Adapter, ...] = ()
+    recompute: Recompute | None = None
+    passes: Passes = Passes()
+    phases: tuple[Phase, ...] = ()
+    lenient: bool = False
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """Every pattern over paths: an index in one cuts the repeat that it selects from."""
+        targets = tuple(target for adapter in self.adapters for target in adapter.targets)
+        groups = self.recompute.groups if self.recompute else ()
+        return (*self.train, *self.freeze, *self.force_grad, *targets, *groups)
 
 
 @dataclass(frozen=True, slots=True)

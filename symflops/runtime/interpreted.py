@@ -74,7 +74,7 @@ class InterpretedEstimator:
         self._pairs = dict(program.pairs)[convention]
         self._unseen = dict(program.unseen)[convention]
         self._vectors = {id(line): self._vector(line) for line, _ in self._lines}
-        self.parameters: int = settled(program.parameters, self.sizes)
+        self.parameters: int = settled(chosen.parameters, self.sizes)
         self.trainable_parameters: int = settled(chosen.trainable, self.sizes)
 
     def _vector(self, line: Line) -> tuple[tuple[int, Any], ...]:
@@ -102,7 +102,7 @@ class InterpretedEstimator:
 
     def recomputed(self, m: Moments) -> int:
         """FLOPs of forward work that the backward pass repeats."""
-        return 0
+        return _whole(sum(self._size(line, unit, m) * settled(line.recomputed, self.sizes) for line, unit in self._lines))
 
     def total(self, m: Moments) -> int:
         """Forward and backward."""
@@ -113,18 +113,19 @@ class InterpretedEstimator:
 
     def by_module(self, m: Moments) -> dict[str, Flops]:
         """FLOPs per module that does work; ``*`` stands for the index of a repeat, summed over."""
-        found: dict[str, tuple[Any, Any]] = {}
+        found: dict[str, list[Any]] = {}
         for line, unit in self._lines:
             size = self._size(line, unit, m)
-            forward, backward = found.get(line.module, (0, 0))
-            forward += size * settled(line.forward, self.sizes)
-            found[line.module] = (forward, backward + size * self._gradients(line))
-        return {module: Flops(_whole(forward), _whole(backward), 0) for module, (forward, backward) in found.items()}
+            counts = (settled(line.forward, self.sizes), self._gradients(line), settled(line.recomputed, self.sizes))
+            sums = found.setdefault(line.module, [0, 0, 0])
+            for position, count in enumerate(counts):
+                sums[position] += size * count
+        return {module: Flops(*(_whole(value) for value in sums)) for module, sums in found.items()}
 
     def tensors(self) -> dict[str, int]:
         """Elements per parameter, all copies together, of those that are there."""
         found: dict[str, int] = {}
-        for tensor in self.program.tensors:
+        for tensor in self.program.regime(self.regime).tensors:
             found[tensor.name] = found.get(tensor.name, 0) + settled(tensor.count, self.sizes)
         return found
 

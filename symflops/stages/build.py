@@ -8,7 +8,7 @@ it into segments (:mod:`symflops.stages.loops`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sympy import Expr, Integer, Symbol
@@ -28,8 +28,10 @@ from symflops.stages.place import Builder
 from symflops.stages.streams import Streams
 
 
-def build(spec: Spec, fixed: Mapping[str, Any] | None = None) -> Graph:
+def build(spec: Spec, fixed: Mapping[str, Any] | None = None, patterns: Sequence[str] = ()) -> Graph:
     """Build the graph of ``spec``; sizes in ``fixed`` (by their letter) are taken as known, all others stay symbols.
+
+    ``patterns`` are those of a regime: where one selects iterations of a repeat, the repeat is cut.
 
     Raises:
         SpecError: with every finding.
@@ -42,7 +44,7 @@ def build(spec: Spec, fixed: Mapping[str, Any] | None = None) -> Graph:
     derive_names(spec, names, definitions, report)
     streams = Streams(spec, names, report)
     report.check()
-    builder = Builder(report, definitions, streams)
+    builder = Builder(report, definitions, streams, patterns)
     frame = Frame(Path(()), names, {}, [], sizes=names)
     inputs = declare_inputs(spec, frame, builder)
     builder.entries(spec.graph, frame)
@@ -66,6 +68,7 @@ def build(spec: Spec, fixed: Mapping[str, Any] | None = None) -> Graph:
         streams=tuple(streams.declared.items()),
         lengths=tuple(streams.lengths.values()),
         fixed=tuple((fixed or {}).items()),
+        chosen=tuple(builder.chosen.items()),
     )
 
 

@@ -1,9 +1,9 @@
 """Decoding: the same work when causal self-attention runs over a cache of keys and values.
 
-A step runs ``x`` new tokens over ``past`` ones: queries see ``past + x`` keys, all else costs what ``x`` tokens cost. A generation
-of ``new`` tokens after a ``prompt`` runs the prompt at once, which gives the first new token, and then one token at a time,
-``max(0, new - 1)`` times. Its rows of queries together are those of one sequence of ``prompt + max(0, new - 1)`` tokens, whatever
-the mask.
+A step runs ``x`` new tokens over ``past`` ones: queries see ``past + x`` keys, all else costs what ``x`` tokens cost. A
+generation of ``new`` tokens after a ``prompt`` runs the prompt at once, which gives the first new token, and then one token
+at a time, ``max(0, new - 1)`` times. Its rows of queries together are those of one sequence of ``prompt + max(0, new - 1)``
+tokens, whatever the mask.
 """
 
 from __future__ import annotations

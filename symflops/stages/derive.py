@@ -10,9 +10,8 @@ A loop of ``L`` iterations whose first ``a`` do not need a gradient yet and whos
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from sympy import Expr, Integer, Symbol
 
@@ -23,9 +22,13 @@ from symflops.ground.diagnostics import Diagnostic, SpecError, did_you_mean
 from symflops.model.derivation import Derivation, Gradient, ParameterCount, Work
 from symflops.model.graph import Contraction, Graph, Loop, Node, Operator, Parameter, mentions
 from symflops.model.path import Path
-from symflops.model.regime import Regime
+from symflops.model.patterns import matches
+from symflops.model.regime import Passes, Recompute, Regime
+from symflops.stages.adapt import adapt
+from symflops.stages.checks import check_patterns
 from symflops.stages.decode import decoded
 from symflops.stages.facts import Facts, Trace, iterations, lives, needs, operand_need
+from symflops.stages.recompute import repeated
 
 ZERO = Integer(0)
 
@@ -36,32 +39,54 @@ def derive(graph: Graph, regime: Regime) -> Derivation:
     Raises:
         SpecError: the regime names an output or input that the model does not have.
     """
-    trains = trainable(regime)
+    graph = adapt(graph, regime.adapters)
+    chosen = dict(graph.chosen)
+    check_patterns(graph, regime)
+    trains = trainable(regime, chosen)
     need, live = Facts(), Facts()
     for name, value, _ in graph.inputs:
         need.values[value] = YES if name in regime.input_grad else NO
-    needs(graph.body, need, trains, lambda operator: str(operator.path) in regime.force_grad)
+    needs(graph.body, need, trains, lambda operator: any(matches(path, operator.path, chosen) for path in regime.force_grad))
     for value in loss_values(graph, regime):
         live.values[value] = YES
     lives(graph.body, live)
-    tally = _Tally(trains, frozenset(length.symbol for length in graph.lengths))
+    tally = _Tally(trains, frozenset(length.symbol for length in graph.lengths), regime.recompute, chosen)
     tally.region(graph.body, need, live, Integer(1))
-    works = tuple(entry.work() for entry in tally.entries.values())
+    for key, entry in tally.entries.items():
+        entry.recomputed = tally.again.get(key, ZERO)
+    works = tuple(_passes(entry.work(), regime.passes) for entry in tally.entries.values())
     if regime.decode:
         works = decoded(works, regime.decode, regime.name)
     return Derivation(graph, regime, works, tally.parameter_counts())
 
 
-def trainable(regime: Regime) -> Callable[[Parameter], bool]:
+def step_of(phases: Sequence[tuple[Derivation, int]]) -> Derivation:
+    """A step of several phases as one derivation: the work of all, the parameters of the first."""
+    (first, times), *others = phases
+    if not others and times == 1:
+        return first
+    works = [_passes(work, Passes(forward=times)) for derivation, times in phases for work in derivation.work]
+    return replace(first, work=tuple(works))
+
+
+def _passes(work: Work, passes: Passes) -> Work:
+    """``work`` of all the passes of a step."""
+    if passes == Passes():
+        return work
+    gradients = tuple(replace(gradient, count=passes.trained * gradient.count) for gradient in work.gradients)
+    recomputed = passes.trained * work.recomputed
+    return replace(work, forward=passes.runs * work.forward, gradients=gradients, recomputed=recomputed)
+
+
+def trainable(regime: Regime, chosen: Mapping[Expr, frozenset[str]]) -> Callable[[Parameter], bool]:
     """Whether the patterns of ``regime`` train a parameter."""
     known: dict[Parameter, bool] = {}
 
     def trains(parameter: Parameter) -> bool:
         if parameter not in known:
-            path = str(parameter.path)
-            chosen = any(fnmatchcase(path, pattern) for pattern in regime.train)
-            frozen = any(fnmatchcase(path, pattern) for pattern in regime.freeze)
-            known[parameter] = parameter.trainable and chosen and not frozen
+            wanted = parameter.adapter or any(matches(pattern, parameter.path, chosen) for pattern in regime.train)
+            frozen = any(matches(pattern, parameter.path, chosen) for pattern in regime.freeze)
+            known[parameter] = parameter.trainable and wanted and not frozen
         return known[parameter]
 
     return trains
@@ -88,6 +113,7 @@ class _Entry:
     computed: list[Expr] = field(default_factory=list)
     needed: list[Expr] = field(default_factory=list)
     lived: Expr = ZERO
+    recomputed: Expr = ZERO
 
     def work(self) -> Work:
         forward = _reduced(self.forward)
@@ -97,7 +123,7 @@ class _Entry:
             count = _reduced(self.computed[position])
             reason = self.reason(kind, forward, count, _reduced(self.needed[position]), _reduced(self.lived))
             gradients.append(Gradient(operand.label, kind, count, reason))
-        return Work(self.operator, self.contraction, forward, tuple(gradients))
+        return Work(self.operator, self.contraction, forward, tuple(gradients), _reduced(self.recomputed))
 
     def reason(self, kind: str, forward: Expr, computed: Expr, needed: Expr, lived: Expr) -> str:
         """Why a gradient is not computed, or not always; nothing where it always is."""
@@ -127,14 +153,26 @@ def _reduced(expr: Expr) -> Expr:
 class _Tally:
     """Adds up executions over a region, visiting a loop's body once for each pair of states that occurs."""
 
-    def __init__(self, trains: Callable[[Parameter], bool], lengths: frozenset[Symbol]) -> None:
+    def __init__(
+        self,
+        trains: Callable[[Parameter], bool],
+        lengths: frozenset[Symbol],
+        recompute: Recompute | None,
+        chosen: Mapping[Expr, frozenset[str]],
+    ) -> None:
         self.trains = trains
         self.lengths = lengths
+        self.recompute = recompute
+        self.chosen = chosen
         self.entries: dict[tuple[int, int], _Entry] = {}
         self.parameters: dict[tuple[Path, tuple[Expr, ...]], ParameterCount] = {}
         self.loops: list[Loop] = []
+        self.again: dict[tuple[int, int], Expr] = {}
 
     def region(self, nodes: tuple[Node, ...], need: Facts, live: Facts, times: Expr) -> None:
+        if self.recompute:
+            for key, truth in repeated(nodes, self.recompute, self.chosen, need, live).items():
+                self.again[key] = self.again.get(key, ZERO) + times * truth.expr
         for node in nodes:
             if isinstance(node, Operator):
                 self.operator(node, need, live, times)

@@ -23,6 +23,7 @@ from symflops.ground.diagnostics import Diagnostic, SpecError
 from symflops.model.graph import Carry, Loop, Node
 from symflops.model.path import Path
 from symflops.model.spec import Repeat
+from symflops.stages.choosing import Chooser
 from symflops.stages.deciding import Decider, Segment, Undecided, renamed
 from symflops.stages.frames import ABSENT, Binding, Frame, assigned
 from symflops.stages.meaning import is_index
@@ -30,7 +31,7 @@ from symflops.stages.meaning import is_index
 if TYPE_CHECKING:
     from symflops.stages.place import Builder
 
-MAX_CUTS = 4
+MAX_CUTS = 8
 MAX_SELECTORS = 3
 MAX_UNROLLED = 512
 MAX_PERIOD = 16
@@ -125,7 +126,9 @@ class _Segments:
     def __init__(self, builder: Builder, entry: Repeat, frame: Frame, count: Expr, start: Expr) -> None:
         self.builder, self.entry, self.frame = builder, entry, frame
         self.start, self.end = start, start + count
-        self.cuts: list[Expr] = []
+        listed = entry.path.text != "_" and not entry.shared
+        self.chooser = Chooser(builder.patterns, builder.path(entry.path, frame) if listed else None, self.start, self.end)
+        self.cuts: list[Expr] = self.chooser.cuts()
         self.selectors: list[Expr] = []
         self.canonical = size_symbol(f"{entry.index or 'i'}@")
 
@@ -186,9 +189,9 @@ class _Segments:
 
     def period(self, segment: Segment) -> int:
         """After how many iterations the selectors of this repeat come round again; 1 where they do not."""
-        if not self.selectors or not segment.low.is_Integer:
+        found = self.chooser.step
+        if not segment.low.is_Integer:
             return 1
-        found = 1
         for atom in self.selectors:
             rest = atom.args[0]
             modulus = rest.args[1] if isinstance(rest, Modulo) else None
@@ -269,6 +272,8 @@ class _Segments:
         if entry.index is not None:
             inner_names[entry.index.text] = logical
         decider = Decider(self, segment, logical, position, selected, frame)
+        if not position.is_Integer:
+            builder.chosen[position] = self.chooser.chosen(position, decider.past, entry.span)
         inner = frame.inside(
             path=_base(builder, entry, frame, position), names=inner_names, values=values, nodes=nodes, decide=decider.decide
         )

@@ -143,7 +143,9 @@ class _Lower:
         )
         return Line(
             str(work.operator.path), work.contraction.name, work.operator.kind, work.operator.caption,
-            self.formulas.plain(unit), amount, self.count(work.forward), gradients, work.contraction.seen,
+            self.formulas.plain(unit), amount, self.count(work.forward), gradients,
+            self.count(work.recomputed),
+            work.contraction.seen,
         )  # fmt: skip
 
     def count(self, expr: Expr) -> Formula:
@@ -169,13 +171,13 @@ class _Lower:
     def case(self, derivation: Derivation, convention: Convention) -> Case:
         forward = [(work, work.forward) for work in derivation.work]
         backward = [(work, gradient.count) for work in derivation.work for gradient in work.gradients]
-        return Case(
-            derivation.regime.name, convention.name, self.form(forward, convention), self.form(backward, convention), ()
-        )
+        recomputed = [(work, work.recomputed) for work in derivation.work]
+        forms = (self.form(executions, convention) for executions in (forward, backward, recomputed))
+        return Case(derivation.regime.name, convention.name, *forms)
 
     # parameters
 
-    def tensor(self, entry: ParameterCount) -> Tensor:
+    def tensor(self, derivation: Derivation, entry: ParameterCount) -> Tensor:
         parameter = entry.parameter
         total = Polynomial.of(parameter.count) * Polynomial.of(entry.copies) * Polynomial.of(entry.exists.expr)
         template = tuple(part if isinstance(part, str) else self.formulas.of(part) for part in parameter.path.parts)
@@ -186,7 +188,7 @@ class _Lower:
                 self.formulas.of(loop.offset + loop.count),
                 self.formulas.of(bracket),
             )
-            for loop, bracket in enclosing(self.graph.body, parameter)
+            for loop, bracket in enclosing(derivation.graph.body, parameter)
         )
         return Tensor(
             str(parameter.path), tuple(self.formulas.of(size) for size in parameter.shape), self.formulas.of(entry.copies),
@@ -204,11 +206,12 @@ class _Lower:
 
     def program(self) -> Program:
         spec, graph = self.graph.spec, self.graph
-        entries = self.derivations[0].parameters
         regimes = tuple(
             RegimeLines(
                 derivation.regime.name, derivation.regime.doc, tuple(self.line(work) for work in merged(derivation.work)),
+                tuple(self.tensor(derivation, entry) for entry in derivation.parameters),
                 tuple(entry.trains for entry in derivation.parameters),
+                self.total(derivation.parameters),
                 self.total([entry for entry in derivation.parameters if entry.trains]),
             )
             for derivation in self.derivations
@@ -224,8 +227,8 @@ class _Lower:
             inputs=self.inputs(),
             moments=tuple(self.moment(key) for key in self.moments),
             amounts=tuple(amount for amount, _ in self.amounts.values()),
-            tensors=tuple(self.tensor(entry) for entry in entries),
-            parameters=self.total(entries),
+            tensors=regimes[0].tensors,
+            parameters=regimes[0].parameters,
             regimes=regimes, cases=cases,
             conventions=tuple(convention.name for convention in self.conventions),
             pairs=tuple((convention.name, convention.pairs) for convention in self.conventions),

@@ -59,7 +59,7 @@ class _Document:
         graph = self.entries.graph(given.get("graph"), source)
         return Spec(
             name=name,
-            title=" ".join(self.shapes.text(given.get("title"), "'title'").split()),
+            title=self.shapes.prose(given.get("title"), "'title'"),
             references=self.words(given.get("reference"), "'reference'"),
             model_types=self.words(given.get("model_type"), "'model_type'"),
             pipelines=self.words(given.get("pipelines"), "'pipelines'"),
@@ -103,7 +103,7 @@ class _Document:
             self.report.error("missing-field", f"size '{key.text}' needs 'key'", value.span, "the config field that holds it")
         default = self.shapes.expression(given.get("default"), "'default'")
         latex = self.latex(given.get("latex"))
-        doc = self.shapes.text(given.get("doc"), "'doc'")
+        doc = self.shapes.prose(given.get("doc"), "'doc'")
         optional = self.entries.flag(given.get("optional"))
         kind = self.kind(given.get("type"), given.get("default"))
         return SizeSpec(name, tuple(texts), kind, default, optional, doc, latex) if name else None

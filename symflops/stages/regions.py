@@ -19,7 +19,7 @@ def extent_of(work: Work) -> tuple[str, Expr]:
 
 
 def executions(work: Work) -> list[Expr]:
-    return [work.forward, *(gradient.count for gradient in work.gradients)]
+    return [work.forward, work.recomputed, *(gradient.count for gradient in work.gradients)]
 
 
 def loop_counts(nodes: tuple[Node, ...]) -> list[Expr]:
@@ -82,7 +82,8 @@ def _added(one: Work, two: Work) -> Work:
     for first, second in zip(one.gradients, two.gradients, strict=True):
         reasons = dict.fromkeys(reason for reason in (first.reason, second.reason) if reason)
         gradients.append(replace(first, count=_sum(first.count, second.count), reason="; ".join(reasons)))
-    return replace(one, forward=_sum(one.forward, two.forward), gradients=tuple(gradients))
+    recomputed = _sum(one.recomputed, two.recomputed)
+    return replace(one, forward=_sum(one.forward, two.forward), gradients=tuple(gradients), recomputed=recomputed)
 
 
 def _sum(one: Expr, two: Expr) -> Expr:

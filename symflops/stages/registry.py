@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -32,7 +33,7 @@ class Mark(NamedTuple):
 class Registry(Meaning):
     """Values, parameters and indices, each made once."""
 
-    def __init__(self, report: Reporter, definitions: Definitions, streams: Streams) -> None:
+    def __init__(self, report: Reporter, definitions: Definitions, streams: Streams, patterns: Sequence[str] = ()) -> None:
         self.report = report
         self.definitions = definitions
         self.streams = streams
@@ -40,6 +41,8 @@ class Registry(Meaning):
         self.count = 0
         self.parameters: dict[Path, tuple[Parameter, bool]] = {}
         self.indices: dict[tuple[Any, ...], Symbol] = {}
+        self.patterns = tuple(patterns)
+        self.chosen: dict[Expr, frozenset[str]] = {}
         self.sharing = 0
         self.depth = 0
 

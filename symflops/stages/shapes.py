@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from symflops.ground.diagnostics import Reporter, Span, SpecError, did_you_mean
 from symflops.ground.expression import Expression, parse_expression
-from symflops.ground.names import why_not_identifier
+from symflops.ground.names import PATH, PROSE, why_not_identifier
 from symflops.ground.nodes import Mapping as MappingNode
 from symflops.ground.nodes import Node, Scalar, Sequence
 from symflops.model.spec import Name, PartSpec, Template
@@ -46,6 +46,15 @@ class Shapes:
         if node is not None:
             self.report.error("bad-shape", f"{what} must be a text", node.span)
         return ""
+
+    def prose(self, node: Node | None, what: str) -> str:
+        """Text for people, on one line."""
+        text = " ".join(self.text(node, what).split())
+        if node is not None and not PROSE.match(text):
+            hint = "no backslashes, control characters or triple quotes"
+            self.report.error("bad-text", f"{what} holds what the generated files could not show", node.span, hint)
+            return ""
+        return text
 
     def known(self, node: Node, allowed: Iterable[str], what: str) -> Mapping[str, Node]:
         """The entries of a mapping by key, after reporting every key that ``what`` does not have."""
@@ -115,6 +124,7 @@ class Shapes:
                 break
             if literal:
                 pieces.append(literal)
+            self.path(literal, what, span)
             start = offset + len(text) - len(tail)
             parsed = self.parse(inside, span.part(start, start + len(inside)))
             if parsed:
@@ -122,7 +132,14 @@ class Shapes:
             rest = after
         if rest:
             pieces.append(rest)
+            self.path(rest if "{" not in rest else "", what, span)
         return Template(tuple(pieces), text, span)
+
+    def path(self, text: str, what: str, span: Span) -> None:
+        """Report what cannot stand in a path."""
+        if not PATH.match(text):
+            hint = "letters, digits, '_', '.', '-', and expressions in braces"
+            self.report.error("bad-path", f"{text!r} cannot stand in {what}", span, hint)
 
     def parts(self, node: Node) -> tuple[PartSpec, ...]:
         """The axes of a stream: ``[x]``, ``{x: length}``, or a list of such mappings for several parts."""

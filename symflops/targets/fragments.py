@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from symflops.model.formula import Formula
-from symflops.model.program import Program
+from symflops.model.program import Program, Tensor
 from symflops.targets.latex_printer import LatexPrinter
-from symflops.targets.page import FormGroup, Page, located, owner, page, term
-from symflops.targets.terms import plus
+from symflops.targets.page import FormGroup, Page, elements, located, owner, page, term
+from symflops.targets.terms import plus, times
 
 PIECES = ("forms", "symbols", "modules")
 
@@ -54,5 +54,16 @@ def module_rows(program: Program, pairs: str, unseen: bool) -> Iterable[ModuleRo
     lines = program.regimes[0].lines
     for module in dict.fromkeys(line.module for line in lines):
         counted = [line for line in lines if line.module == module and (unseen or line.seen)]
-        own = [tensor.count for tensor in program.tensors if owner(tensor) == module]
-        yield ModuleRow(*located(module), plus(own), term(counted, program, pairs))
+        own = [tensor for tensor in program.tensors if owner(tensor) == module]
+        yield ModuleRow(*located(module), held(own), term(counted, program, pairs))
+
+
+def held(tensors: Iterable[Tensor]) -> Formula:
+    """The elements of all copies of some tensors; those that have equal sizes, then those that are as many, taken together."""
+    copies: dict[tuple[str, Formula], list[Formula]] = {}
+    for tensor in tensors:
+        copies.setdefault((tensor.name, elements(tensor)), []).append(tensor.copies)
+    sizes: dict[Formula, list[Formula]] = {}
+    for (_, size), counts in copies.items():
+        sizes.setdefault(plus(counts), []).append(size)
+    return plus([times(count, plus(each)) for count, each in sizes.items()])

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from math import ceil
 
 from symflops.model.formula import ZERO, Formula
 from symflops.model.program import Field, Program
 from symflops.model.verification import Verification
-from symflops.targets.fragments import PIECES, fragments
+from symflops.targets.fragments import PIECES, Fragments, fragments
 from symflops.targets.latex_printer import LINE, LatexPrinter, aligned, fold, letters, moment_definition, width
 from symflops.targets.page import Cell, Form, Page, located, page
 from symflops.targets.rendering import template
@@ -21,6 +22,7 @@ SPECIAL = {
     "→": r"$\to$", "\u00d7": r"$\times$", "≤": r"$\le$", "≥": r"$\ge$", "…": r"\dots{}", "-": "-", "\n": " ",
 }  # fmt: skip
 FRAGMENT_LINE, NARROW = 220.0, 70.0  # points: a term beside its head and its number, and a cell, in a text 345 points wide
+CELL, LINES = 90.0, 36  # what a cell of a fragment's table holds in one line, and the lines of a table that fits on a page
 
 
 def render(program: Program, version: str, verified: Sequence[Verification] = ()) -> str:
@@ -31,8 +33,9 @@ def render(program: Program, version: str, verified: Sequence[Verification] = ()
 def render_fragments(program: Program, version: str) -> dict[str, str]:
     """What pastes into a paper, by the names of ``PIECES``: an alignment and two tables, without a preamble."""
     found = fragments(program)
-    context = _Words(found.page, FRAGMENT_LINE, r"\,\penalty900").context()
-    return {name: template(f"{name}.tex.jinja").render(version=version, found=found, **context) for name in PIECES}
+    words = _Words(found.page, FRAGMENT_LINE, r"\,\penalty900")
+    context = {**words.context(), "version": version, "found": found, "tall": words.tall(found)}
+    return {name: template(f"{name}.tex.jinja").render(context) for name in PIECES}
 
 
 def escape(text: str) -> str:
@@ -63,7 +66,7 @@ class _Words:
         self.line = line
         self.names = letters(page.program)
         self.printer = LatexPrinter(self.names)
-        self.inline = LatexPrinter(self.names, thin)
+        self.inline = LatexPrinter(self.names, thin, thin)
 
     def context(self) -> dict[str, object]:
         """The names of the template."""
@@ -106,6 +109,18 @@ class _Words:
             case str() | tuple():
                 return code(field.default if isinstance(field.default, str) else str(list(field.default)))
         return self.math(field.default)
+
+    def tall(self, found: Fragments) -> dict[str, bool]:
+        """The tables that may be higher than a page."""
+        cells = {
+            "symbols": [[5.0 * len(field.doc), 6.0 * sum(map(len, field.keys))] for field in self.page.program.fields],
+            "modules": [
+                [6.0 * len(row.module), width(self.printer.text(row.parameters)), width(self.printer.text(row.term))]
+                for row in found.modules
+            ],
+        }
+        cells["symbols"] += [[0.0] for _ in (*self.page.program.definitions, *self.page.streams, *self.page.program.moments)]
+        return {name: sum(ceil(max(*row, 1.0) / CELL) for row in rows) > LINES for name, rows in cells.items()}
 
     def moments(self) -> list[tuple[str, str, str]]:
         """Moments: symbol, sum, index set; without the constant one."""

@@ -21,11 +21,15 @@ LINE, SUBSCRIPT = 375.0, 26
 
 
 class LatexPrinter(Printer):
-    """LaTeX math; ``names`` maps letters to their LaTeX, ``space`` is what stands between factors that would run together."""
+    """LaTeX math; ``names`` maps letters to their LaTeX, ``space`` is what stands between factors that would run together.
 
-    def __init__(self, names: Mapping[str, str] | None = None, space: str = r"\,") -> None:
+    ``after`` follows the limits of a sum.
+    """
+
+    def __init__(self, names: Mapping[str, str] | None = None, space: str = r"\,", after: str = "") -> None:
         self.names = dict(names or {})
         self.space = space
+        self.after = after
 
     def sum(self, terms: tuple[Formula, ...]) -> str:
         """Terms with their signs, one with a plus first where there is one."""
@@ -139,7 +143,8 @@ class LatexPrinter(Printer):
     def tally(self, formula: TallyOf) -> tuple[str, int]:
         index = self.symbol(formula.index)
         high = self.text(Num(formula.high.value - 1)) if isinstance(formula.high, Num) else f"{self.text(formula.high)} - 1"
-        return rf"\sum_{{{index}={self.text(formula.low)}}}^{{{high}}} {self.inside(formula.condition, PRODUCT)}", PRODUCT
+        limits = rf"\sum_{{{index}={self.text(formula.low)}}}^{{{high}}}{self.after}"
+        return f"{limits} {self.inside(formula.condition, PRODUCT)}", PRODUCT
 
     # long formulas
 
@@ -196,10 +201,12 @@ def width(text: str) -> float:
     """About how wide ``text`` prints, in points."""
     text = LIMITS.sub(lambda found: "x" * max(3, round(0.7 * len(re.sub("[ {}^]", "", max(*found.groups(), key=len))))), text)
     small = sum(len(part) for part in re.findall(r"[_^]\{([A-Za-z0-9+]*)\}", text))
-    plain = re.sub(r"\\(mathit|mathrm|operatorname|text|frac|thinspace)\b|[{}_^&]|\\,", "", text)
+    thin = len(re.findall(r"\\,|\\thin", text))
+    plain = re.sub(r"\\(mathit|mathrm|operatorname|text|frac|thinspace)\b|\\(?=(min|max|bmod)\b)|[{}_^&]|\\,", "", text)
     plain = re.sub(r"\\[A-Za-z]+", "M", plain)
     spaced = len(re.findall(r"[-+/=M]", plain))
-    return 5.6 * len(plain.replace(" ", "")) + 6.0 * spaced - 1.6 * small
+    wide = len(re.findall("[A-Z]", plain))
+    return 5.4 * len(plain.replace(" ", "")) + 2.4 * wide + 6.0 * spaced + 1.7 * thin - 1.6 * small
 
 
 def fold(text: str, line: float = LINE) -> list[str]:

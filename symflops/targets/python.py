@@ -6,11 +6,11 @@ import textwrap
 from collections.abc import Iterable, Sequence
 
 from symflops.model.formula import Formula, Num, Sym, brackets, symbols, tallies
-from symflops.model.program import Amount, Field, Line, Program, RegimeLines
+from symflops.model.program import Amount, Field, Line, Program, RegimeLines, Tensor
 from symflops.model.verification import Verification
 from symflops.targets.python_batch import columns, signature, slots, stream_groups, stream_rows, summed
 from symflops.targets.python_printer import PythonPrinter
-from symflops.targets.rendering import template, tuple_of
+from symflops.targets.rendering import template
 
 PRINT = PythonPrinter()
 TYPES = {"number": "int", "rational": "Fraction", "flag": "bool", "text": "str", "list": "tuple[Any, ...]"}
@@ -20,7 +20,7 @@ AMBIGUOUS = {"l", "O", "I"}
 def render(program: Program, version: str, verified: Sequence[Verification] = ()) -> str:
     """The module of ``program``. What it was verified against stands on the derivation page, not here."""
     letters = {field.letter for field in program.fields} | {definition.letter for definition in program.definitions}
-    counts = [tensor.count for tensor in program.tensors]
+    names, tables = parameter_tables(program)
     return template("estimator.py.jinja").render(
         program=program,
         version=version,
@@ -39,14 +39,14 @@ def render(program: Program, version: str, verified: Sequence[Verification] = ()
         moment_letters=unpack([Sym(name) for moment in program.moments for name in moment.sizes], program),
         columns=[f"{name}_: list[int]" for name in columns(program)] or ["*_: list[int]"],
         sums=[(moment, summed(moment, program)) for moment in program.moments],
-        parameter_letters=unpack(counts, program) + tallied(counts, program)[1],
+        parameter_names=names,
+        parameter_tables=tables,
         trained=trained(program),
         regime_names=[regime.name for regime in program.regimes],
         slots=slots(program),
         dot=" + ".join(f"c[{position}] * m.{moment.name}" for position, moment in enumerate(program.moments)) or "0",
         regimes=[regime_table(regime, program) for regime in program.regimes],
         amounts=[(amount, amount_text(amount, program)) for amount in program.amounts],
-        tensors=tensor_rows(program, PythonPrinter(tallies=tallied(counts, program)[0])),
         moments=[(moment, PRINT.text(moment.formula)) for moment in program.moments],
         ambiguous=bool(letters & AMBIGUOUS),
         nullable=[field.attribute for field in program.fields if field.nullable and not field.required],
@@ -171,7 +171,7 @@ def line_formulas(lines: Sequence[Line]) -> list[Formula]:
     """Every formula that lines print."""
     found: list[Formula] = []
     for line in lines:
-        found += [line.unit, line.forward, *line.backward]
+        found += [line.unit, line.forward, *line.backward, line.recomputed]
         found += [formula for vector in (line.amount.useful, line.amount.executed) for _, formula in vector]
     return found
 
@@ -187,7 +187,8 @@ def rows(regime: RegimeLines, printer: PythonPrinter) -> list[list[str]]:
                 f"{line.amount.name}_,",
                 f"{printer.text(line.unit)},",
                 f"{printer.text(line.forward)},",
-                f"({gradients})),",
+                f"({gradients}),",
+                f"{printer.text(line.recomputed)}),",
                 f"# {line.contraction}",
             ]
         )
@@ -206,21 +207,37 @@ def amount_text(amount: Amount, program: Program) -> str:
     return useful if useful == executed else f'{useful} if pairs == "useful" else {executed}'
 
 
-def tensor_rows(program: Program, printer: PythonPrinter) -> list[list[str]]:
+def parameter_tables(program: Program) -> tuple[list[tuple[str, str]], list[tuple[str, list[str], list[list[str]]]]]:
+    """The function that counts the parameters of each regime, and those functions: name, statements, rows."""
+    names: list[tuple[str, str]] = []
+    tables: dict[tuple[Tensor, ...], tuple[str, list[str], list[list[str]]]] = {}
+    for regime in program.regimes:
+        if regime.tensors not in tables:
+            counts = [tensor.count for tensor in regime.tensors]
+            printer = PythonPrinter(tallies=tallied(counts, program)[0])
+            name = "_parameters" + (f"_{regime.name.replace('-', '_')}" if tables else "")
+            letters = unpack(counts, program) + tallied(counts, program)[1]
+            tables[regime.tensors] = (name, letters, tensor_rows(regime.tensors, printer))
+        names.append((regime.name, tables[regime.tensors][0]))
+    return names, list(tables.values())
+
+
+def tensor_rows(tensors: Sequence[Tensor], printer: PythonPrinter) -> list[list[str]]:
     """The table of parameters: name, elements over all copies."""
     counts: dict[str, list[str]] = {}
-    for tensor in program.tensors:
+    for tensor in tensors:
         counts.setdefault(tensor.name, []).append(printer.text(tensor.count))
     return [[f'"{name}":', f"{' + '.join(texts)},"] for name, texts in counts.items()]
 
 
-def trained(program: Program) -> list[tuple[str, str]]:
-    """Per regime the parameters that train, as Python text, where it is not all of them."""
+def trained(program: Program) -> list[tuple[str, list[str], str]]:
+    """Per regime in which not all parameters train: its name, statements, and how many elements do."""
     found = []
     for regime in program.regimes:
-        names = dict.fromkeys(tensor.name for tensor, trains in zip(program.tensors, regime.trains, strict=True) if trains)
         if not all(regime.trains):
-            found.append((regime.name, tuple_of(names)))
+            names, counts = tallied([regime.trainable], program)
+            letters = unpack([regime.trainable], program) + counts
+            found.append((regime.name.replace("-", "_"), letters, PythonPrinter(tallies=names).text(regime.trainable)))
     return found
 
 

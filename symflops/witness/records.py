@@ -19,6 +19,7 @@ from symflops.api import Model
 from symflops.ground.diagnostics import SymflopsError
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.runtime.layouts import batch_of
+from symflops.stages.data import regime_of_words
 
 Record = Mapping[str, Any]
 DIGITS = re.compile(r"(?<=\.)\d+(?=\.|$)|^\d+(?=\.|$)")
@@ -84,7 +85,8 @@ def verify_record(model: Model, record: Record) -> Verdict:
     """Derive what ``record`` measured, and compare."""
     expected = expected_of(record)
     try:
-        estimator = model.estimator(record["config_json"], "full", "torch")
+        regime = regime_of_words(record["regime"]) if record.get("regime") else "full"
+        estimator = model.estimator(record["config_json"], regime, "torch")
         moments = estimator.moments(**batch_of(estimator.program, record["inputs"]))
         derived: dict[str, int | None] = {
             "parameters": estimator.parameters,

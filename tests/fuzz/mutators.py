@@ -99,7 +99,7 @@ def mutate_lines(text: str, rng: random.Random) -> str:
     return "\n".join(lines)
 
 
-FIELD = re.compile(r"(\w+): ((?:\[[^\]]*\]|\"[^\"]*\"|[^,{}\[\]\n])+)")
+FIELD = re.compile(r"(\w+): ((?:\[[^\]]*\]|\"[^\"]*\"|[^,{}\[\]\n\"])+)")
 
 
 def mutate_fields(text: str, rng: random.Random) -> str:

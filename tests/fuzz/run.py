@@ -73,7 +73,7 @@ def smaller(stock: Stock, case: Case, wanted: str) -> Case:
     return case
 
 
-def work(first: int, step: int, count: int, seed: int, kinds: tuple[str, ...], now: Any, out: Any) -> None:
+def work(first: int, step: int, count: int, seed: int, kinds: tuple[str, ...], until: float, now: Any, out: Any) -> None:
     """Run every ``step``-th case from ``first`` on; ``now`` shows which one runs."""
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
@@ -85,6 +85,8 @@ def work(first: int, step: int, count: int, seed: int, kinds: tuple[str, ...], n
         known: dict[str, int] = {}
         for number in range(first, count, step):
             now.value = number
+            if time.monotonic() > until:
+                break
             case = draw(stock, seed, number, kinds)
             ended, where, seconds, megabytes = outcome(stock, case)
             if ended not in ("result", "diagnostic"):
@@ -103,7 +105,8 @@ def work(first: int, step: int, count: int, seed: int, kinds: tuple[str, ...], n
 class Fuzz:
     """A run over several processes, and what came of it."""
 
-    def __init__(self, count: int, seed: int = 0, jobs: int = 1, kinds: tuple[str, ...] = KINDS) -> None:
+    def __init__(self, count: int, seed: int = 0, jobs: int = 1, kinds: tuple[str, ...] = KINDS, seconds: float = 1e9) -> None:
+        self.seconds = seconds
         self.count, self.seed, self.jobs, self.kinds = count, seed, jobs, kinds
         self.ended: dict[tuple[str, str], int] = {}
         self.failures: dict[str, tuple[int, int, Case | None, str]] = {}
@@ -117,7 +120,7 @@ class Fuzz:
         context = multiprocessing.get_context("spawn")
         out = context.Queue()
         now = [context.Value("q", -1) for _ in range(self.jobs)]
-        processes = [context.Process(target=work, args=(job, self.jobs, self.count, self.seed, self.kinds, now[job], out), daemon=True) for job in range(self.jobs)]
+        processes = [context.Process(target=work, args=(job, self.jobs, self.count, self.seed, self.kinds, start + self.seconds, now[job], out), daemon=True) for job in range(self.jobs)]
         for process in processes:
             process.start()
         left, done, last, heard = set(range(self.jobs)), 0, time.monotonic(), time.monotonic()
@@ -176,9 +179,10 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--seconds", type=float, default=1e9, help="stop after this wall time")
     parser.add_argument("--kinds", default=",".join(KINDS))
     args = parser.parse_args()
-    fuzz = Fuzz(args.count, args.seed, args.jobs, tuple(args.kinds.split(","))).run(tell=True)
+    fuzz = Fuzz(args.count, args.seed, args.jobs, tuple(args.kinds.split(",")), args.seconds).run(tell=True)
     print(fuzz.summary())
     return 1 if fuzz.failures else 0
 

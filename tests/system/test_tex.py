@@ -48,9 +48,9 @@ def crowded() -> Program:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("path", [*SPECS, "crowded"])
+@pytest.mark.parametrize("path", [*SPECS, *ALL, "crowded"])
 def test_page_compiles(path: str, tmp_path: Path) -> None:
-    model = crowded() if path == "crowded" else program(path)
+    model = crowded() if path == "crowded" else program(path) if path in SPECS else load(path).program()
     source = tmp_path / f"{model.name}.tex"
     source.write_text(render(model, "0.1.0", [Verification(model.references[0], "1.0", "2.13.0+cpu", CASES)]))
     assert not re.search(r"moment@|\$\$", source.read_text())

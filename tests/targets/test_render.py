@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -136,9 +137,27 @@ def test_the_modules_add_up_to_the_closed_form_of_their_convention(name: str, co
 
 MODELS = {
     (name, convention): load(name).program(["full"], [convention])
-    for name in ("llama", "qwen_image")
+    for name in ALL
     for convention in ("symflops", "torch")
 }
+
+
+@pytest.mark.parametrize("name", ALL)
+@given(data=st.data())
+@settings(max_examples=10, deadline=None)
+def test_the_modules_hold_their_tensors(name: str, data: st.DataObject) -> None:
+    model = MODELS[name, "symflops"]
+    sizes = {field.letter: data.draw(st.integers(1, 9)) for field in model.fields if field.kind == "number"}
+    sizes |= {field.letter: data.draw(st.booleans()) for field in model.fields if field.kind == "flag"}
+    sizes |= {field.letter: (1, 2, 3) for field in model.fields if field.kind == "list"}
+    sizes |= {field.letter: field.default for field in model.fields if field.kind == "text"}
+    sizes |= {field.letter: Fraction(3, 2) for field in model.fields if field.kind == "rational"}
+    for definition in model.definitions:
+        sizes[definition.letter] = evaluate(definition.formula, sizes)
+    for module in fragments(model).modules:
+        path = f"{module.group}.{module.module}" if module.group else module.module
+        own = [tensor for tensor in model.tensors if tensor.name.rpartition(".")[0] == path]
+        assert evaluate(module.parameters, sizes) == sum(evaluate(tensor.count, sizes) for tensor in own), path
 
 
 @pytest.mark.parametrize("name", ALL)

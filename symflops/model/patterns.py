@@ -1,0 +1,80 @@
+"""Patterns over module and parameter paths: globs, in which a component may select iterations of a repeat.
+
+``*`` matches anything, points included. Where a path has the index of a repeat, a component of a pattern may be a number
+(``blocks.2.*``), a number from the end (``blocks.-1.*``), or a slice (``blocks.::4.*``, ``blocks.:2.*``): the repeat is cut
+so that each part is wholly in or out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from fnmatch import translate
+from functools import lru_cache
+
+from sympy import Expr
+
+from symflops.model.path import Path
+
+SELECTOR = re.compile(r"-?\d+|-?\d*:-?\d*(:\d+)?")
+MARK = "\x00"
+
+
+def is_selector(component: str) -> bool:
+    """Whether a component of a pattern can select iterations."""
+    return component not in (":", "::") and SELECTOR.fullmatch(component) is not None
+
+
+def selectors(patterns: Iterable[str], module_list: Path) -> tuple[str, ...]:
+    """The selectors of ``patterns`` that stand where ``module_list`` has its index, in order."""
+    found: dict[str, None] = {}
+    text = marked(module_list, {})
+    for pattern in patterns:
+        components = pattern.split(".")
+        for position, component in enumerate(components):
+            if is_selector(component) and _regex(".".join(components[:position])).fullmatch(text):
+                found[component] = None
+    return tuple(found)
+
+
+def marked(path: Path, chosen: Mapping[Expr, frozenset[str]]) -> str:
+    """A path as text in which an index carries the selectors that choose it."""
+    pieces = []
+    for part in path.parts:
+        if isinstance(part, str):
+            pieces.append(part)
+        elif part.is_Integer:
+            pieces.append(str(part))
+        else:
+            pieces.append(MARK + "".join(f"<{name}>" for name in sorted(chosen.get(part, ()))) + MARK)
+    return "".join(pieces)
+
+
+def matches(pattern: str, path: Path, chosen: Mapping[Expr, frozenset[str]]) -> bool:
+    """Whether ``pattern`` matches the whole of ``path``."""
+    return _regex(pattern).fullmatch(marked(path, chosen)) is not None
+
+
+@lru_cache(maxsize=4096)
+def _regex(pattern: str) -> re.Pattern[str]:
+    return re.compile(r"\.".join(_component(component) for component in pattern.split(".")) if pattern else "", re.DOTALL)
+
+
+def _component(component: str) -> str:
+    if is_selector(component):
+        chosen = f"{MARK}[^{MARK}.]*<{re.escape(component)}>[^{MARK}.]*{MARK}"
+        return f"(?:{re.escape(component)}|{chosen})"
+    return translate(component).removeprefix("(?s:").rpartition(")")[0]
+
+
+def prefixes(path: Path) -> Iterator[Path]:
+    """The paths that lead to ``path``, shortest first, itself included."""
+    chain = [path]
+    while chain[-1].parent.parts:
+        chain.append(chain[-1].parent)
+    return reversed(chain)
+
+
+def cutting(patterns: Iterable[str]) -> tuple[str, ...]:
+    """Those of ``patterns`` that may select iterations."""
+    return tuple(pattern for pattern in patterns if any(is_selector(component) for component in pattern.split(".")))

@@ -1,0 +1,52 @@
+"""Checks a regime against a graph: a pattern that matches nothing, patterns that contradict each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from symflops.ground.diagnostics import Diagnostic, Reporter, did_you_mean
+from symflops.model.graph import Graph
+from symflops.model.path import Path
+from symflops.model.patterns import matches, prefixes
+from symflops.model.regime import Regime
+
+
+def check_patterns(graph: Graph, regime: Regime) -> None:
+    """Report the patterns of ``regime`` that select nothing in ``graph``.
+
+    Raises:
+        SpecError: with every finding; in a lenient regime only where no pattern of a list matches.
+    """
+    chosen = dict(graph.chosen)
+    parameters = list(dict.fromkeys(parameter.path for operator in graph.operators() for parameter in operator.parameters))
+    modules = list(dict.fromkeys(operator.path for operator in graph.operators()))
+    report = Reporter()
+
+    def check(what: str, patterns: Sequence[str], paths: Iterable[Path]) -> None:
+        paths = list(paths)
+        missing = [pattern for pattern in patterns if not any(matches(pattern, path, chosen) for path in paths)]
+        if regime.lenient and len(missing) < len(patterns):
+            return
+        names = sorted({str(path) for path in paths})
+        for pattern in missing:
+            hint = did_you_mean(pattern, names, f"e.g. {', '.join(names[:3])}")
+            report.add(
+                Diagnostic(
+                    "unmatched-pattern", f"'{pattern}' under '{what}' of regime '{regime.name}' matches nothing", None, hint
+                )
+            )
+
+    check("train", [pattern for pattern in regime.train if pattern != "*"], parameters)
+    check("freeze", regime.freeze, parameters)
+    check("force_grad", regime.force_grad, modules)
+    for adapter in regime.adapters:
+        base = adapter.names[0]
+        check("targets", [f"{target}.{base}" for target in adapter.targets], modules)
+    if regime.recompute:
+        check("recompute groups", regime.recompute.groups, (prefix for path in modules for prefix in prefixes(path)))
+    both = sorted(set(regime.train) & set(regime.freeze))
+    for pattern in both:
+        report.add(
+            Diagnostic("contradiction", f"regime '{regime.name}' both trains and freezes '{pattern}'", None, "remove one")
+        )
+    report.check()

@@ -1,0 +1,83 @@
+"""Recomputation: which forward work the backward pass repeats.
+
+A group is repeated when anything in it is live. Without early stop all of it is, dead operators too. With early stop,
+PyTorch's default for ``use_reentrant=False``, it stops at the last operator that saves a tensor and whose result needs a
+gradient; that one is itself repeated only as far as what it saves is its own result: the softmax of an attention, which
+needs the scores but not the mix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sympy import Expr
+
+from symflops.algebra.truth import NO, Truth, any_of
+from symflops.ground.diagnostics import Diagnostic, SpecError
+from symflops.model.graph import Loop, Node, Operator
+from symflops.model.path import Path
+from symflops.model.patterns import matches, prefixes
+from symflops.model.regime import Recompute
+from symflops.stages.facts import Facts
+
+Chosen = Mapping[Expr, frozenset[str]]
+
+
+def groups_of(nodes: tuple[Node, ...], recompute: Recompute, chosen: Chosen) -> dict[str, list[Operator]]:
+    """The operators of a region by the group that they are recomputed with, in order."""
+    found: dict[str, list[Operator]] = {}
+    for node in nodes:
+        if isinstance(node, Operator):
+            group = group_of(node.path, recompute, chosen)
+            if group is not None:
+                found.setdefault(repr(group.parts), []).append(node)
+        elif isinstance(node, Loop) and group_of(node.path, recompute, chosen) is not None:
+            message = f"'{node.path}' is a repeat inside a recomputed group"
+            raise SpecError([Diagnostic("bad-recompute", message, node.span, "recompute the iterations of the inner repeat")])
+    return found
+
+
+def group_of(path: Path, recompute: Recompute, chosen: Chosen) -> Path | None:
+    """The group that a module belongs to: the shortest path to it that a pattern matches whole."""
+    for prefix in prefixes(path):
+        depth = str(prefix).count(".")
+        for pattern in recompute.groups:
+            if pattern.count(".") == depth and matches(pattern, prefix, chosen):
+                return prefix
+    return None
+
+
+def repeated(
+    nodes: tuple[Node, ...], recompute: Recompute, chosen: Chosen, need: Facts, live: Facts
+) -> dict[tuple[int, int], Truth]:
+    """Which contractions of a region are done again: (operator, position) -> when."""
+    found: dict[tuple[int, int], Truth] = {}
+    for group in groups_of(nodes, recompute, chosen).values():
+        if recompute.attention_only:
+            for operator in group:
+                if operator.kind == "attention":
+                    _mark(found, operator, live.operators[operator.id], intermediate(operator))
+            continue
+        alive = any_of(live.operators[operator.id] for operator in group)
+        later = NO
+        for operator in reversed(group):
+            saves = any_of(need.values[result] for result in operator.results) & operator.guard
+            if not recompute.early_stop or recompute.reentrant:
+                _mark(found, operator, alive)
+                continue
+            _mark(found, operator, alive & later)
+            if operator.saves != "nothing":
+                _mark(found, operator, alive & (later | saves), intermediate(operator))
+                later = later | saves
+    return found
+
+
+def intermediate(operator: Operator) -> frozenset[str]:
+    """The contractions whose result another contraction of the operator reads, and so saves."""
+    return frozenset(name for contraction in operator.contractions for side in contraction.operands for name in side.inner)
+
+
+def _mark(found: dict[tuple[int, int], Truth], operator: Operator, truth: Truth, only: frozenset[str] | None = None) -> None:
+    for position, contraction in enumerate(operator.contractions):
+        if only is None or contraction.name in only:
+            found[operator.id, position] = truth & operator.guard
