@@ -21,6 +21,7 @@ from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.runtime.sizes import look_up
 from symflops.stages.build import build, known
 from symflops.stages.data import inline_regime, read_convention, read_regime
+from symflops.stages.derive import derive
 from symflops.stages.naming import plain
 from symflops.stages.read import read
 
@@ -130,6 +131,15 @@ class Model:
                 return value
             scope[size.name.text] = known(value)
         return None
+
+    def check_regime(self, regime: str | Path | Regime, config: Mapping[str, Any] | None = None) -> None:
+        """Derive both passes under ``regime`` and forget them.
+
+        Raises:
+            SpecError: its patterns do not fit the model.
+        """
+        phases = phases_of(regime_of(regime))
+        self._settled(config, lambda build_for: [derive(build_for(phase), phase) for phase, _ in phases])
 
     def program(
         self,

@@ -18,9 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from symflops import __version__
+from symflops.api import Model
+from symflops.ground.diagnostics import SpecError
 from symflops.library import PACKAGE, SpecFile
 
 MANIFEST, CATALOG, STAMP = "manifest.json", "catalog.json", ".stamp.json"
+BAKED = ("full", "forward", "lora", "checkpointed")
+OPTIONAL = ("unmatched-pattern", "bad-recompute", "bad-adapter")
 DATA = ("*.jinja", "*.yaml", "*.json")
 
 
@@ -70,7 +74,7 @@ def compile_spec(file: SpecFile) -> Output:
     from symflops.verified import verifications
 
     model = load(file.path)
-    program = model.program()
+    program = model.program(baked(model))
     texts = emit(program, __version__, verifications(file))
     folder = f"{file.group}/" if file.group else ""
     files = {f"{folder}{program.name}.{ending}": text for ending, text in texts.items()}
@@ -85,6 +89,20 @@ def compile_spec(file: SpecFile) -> Output:
         "crc32": zlib.crc32(model.spec.sources[0].text.encode()),
     }
     return Output(program.name, file.group, files, entry, sources)
+
+
+def baked(model: Model) -> list[str]:
+    """The regimes that a generated module knows: all of ``BAKED`` whose patterns match something in the model."""
+    found = []
+    for regime in BAKED:
+        try:
+            model.check_regime(regime)
+        except SpecError as error:
+            if any(diagnostic.code not in OPTIONAL for diagnostic in error.diagnostics):
+                raise
+            continue
+        found.append(regime)
+    return found
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -34,6 +34,45 @@ Regime 'forward', convention symflops, torch, FLOPs per batch:
                + (8*L*D + 8*S*D) * xy
                + (4*L*D + 4*S*D) * yy
 
+Regime 'lora', convention symflops, torch, FLOPs per batch:
+
+    forward    = (24*L*D**2 + 6*S*D**2 + 2*D*guided*(D + 256) + 2*D*(4*D + P + 256)) * n
+               + (8*L*D*(3*D + 32) + 24*S*D*(D + 8) + 2*D*(o*p**2 + c)) * x
+               + (24*L*D**2 + 24*S*D*(D + 8) + 2*D*J) * y
+               + (4*L*D + 4*S*D) * xx
+               + (8*L*D + 8*S*D) * xy
+               + (4*L*D + 4*S*D) * yy
+    backward   = (2*(L >= 1)*max(0, S - 1)*D*(-7*D - 48) + 2*(L >= 1)*S*D*(7*D + 48) + 2*(L >= 1)*D*o*p**2 + 6*max(0, L -
+                   1)*D*(D + 16) + 2*L*D*(9*D + 208) + 2*(S >= 1)*D*o*p**2 + 2*max(0, S - 1)*D*(7*D + 48) + 2*S*D*(5*D +
+                   144) - 2*(L >= 1)*(S >= 1)*D*o*p**2) * x
+               + (2*(L >= 1)*max(0, S - 1)*D*(-7*D - 48) + 2*(L >= 1)*S*D*(7*D + 48) + 18*L*(S >= 1)*D**2 + 24*max(0, L -
+                   1)*D**2 + 2*max(0, S - 1)*D*(7*D + 48) + 2*S*D*(5*D + 144) - 18*max(0, L - 1)*(S >= 1)*D**2) * y
+               + (8*L*D + 8*S*D) * xx
+               + (16*L*D + 16*S*D) * xy
+               + (8*L*D + 8*S*D) * yy
+
+Regime 'checkpointed', convention symflops, torch, FLOPs per batch:
+
+    forward    = (24*L*D**2 + 6*S*D**2 + 2*D*guided*(D + 256) + 2*D*(4*D + P + 256)) * n
+               + (24*L*D**2 + 24*S*D**2 + 2*D*(o*p**2 + c)) * x
+               + (24*L*D**2 + 24*S*D**2 + 2*D*J) * y
+               + (4*L*D + 4*S*D) * xx
+               + (8*L*D + 8*S*D) * xy
+               + (4*L*D + 4*S*D) * yy
+    backward   = (48*L*D**2 + 12*S*D**2 + 4*D*guided*(D + 128) + 2*D*(8*D + P + 256)) * n
+               + (48*L*D**2 + 48*S*D**2 + 2*D*(2*o*p**2 + c)) * x
+               + (36*L*(S >= 1)*D**2 + 2*(L >= 1)*D*J + 36*max(0, L - 1)*D**2 + 12*L*D**2 + 2*(S >= 1)*D*J + 48*S*D**2 -
+                   2*(L >= 1)*(S >= 1)*D*J - 36*max(0, L - 1)*(S >= 1)*D**2) * y
+               + (8*L*D + 8*S*D) * xx
+               + (16*L*D + 16*S*D) * xy
+               + (8*L*D + 8*S*D) * yy
+    recomputed = (24*L*D**2 + 6*S*D**2) * n
+               + (24*L*D**2 + 24*S*D**2) * x
+               + (24*L*D**2 + 24*S*D**2) * y
+               + (4*L*D + 4*S*D) * xx
+               + (8*L*D + 8*S*D) * xy
+               + (4*L*D + 4*S*D) * yy
+
 Moments are sums over the items of a batch:
 
     n        sum of 1 over samples
@@ -72,7 +111,7 @@ if TYPE_CHECKING:
 __all__ = ["Estimator", "Flops", "Moments", "Sizes", "moments"]
 
 NAME = "flux"
-REGIMES = ("full", "forward")
+REGIMES = ("full", "forward", "lora", "checkpointed")
 CONVENTIONS = ("symflops", "torch")
 STREAMS = {"latent": False, "prompt": False}
 _PAIRS = {"symflops": "useful", "torch": "all"}
@@ -434,6 +473,136 @@ def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     ]
 
 
+def _lora(sizes: Sizes, pairs: str) -> list[Line]:
+    """Regime 'lora': low-rank adapters of rank 16 beside the attention projections, everything else frozen."""
+    L = sizes.num_layers
+    S = sizes.num_single_layers
+    H = sizes.num_attention_heads
+    d = sizes.attention_head_dim
+    c = sizes.in_channels
+    o = sizes.out_channels
+    p = sizes.patch_size
+    J = sizes.joint_attention_dim
+    P = sizes.pooled_projection_dim
+    guided = sizes.guidance_embeds
+    D = H*d
+    # what a contraction runs over, in multiples of (n, x, y, xx, xy, yy)
+    latent_ = (0, 1, 0, 0, 0, 0)
+    sample_ = (1, 0, 0, 0, 0, 0)
+    prompt_ = (0, 0, 1, 0, 0, 0)
+    attn_pairs_ = (0, 0, 0, 1, 2, 1)
+    proj_mlp_rows_ = (0, 1, 1, 0, 0, 0)
+    return [
+        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
+        ("x_embedder",                                            latent_,         2*D*c,       1,       (0, 0),                                                    0),  # y = xW
+        ("time_text_embed.timestep_embedder.linear_1",            sample_,         512*D,       1,       (0, 0),                                                    0),  # y = xW
+        ("time_text_embed.timestep_embedder.linear_2",            sample_,         2*D**2,      1,       (0, 0),                                                    0),  # y = xW
+        ("time_text_embed.guidance_embedder.linear_1",            sample_,         512*D,       guided,  (0, 0),                                                    0),  # y = xW
+        ("time_text_embed.guidance_embedder.linear_2",            sample_,         2*D**2,      guided,  (0, 0),                                                    0),  # y = xW
+        ("time_text_embed.text_embedder.linear_1",                sample_,         2*D*P,       1,       (0, 0),                                                    0),  # y = xW
+        ("time_text_embed.text_embedder.linear_2",                sample_,         2*D**2,      1,       (0, 0),                                                    0),  # y = xW
+        ("context_embedder",                                      prompt_,         2*D*J,       1,       (0, 0),                                                    0),  # y = xW
+        ("transformer_blocks.*.norm1.linear",                     sample_,         12*D**2,     L,       (0, 0),                                                    0),  # y = xW
+        ("transformer_blocks.*.norm1_context.linear",             sample_,         12*D**2,     L,       (0, 0),                                                    0),  # y = xW
+        ("transformer_blocks.*.attn.to_q.base_layer",             latent_,         2*D**2,      L,       (max(0, L - 1), 0),                                        0),  # y = xW
+        ("transformer_blocks.*.attn.to_q.lora_A.default",         latent_,         32*D,        L,       (max(0, L - 1), L),                                        0),  # y = xW
+        ("transformer_blocks.*.attn.to_q.lora_B.default",         latent_,         32*D,        L,       (L, L),                                                    0),  # y = xW
+        ("transformer_blocks.*.attn.to_k.base_layer",             latent_,         2*D**2,      L,       (max(0, L - 1), 0),                                        0),  # y = xW
+        ("transformer_blocks.*.attn.to_k.lora_A.default",         latent_,         32*D,        L,       (max(0, L - 1), L),                                        0),  # y = xW
+        ("transformer_blocks.*.attn.to_k.lora_B.default",         latent_,         32*D,        L,       (L, L),                                                    0),  # y = xW
+        ("transformer_blocks.*.attn.to_v.base_layer",             latent_,         2*D**2,      L,       (max(0, L - 1), 0),                                        0),  # y = xW
+        ("transformer_blocks.*.attn.to_v.lora_A.default",         latent_,         32*D,        L,       (max(0, L - 1), L),                                        0),  # y = xW
+        ("transformer_blocks.*.attn.to_v.lora_B.default",         latent_,         32*D,        L,       (L, L),                                                    0),  # y = xW
+        ("transformer_blocks.*.attn.add_q_proj",                  prompt_,         2*D**2,      L,       (max(0, L - 1), 0),                                        0),  # y = xW
+        ("transformer_blocks.*.attn.add_k_proj",                  prompt_,         2*D**2,      L,       (max(0, L - 1), 0),                                        0),  # y = xW
+        ("transformer_blocks.*.attn.add_v_proj",                  prompt_,         2*D**2,      L,       (max(0, L - 1), 0),                                        0),  # y = xW
+        ("transformer_blocks.*.attn",                             attn_pairs_,     2*D,         L,       (L, L),                                                    0),  # scores = qk
+        ("transformer_blocks.*.attn",                             attn_pairs_,     2*D,         L,       (L, L),                                                    0),  # mix = pv
+        ("transformer_blocks.*.attn.to_out.0.base_layer",         latent_,         2*D**2,      L,       (L, 0),                                                    0),  # y = xW
+        ("transformer_blocks.*.attn.to_out.0.lora_A.default",     latent_,         32*D,        L,       (L, L),                                                    0),  # y = xW
+        ("transformer_blocks.*.attn.to_out.0.lora_B.default",     latent_,         32*D,        L,       (L, L),                                                    0),  # y = xW
+        ("transformer_blocks.*.attn.to_add_out",                  prompt_,         2*D**2,      L,       (L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1), 0),  0),  # y = xW
+        ("transformer_blocks.*.ff.net.0.proj",                    latent_,         8*D**2,      L,       (L, 0),                                                    0),  # y = xW
+        ("transformer_blocks.*.ff.net.2",                         latent_,         8*D**2,      L,       (L, 0),                                                    0),  # y = xW
+        ("transformer_blocks.*.ff_context.net.0.proj",            prompt_,         8*D**2,      L,       (L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1), 0),  0),  # y = xW
+        ("transformer_blocks.*.ff_context.net.2",                 prompt_,         8*D**2,      L,       (L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1), 0),  0),  # y = xW
+        ("single_transformer_blocks.*.norm.linear",               sample_,         6*D**2,      S,       (0, 0),                                                    0),  # y = xW
+        ("single_transformer_blocks.*.proj_mlp",                  proj_mlp_rows_,  8*D**2,      S,       ((L >= 1)*S + max(0, S - 1) - (L >= 1)*max(0, S - 1), 0),  0),  # y = xW
+        ("single_transformer_blocks.*.attn.to_q.base_layer",      proj_mlp_rows_,  2*D**2,      S,       ((L >= 1)*S + max(0, S - 1) - (L >= 1)*max(0, S - 1), 0),  0),  # y = xW
+        ("single_transformer_blocks.*.attn.to_q.lora_A.default",  proj_mlp_rows_,  32*D,        S,       ((L >= 1)*S + max(0, S - 1) - (L >= 1)*max(0, S - 1), S),  0),  # y = xW
+        ("single_transformer_blocks.*.attn.to_q.lora_B.default",  proj_mlp_rows_,  32*D,        S,       (S, S),                                                    0),  # y = xW
+        ("single_transformer_blocks.*.attn.to_k.base_layer",      proj_mlp_rows_,  2*D**2,      S,       ((L >= 1)*S + max(0, S - 1) - (L >= 1)*max(0, S - 1), 0),  0),  # y = xW
+        ("single_transformer_blocks.*.attn.to_k.lora_A.default",  proj_mlp_rows_,  32*D,        S,       ((L >= 1)*S + max(0, S - 1) - (L >= 1)*max(0, S - 1), S),  0),  # y = xW
+        ("single_transformer_blocks.*.attn.to_k.lora_B.default",  proj_mlp_rows_,  32*D,        S,       (S, S),                                                    0),  # y = xW
+        ("single_transformer_blocks.*.attn.to_v.base_layer",      proj_mlp_rows_,  2*D**2,      S,       ((L >= 1)*S + max(0, S - 1) - (L >= 1)*max(0, S - 1), 0),  0),  # y = xW
+        ("single_transformer_blocks.*.attn.to_v.lora_A.default",  proj_mlp_rows_,  32*D,        S,       ((L >= 1)*S + max(0, S - 1) - (L >= 1)*max(0, S - 1), S),  0),  # y = xW
+        ("single_transformer_blocks.*.attn.to_v.lora_B.default",  proj_mlp_rows_,  32*D,        S,       (S, S),                                                    0),  # y = xW
+        ("single_transformer_blocks.*.attn",                      attn_pairs_,     2*D,         S,       (S, S),                                                    0),  # scores = qk
+        ("single_transformer_blocks.*.attn",                      attn_pairs_,     2*D,         S,       (S, S),                                                    0),  # mix = pv
+        ("single_transformer_blocks.*.proj_out",                  proj_mlp_rows_,  10*D**2,     S,       (S, 0),                                                    0),  # y = xW
+        ("norm_out.linear",                                       sample_,         4*D**2,      1,       (0, 0),                                                    0),  # y = xW
+        ("proj_out",                                              latent_,         2*D*o*p**2,  1,       ((L >= 1) + (S >= 1) - (L >= 1)*(S >= 1), 0),              0),  # y = xW
+    ]
+
+
+def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
+    """Regime 'checkpointed': every parameter trains, each block is recomputed in the backward pass (non-reentrant, with early stop)."""
+    L = sizes.num_layers
+    S = sizes.num_single_layers
+    H = sizes.num_attention_heads
+    d = sizes.attention_head_dim
+    c = sizes.in_channels
+    o = sizes.out_channels
+    p = sizes.patch_size
+    J = sizes.joint_attention_dim
+    P = sizes.pooled_projection_dim
+    guided = sizes.guidance_embeds
+    D = H*d
+    # what a contraction runs over, in multiples of (n, x, y, xx, xy, yy)
+    latent_ = (0, 1, 0, 0, 0, 0)
+    sample_ = (1, 0, 0, 0, 0, 0)
+    prompt_ = (0, 0, 1, 0, 0, 0)
+    attn_pairs_ = (0, 0, 0, 1, 2, 1)
+    proj_mlp_rows_ = (0, 1, 1, 0, 0, 0)
+    return [
+        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
+        ("x_embedder",                                  latent_,         2*D*c,       1,       (0, 1),                                                                                                      0),  # y = xW
+        ("time_text_embed.timestep_embedder.linear_1",  sample_,         512*D,       1,       (0, 1),                                                                                                      0),  # y = xW
+        ("time_text_embed.timestep_embedder.linear_2",  sample_,         2*D**2,      1,       (1, 1),                                                                                                      0),  # y = xW
+        ("time_text_embed.guidance_embedder.linear_1",  sample_,         512*D,       guided,  (0, guided),                                                                                                 0),  # y = xW
+        ("time_text_embed.guidance_embedder.linear_2",  sample_,         2*D**2,      guided,  (guided, guided),                                                                                            0),  # y = xW
+        ("time_text_embed.text_embedder.linear_1",      sample_,         2*D*P,       1,       (0, 1),                                                                                                      0),  # y = xW
+        ("time_text_embed.text_embedder.linear_2",      sample_,         2*D**2,      1,       (1, 1),                                                                                                      0),  # y = xW
+        ("context_embedder",                            prompt_,         2*D*J,       1,       (0, (L >= 1) + (S >= 1) - (L >= 1)*(S >= 1)),                                                                0),  # y = xW
+        ("transformer_blocks.*.norm1.linear",           sample_,         12*D**2,     L,       (L, L),                                                                                                      L),  # y = xW
+        ("transformer_blocks.*.norm1_context.linear",   sample_,         12*D**2,     L,       (L, L),                                                                                                      L),  # y = xW
+        ("transformer_blocks.*.attn.to_q",              latent_,         2*D**2,      L,       (L, L),                                                                                                      L),  # y = xW
+        ("transformer_blocks.*.attn.to_k",              latent_,         2*D**2,      L,       (L, L),                                                                                                      L),  # y = xW
+        ("transformer_blocks.*.attn.to_v",              latent_,         2*D**2,      L,       (L, L),                                                                                                      L),  # y = xW
+        ("transformer_blocks.*.attn.add_q_proj",        prompt_,         2*D**2,      L,       (L, L),                                                                                                      L),  # y = xW
+        ("transformer_blocks.*.attn.add_k_proj",        prompt_,         2*D**2,      L,       (L, L),                                                                                                      L),  # y = xW
+        ("transformer_blocks.*.attn.add_v_proj",        prompt_,         2*D**2,      L,       (L, L),                                                                                                      L),  # y = xW
+        ("transformer_blocks.*.attn",                   attn_pairs_,     2*D,         L,       (L, L),                                                                                                      L),  # scores = qk
+        ("transformer_blocks.*.attn",                   attn_pairs_,     2*D,         L,       (L, L),                                                                                                      L),  # mix = pv
+        ("transformer_blocks.*.attn.to_out.0",          latent_,         2*D**2,      L,       (L, L),                                                                                                      L),  # y = xW
+        ("transformer_blocks.*.attn.to_add_out",        prompt_,         2*D**2,      L,       (L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1), L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1)),  L),  # y = xW
+        ("transformer_blocks.*.ff.net.0.proj",          latent_,         8*D**2,      L,       (L, L),                                                                                                      L),  # y = xW
+        ("transformer_blocks.*.ff.net.2",               latent_,         8*D**2,      L,       (L, L),                                                                                                      L),  # y = xW
+        ("transformer_blocks.*.ff_context.net.0.proj",  prompt_,         8*D**2,      L,       (L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1), L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1)),  L),  # y = xW
+        ("transformer_blocks.*.ff_context.net.2",       prompt_,         8*D**2,      L,       (L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1), L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1)),  L),  # y = xW
+        ("single_transformer_blocks.*.norm.linear",     sample_,         6*D**2,      S,       (S, S),                                                                                                      S),  # y = xW
+        ("single_transformer_blocks.*.proj_mlp",        proj_mlp_rows_,  8*D**2,      S,       (S, S),                                                                                                      S),  # y = xW
+        ("single_transformer_blocks.*.attn.to_q",       proj_mlp_rows_,  2*D**2,      S,       (S, S),                                                                                                      S),  # y = xW
+        ("single_transformer_blocks.*.attn.to_k",       proj_mlp_rows_,  2*D**2,      S,       (S, S),                                                                                                      S),  # y = xW
+        ("single_transformer_blocks.*.attn.to_v",       proj_mlp_rows_,  2*D**2,      S,       (S, S),                                                                                                      S),  # y = xW
+        ("single_transformer_blocks.*.attn",            attn_pairs_,     2*D,         S,       (S, S),                                                                                                      S),  # scores = qk
+        ("single_transformer_blocks.*.attn",            attn_pairs_,     2*D,         S,       (S, S),                                                                                                      S),  # mix = pv
+        ("single_transformer_blocks.*.proj_out",        proj_mlp_rows_,  10*D**2,     S,       (S, S),                                                                                                      S),  # y = xW
+        ("norm_out.linear",                             sample_,         4*D**2,      1,       (1, 1),                                                                                                      0),  # y = xW
+        ("proj_out",                                    latent_,         2*D*o*p**2,  1,       (1, 1),                                                                                                      0),  # y = xW
+    ]
+
+
 def _parameters(sizes: Sizes) -> dict[str, int]:
     """Elements per parameter, all copies together."""
     L = sizes.num_layers
@@ -517,21 +686,133 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     }
 
 
+def _parameters_lora(sizes: Sizes) -> dict[str, int]:
+    """Elements per parameter, all copies together."""
+    L = sizes.num_layers
+    S = sizes.num_single_layers
+    H = sizes.num_attention_heads
+    d = sizes.attention_head_dim
+    c = sizes.in_channels
+    o = sizes.out_channels
+    p = sizes.patch_size
+    J = sizes.joint_attention_dim
+    P = sizes.pooled_projection_dim
+    guided = sizes.guidance_embeds
+    D = H*d
+    return {
+        "x_embedder.weight":                                            D*c,
+        "x_embedder.bias":                                              D,
+        "time_text_embed.timestep_embedder.linear_1.weight":            256*D,
+        "time_text_embed.timestep_embedder.linear_1.bias":              D,
+        "time_text_embed.timestep_embedder.linear_2.weight":            D**2,
+        "time_text_embed.timestep_embedder.linear_2.bias":              D,
+        "time_text_embed.guidance_embedder.linear_1.weight":            256*D*guided,
+        "time_text_embed.guidance_embedder.linear_1.bias":              D*guided,
+        "time_text_embed.guidance_embedder.linear_2.weight":            D**2*guided,
+        "time_text_embed.guidance_embedder.linear_2.bias":              D*guided,
+        "time_text_embed.text_embedder.linear_1.weight":                D*P,
+        "time_text_embed.text_embedder.linear_1.bias":                  D,
+        "time_text_embed.text_embedder.linear_2.weight":                D**2,
+        "time_text_embed.text_embedder.linear_2.bias":                  D,
+        "context_embedder.weight":                                      D*J,
+        "context_embedder.bias":                                        D,
+        "transformer_blocks.*.norm1.linear.weight":                     6*L*D**2,
+        "transformer_blocks.*.norm1.linear.bias":                       6*L*D,
+        "transformer_blocks.*.norm1_context.linear.weight":             6*L*D**2,
+        "transformer_blocks.*.norm1_context.linear.bias":               6*L*D,
+        "transformer_blocks.*.attn.to_q.base_layer.weight":             L*D**2,
+        "transformer_blocks.*.attn.to_q.base_layer.bias":               L*D,
+        "transformer_blocks.*.attn.to_q.lora_A.default.weight":         16*L*D,
+        "transformer_blocks.*.attn.to_q.lora_B.default.weight":         16*L*D,
+        "transformer_blocks.*.attn.to_k.base_layer.weight":             L*D**2,
+        "transformer_blocks.*.attn.to_k.base_layer.bias":               L*D,
+        "transformer_blocks.*.attn.to_k.lora_A.default.weight":         16*L*D,
+        "transformer_blocks.*.attn.to_k.lora_B.default.weight":         16*L*D,
+        "transformer_blocks.*.attn.to_v.base_layer.weight":             L*D**2,
+        "transformer_blocks.*.attn.to_v.base_layer.bias":               L*D,
+        "transformer_blocks.*.attn.to_v.lora_A.default.weight":         16*L*D,
+        "transformer_blocks.*.attn.to_v.lora_B.default.weight":         16*L*D,
+        "transformer_blocks.*.attn.add_q_proj.weight":                  L*D**2,
+        "transformer_blocks.*.attn.add_q_proj.bias":                    L*D,
+        "transformer_blocks.*.attn.add_k_proj.weight":                  L*D**2,
+        "transformer_blocks.*.attn.add_k_proj.bias":                    L*D,
+        "transformer_blocks.*.attn.add_v_proj.weight":                  L*D**2,
+        "transformer_blocks.*.attn.add_v_proj.bias":                    L*D,
+        "transformer_blocks.*.attn.norm_q.weight":                      L*d,
+        "transformer_blocks.*.attn.norm_k.weight":                      L*d,
+        "transformer_blocks.*.attn.norm_added_q.weight":                L*d,
+        "transformer_blocks.*.attn.norm_added_k.weight":                L*d,
+        "transformer_blocks.*.attn.to_out.0.base_layer.weight":         L*D**2,
+        "transformer_blocks.*.attn.to_out.0.base_layer.bias":           L*D,
+        "transformer_blocks.*.attn.to_out.0.lora_A.default.weight":     16*L*D,
+        "transformer_blocks.*.attn.to_out.0.lora_B.default.weight":     16*L*D,
+        "transformer_blocks.*.attn.to_add_out.weight":                  L*D**2,
+        "transformer_blocks.*.attn.to_add_out.bias":                    L*D,
+        "transformer_blocks.*.ff.net.0.proj.weight":                    4*L*D**2,
+        "transformer_blocks.*.ff.net.0.proj.bias":                      4*L*D,
+        "transformer_blocks.*.ff.net.2.weight":                         4*L*D**2,
+        "transformer_blocks.*.ff.net.2.bias":                           L*D,
+        "transformer_blocks.*.ff_context.net.0.proj.weight":            4*L*D**2,
+        "transformer_blocks.*.ff_context.net.0.proj.bias":              4*L*D,
+        "transformer_blocks.*.ff_context.net.2.weight":                 4*L*D**2,
+        "transformer_blocks.*.ff_context.net.2.bias":                   L*D,
+        "single_transformer_blocks.*.norm.linear.weight":               3*S*D**2,
+        "single_transformer_blocks.*.norm.linear.bias":                 3*S*D,
+        "single_transformer_blocks.*.proj_mlp.weight":                  4*S*D**2,
+        "single_transformer_blocks.*.proj_mlp.bias":                    4*S*D,
+        "single_transformer_blocks.*.attn.to_q.base_layer.weight":      S*D**2,
+        "single_transformer_blocks.*.attn.to_q.base_layer.bias":        S*D,
+        "single_transformer_blocks.*.attn.to_q.lora_A.default.weight":  16*S*D,
+        "single_transformer_blocks.*.attn.to_q.lora_B.default.weight":  16*S*D,
+        "single_transformer_blocks.*.attn.to_k.base_layer.weight":      S*D**2,
+        "single_transformer_blocks.*.attn.to_k.base_layer.bias":        S*D,
+        "single_transformer_blocks.*.attn.to_k.lora_A.default.weight":  16*S*D,
+        "single_transformer_blocks.*.attn.to_k.lora_B.default.weight":  16*S*D,
+        "single_transformer_blocks.*.attn.to_v.base_layer.weight":      S*D**2,
+        "single_transformer_blocks.*.attn.to_v.base_layer.bias":        S*D,
+        "single_transformer_blocks.*.attn.to_v.lora_A.default.weight":  16*S*D,
+        "single_transformer_blocks.*.attn.to_v.lora_B.default.weight":  16*S*D,
+        "single_transformer_blocks.*.attn.norm_q.weight":               S*d,
+        "single_transformer_blocks.*.attn.norm_k.weight":               S*d,
+        "single_transformer_blocks.*.proj_out.weight":                  5*S*D**2,
+        "single_transformer_blocks.*.proj_out.bias":                    S*D,
+        "norm_out.linear.weight":                                       2*D**2,
+        "norm_out.linear.bias":                                         2*D,
+        "proj_out.weight":                                              D*o*p**2,
+        "proj_out.bias":                                                o*p**2,
+    }
+
+
 def _trained_forward(sizes: Sizes) -> int:
     """Elements that train in this regime."""
     return 0
 
 
+def _trained_lora(sizes: Sizes) -> int:
+    """Elements that train in this regime."""
+    L = sizes.num_layers
+    S = sizes.num_single_layers
+    H = sizes.num_attention_heads
+    d = sizes.attention_head_dim
+    D = H*d
+    return 128*L*D + 96*S*D
+
+
 _LINES = {
     "full": _full,
     "forward": _forward,
+    "lora": _lora,
+    "checkpointed": _checkpointed,
 }
 _PARAMETERS = {
     "full": _parameters,
     "forward": _parameters,
+    "lora": _parameters_lora,
+    "checkpointed": _parameters,
 }
 _TRAINED = {
     "forward": _trained_forward,
+    "lora": _trained_lora,
 }
 
 

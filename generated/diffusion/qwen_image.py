@@ -29,6 +29,41 @@ Regime 'forward', convention symflops, torch, FLOPs per batch:
                + (8*L*D) * xy
                + (4*L*D) * yy
 
+Regime 'lora', convention symflops, torch, FLOPs per batch:
+
+    forward    = (24*L*D**2 + 2*D*(3*D + 256)) * n
+               + (8*L*D*(3*D + 32) + 2*D*(o*p**2 + c)) * x
+               + (24*L*D**2 + 2*D*J) * y
+               + (4*L*D) * xx
+               + (8*L*D) * xy
+               + (4*L*D) * yy
+    backward   = (2*(L >= 1)*D*o*p**2 + 6*max(0, L - 1)*D*(D + 16) + 2*L*D*(9*D + 208)) * x
+               + (24*max(0, L - 1)*D**2) * y
+               + (8*L*D) * xx
+               + (16*L*D) * xy
+               + (8*L*D) * yy
+
+Regime 'checkpointed', convention symflops, torch, FLOPs per batch:
+
+    forward    = (24*L*D**2 + 2*D*(3*D + 256)) * n
+               + (24*L*D**2 + 2*D*(o*p**2 + c)) * x
+               + (24*L*D**2 + 2*D*J) * y
+               + (4*L*D) * xx
+               + (8*L*D) * xy
+               + (4*L*D) * yy
+    backward   = (48*L*D**2 + 4*D*(3*D + 128)) * n
+               + (48*L*D**2 + 2*D*(2*o*p**2 + c)) * x
+               + (4*(L >= 1)*D*J + 36*max(0, L - 1)*D**2 + 12*L*D**2) * y
+               + (8*L*D) * xx
+               + (16*L*D) * xy
+               + (8*L*D) * yy
+    recomputed = (24*L*D**2) * n
+               + (24*L*D**2) * x
+               + (24*L*D**2) * y
+               + (4*L*D) * xx
+               + (8*L*D) * xy
+               + (4*L*D) * yy
+
 Moments are sums over the items of a batch:
 
     n        sum of 1 over samples
@@ -64,7 +99,7 @@ if TYPE_CHECKING:
 __all__ = ["Estimator", "Flops", "Moments", "Sizes", "moments"]
 
 NAME = "qwen_image"
-REGIMES = ("full", "forward")
+REGIMES = ("full", "forward", "lora", "checkpointed")
 CONVENTIONS = ("symflops", "torch")
 STREAMS = {"latent": False, "prompt": False}
 _PAIRS = {"symflops": "useful", "torch": "all"}
@@ -383,6 +418,98 @@ def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     ]
 
 
+def _lora(sizes: Sizes, pairs: str) -> list[Line]:
+    """Regime 'lora': low-rank adapters of rank 16 beside the attention projections, everything else frozen."""
+    L = sizes.num_layers
+    H = sizes.num_attention_heads
+    d = sizes.attention_head_dim
+    c = sizes.in_channels
+    o = sizes.out_channels
+    p = sizes.patch_size
+    J = sizes.joint_attention_dim
+    D = H*d
+    # what a contraction runs over, in multiples of (n, x, y, xx, xy, yy)
+    latent_ = (0, 1, 0, 0, 0, 0)
+    prompt_ = (0, 0, 1, 0, 0, 0)
+    sample_ = (1, 0, 0, 0, 0, 0)
+    attn_pairs_ = (0, 0, 0, 1, 2, 1)
+    return [
+        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
+        ("img_in",                                             latent_,      2*D*c,       1,  (0, 0),              0),  # y = xW
+        ("txt_in",                                             prompt_,      2*D*J,       1,  (0, 0),              0),  # y = xW
+        ("time_text_embed.timestep_embedder.linear_1",         sample_,      512*D,       1,  (0, 0),              0),  # y = xW
+        ("time_text_embed.timestep_embedder.linear_2",         sample_,      2*D**2,      1,  (0, 0),              0),  # y = xW
+        ("transformer_blocks.*.img_mod.1",                     sample_,      12*D**2,     L,  (0, 0),              0),  # y = xW
+        ("transformer_blocks.*.txt_mod.1",                     sample_,      12*D**2,     L,  (0, 0),              0),  # y = xW
+        ("transformer_blocks.*.attn.to_q.base_layer",          latent_,      2*D**2,      L,  (max(0, L - 1), 0),  0),  # y = xW
+        ("transformer_blocks.*.attn.to_q.lora_A.default",      latent_,      32*D,        L,  (max(0, L - 1), L),  0),  # y = xW
+        ("transformer_blocks.*.attn.to_q.lora_B.default",      latent_,      32*D,        L,  (L, L),              0),  # y = xW
+        ("transformer_blocks.*.attn.to_k.base_layer",          latent_,      2*D**2,      L,  (max(0, L - 1), 0),  0),  # y = xW
+        ("transformer_blocks.*.attn.to_k.lora_A.default",      latent_,      32*D,        L,  (max(0, L - 1), L),  0),  # y = xW
+        ("transformer_blocks.*.attn.to_k.lora_B.default",      latent_,      32*D,        L,  (L, L),              0),  # y = xW
+        ("transformer_blocks.*.attn.to_v.base_layer",          latent_,      2*D**2,      L,  (max(0, L - 1), 0),  0),  # y = xW
+        ("transformer_blocks.*.attn.to_v.lora_A.default",      latent_,      32*D,        L,  (max(0, L - 1), L),  0),  # y = xW
+        ("transformer_blocks.*.attn.to_v.lora_B.default",      latent_,      32*D,        L,  (L, L),              0),  # y = xW
+        ("transformer_blocks.*.attn.add_q_proj",               prompt_,      2*D**2,      L,  (max(0, L - 1), 0),  0),  # y = xW
+        ("transformer_blocks.*.attn.add_k_proj",               prompt_,      2*D**2,      L,  (max(0, L - 1), 0),  0),  # y = xW
+        ("transformer_blocks.*.attn.add_v_proj",               prompt_,      2*D**2,      L,  (max(0, L - 1), 0),  0),  # y = xW
+        ("transformer_blocks.*.attn",                          attn_pairs_,  2*D,         L,  (L, L),              0),  # scores = qk
+        ("transformer_blocks.*.attn",                          attn_pairs_,  2*D,         L,  (L, L),              0),  # mix = pv
+        ("transformer_blocks.*.attn.to_out.0.base_layer",      latent_,      2*D**2,      L,  (L, 0),              0),  # y = xW
+        ("transformer_blocks.*.attn.to_out.0.lora_A.default",  latent_,      32*D,        L,  (L, L),              0),  # y = xW
+        ("transformer_blocks.*.attn.to_out.0.lora_B.default",  latent_,      32*D,        L,  (L, L),              0),  # y = xW
+        ("transformer_blocks.*.attn.to_add_out",               prompt_,      2*D**2,      L,  (max(0, L - 1), 0),  0),  # y = xW
+        ("transformer_blocks.*.img_mlp.net.0.proj",            latent_,      8*D**2,      L,  (L, 0),              0),  # y = xW
+        ("transformer_blocks.*.img_mlp.net.2",                 latent_,      8*D**2,      L,  (L, 0),              0),  # y = xW
+        ("transformer_blocks.*.txt_mlp.net.0.proj",            prompt_,      8*D**2,      L,  (max(0, L - 1), 0),  0),  # y = xW
+        ("transformer_blocks.*.txt_mlp.net.2",                 prompt_,      8*D**2,      L,  (max(0, L - 1), 0),  0),  # y = xW
+        ("norm_out.linear",                                    sample_,      4*D**2,      1,  (0, 0),              0),  # y = xW
+        ("proj_out",                                           latent_,      2*D*o*p**2,  1,  ((L >= 1), 0),       0),  # y = xW
+    ]
+
+
+def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
+    """Regime 'checkpointed': every parameter trains, each block is recomputed in the backward pass (non-reentrant, with early stop)."""
+    L = sizes.num_layers
+    H = sizes.num_attention_heads
+    d = sizes.attention_head_dim
+    c = sizes.in_channels
+    o = sizes.out_channels
+    p = sizes.patch_size
+    J = sizes.joint_attention_dim
+    D = H*d
+    # what a contraction runs over, in multiples of (n, x, y, xx, xy, yy)
+    latent_ = (0, 1, 0, 0, 0, 0)
+    prompt_ = (0, 0, 1, 0, 0, 0)
+    sample_ = (1, 0, 0, 0, 0, 0)
+    attn_pairs_ = (0, 0, 0, 1, 2, 1)
+    return [
+        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
+        ("img_in",                                      latent_,      2*D*c,       1,  (0, 1),                          0),  # y = xW
+        ("txt_in",                                      prompt_,      2*D*J,       1,  ((L >= 1), (L >= 1)),            0),  # y = xW
+        ("time_text_embed.timestep_embedder.linear_1",  sample_,      512*D,       1,  (0, 1),                          0),  # y = xW
+        ("time_text_embed.timestep_embedder.linear_2",  sample_,      2*D**2,      1,  (1, 1),                          0),  # y = xW
+        ("transformer_blocks.*.img_mod.1",              sample_,      12*D**2,     L,  (L, L),                          L),  # y = xW
+        ("transformer_blocks.*.txt_mod.1",              sample_,      12*D**2,     L,  (L, L),                          L),  # y = xW
+        ("transformer_blocks.*.attn.to_q",              latent_,      2*D**2,      L,  (L, L),                          L),  # y = xW
+        ("transformer_blocks.*.attn.to_k",              latent_,      2*D**2,      L,  (L, L),                          L),  # y = xW
+        ("transformer_blocks.*.attn.to_v",              latent_,      2*D**2,      L,  (L, L),                          L),  # y = xW
+        ("transformer_blocks.*.attn.add_q_proj",        prompt_,      2*D**2,      L,  (L, L),                          L),  # y = xW
+        ("transformer_blocks.*.attn.add_k_proj",        prompt_,      2*D**2,      L,  (L, L),                          L),  # y = xW
+        ("transformer_blocks.*.attn.add_v_proj",        prompt_,      2*D**2,      L,  (L, L),                          L),  # y = xW
+        ("transformer_blocks.*.attn",                   attn_pairs_,  2*D,         L,  (L, L),                          L),  # scores = qk
+        ("transformer_blocks.*.attn",                   attn_pairs_,  2*D,         L,  (L, L),                          L),  # mix = pv
+        ("transformer_blocks.*.attn.to_out.0",          latent_,      2*D**2,      L,  (L, L),                          L),  # y = xW
+        ("transformer_blocks.*.attn.to_add_out",        prompt_,      2*D**2,      L,  (max(0, L - 1), max(0, L - 1)),  L),  # y = xW
+        ("transformer_blocks.*.img_mlp.net.0.proj",     latent_,      8*D**2,      L,  (L, L),                          L),  # y = xW
+        ("transformer_blocks.*.img_mlp.net.2",          latent_,      8*D**2,      L,  (L, L),                          L),  # y = xW
+        ("transformer_blocks.*.txt_mlp.net.0.proj",     prompt_,      8*D**2,      L,  (max(0, L - 1), max(0, L - 1)),  L),  # y = xW
+        ("transformer_blocks.*.txt_mlp.net.2",          prompt_,      8*D**2,      L,  (max(0, L - 1), max(0, L - 1)),  L),  # y = xW
+        ("norm_out.linear",                             sample_,      4*D**2,      1,  (1, 1),                          0),  # y = xW
+        ("proj_out",                                    latent_,      2*D*o*p**2,  1,  (1, 1),                          0),  # y = xW
+    ]
+
+
 def _parameters(sizes: Sizes) -> dict[str, int]:
     """Elements per parameter, all copies together."""
     L = sizes.num_layers
@@ -442,21 +569,102 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     }
 
 
+def _parameters_lora(sizes: Sizes) -> dict[str, int]:
+    """Elements per parameter, all copies together."""
+    L = sizes.num_layers
+    H = sizes.num_attention_heads
+    d = sizes.attention_head_dim
+    c = sizes.in_channels
+    o = sizes.out_channels
+    p = sizes.patch_size
+    J = sizes.joint_attention_dim
+    D = H*d
+    return {
+        "img_in.weight":                                             D*c,
+        "img_in.bias":                                               D,
+        "txt_norm.weight":                                           J,
+        "txt_in.weight":                                             D*J,
+        "txt_in.bias":                                               D,
+        "time_text_embed.timestep_embedder.linear_1.weight":         256*D,
+        "time_text_embed.timestep_embedder.linear_1.bias":           D,
+        "time_text_embed.timestep_embedder.linear_2.weight":         D**2,
+        "time_text_embed.timestep_embedder.linear_2.bias":           D,
+        "transformer_blocks.*.img_mod.1.weight":                     6*L*D**2,
+        "transformer_blocks.*.img_mod.1.bias":                       6*L*D,
+        "transformer_blocks.*.txt_mod.1.weight":                     6*L*D**2,
+        "transformer_blocks.*.txt_mod.1.bias":                       6*L*D,
+        "transformer_blocks.*.attn.to_q.base_layer.weight":          L*D**2,
+        "transformer_blocks.*.attn.to_q.base_layer.bias":            L*D,
+        "transformer_blocks.*.attn.to_q.lora_A.default.weight":      16*L*D,
+        "transformer_blocks.*.attn.to_q.lora_B.default.weight":      16*L*D,
+        "transformer_blocks.*.attn.to_k.base_layer.weight":          L*D**2,
+        "transformer_blocks.*.attn.to_k.base_layer.bias":            L*D,
+        "transformer_blocks.*.attn.to_k.lora_A.default.weight":      16*L*D,
+        "transformer_blocks.*.attn.to_k.lora_B.default.weight":      16*L*D,
+        "transformer_blocks.*.attn.to_v.base_layer.weight":          L*D**2,
+        "transformer_blocks.*.attn.to_v.base_layer.bias":            L*D,
+        "transformer_blocks.*.attn.to_v.lora_A.default.weight":      16*L*D,
+        "transformer_blocks.*.attn.to_v.lora_B.default.weight":      16*L*D,
+        "transformer_blocks.*.attn.add_q_proj.weight":               L*D**2,
+        "transformer_blocks.*.attn.add_q_proj.bias":                 L*D,
+        "transformer_blocks.*.attn.add_k_proj.weight":               L*D**2,
+        "transformer_blocks.*.attn.add_k_proj.bias":                 L*D,
+        "transformer_blocks.*.attn.add_v_proj.weight":               L*D**2,
+        "transformer_blocks.*.attn.add_v_proj.bias":                 L*D,
+        "transformer_blocks.*.attn.norm_q.weight":                   L*d,
+        "transformer_blocks.*.attn.norm_k.weight":                   L*d,
+        "transformer_blocks.*.attn.norm_added_q.weight":             L*d,
+        "transformer_blocks.*.attn.norm_added_k.weight":             L*d,
+        "transformer_blocks.*.attn.to_out.0.base_layer.weight":      L*D**2,
+        "transformer_blocks.*.attn.to_out.0.base_layer.bias":        L*D,
+        "transformer_blocks.*.attn.to_out.0.lora_A.default.weight":  16*L*D,
+        "transformer_blocks.*.attn.to_out.0.lora_B.default.weight":  16*L*D,
+        "transformer_blocks.*.attn.to_add_out.weight":               L*D**2,
+        "transformer_blocks.*.attn.to_add_out.bias":                 L*D,
+        "transformer_blocks.*.img_mlp.net.0.proj.weight":            4*L*D**2,
+        "transformer_blocks.*.img_mlp.net.0.proj.bias":              4*L*D,
+        "transformer_blocks.*.img_mlp.net.2.weight":                 4*L*D**2,
+        "transformer_blocks.*.img_mlp.net.2.bias":                   L*D,
+        "transformer_blocks.*.txt_mlp.net.0.proj.weight":            4*L*D**2,
+        "transformer_blocks.*.txt_mlp.net.0.proj.bias":              4*L*D,
+        "transformer_blocks.*.txt_mlp.net.2.weight":                 4*L*D**2,
+        "transformer_blocks.*.txt_mlp.net.2.bias":                   L*D,
+        "norm_out.linear.weight":                                    2*D**2,
+        "norm_out.linear.bias":                                      2*D,
+        "proj_out.weight":                                           D*o*p**2,
+        "proj_out.bias":                                             o*p**2,
+    }
+
+
 def _trained_forward(sizes: Sizes) -> int:
     """Elements that train in this regime."""
     return 0
 
 
+def _trained_lora(sizes: Sizes) -> int:
+    """Elements that train in this regime."""
+    L = sizes.num_layers
+    H = sizes.num_attention_heads
+    d = sizes.attention_head_dim
+    D = H*d
+    return 128*L*D
+
+
 _LINES = {
     "full": _full,
     "forward": _forward,
+    "lora": _lora,
+    "checkpointed": _checkpointed,
 }
 _PARAMETERS = {
     "full": _parameters,
     "forward": _parameters,
+    "lora": _parameters_lora,
+    "checkpointed": _parameters,
 }
 _TRAINED = {
     "forward": _trained_forward,
+    "lora": _trained_lora,
 }
 
 

@@ -42,6 +42,59 @@ Regime 'forward', convention symflops, torch, FLOPs per batch:
                + (4*(L >= 1)*(max(0, L - 1) in dual)*D + 4*(L >= 1)*D + 4*max(0, L - 1)*D + 4*sum((i in dual) for i in
                    range(max(0, L - 1)))*D) * img_img
 
+Regime 'lora', convention symflops, torch, FLOPs per batch:
+
+    forward    = (6*(L >= 1)*(max(0, L - 1) in dual)*D**2 + 16*(L >= 1)*D**2 + 24*max(0, L - 1)*D**2 + 6*sum((i in dual)
+                   for i in range(max(0, L - 1)))*D**2 + 2*D*(4*D + P + 256)) * n
+               + (6*(L >= 1)*D**2 + 24*max(0, L - 1)*D**2 + 2*D*J) * y
+               + (8*(L >= 1)*(max(0, L - 1) in dual)*D*(D + 32) + 8*(L >= 1)*D*(3*D + 32) + 8*max(0, L - 1)*D*(3*D + 32)
+                   + 8*sum((i in dual) for i in range(max(0, L - 1)))*D*(D + 32) + 2*D*p**2*(c + o)) * img
+               + (4*(L >= 1)*D + 4*max(0, L - 1)*D) * yy
+               + (8*(L >= 1)*D + 8*max(0, L - 1)*D) * img_y
+               + (4*(L >= 1)*(max(0, L - 1) in dual)*D + 4*(L >= 1)*D + 4*max(0, L - 1)*D + 4*sum((i in dual) for i in
+                   range(max(0, L - 1)))*D) * img_img
+    backward   = (6*(L >= 1)*(L >= 2)*D**2 + 18*max(0, L - 1)*D**2 + 6*max(0, L - 2)*D**2) * y
+               + (6*(L >= 1)*(L >= 2)*(max(0, L - 1) in dual)*D*(D + 16) + 6*(L >= 1)*(L >= 2)*D*(D + 16) + 2*(L >=
+                   1)*(max(0, L - 1) in dual)*D*(D + 208) + 6*(L >= 2)*sum((i in dual) for i in range(max(0, L - 1) + 1, (L
+                   >= 1) + max(0, L - 1)))*D*(-D - 16) + 2*(L >= 1)*D*(o*p**2 + 9*D + 208) + 2*max(0, L - 1)*D*(9*D + 208)
+                   + 6*max(0, L - 2)*D*(D + 16) + 2*sum((i in dual) for i in range(max(0, L - 1)))*D*(D + 208) + 6*sum((i
+                   in dual) for i in range(1, max(0, L - 1)))*D*(D + 16) + 6*sum((i in dual) for i in range(max(0, L - 1) +
+                   1, (L >= 1) + max(0, L - 1)))*D*(D + 16)) * img
+               + (8*(L >= 1)*D + 8*max(0, L - 1)*D) * yy
+               + (16*(L >= 1)*D + 16*max(0, L - 1)*D) * img_y
+               + (8*(L >= 1)*(max(0, L - 1) in dual)*D + 8*(L >= 1)*D + 8*max(0, L - 1)*D + 8*sum((i in dual) for i in
+                   range(max(0, L - 1)))*D) * img_img
+
+Regime 'checkpointed', convention symflops, torch, FLOPs per batch:
+
+    forward    = (6*(L >= 1)*(max(0, L - 1) in dual)*D**2 + 16*(L >= 1)*D**2 + 24*max(0, L - 1)*D**2 + 6*sum((i in dual)
+                   for i in range(max(0, L - 1)))*D**2 + 2*D*(4*D + P + 256)) * n
+               + (6*(L >= 1)*D**2 + 24*max(0, L - 1)*D**2 + 2*D*J) * y
+               + (8*(L >= 1)*(max(0, L - 1) in dual)*D**2 + 24*(L >= 1)*D**2 + 24*max(0, L - 1)*D**2 + 8*sum((i in dual)
+                   for i in range(max(0, L - 1)))*D**2 + 2*D*p**2*(c + o)) * img
+               + (4*(L >= 1)*D + 4*max(0, L - 1)*D) * yy
+               + (8*(L >= 1)*D + 8*max(0, L - 1)*D) * img_y
+               + (4*(L >= 1)*(max(0, L - 1) in dual)*D + 4*(L >= 1)*D + 4*max(0, L - 1)*D + 4*sum((i in dual) for i in
+                   range(max(0, L - 1)))*D) * img_img
+    backward   = (12*(L >= 1)*(max(0, L - 1) in dual)*D**2 + 32*(L >= 1)*D**2 + 48*max(0, L - 1)*D**2 + 12*sum((i in
+                   dual) for i in range(max(0, L - 1)))*D**2 + 2*D*(8*D + P + 256)) * n
+               + (2*(L >= 1)*D*(6*D + J) + 48*max(0, L - 1)*D**2) * y
+               + (16*(L >= 1)*(max(0, L - 1) in dual)*D**2 + 48*(L >= 1)*D**2 + 48*max(0, L - 1)*D**2 + 16*sum((i in
+                   dual) for i in range(max(0, L - 1)))*D**2 + 2*D*p**2*(c + 2*o)) * img
+               + (8*(L >= 1)*D + 8*max(0, L - 1)*D) * yy
+               + (16*(L >= 1)*D + 16*max(0, L - 1)*D) * img_y
+               + (8*(L >= 1)*(max(0, L - 1) in dual)*D + 8*(L >= 1)*D + 8*max(0, L - 1)*D + 8*sum((i in dual) for i in
+                   range(max(0, L - 1)))*D) * img_img
+    recomputed = (6*(L >= 1)*(max(0, L - 1) in dual)*D**2 + 16*(L >= 1)*D**2 + 24*max(0, L - 1)*D**2 + 6*sum((i in dual)
+                   for i in range(max(0, L - 1)))*D**2) * n
+               + (6*(L >= 1)*D**2 + 24*max(0, L - 1)*D**2) * y
+               + (8*(L >= 1)*(max(0, L - 1) in dual)*D**2 + 24*(L >= 1)*D**2 + 24*max(0, L - 1)*D**2 + 8*sum((i in dual)
+                   for i in range(max(0, L - 1)))*D**2) * img
+               + (4*(L >= 1)*D + 4*max(0, L - 1)*D) * yy
+               + (8*(L >= 1)*D + 8*max(0, L - 1)*D) * img_y
+               + (4*(L >= 1)*(max(0, L - 1) in dual)*D + 4*(L >= 1)*D + 4*max(0, L - 1)*D + 4*sum((i in dual) for i in
+                   range(max(0, L - 1)))*D) * img_img
+
 Moments are sums over the items of a batch:
 
     n        sum of 1 over samples
@@ -80,7 +133,7 @@ if TYPE_CHECKING:
 __all__ = ["Estimator", "Flops", "Moments", "Sizes", "moments"]
 
 NAME = "sd3"
-REGIMES = ("full", "forward")
+REGIMES = ("full", "forward", "lora", "checkpointed")
 CONVENTIONS = ("symflops", "torch")
 STREAMS = {"latent": False, "prompt": False}
 _PAIRS = {"symflops": "useful", "torch": "all"}
@@ -478,6 +531,136 @@ def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     ]
 
 
+def _lora(sizes: Sizes, pairs: str) -> list[Line]:
+    """Regime 'lora': low-rank adapters of rank 16 beside the attention projections, everything else frozen."""
+    L = sizes.num_layers
+    H = sizes.num_attention_heads
+    d = sizes.attention_head_dim
+    c = sizes.in_channels
+    o = sizes.out_channels
+    p = sizes.patch_size
+    J = sizes.joint_attention_dim
+    P = sizes.pooled_projection_dim
+    dual = sizes.dual_attention_layers
+    D = H*d
+    transformer_blocks_1 = sum((i in dual) for i in range(max(0, L - 1)))
+    transformer_blocks_2 = sum((i in dual) for i in range(1, max(0, L - 1)))
+    transformer_blocks_3 = sum((i in dual) for i in range(max(0, L - 1) + 1, (L >= 1) + max(0, L - 1)))
+    # what a contraction runs over, in multiples of (n, y, img, yy, img_y, img_img)
+    pos_embed_proj_rows_ = (0, 0, 1, 0, 0, 0)
+    sample_ = (1, 0, 0, 0, 0, 0)
+    prompt_ = (0, 1, 0, 0, 0, 0)
+    attn_pairs_ = (0, 0, 0, 1, 2, 1)
+    attn2_pairs_ = (0, 0, 0, 0, 0, 1)
+    return [
+        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
+        ("pos_embed.proj",                                      pos_embed_proj_rows_,  2*D*c*p**2,  1,                                                                                   (0, 0),                                                                                                                                                                              0),  # y = xW
+        ("time_text_embed.timestep_embedder.linear_1",          sample_,               512*D,       1,                                                                                   (0, 0),                                                                                                                                                                              0),  # y = xW
+        ("time_text_embed.timestep_embedder.linear_2",          sample_,               2*D**2,      1,                                                                                   (0, 0),                                                                                                                                                                              0),  # y = xW
+        ("time_text_embed.text_embedder.linear_1",              sample_,               2*D*P,       1,                                                                                   (0, 0),                                                                                                                                                                              0),  # y = xW
+        ("time_text_embed.text_embedder.linear_2",              sample_,               2*D**2,      1,                                                                                   (0, 0),                                                                                                                                                                              0),  # y = xW
+        ("context_embedder",                                    prompt_,               2*D*J,       1,                                                                                   (0, 0),                                                                                                                                                                              0),  # y = xW
+        ("transformer_blocks.*.norm1.linear",                   sample_,               18*D**2,     (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             (0, 0),                                                                                                                                                                              0),  # y = xW
+        ("transformer_blocks.*.norm1_context.linear",           sample_,               12*D**2,     max(0, L - 1),                                                                       (0, 0),                                                                                                                                                                              0),  # y = xW
+        ("transformer_blocks.*.attn.to_q.base_layer",           pos_embed_proj_rows_,  2*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1)*(L >= 2) + max(0, L - 2), 0),                                                                                                                                              0),  # y = xW
+        ("transformer_blocks.*.attn.to_q.lora_A.default",       pos_embed_proj_rows_,  32*D,        (L >= 1) + max(0, L - 1),                                                            ((L >= 1)*(L >= 2) + max(0, L - 2), (L >= 1) + max(0, L - 1)),                                                                                                                       0),  # y = xW
+        ("transformer_blocks.*.attn.to_q.lora_B.default",       pos_embed_proj_rows_,  32*D,        (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1)),                                                                                                                                0),  # y = xW
+        ("transformer_blocks.*.attn.to_k.base_layer",           pos_embed_proj_rows_,  2*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1)*(L >= 2) + max(0, L - 2), 0),                                                                                                                                              0),  # y = xW
+        ("transformer_blocks.*.attn.to_k.lora_A.default",       pos_embed_proj_rows_,  32*D,        (L >= 1) + max(0, L - 1),                                                            ((L >= 1)*(L >= 2) + max(0, L - 2), (L >= 1) + max(0, L - 1)),                                                                                                                       0),  # y = xW
+        ("transformer_blocks.*.attn.to_k.lora_B.default",       pos_embed_proj_rows_,  32*D,        (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1)),                                                                                                                                0),  # y = xW
+        ("transformer_blocks.*.attn.to_v.base_layer",           pos_embed_proj_rows_,  2*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1)*(L >= 2) + max(0, L - 2), 0),                                                                                                                                              0),  # y = xW
+        ("transformer_blocks.*.attn.to_v.lora_A.default",       pos_embed_proj_rows_,  32*D,        (L >= 1) + max(0, L - 1),                                                            ((L >= 1)*(L >= 2) + max(0, L - 2), (L >= 1) + max(0, L - 1)),                                                                                                                       0),  # y = xW
+        ("transformer_blocks.*.attn.to_v.lora_B.default",       pos_embed_proj_rows_,  32*D,        (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1)),                                                                                                                                0),  # y = xW
+        ("transformer_blocks.*.attn.add_q_proj",                prompt_,               2*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1)*(L >= 2) + max(0, L - 2), 0),                                                                                                                                              0),  # y = xW
+        ("transformer_blocks.*.attn.add_k_proj",                prompt_,               2*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1)*(L >= 2) + max(0, L - 2), 0),                                                                                                                                              0),  # y = xW
+        ("transformer_blocks.*.attn.add_v_proj",                prompt_,               2*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1)*(L >= 2) + max(0, L - 2), 0),                                                                                                                                              0),  # y = xW
+        ("transformer_blocks.*.attn",                           attn_pairs_,           2*D,         (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1)),                                                                                                                                0),  # scores = qk
+        ("transformer_blocks.*.attn",                           attn_pairs_,           2*D,         (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1)),                                                                                                                                0),  # mix = pv
+        ("transformer_blocks.*.attn.to_out.0.base_layer",       pos_embed_proj_rows_,  2*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), 0),                                                                                                                                                       0),  # y = xW
+        ("transformer_blocks.*.attn.to_out.0.lora_A.default",   pos_embed_proj_rows_,  32*D,        (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1)),                                                                                                                                0),  # y = xW
+        ("transformer_blocks.*.attn.to_out.0.lora_B.default",   pos_embed_proj_rows_,  32*D,        (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1)),                                                                                                                                0),  # y = xW
+        ("transformer_blocks.*.attn2.to_q.base_layer",          pos_embed_proj_rows_,  2*D**2,      (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(L >= 2)*(max(0, L - 1) in dual) + transformer_blocks_2 + transformer_blocks_3 - (L >= 2)*transformer_blocks_3, 0),                                                        0),  # y = xW
+        ("transformer_blocks.*.attn2.to_q.lora_A.default",      pos_embed_proj_rows_,  32*D,        (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(L >= 2)*(max(0, L - 1) in dual) + transformer_blocks_2 + transformer_blocks_3 - (L >= 2)*transformer_blocks_3, (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1),  0),  # y = xW
+        ("transformer_blocks.*.attn2.to_q.lora_B.default",      pos_embed_proj_rows_,  32*D,        (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1, (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1),                                                                  0),  # y = xW
+        ("transformer_blocks.*.attn2.to_k.base_layer",          pos_embed_proj_rows_,  2*D**2,      (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(L >= 2)*(max(0, L - 1) in dual) + transformer_blocks_2 + transformer_blocks_3 - (L >= 2)*transformer_blocks_3, 0),                                                        0),  # y = xW
+        ("transformer_blocks.*.attn2.to_k.lora_A.default",      pos_embed_proj_rows_,  32*D,        (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(L >= 2)*(max(0, L - 1) in dual) + transformer_blocks_2 + transformer_blocks_3 - (L >= 2)*transformer_blocks_3, (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1),  0),  # y = xW
+        ("transformer_blocks.*.attn2.to_k.lora_B.default",      pos_embed_proj_rows_,  32*D,        (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1, (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1),                                                                  0),  # y = xW
+        ("transformer_blocks.*.attn2.to_v.base_layer",          pos_embed_proj_rows_,  2*D**2,      (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(L >= 2)*(max(0, L - 1) in dual) + transformer_blocks_2 + transformer_blocks_3 - (L >= 2)*transformer_blocks_3, 0),                                                        0),  # y = xW
+        ("transformer_blocks.*.attn2.to_v.lora_A.default",      pos_embed_proj_rows_,  32*D,        (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(L >= 2)*(max(0, L - 1) in dual) + transformer_blocks_2 + transformer_blocks_3 - (L >= 2)*transformer_blocks_3, (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1),  0),  # y = xW
+        ("transformer_blocks.*.attn2.to_v.lora_B.default",      pos_embed_proj_rows_,  32*D,        (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1, (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1),                                                                  0),  # y = xW
+        ("transformer_blocks.*.attn2",                          attn2_pairs_,          2*D,         (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1, (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1),                                                                  0),  # scores = qk
+        ("transformer_blocks.*.attn2",                          attn2_pairs_,          2*D,         (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1, (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1),                                                                  0),  # mix = pv
+        ("transformer_blocks.*.attn2.to_out.0.base_layer",      pos_embed_proj_rows_,  2*D**2,      (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1, 0),                                                                                                                        0),  # y = xW
+        ("transformer_blocks.*.attn2.to_out.0.lora_A.default",  pos_embed_proj_rows_,  32*D,        (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1, (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1),                                                                  0),  # y = xW
+        ("transformer_blocks.*.attn2.to_out.0.lora_B.default",  pos_embed_proj_rows_,  32*D,        (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1, (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1),                                                                  0),  # y = xW
+        ("transformer_blocks.*.ff.net.0.proj",                  pos_embed_proj_rows_,  8*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), 0),                                                                                                                                                       0),  # y = xW
+        ("transformer_blocks.*.ff.net.2",                       pos_embed_proj_rows_,  8*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), 0),                                                                                                                                                       0),  # y = xW
+        ("transformer_blocks.*.attn.to_add_out",                prompt_,               2*D**2,      max(0, L - 1),                                                                       (max(0, L - 1), 0),                                                                                                                                                                  0),  # y = xW
+        ("transformer_blocks.*.ff_context.net.0.proj",          prompt_,               8*D**2,      max(0, L - 1),                                                                       (max(0, L - 1), 0),                                                                                                                                                                  0),  # y = xW
+        ("transformer_blocks.*.ff_context.net.2",               prompt_,               8*D**2,      max(0, L - 1),                                                                       (max(0, L - 1), 0),                                                                                                                                                                  0),  # y = xW
+        ("transformer_blocks.*.norm1.linear",                   sample_,               12*D**2,     (L >= 1) + max(0, L - 1) - (L >= 1)*(max(0, L - 1) in dual) - transformer_blocks_1,  (0, 0),                                                                                                                                                                              0),  # y = xW
+        ("transformer_blocks.*.norm1_context.linear",           sample_,               4*D**2,      (L >= 1),                                                                            (0, 0),                                                                                                                                                                              0),  # y = xW
+        ("norm_out.linear",                                     sample_,               4*D**2,      1,                                                                                   (0, 0),                                                                                                                                                                              0),  # y = xW
+        ("proj_out",                                            pos_embed_proj_rows_,  2*D*o*p**2,  1,                                                                                   ((L >= 1), 0),                                                                                                                                                                       0),  # y = xW
+    ]
+
+
+def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
+    """Regime 'checkpointed': every parameter trains, each block is recomputed in the backward pass (non-reentrant, with early stop)."""
+    L = sizes.num_layers
+    H = sizes.num_attention_heads
+    d = sizes.attention_head_dim
+    c = sizes.in_channels
+    o = sizes.out_channels
+    p = sizes.patch_size
+    J = sizes.joint_attention_dim
+    P = sizes.pooled_projection_dim
+    dual = sizes.dual_attention_layers
+    D = H*d
+    transformer_blocks_1 = sum((i in dual) for i in range(max(0, L - 1)))
+    # what a contraction runs over, in multiples of (n, y, img, yy, img_y, img_img)
+    pos_embed_proj_rows_ = (0, 0, 1, 0, 0, 0)
+    sample_ = (1, 0, 0, 0, 0, 0)
+    prompt_ = (0, 1, 0, 0, 0, 0)
+    attn_pairs_ = (0, 0, 0, 1, 2, 1)
+    attn2_pairs_ = (0, 0, 0, 0, 0, 1)
+    return [
+        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
+        ("pos_embed.proj",                              pos_embed_proj_rows_,  2*D*c*p**2,  1,                                                                                   (0, 1),                                                                                                                                                                    0),                                                                                   # y = xW
+        ("time_text_embed.timestep_embedder.linear_1",  sample_,               512*D,       1,                                                                                   (0, 1),                                                                                                                                                                    0),                                                                                   # y = xW
+        ("time_text_embed.timestep_embedder.linear_2",  sample_,               2*D**2,      1,                                                                                   (1, 1),                                                                                                                                                                    0),                                                                                   # y = xW
+        ("time_text_embed.text_embedder.linear_1",      sample_,               2*D*P,       1,                                                                                   (0, 1),                                                                                                                                                                    0),                                                                                   # y = xW
+        ("time_text_embed.text_embedder.linear_2",      sample_,               2*D**2,      1,                                                                                   (1, 1),                                                                                                                                                                    0),                                                                                   # y = xW
+        ("context_embedder",                            prompt_,               2*D*J,       1,                                                                                   (0, (L >= 1)),                                                                                                                                                             0),                                                                                   # y = xW
+        ("transformer_blocks.*.norm1.linear",           sample_,               18*D**2,     (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1, (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1),                                                        (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1),                             # y = xW
+        ("transformer_blocks.*.norm1_context.linear",   sample_,               12*D**2,     max(0, L - 1),                                                                       (max(0, L - 1), max(0, L - 1)),                                                                                                                                            max(0, L - 1)),                                                                       # y = xW
+        ("transformer_blocks.*.attn.to_q",              pos_embed_proj_rows_,  2*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1)),                                                                                                                      (L >= 1) + max(0, L - 1)),                                                            # y = xW
+        ("transformer_blocks.*.attn.to_k",              pos_embed_proj_rows_,  2*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1)),                                                                                                                      (L >= 1) + max(0, L - 1)),                                                            # y = xW
+        ("transformer_blocks.*.attn.to_v",              pos_embed_proj_rows_,  2*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1)),                                                                                                                      (L >= 1) + max(0, L - 1)),                                                            # y = xW
+        ("transformer_blocks.*.attn.add_q_proj",        prompt_,               2*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1)),                                                                                                                      (L >= 1) + max(0, L - 1)),                                                            # y = xW
+        ("transformer_blocks.*.attn.add_k_proj",        prompt_,               2*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1)),                                                                                                                      (L >= 1) + max(0, L - 1)),                                                            # y = xW
+        ("transformer_blocks.*.attn.add_v_proj",        prompt_,               2*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1)),                                                                                                                      (L >= 1) + max(0, L - 1)),                                                            # y = xW
+        ("transformer_blocks.*.attn",                   attn_pairs_,           2*D,         (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1)),                                                                                                                      (L >= 1) + max(0, L - 1)),                                                            # scores = qk
+        ("transformer_blocks.*.attn",                   attn_pairs_,           2*D,         (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1)),                                                                                                                      (L >= 1) + max(0, L - 1)),                                                            # mix = pv
+        ("transformer_blocks.*.attn.to_out.0",          pos_embed_proj_rows_,  2*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1)),                                                                                                                      (L >= 1) + max(0, L - 1)),                                                            # y = xW
+        ("transformer_blocks.*.attn2.to_q",             pos_embed_proj_rows_,  2*D**2,      (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1, (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1),                                                        (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1),                             # y = xW
+        ("transformer_blocks.*.attn2.to_k",             pos_embed_proj_rows_,  2*D**2,      (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1, (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1),                                                        (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1),                             # y = xW
+        ("transformer_blocks.*.attn2.to_v",             pos_embed_proj_rows_,  2*D**2,      (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1, (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1),                                                        (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1),                             # y = xW
+        ("transformer_blocks.*.attn2",                  attn2_pairs_,          2*D,         (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1, (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1),                                                        (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1),                             # scores = qk
+        ("transformer_blocks.*.attn2",                  attn2_pairs_,          2*D,         (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1, (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1),                                                        (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1),                             # mix = pv
+        ("transformer_blocks.*.attn2.to_out.0",         pos_embed_proj_rows_,  2*D**2,      (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1, (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1),                                                        (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1),                             # y = xW
+        ("transformer_blocks.*.ff.net.0.proj",          pos_embed_proj_rows_,  8*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1)),                                                                                                                      (L >= 1) + max(0, L - 1)),                                                            # y = xW
+        ("transformer_blocks.*.ff.net.2",               pos_embed_proj_rows_,  8*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1)),                                                                                                                      (L >= 1) + max(0, L - 1)),                                                            # y = xW
+        ("transformer_blocks.*.attn.to_add_out",        prompt_,               2*D**2,      max(0, L - 1),                                                                       (max(0, L - 1), max(0, L - 1)),                                                                                                                                            max(0, L - 1)),                                                                       # y = xW
+        ("transformer_blocks.*.ff_context.net.0.proj",  prompt_,               8*D**2,      max(0, L - 1),                                                                       (max(0, L - 1), max(0, L - 1)),                                                                                                                                            max(0, L - 1)),                                                                       # y = xW
+        ("transformer_blocks.*.ff_context.net.2",       prompt_,               8*D**2,      max(0, L - 1),                                                                       (max(0, L - 1), max(0, L - 1)),                                                                                                                                            max(0, L - 1)),                                                                       # y = xW
+        ("transformer_blocks.*.norm1.linear",           sample_,               12*D**2,     (L >= 1) + max(0, L - 1) - (L >= 1)*(max(0, L - 1) in dual) - transformer_blocks_1,  ((L >= 1) + max(0, L - 1) - (L >= 1)*(max(0, L - 1) in dual) - transformer_blocks_1, (L >= 1) + max(0, L - 1) - (L >= 1)*(max(0, L - 1) in dual) - transformer_blocks_1),  (L >= 1) + max(0, L - 1) - (L >= 1)*(max(0, L - 1) in dual) - transformer_blocks_1),  # y = xW
+        ("transformer_blocks.*.norm1_context.linear",   sample_,               4*D**2,      (L >= 1),                                                                            ((L >= 1), (L >= 1)),                                                                                                                                                      (L >= 1)),                                                                            # y = xW
+        ("norm_out.linear",                             sample_,               4*D**2,      1,                                                                                   (1, 1),                                                                                                                                                                    0),                                                                                   # y = xW
+        ("proj_out",                                    pos_embed_proj_rows_,  2*D*o*p**2,  1,                                                                                   (1, 1),                                                                                                                                                                    0),                                                                                   # y = xW
+    ]
+
+
 def _parameters(sizes: Sizes) -> dict[str, int]:
     """Elements per parameter, all copies together."""
     L = sizes.num_layers
@@ -554,21 +737,129 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     }
 
 
+def _parameters_lora(sizes: Sizes) -> dict[str, int]:
+    """Elements per parameter, all copies together."""
+    L = sizes.num_layers
+    H = sizes.num_attention_heads
+    d = sizes.attention_head_dim
+    c = sizes.in_channels
+    o = sizes.out_channels
+    p = sizes.patch_size
+    J = sizes.joint_attention_dim
+    P = sizes.pooled_projection_dim
+    dual = sizes.dual_attention_layers
+    has_qk_norm = sizes.qk_norm is not None
+    D = H*d
+    transformer_blocks_1 = sum((i in dual) for i in range(max(0, L - 1)))
+    return {
+        "pos_embed.proj.weight":                                      D*c*p**2,
+        "pos_embed.proj.bias":                                        D,
+        "time_text_embed.timestep_embedder.linear_1.weight":          256*D,
+        "time_text_embed.timestep_embedder.linear_1.bias":            D,
+        "time_text_embed.timestep_embedder.linear_2.weight":          D**2,
+        "time_text_embed.timestep_embedder.linear_2.bias":            D,
+        "time_text_embed.text_embedder.linear_1.weight":              D*P,
+        "time_text_embed.text_embedder.linear_1.bias":                D,
+        "time_text_embed.text_embedder.linear_2.weight":              D**2,
+        "time_text_embed.text_embedder.linear_2.bias":                D,
+        "context_embedder.weight":                                    D*J,
+        "context_embedder.bias":                                      D,
+        "transformer_blocks.*.norm1.linear.weight":                   9*transformer_blocks_1*D**2 + 6*max(0, L - 1)*D**2 - 6*transformer_blocks_1*D**2 + 9*(L >= 1)*(max(0, L - 1) in dual)*D**2 + 6*(L >= 1)*D**2 - 6*(L >= 1)*(max(0, L - 1) in dual)*D**2,
+        "transformer_blocks.*.norm1.linear.bias":                     9*transformer_blocks_1*D + 6*max(0, L - 1)*D - 6*transformer_blocks_1*D + 9*(L >= 1)*(max(0, L - 1) in dual)*D + 6*(L >= 1)*D - 6*(L >= 1)*(max(0, L - 1) in dual)*D,
+        "transformer_blocks.*.norm1_context.linear.weight":           6*max(0, L - 1)*D**2 + 2*(L >= 1)*D**2,
+        "transformer_blocks.*.norm1_context.linear.bias":             6*max(0, L - 1)*D + 2*(L >= 1)*D,
+        "transformer_blocks.*.attn.to_q.base_layer.weight":           max(0, L - 1)*D**2 + (L >= 1)*D**2,
+        "transformer_blocks.*.attn.to_q.base_layer.bias":             max(0, L - 1)*D + (L >= 1)*D,
+        "transformer_blocks.*.attn.to_q.lora_A.default.weight":       16*max(0, L - 1)*D + 16*(L >= 1)*D,
+        "transformer_blocks.*.attn.to_q.lora_B.default.weight":       16*max(0, L - 1)*D + 16*(L >= 1)*D,
+        "transformer_blocks.*.attn.to_k.base_layer.weight":           max(0, L - 1)*D**2 + (L >= 1)*D**2,
+        "transformer_blocks.*.attn.to_k.base_layer.bias":             max(0, L - 1)*D + (L >= 1)*D,
+        "transformer_blocks.*.attn.to_k.lora_A.default.weight":       16*max(0, L - 1)*D + 16*(L >= 1)*D,
+        "transformer_blocks.*.attn.to_k.lora_B.default.weight":       16*max(0, L - 1)*D + 16*(L >= 1)*D,
+        "transformer_blocks.*.attn.to_v.base_layer.weight":           max(0, L - 1)*D**2 + (L >= 1)*D**2,
+        "transformer_blocks.*.attn.to_v.base_layer.bias":             max(0, L - 1)*D + (L >= 1)*D,
+        "transformer_blocks.*.attn.to_v.lora_A.default.weight":       16*max(0, L - 1)*D + 16*(L >= 1)*D,
+        "transformer_blocks.*.attn.to_v.lora_B.default.weight":       16*max(0, L - 1)*D + 16*(L >= 1)*D,
+        "transformer_blocks.*.attn.add_q_proj.weight":                max(0, L - 1)*D**2 + (L >= 1)*D**2,
+        "transformer_blocks.*.attn.add_q_proj.bias":                  max(0, L - 1)*D + (L >= 1)*D,
+        "transformer_blocks.*.attn.add_k_proj.weight":                max(0, L - 1)*D**2 + (L >= 1)*D**2,
+        "transformer_blocks.*.attn.add_k_proj.bias":                  max(0, L - 1)*D + (L >= 1)*D,
+        "transformer_blocks.*.attn.add_v_proj.weight":                max(0, L - 1)*D**2 + (L >= 1)*D**2,
+        "transformer_blocks.*.attn.add_v_proj.bias":                  max(0, L - 1)*D + (L >= 1)*D,
+        "transformer_blocks.*.attn.norm_q.weight":                    max(0, L - 1)*d*has_qk_norm + (L >= 1)*d*has_qk_norm,
+        "transformer_blocks.*.attn.norm_k.weight":                    max(0, L - 1)*d*has_qk_norm + (L >= 1)*d*has_qk_norm,
+        "transformer_blocks.*.attn.norm_added_q.weight":              max(0, L - 1)*d*has_qk_norm + (L >= 1)*d*has_qk_norm,
+        "transformer_blocks.*.attn.norm_added_k.weight":              max(0, L - 1)*d*has_qk_norm + (L >= 1)*d*has_qk_norm,
+        "transformer_blocks.*.attn.to_out.0.base_layer.weight":       max(0, L - 1)*D**2 + (L >= 1)*D**2,
+        "transformer_blocks.*.attn.to_out.0.base_layer.bias":         max(0, L - 1)*D + (L >= 1)*D,
+        "transformer_blocks.*.attn.to_out.0.lora_A.default.weight":   16*max(0, L - 1)*D + 16*(L >= 1)*D,
+        "transformer_blocks.*.attn.to_out.0.lora_B.default.weight":   16*max(0, L - 1)*D + 16*(L >= 1)*D,
+        "transformer_blocks.*.attn2.to_q.base_layer.weight":          transformer_blocks_1*D**2 + (L >= 1)*(max(0, L - 1) in dual)*D**2,
+        "transformer_blocks.*.attn2.to_q.base_layer.bias":            transformer_blocks_1*D + (L >= 1)*(max(0, L - 1) in dual)*D,
+        "transformer_blocks.*.attn2.to_q.lora_A.default.weight":      16*transformer_blocks_1*D + 16*(L >= 1)*(max(0, L - 1) in dual)*D,
+        "transformer_blocks.*.attn2.to_q.lora_B.default.weight":      16*transformer_blocks_1*D + 16*(L >= 1)*(max(0, L - 1) in dual)*D,
+        "transformer_blocks.*.attn2.to_k.base_layer.weight":          transformer_blocks_1*D**2 + (L >= 1)*(max(0, L - 1) in dual)*D**2,
+        "transformer_blocks.*.attn2.to_k.base_layer.bias":            transformer_blocks_1*D + (L >= 1)*(max(0, L - 1) in dual)*D,
+        "transformer_blocks.*.attn2.to_k.lora_A.default.weight":      16*transformer_blocks_1*D + 16*(L >= 1)*(max(0, L - 1) in dual)*D,
+        "transformer_blocks.*.attn2.to_k.lora_B.default.weight":      16*transformer_blocks_1*D + 16*(L >= 1)*(max(0, L - 1) in dual)*D,
+        "transformer_blocks.*.attn2.to_v.base_layer.weight":          transformer_blocks_1*D**2 + (L >= 1)*(max(0, L - 1) in dual)*D**2,
+        "transformer_blocks.*.attn2.to_v.base_layer.bias":            transformer_blocks_1*D + (L >= 1)*(max(0, L - 1) in dual)*D,
+        "transformer_blocks.*.attn2.to_v.lora_A.default.weight":      16*transformer_blocks_1*D + 16*(L >= 1)*(max(0, L - 1) in dual)*D,
+        "transformer_blocks.*.attn2.to_v.lora_B.default.weight":      16*transformer_blocks_1*D + 16*(L >= 1)*(max(0, L - 1) in dual)*D,
+        "transformer_blocks.*.attn2.norm_q.weight":                   transformer_blocks_1*d*has_qk_norm + (L >= 1)*(max(0, L - 1) in dual)*d*has_qk_norm,
+        "transformer_blocks.*.attn2.norm_k.weight":                   transformer_blocks_1*d*has_qk_norm + (L >= 1)*(max(0, L - 1) in dual)*d*has_qk_norm,
+        "transformer_blocks.*.attn2.to_out.0.base_layer.weight":      transformer_blocks_1*D**2 + (L >= 1)*(max(0, L - 1) in dual)*D**2,
+        "transformer_blocks.*.attn2.to_out.0.base_layer.bias":        transformer_blocks_1*D + (L >= 1)*(max(0, L - 1) in dual)*D,
+        "transformer_blocks.*.attn2.to_out.0.lora_A.default.weight":  16*transformer_blocks_1*D + 16*(L >= 1)*(max(0, L - 1) in dual)*D,
+        "transformer_blocks.*.attn2.to_out.0.lora_B.default.weight":  16*transformer_blocks_1*D + 16*(L >= 1)*(max(0, L - 1) in dual)*D,
+        "transformer_blocks.*.ff.net.0.proj.weight":                  4*max(0, L - 1)*D**2 + 4*(L >= 1)*D**2,
+        "transformer_blocks.*.ff.net.0.proj.bias":                    4*max(0, L - 1)*D + 4*(L >= 1)*D,
+        "transformer_blocks.*.ff.net.2.weight":                       4*max(0, L - 1)*D**2 + 4*(L >= 1)*D**2,
+        "transformer_blocks.*.ff.net.2.bias":                         max(0, L - 1)*D + (L >= 1)*D,
+        "transformer_blocks.*.attn.to_add_out.weight":                max(0, L - 1)*D**2,
+        "transformer_blocks.*.attn.to_add_out.bias":                  max(0, L - 1)*D,
+        "transformer_blocks.*.ff_context.net.0.proj.weight":          4*max(0, L - 1)*D**2,
+        "transformer_blocks.*.ff_context.net.0.proj.bias":            4*max(0, L - 1)*D,
+        "transformer_blocks.*.ff_context.net.2.weight":               4*max(0, L - 1)*D**2,
+        "transformer_blocks.*.ff_context.net.2.bias":                 max(0, L - 1)*D,
+        "norm_out.linear.weight":                                     2*D**2,
+        "norm_out.linear.bias":                                       2*D,
+        "proj_out.weight":                                            D*o*p**2,
+        "proj_out.bias":                                              o*p**2,
+    }
+
+
 def _trained_forward(sizes: Sizes) -> int:
     """Elements that train in this regime."""
     return 0
 
 
+def _trained_lora(sizes: Sizes) -> int:
+    """Elements that train in this regime."""
+    L = sizes.num_layers
+    H = sizes.num_attention_heads
+    d = sizes.attention_head_dim
+    dual = sizes.dual_attention_layers
+    D = H*d
+    transformer_blocks_1 = sum((i in dual) for i in range(max(0, L - 1)))
+    return 128*(L >= 1)*(max(0, L - 1) in dual)*D + 128*(L >= 1)*D + 128*max(0, L - 1)*D + 128*transformer_blocks_1*D
+
+
 _LINES = {
     "full": _full,
     "forward": _forward,
+    "lora": _lora,
+    "checkpointed": _checkpointed,
 }
 _PARAMETERS = {
     "full": _parameters,
     "forward": _parameters,
+    "lora": _parameters_lora,
+    "checkpointed": _parameters,
 }
 _TRAINED = {
     "forward": _trained_forward,
+    "lora": _trained_lora,
 }
 
 

@@ -35,6 +35,44 @@ Regime 'forward', convention symflops, torch, FLOPs per batch:
                + (4*L*D*has_I) * video_k_x
                + (4*L*D) * video_video
 
+Regime 'lora', convention symflops, torch, FLOPs per batch:
+
+    forward    = (2*D*(7*D + s)) * t
+               + (4*L*D*(D + 32) + 2*D*(D + J)) * y
+               + (4*L*D**2*has_I + 2*has_I*I*(D + I)) * kx
+               + (4*L*D*(3*D + F + 96) + 2*D*pt*ph*pw*(c + o)) * video
+               + (4*L*D) * video_y
+               + (4*L*D*has_I) * video_k_x
+               + (4*L*D) * video_video
+    backward   = (192*L*D) * y
+               + (2*(L >= 1)*D*pt*ph*pw*o + 6*max(0, L - 1)*D*(D + 16) + 2*L*D*(3*D + 2*F + 336)) * video
+               + (8*L*D) * video_y
+               + (4*L*D*has_I) * video_k_x
+               + (8*L*D) * video_video
+
+Regime 'checkpointed', convention symflops, torch, FLOPs per batch:
+
+    forward    = (2*D*(7*D + s)) * t
+               + (4*L*D**2 + 2*D*(D + J)) * y
+               + (4*L*D**2*has_I + 2*has_I*I*(D + I)) * kx
+               + (4*L*D*(3*D + F) + 2*D*pt*ph*pw*(c + o)) * video
+               + (4*L*D) * video_y
+               + (4*L*D*has_I) * video_k_x
+               + (4*L*D) * video_video
+    backward   = (24*(L >= 1)*D**2 + 2*D*(2*D + s)) * t
+               + (2*(L >= 1)*D*(2*D + J) + 8*L*D**2) * y
+               + (4*(L >= 1)*has_I*I*(D + I) + 8*L*D**2*has_I) * kx
+               + (8*L*D*(3*D + F) + 2*D*pt*ph*pw*(c + 2*o)) * video
+               + (8*L*D) * video_y
+               + (8*L*D*has_I) * video_k_x
+               + (8*L*D) * video_video
+    recomputed = (4*L*D**2) * y
+               + (4*L*D**2*has_I) * kx
+               + (4*L*D*(3*D + F)) * video
+               + (4*L*D) * video_y
+               + (4*L*D*has_I) * video_k_x
+               + (4*L*D) * video_video
+
 Moments are sums over the items of a batch:
 
     n        sum of 1 over samples
@@ -80,7 +118,7 @@ if TYPE_CHECKING:
 __all__ = ["Estimator", "Flops", "Moments", "Sizes", "moments"]
 
 NAME = "wan"
-REGIMES = ("full", "forward")
+REGIMES = ("full", "forward", "lora", "checkpointed")
 CONVENTIONS = ("symflops", "torch")
 STREAMS = {"latent": False, "prompt": False, "image_context": True, "time": True}
 _PAIRS = {"symflops": "useful", "torch": "all"}
@@ -503,6 +541,136 @@ def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     ]
 
 
+def _lora(sizes: Sizes, pairs: str) -> list[Line]:
+    """Regime 'lora': low-rank adapters of rank 16 beside the attention projections, everything else frozen."""
+    L = sizes.num_layers
+    H = sizes.num_attention_heads
+    d = sizes.attention_head_dim
+    F = sizes.ffn_dim
+    c = sizes.in_channels
+    o = sizes.out_channels
+    patch = sizes.patch_size
+    J = sizes.text_dim
+    I = sizes.image_dim or 0
+    has_I = sizes.image_dim is not None
+    s = sizes.freq_dim
+    D = H*d
+    pt = patch[0]
+    ph = patch[1]
+    pw = patch[2]
+    # what a contraction runs over, in multiples of (n, t, y, kx, video, video_y, video_k_x, video_video)
+    patch_embedding_rows_ = (0, 0, 0, 0, 1, 0, 0, 0)
+    time_ = (0, 1, 0, 0, 0, 0, 0, 0)
+    prompt_ = (0, 0, 1, 0, 0, 0, 0, 0)
+    image_context_ = (0, 0, 0, 1, 0, 0, 0, 0)
+    attn1_pairs_ = (0, 0, 0, 0, 0, 0, 0, 1)
+    attn2_pairs_ = (0, 0, 0, 0, 0, 0, 1, 0)
+    attn2_pairs_2_ = (0, 0, 0, 0, 0, 1, 0, 0)
+    return [
+        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
+        ("patch_embedding",                                  patch_embedding_rows_,  2*D*pt*ph*pw*c,  1,        (0, 0),              0),  # y = xW
+        ("condition_embedder.time_embedder.linear_1",        time_,                  2*D*s,           1,        (0, 0),              0),  # y = xW
+        ("condition_embedder.time_embedder.linear_2",        time_,                  2*D**2,          1,        (0, 0),              0),  # y = xW
+        ("condition_embedder.time_proj",                     time_,                  12*D**2,         1,        (0, 0),              0),  # y = xW
+        ("condition_embedder.text_embedder.linear_1",        prompt_,                2*D*J,           1,        (0, 0),              0),  # y = xW
+        ("condition_embedder.text_embedder.linear_2",        prompt_,                2*D**2,          1,        (0, 0),              0),  # y = xW
+        ("condition_embedder.image_embedder.ff.net.0.proj",  image_context_,         2*I**2,          has_I,    (0, 0),              0),  # y = xW
+        ("condition_embedder.image_embedder.ff.net.2",       image_context_,         2*D*I,           has_I,    (0, 0),              0),  # y = xW
+        ("blocks.*.attn1.to_q.base_layer",                   patch_embedding_rows_,  2*D**2,          L,        (max(0, L - 1), 0),  0),  # y = xW
+        ("blocks.*.attn1.to_q.lora_A.default",               patch_embedding_rows_,  32*D,            L,        (max(0, L - 1), L),  0),  # y = xW
+        ("blocks.*.attn1.to_q.lora_B.default",               patch_embedding_rows_,  32*D,            L,        (L, L),              0),  # y = xW
+        ("blocks.*.attn1.to_k.base_layer",                   patch_embedding_rows_,  2*D**2,          L,        (max(0, L - 1), 0),  0),  # y = xW
+        ("blocks.*.attn1.to_k.lora_A.default",               patch_embedding_rows_,  32*D,            L,        (max(0, L - 1), L),  0),  # y = xW
+        ("blocks.*.attn1.to_k.lora_B.default",               patch_embedding_rows_,  32*D,            L,        (L, L),              0),  # y = xW
+        ("blocks.*.attn1.to_v.base_layer",                   patch_embedding_rows_,  2*D**2,          L,        (max(0, L - 1), 0),  0),  # y = xW
+        ("blocks.*.attn1.to_v.lora_A.default",               patch_embedding_rows_,  32*D,            L,        (max(0, L - 1), L),  0),  # y = xW
+        ("blocks.*.attn1.to_v.lora_B.default",               patch_embedding_rows_,  32*D,            L,        (L, L),              0),  # y = xW
+        ("blocks.*.attn1",                                   attn1_pairs_,           2*D,             L,        (L, L),              0),  # scores = qk
+        ("blocks.*.attn1",                                   attn1_pairs_,           2*D,             L,        (L, L),              0),  # mix = pv
+        ("blocks.*.attn1.to_out.0.base_layer",               patch_embedding_rows_,  2*D**2,          L,        (L, 0),              0),  # y = xW
+        ("blocks.*.attn1.to_out.0.lora_A.default",           patch_embedding_rows_,  32*D,            L,        (L, L),              0),  # y = xW
+        ("blocks.*.attn1.to_out.0.lora_B.default",           patch_embedding_rows_,  32*D,            L,        (L, L),              0),  # y = xW
+        ("blocks.*.attn2.to_q.base_layer",                   patch_embedding_rows_,  2*D**2,          L,        (L, 0),              0),  # y = xW
+        ("blocks.*.attn2.to_q.lora_A.default",               patch_embedding_rows_,  32*D,            L,        (L, L),              0),  # y = xW
+        ("blocks.*.attn2.to_q.lora_B.default",               patch_embedding_rows_,  32*D,            L,        (L, L),              0),  # y = xW
+        ("blocks.*.attn2.to_k.base_layer",                   prompt_,                2*D**2,          L,        (0, 0),              0),  # y = xW
+        ("blocks.*.attn2.to_k.lora_A.default",               prompt_,                32*D,            L,        (0, L),              0),  # y = xW
+        ("blocks.*.attn2.to_k.lora_B.default",               prompt_,                32*D,            L,        (L, L),              0),  # y = xW
+        ("blocks.*.attn2.to_v.base_layer",                   prompt_,                2*D**2,          L,        (0, 0),              0),  # y = xW
+        ("blocks.*.attn2.to_v.lora_A.default",               prompt_,                32*D,            L,        (0, L),              0),  # y = xW
+        ("blocks.*.attn2.to_v.lora_B.default",               prompt_,                32*D,            L,        (L, L),              0),  # y = xW
+        ("blocks.*.attn2.add_k_proj",                        image_context_,         2*D**2,          L*has_I,  (0, 0),              0),  # y = xW
+        ("blocks.*.attn2.add_v_proj",                        image_context_,         2*D**2,          L*has_I,  (0, 0),              0),  # y = xW
+        ("blocks.*.attn2",                                   attn2_pairs_,           2*D,             L*has_I,  (L*has_I, 0),        0),  # scores = qk
+        ("blocks.*.attn2",                                   attn2_pairs_,           2*D,             L*has_I,  (L*has_I, 0),        0),  # mix = pv
+        ("blocks.*.attn2",                                   attn2_pairs_2_,         2*D,             L,        (L, L),              0),  # scores = qk
+        ("blocks.*.attn2",                                   attn2_pairs_2_,         2*D,             L,        (L, L),              0),  # mix = pv
+        ("blocks.*.attn2.to_out.0.base_layer",               patch_embedding_rows_,  2*D**2,          L,        (L, 0),              0),  # y = xW
+        ("blocks.*.attn2.to_out.0.lora_A.default",           patch_embedding_rows_,  32*D,            L,        (L, L),              0),  # y = xW
+        ("blocks.*.attn2.to_out.0.lora_B.default",           patch_embedding_rows_,  32*D,            L,        (L, L),              0),  # y = xW
+        ("blocks.*.ffn.net.0.proj",                          patch_embedding_rows_,  2*D*F,           L,        (L, 0),              0),  # y = xW
+        ("blocks.*.ffn.net.2",                               patch_embedding_rows_,  2*D*F,           L,        (L, 0),              0),  # y = xW
+        ("proj_out",                                         patch_embedding_rows_,  2*D*pt*ph*pw*o,  1,        ((L >= 1), 0),       0),  # y = xW
+    ]
+
+
+def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
+    """Regime 'checkpointed': every parameter trains, each block is recomputed in the backward pass (non-reentrant, with early stop)."""
+    L = sizes.num_layers
+    H = sizes.num_attention_heads
+    d = sizes.attention_head_dim
+    F = sizes.ffn_dim
+    c = sizes.in_channels
+    o = sizes.out_channels
+    patch = sizes.patch_size
+    J = sizes.text_dim
+    I = sizes.image_dim or 0
+    has_I = sizes.image_dim is not None
+    s = sizes.freq_dim
+    D = H*d
+    pt = patch[0]
+    ph = patch[1]
+    pw = patch[2]
+    # what a contraction runs over, in multiples of (n, t, y, kx, video, video_y, video_k_x, video_video)
+    patch_embedding_rows_ = (0, 0, 0, 0, 1, 0, 0, 0)
+    time_ = (0, 1, 0, 0, 0, 0, 0, 0)
+    prompt_ = (0, 0, 1, 0, 0, 0, 0, 0)
+    image_context_ = (0, 0, 0, 1, 0, 0, 0, 0)
+    attn1_pairs_ = (0, 0, 0, 0, 0, 0, 0, 1)
+    attn2_pairs_ = (0, 0, 0, 0, 0, 0, 1, 0)
+    attn2_pairs_2_ = (0, 0, 0, 0, 0, 1, 0, 0)
+    return [
+        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
+        ("patch_embedding",                                  patch_embedding_rows_,  2*D*pt*ph*pw*c,  1,        (0, 1),                            0),        # y = xW
+        ("condition_embedder.time_embedder.linear_1",        time_,                  2*D*s,           1,        (0, 1),                            0),        # y = xW
+        ("condition_embedder.time_embedder.linear_2",        time_,                  2*D**2,          1,        (1, 1),                            0),        # y = xW
+        ("condition_embedder.time_proj",                     time_,                  12*D**2,         1,        ((L >= 1), (L >= 1)),              0),        # y = xW
+        ("condition_embedder.text_embedder.linear_1",        prompt_,                2*D*J,           1,        (0, (L >= 1)),                     0),        # y = xW
+        ("condition_embedder.text_embedder.linear_2",        prompt_,                2*D**2,          1,        ((L >= 1), (L >= 1)),              0),        # y = xW
+        ("condition_embedder.image_embedder.ff.net.0.proj",  image_context_,         2*I**2,          has_I,    ((L >= 1)*has_I, (L >= 1)*has_I),  0),        # y = xW
+        ("condition_embedder.image_embedder.ff.net.2",       image_context_,         2*D*I,           has_I,    ((L >= 1)*has_I, (L >= 1)*has_I),  0),        # y = xW
+        ("blocks.*.attn1.to_q",                              patch_embedding_rows_,  2*D**2,          L,        (L, L),                            L),        # y = xW
+        ("blocks.*.attn1.to_k",                              patch_embedding_rows_,  2*D**2,          L,        (L, L),                            L),        # y = xW
+        ("blocks.*.attn1.to_v",                              patch_embedding_rows_,  2*D**2,          L,        (L, L),                            L),        # y = xW
+        ("blocks.*.attn1",                                   attn1_pairs_,           2*D,             L,        (L, L),                            L),        # scores = qk
+        ("blocks.*.attn1",                                   attn1_pairs_,           2*D,             L,        (L, L),                            L),        # mix = pv
+        ("blocks.*.attn1.to_out.0",                          patch_embedding_rows_,  2*D**2,          L,        (L, L),                            L),        # y = xW
+        ("blocks.*.attn2.to_q",                              patch_embedding_rows_,  2*D**2,          L,        (L, L),                            L),        # y = xW
+        ("blocks.*.attn2.to_k",                              prompt_,                2*D**2,          L,        (L, L),                            L),        # y = xW
+        ("blocks.*.attn2.to_v",                              prompt_,                2*D**2,          L,        (L, L),                            L),        # y = xW
+        ("blocks.*.attn2.add_k_proj",                        image_context_,         2*D**2,          L*has_I,  (L*has_I, L*has_I),                L*has_I),  # y = xW
+        ("blocks.*.attn2.add_v_proj",                        image_context_,         2*D**2,          L*has_I,  (L*has_I, L*has_I),                L*has_I),  # y = xW
+        ("blocks.*.attn2",                                   attn2_pairs_,           2*D,             L*has_I,  (L*has_I, L*has_I),                L*has_I),  # scores = qk
+        ("blocks.*.attn2",                                   attn2_pairs_,           2*D,             L*has_I,  (L*has_I, L*has_I),                L*has_I),  # mix = pv
+        ("blocks.*.attn2",                                   attn2_pairs_2_,         2*D,             L,        (L, L),                            L),        # scores = qk
+        ("blocks.*.attn2",                                   attn2_pairs_2_,         2*D,             L,        (L, L),                            L),        # mix = pv
+        ("blocks.*.attn2.to_out.0",                          patch_embedding_rows_,  2*D**2,          L,        (L, L),                            L),        # y = xW
+        ("blocks.*.ffn.net.0.proj",                          patch_embedding_rows_,  2*D*F,           L,        (L, L),                            L),        # y = xW
+        ("blocks.*.ffn.net.2",                               patch_embedding_rows_,  2*D*F,           L,        (L, L),                            L),        # y = xW
+        ("proj_out",                                         patch_embedding_rows_,  2*D*pt*ph*pw*o,  1,        (1, 1),                            0),        # y = xW
+    ]
+
+
 def _parameters(sizes: Sizes) -> dict[str, int]:
     """Elements per parameter, all copies together."""
     L = sizes.num_layers
@@ -583,21 +751,131 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     }
 
 
+def _parameters_lora(sizes: Sizes) -> dict[str, int]:
+    """Elements per parameter, all copies together."""
+    L = sizes.num_layers
+    H = sizes.num_attention_heads
+    d = sizes.attention_head_dim
+    F = sizes.ffn_dim
+    c = sizes.in_channels
+    o = sizes.out_channels
+    patch = sizes.patch_size
+    J = sizes.text_dim
+    I = sizes.image_dim or 0
+    has_I = sizes.image_dim is not None
+    places = sizes.pos_embed_seq_len or 0
+    has_places = sizes.pos_embed_seq_len is not None
+    s = sizes.freq_dim
+    cross_norm = sizes.cross_attn_norm
+    D = H*d
+    pt = patch[0]
+    ph = patch[1]
+    pw = patch[2]
+    return {
+        "patch_embedding.weight":                                  D*pt*ph*pw*c,
+        "patch_embedding.bias":                                    D,
+        "condition_embedder.time_embedder.linear_1.weight":        D*s,
+        "condition_embedder.time_embedder.linear_1.bias":          D,
+        "condition_embedder.time_embedder.linear_2.weight":        D**2,
+        "condition_embedder.time_embedder.linear_2.bias":          D,
+        "condition_embedder.time_proj.weight":                     6*D**2,
+        "condition_embedder.time_proj.bias":                       6*D,
+        "condition_embedder.text_embedder.linear_1.weight":        D*J,
+        "condition_embedder.text_embedder.linear_1.bias":          D,
+        "condition_embedder.text_embedder.linear_2.weight":        D**2,
+        "condition_embedder.text_embedder.linear_2.bias":          D,
+        "condition_embedder.image_embedder.pos_embed":             has_I*I*has_places*places,
+        "condition_embedder.image_embedder.norm1.weight":          has_I*I,
+        "condition_embedder.image_embedder.norm1.bias":            has_I*I,
+        "condition_embedder.image_embedder.ff.net.0.proj.weight":  has_I*I**2,
+        "condition_embedder.image_embedder.ff.net.0.proj.bias":    has_I*I,
+        "condition_embedder.image_embedder.ff.net.2.weight":       D*has_I*I,
+        "condition_embedder.image_embedder.ff.net.2.bias":         D*has_I,
+        "condition_embedder.image_embedder.norm2.weight":          D*has_I,
+        "condition_embedder.image_embedder.norm2.bias":            D*has_I,
+        "blocks.*.scale_shift_table":                              6*L*D,
+        "blocks.*.attn1.to_q.base_layer.weight":                   L*D**2,
+        "blocks.*.attn1.to_q.base_layer.bias":                     L*D,
+        "blocks.*.attn1.to_q.lora_A.default.weight":               16*L*D,
+        "blocks.*.attn1.to_q.lora_B.default.weight":               16*L*D,
+        "blocks.*.attn1.to_k.base_layer.weight":                   L*D**2,
+        "blocks.*.attn1.to_k.base_layer.bias":                     L*D,
+        "blocks.*.attn1.to_k.lora_A.default.weight":               16*L*D,
+        "blocks.*.attn1.to_k.lora_B.default.weight":               16*L*D,
+        "blocks.*.attn1.to_v.base_layer.weight":                   L*D**2,
+        "blocks.*.attn1.to_v.base_layer.bias":                     L*D,
+        "blocks.*.attn1.to_v.lora_A.default.weight":               16*L*D,
+        "blocks.*.attn1.to_v.lora_B.default.weight":               16*L*D,
+        "blocks.*.attn1.norm_q.weight":                            L*D,
+        "blocks.*.attn1.norm_k.weight":                            L*D,
+        "blocks.*.attn1.to_out.0.base_layer.weight":               L*D**2,
+        "blocks.*.attn1.to_out.0.base_layer.bias":                 L*D,
+        "blocks.*.attn1.to_out.0.lora_A.default.weight":           16*L*D,
+        "blocks.*.attn1.to_out.0.lora_B.default.weight":           16*L*D,
+        "blocks.*.norm2.weight":                                   L*D*cross_norm,
+        "blocks.*.norm2.bias":                                     L*D*cross_norm,
+        "blocks.*.attn2.to_q.base_layer.weight":                   L*D**2,
+        "blocks.*.attn2.to_q.base_layer.bias":                     L*D,
+        "blocks.*.attn2.to_q.lora_A.default.weight":               16*L*D,
+        "blocks.*.attn2.to_q.lora_B.default.weight":               16*L*D,
+        "blocks.*.attn2.to_k.base_layer.weight":                   L*D**2,
+        "blocks.*.attn2.to_k.base_layer.bias":                     L*D,
+        "blocks.*.attn2.to_k.lora_A.default.weight":               16*L*D,
+        "blocks.*.attn2.to_k.lora_B.default.weight":               16*L*D,
+        "blocks.*.attn2.to_v.base_layer.weight":                   L*D**2,
+        "blocks.*.attn2.to_v.base_layer.bias":                     L*D,
+        "blocks.*.attn2.to_v.lora_A.default.weight":               16*L*D,
+        "blocks.*.attn2.to_v.lora_B.default.weight":               16*L*D,
+        "blocks.*.attn2.norm_q.weight":                            L*D,
+        "blocks.*.attn2.norm_k.weight":                            L*D,
+        "blocks.*.attn2.add_k_proj.weight":                        L*D**2*has_I,
+        "blocks.*.attn2.add_k_proj.bias":                          L*D*has_I,
+        "blocks.*.attn2.add_v_proj.weight":                        L*D**2*has_I,
+        "blocks.*.attn2.add_v_proj.bias":                          L*D*has_I,
+        "blocks.*.attn2.norm_added_k.weight":                      L*D*has_I,
+        "blocks.*.attn2.to_out.0.base_layer.weight":               L*D**2,
+        "blocks.*.attn2.to_out.0.base_layer.bias":                 L*D,
+        "blocks.*.attn2.to_out.0.lora_A.default.weight":           16*L*D,
+        "blocks.*.attn2.to_out.0.lora_B.default.weight":           16*L*D,
+        "blocks.*.ffn.net.0.proj.weight":                          L*D*F,
+        "blocks.*.ffn.net.0.proj.bias":                            L*F,
+        "blocks.*.ffn.net.2.weight":                               L*D*F,
+        "blocks.*.ffn.net.2.bias":                                 L*D,
+        "scale_shift_table":                                       2*D,
+        "proj_out.weight":                                         D*pt*ph*pw*o,
+        "proj_out.bias":                                           pt*ph*pw*o,
+    }
+
+
 def _trained_forward(sizes: Sizes) -> int:
     """Elements that train in this regime."""
     return 0
 
 
+def _trained_lora(sizes: Sizes) -> int:
+    """Elements that train in this regime."""
+    L = sizes.num_layers
+    H = sizes.num_attention_heads
+    d = sizes.attention_head_dim
+    D = H*d
+    return 256*L*D
+
+
 _LINES = {
     "full": _full,
     "forward": _forward,
+    "lora": _lora,
+    "checkpointed": _checkpointed,
 }
 _PARAMETERS = {
     "full": _parameters,
     "forward": _parameters,
+    "lora": _parameters_lora,
+    "checkpointed": _parameters,
 }
 _TRAINED = {
     "forward": _trained_forward,
+    "lora": _trained_lora,
 }
 
 

@@ -47,6 +47,80 @@ Regime 'forward', convention torch, FLOPs per batch:
                    D*dr + 3*D*F) + 2*D*V) * x
                + (2*max(0, L - K)*H*(dn + dr + dv) + 2*min(L, K)*H*(dn + dr + dv)) * xx
 
+Regime 'lora', convention symflops, FLOPs per batch:
+
+    forward    = (2*max(0, L - K)*has_rq*(H*rq*dn + H*rq*dr + D*rq + 32*rq - D*H*dn - D*H*dr) + 2*min(L,
+                   K)*has_rq*(H*rq*dn + H*rq*dr + D*rq + 32*rq - D*H*dn - D*H*dr) + max(0, L - K)*(2*D*H*dn + 2*D*H*dr +
+                   2*D*H*dv + 6*D*M*top + 6*D*M*S + 2*H*r*dn + 2*H*r*dv + 2*D*r + 2*D*dr + 2*D*E + 65*H*dn + 33*H*dr +
+                   65*H*dv + 96*D + 64*r + 32*dr) + min(L, K)*(2*D*H*dn + 2*D*H*dr + 2*D*H*dv + 2*H*r*dn + 2*H*r*dv + 2*D*r
+                   + 2*D*dr + 6*D*F + 65*H*dn + 33*H*dr + 65*H*dv + 96*D + 64*r + 32*dr) + 2*D*V) * x
+               + (max(0, L - K)*H*(dn + dr + dv) + min(L, K)*H*(dn + dr + dv)) * xx
+    backward   = (2*(min(L, K) >= 1)*max(0, L - K - 1)*D*has_rq*(H*dn + H*dr - rq) + 2*(min(L, K) >= 1)*max(0, L -
+                   K)*D*has_rq*(rq - H*dn - H*dr) + 2*(min(L, K) >= 1)*max(0, L - K - 1)*D*(-H*dn - H*dr - r - dr - 32) +
+                   2*(min(L, K) >= 1)*max(0, L - K)*D*(H*dn + H*dr + r + dr + 32) + 2*max(0, L - K - 1)*D*has_rq*(rq - H*dn
+                   - H*dr) + 2*max(0, L - K)*has_rq*rq*(H*dn + H*dr + 64) + 2*max(0, min(L, K) - 1)*D*has_rq*(rq - H*dn -
+                   H*dr) + 2*min(L, K)*has_rq*rq*(H*dn + H*dr + 64) + 2*(L - K >= 1)*D*V + 2*(min(L, K) >= 1)*D*V +
+                   2*max(0, L - K - 1)*D*(H*dn + H*dr + r + dr + 32) + 2*max(0, L - K)*(D*H*dv + 3*D*M*top + 3*D*M*S +
+                   H*r*dn + H*r*dv + D*E + 65*H*dn + 33*H*dr + 65*H*dv + 64*D + 64*r + 32*dr) + 2*max(0, min(L, K) -
+                   1)*D*(H*dn + H*dr + r + dr + 32) + 2*min(L, K)*(D*H*dv + H*r*dn + H*r*dv + 3*D*F + 65*H*dn + 33*H*dr +
+                   65*H*dv + 64*D + 64*r + 32*dr) - 2*(L - K >= 1)*(min(L, K) >= 1)*D*V) * x
+               + (2*max(0, L - K)*H*(dn + dr + dv) + 2*min(L, K)*H*(dn + dr + dv)) * xx
+
+Regime 'lora', convention torch, FLOPs per batch:
+
+    forward    = (2*max(0, L - K)*has_rq*(H*rq*dn + H*rq*dr + D*rq + 32*rq - D*H*dn - D*H*dr) + 2*min(L,
+                   K)*has_rq*(H*rq*dn + H*rq*dr + D*rq + 32*rq - D*H*dn - D*H*dr) + 2*max(0, L - K)*(D*H*dn + D*H*dr +
+                   D*H*dv + 3*D*M*top + 3*D*M*S + H*r*dn + H*r*dv + D*r + D*dr + D*E + 32*H*dn + 16*H*dr + 32*H*dv + 48*D +
+                   32*r + 16*dr) + 2*min(L, K)*(D*H*dn + D*H*dr + D*H*dv + H*r*dn + H*r*dv + D*r + D*dr + 3*D*F + 32*H*dn +
+                   16*H*dr + 32*H*dv + 48*D + 32*r + 16*dr) + 2*D*V) * x
+               + (2*max(0, L - K)*H*(dn + dr + dv) + 2*min(L, K)*H*(dn + dr + dv)) * xx
+    backward   = (2*(min(L, K) >= 1)*max(0, L - K - 1)*D*has_rq*(H*dn + H*dr - rq) + 2*(min(L, K) >= 1)*max(0, L -
+                   K)*D*has_rq*(rq - H*dn - H*dr) + 2*(min(L, K) >= 1)*max(0, L - K - 1)*D*(-H*dn - H*dr - r - dr - 32) +
+                   2*(min(L, K) >= 1)*max(0, L - K)*D*(H*dn + H*dr + r + dr + 32) + 2*max(0, L - K - 1)*D*has_rq*(rq - H*dn
+                   - H*dr) + 2*max(0, L - K)*has_rq*rq*(H*dn + H*dr + 64) + 2*max(0, min(L, K) - 1)*D*has_rq*(rq - H*dn -
+                   H*dr) + 2*min(L, K)*has_rq*rq*(H*dn + H*dr + 64) + 2*(L - K >= 1)*D*V + 2*(min(L, K) >= 1)*D*V +
+                   2*max(0, L - K - 1)*D*(H*dn + H*dr + r + dr + 32) + 2*max(0, L - K)*(D*H*dv + 3*D*M*top + 3*D*M*S +
+                   H*r*dn + H*r*dv + D*E + 64*H*dn + 32*H*dr + 64*H*dv + 64*D + 64*r + 32*dr) + 2*max(0, min(L, K) -
+                   1)*D*(H*dn + H*dr + r + dr + 32) + 2*min(L, K)*(D*H*dv + H*r*dn + H*r*dv + 3*D*F + 64*H*dn + 32*H*dr +
+                   64*H*dv + 64*D + 64*r + 32*dr) - 2*(L - K >= 1)*(min(L, K) >= 1)*D*V) * x
+               + (4*max(0, L - K)*H*(dn + dr + dv) + 4*min(L, K)*H*(dn + dr + dv)) * xx
+
+Regime 'checkpointed', convention symflops, FLOPs per batch:
+
+    forward    = (2*max(0, L - K)*has_rq*(H*rq*dn + H*rq*dr + D*rq - D*H*dn - D*H*dr) + 2*min(L, K)*has_rq*(H*rq*dn +
+                   H*rq*dr + D*rq - D*H*dn - D*H*dr) + max(0, L - K)*(2*D*H*dn + 2*D*H*dr + 2*D*H*dv + 6*D*M*top + 6*D*M*S
+                   + 2*H*r*dn + 2*H*r*dv + 2*D*r + 2*D*dr + 2*D*E + H*dn + H*dr + H*dv) + min(L, K)*(2*D*H*dn + 2*D*H*dr +
+                   2*D*H*dv + 2*H*r*dn + 2*H*r*dv + 2*D*r + 2*D*dr + 6*D*F + H*dn + H*dr + H*dv) + 2*D*V) * x
+               + (max(0, L - K)*H*(dn + dr + dv) + min(L, K)*H*(dn + dr + dv)) * xx
+    backward   = (4*max(0, L - K)*has_rq*(H*rq*dn + H*rq*dr + D*rq - D*H*dn - D*H*dr) + 4*min(L, K)*has_rq*(H*rq*dn +
+                   H*rq*dr + D*rq - D*H*dn - D*H*dr) + 2*max(0, L - K)*(2*D*H*dn + 2*D*H*dr + 2*D*H*dv + 6*D*M*top +
+                   6*D*M*S + 2*H*r*dn + 2*H*r*dv + 2*D*r + 2*D*dr + 2*D*E + H*dn + H*dr + H*dv) + 2*min(L, K)*(2*D*H*dn +
+                   2*D*H*dr + 2*D*H*dv + 2*H*r*dn + 2*H*r*dv + 2*D*r + 2*D*dr + 6*D*F + H*dn + H*dr + H*dv) + 4*D*V) * x
+               + (2*max(0, L - K)*H*(dn + dr + dv) + 2*min(L, K)*H*(dn + dr + dv)) * xx
+    recomputed = (2*max(0, L - K)*has_rq*(H*rq*dn + H*rq*dr + D*rq - D*H*dn - D*H*dr) + 2*min(L, K)*has_rq*(H*rq*dn +
+                   H*rq*dr + D*rq - D*H*dn - D*H*dr) + max(0, L - K)*(2*D*H*dn + 2*D*H*dr + 2*D*H*dv + 6*D*M*top + 4*D*M*S
+                   + 2*H*r*dn + 2*H*r*dv + 2*D*r + 2*D*dr + 2*D*E + H*dn + H*dr + H*dv) + min(L, K)*(2*D*H*dn + 2*D*H*dr +
+                   2*D*H*dv + 2*H*r*dn + 2*H*r*dv + 2*D*r + 2*D*dr + 4*D*F + H*dn + H*dr + H*dv)) * x
+               + (max(0, L - K)*H*(dn + dr + dv) + min(L, K)*H*(dn + dr + dv)) * xx
+
+Regime 'checkpointed', convention torch, FLOPs per batch:
+
+    forward    = (2*max(0, L - K)*has_rq*(H*rq*dn + H*rq*dr + D*rq - D*H*dn - D*H*dr) + 2*min(L, K)*has_rq*(H*rq*dn +
+                   H*rq*dr + D*rq - D*H*dn - D*H*dr) + 2*max(0, L - K)*(D*H*dn + D*H*dr + D*H*dv + 3*D*M*top + 3*D*M*S +
+                   H*r*dn + H*r*dv + D*r + D*dr + D*E) + 2*min(L, K)*(D*H*dn + D*H*dr + D*H*dv + H*r*dn + H*r*dv + D*r +
+                   D*dr + 3*D*F) + 2*D*V) * x
+               + (2*max(0, L - K)*H*(dn + dr + dv) + 2*min(L, K)*H*(dn + dr + dv)) * xx
+    backward   = (4*max(0, L - K)*has_rq*(H*rq*dn + H*rq*dr + D*rq - D*H*dn - D*H*dr) + 4*min(L, K)*has_rq*(H*rq*dn +
+                   H*rq*dr + D*rq - D*H*dn - D*H*dr) + 4*max(0, L - K)*(D*H*dn + D*H*dr + D*H*dv + 3*D*M*top + 3*D*M*S +
+                   H*r*dn + H*r*dv + D*r + D*dr + D*E) + 4*min(L, K)*(D*H*dn + D*H*dr + D*H*dv + H*r*dn + H*r*dv + D*r +
+                   D*dr + 3*D*F) + 4*D*V) * x
+               + (4*max(0, L - K)*H*(dn + dr + dv) + 4*min(L, K)*H*(dn + dr + dv)) * xx
+    recomputed = (2*max(0, L - K)*has_rq*(H*rq*dn + H*rq*dr + D*rq - D*H*dn - D*H*dr) + 2*min(L, K)*has_rq*(H*rq*dn +
+                   H*rq*dr + D*rq - D*H*dn - D*H*dr) + 2*max(0, L - K)*(D*H*dn + D*H*dr + D*H*dv + 3*D*M*top + 2*D*M*S +
+                   H*r*dn + H*r*dv + D*r + D*dr + D*E) + 2*min(L, K)*(D*H*dn + D*H*dr + D*H*dv + H*r*dn + H*r*dv + D*r +
+                   D*dr + 2*D*F)) * x
+               + (2*max(0, L - K)*H*(dn + dr + dv) + 2*min(L, K)*H*(dn + dr + dv)) * xx
+
 Moments are sums over the items of a batch:
 
     n        sum of 1 over samples
@@ -88,7 +162,7 @@ if TYPE_CHECKING:
 __all__ = ["Estimator", "Flops", "Moments", "Sizes", "moments"]
 
 NAME = "deepseek_v3"
-REGIMES = ("full", "forward")
+REGIMES = ("full", "forward", "lora", "checkpointed")
 CONVENTIONS = ("symflops", "torch")
 STREAMS = {"text": False}
 _PAIRS = {"symflops": "useful", "torch": "all"}
@@ -439,6 +513,108 @@ def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     ]
 
 
+def _lora(sizes: Sizes, pairs: str) -> list[Line]:
+    """Regime 'lora': low-rank adapters of rank 16 beside the attention projections, everything else frozen."""
+    L = sizes.num_hidden_layers
+    D = sizes.hidden_size
+    H = sizes.num_attention_heads
+    rq = sizes.q_lora_rank or 0
+    has_rq = sizes.q_lora_rank is not None
+    r = sizes.kv_lora_rank
+    dn = sizes.qk_nope_head_dim
+    dr = sizes.qk_rope_head_dim
+    dv = sizes.v_head_dim
+    F = sizes.intermediate_size
+    M = sizes.moe_intermediate_size
+    E = sizes.n_routed_experts
+    top = sizes.num_experts_per_tok
+    S = sizes.n_shared_experts
+    K = sizes.first_k_dense_replace
+    V = sizes.vocab_size
+    # what a contraction runs over, in multiples of (n, x, xx)
+    text_ = (0, 1, 0)
+    self_attn_pairs_ = (0, 1, 1) if pairs == "useful" else (0, 0, 2)
+    mlp_experts_rows_ = (0, top, 0)
+    return [
+        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
+        ("model.layers.*.self_attn.q_proj.base_layer",                  text_,              2*D*H*dn + 2*D*H*dr,    max(0, L - K) + min(L, K) - max(0, L - K)*has_rq - min(L, K)*has_rq,  ((min(L, K) >= 1)*max(0, L - K - 1)*has_rq + (min(L, K) >= 1)*max(0, L - K) + max(0, L - K - 1) + max(0, min(L, K) - 1) - (min(L, K) >= 1)*max(0, L - K)*has_rq - (min(L, K) >= 1)*max(0, L - K - 1) - max(0, L - K - 1)*has_rq - max(0, min(L, K) - 1)*has_rq, 0),                                                                    0),  # y = xW
+        ("model.layers.*.self_attn.q_proj.lora_A.default",              text_,              32*D,                   max(0, L - K) + min(L, K) - max(0, L - K)*has_rq - min(L, K)*has_rq,  ((min(L, K) >= 1)*max(0, L - K - 1)*has_rq + (min(L, K) >= 1)*max(0, L - K) + max(0, L - K - 1) + max(0, min(L, K) - 1) - (min(L, K) >= 1)*max(0, L - K)*has_rq - (min(L, K) >= 1)*max(0, L - K - 1) - max(0, L - K - 1)*has_rq - max(0, min(L, K) - 1)*has_rq, max(0, L - K) + min(L, K) - max(0, L - K)*has_rq - min(L, K)*has_rq),  0),  # y = xW
+        ("model.layers.*.self_attn.q_proj.lora_B.default",              text_,              32*H*dn + 32*H*dr,      max(0, L - K) + min(L, K) - max(0, L - K)*has_rq - min(L, K)*has_rq,  (max(0, L - K) + min(L, K) - max(0, L - K)*has_rq - min(L, K)*has_rq, max(0, L - K) + min(L, K) - max(0, L - K)*has_rq - min(L, K)*has_rq),                                                                                                                                                                                            0),  # y = xW
+        ("model.layers.*.self_attn.q_a_proj.base_layer",                text_,              2*D*rq,                 max(0, L - K)*has_rq + min(L, K)*has_rq,                              ((min(L, K) >= 1)*max(0, L - K)*has_rq + max(0, L - K - 1)*has_rq + max(0, min(L, K) - 1)*has_rq - (min(L, K) >= 1)*max(0, L - K - 1)*has_rq, 0),                                                                                                                                                                                      0),  # y = xW
+        ("model.layers.*.self_attn.q_a_proj.lora_A.default",            text_,              32*D,                   max(0, L - K)*has_rq + min(L, K)*has_rq,                              ((min(L, K) >= 1)*max(0, L - K)*has_rq + max(0, L - K - 1)*has_rq + max(0, min(L, K) - 1)*has_rq - (min(L, K) >= 1)*max(0, L - K - 1)*has_rq, max(0, L - K)*has_rq + min(L, K)*has_rq),                                                                                                                                                0),  # y = xW
+        ("model.layers.*.self_attn.q_a_proj.lora_B.default",            text_,              32*rq,                  max(0, L - K)*has_rq + min(L, K)*has_rq,                              (max(0, L - K)*has_rq + min(L, K)*has_rq, max(0, L - K)*has_rq + min(L, K)*has_rq),                                                                                                                                                                                                                                                    0),  # y = xW
+        ("model.layers.*.self_attn.q_b_proj.base_layer",                text_,              2*H*rq*dn + 2*H*rq*dr,  max(0, L - K)*has_rq + min(L, K)*has_rq,                              (max(0, L - K)*has_rq + min(L, K)*has_rq, 0),                                                                                                                                                                                                                                                                                          0),  # y = xW
+        ("model.layers.*.self_attn.q_b_proj.lora_A.default",            text_,              32*rq,                  max(0, L - K)*has_rq + min(L, K)*has_rq,                              (max(0, L - K)*has_rq + min(L, K)*has_rq, max(0, L - K)*has_rq + min(L, K)*has_rq),                                                                                                                                                                                                                                                    0),  # y = xW
+        ("model.layers.*.self_attn.q_b_proj.lora_B.default",            text_,              32*H*dn + 32*H*dr,      max(0, L - K)*has_rq + min(L, K)*has_rq,                              (max(0, L - K)*has_rq + min(L, K)*has_rq, max(0, L - K)*has_rq + min(L, K)*has_rq),                                                                                                                                                                                                                                                    0),  # y = xW
+        ("model.layers.*.self_attn.kv_a_proj_with_mqa.base_layer",      text_,              2*D*r + 2*D*dr,         max(0, L - K) + min(L, K),                                            ((min(L, K) >= 1)*max(0, L - K) + max(0, L - K - 1) + max(0, min(L, K) - 1) - (min(L, K) >= 1)*max(0, L - K - 1), 0),                                                                                                                                                                                                                  0),  # y = xW
+        ("model.layers.*.self_attn.kv_a_proj_with_mqa.lora_A.default",  text_,              32*D,                   max(0, L - K) + min(L, K),                                            ((min(L, K) >= 1)*max(0, L - K) + max(0, L - K - 1) + max(0, min(L, K) - 1) - (min(L, K) >= 1)*max(0, L - K - 1), max(0, L - K) + min(L, K)),                                                                                                                                                                                          0),  # y = xW
+        ("model.layers.*.self_attn.kv_a_proj_with_mqa.lora_B.default",  text_,              32*r + 32*dr,           max(0, L - K) + min(L, K),                                            (max(0, L - K) + min(L, K), max(0, L - K) + min(L, K)),                                                                                                                                                                                                                                                                                0),  # y = xW
+        ("model.layers.*.self_attn.kv_b_proj.base_layer",               text_,              2*H*r*dn + 2*H*r*dv,    max(0, L - K) + min(L, K),                                            (max(0, L - K) + min(L, K), 0),                                                                                                                                                                                                                                                                                                        0),  # y = xW
+        ("model.layers.*.self_attn.kv_b_proj.lora_A.default",           text_,              32*r,                   max(0, L - K) + min(L, K),                                            (max(0, L - K) + min(L, K), max(0, L - K) + min(L, K)),                                                                                                                                                                                                                                                                                0),  # y = xW
+        ("model.layers.*.self_attn.kv_b_proj.lora_B.default",           text_,              32*H*dn + 32*H*dv,      max(0, L - K) + min(L, K),                                            (max(0, L - K) + min(L, K), max(0, L - K) + min(L, K)),                                                                                                                                                                                                                                                                                0),  # y = xW
+        ("model.layers.*.self_attn",                                    self_attn_pairs_,   H*dn + H*dr,            max(0, L - K) + min(L, K),                                            (max(0, L - K) + min(L, K), max(0, L - K) + min(L, K)),                                                                                                                                                                                                                                                                                0),  # scores = qk
+        ("model.layers.*.self_attn",                                    self_attn_pairs_,   H*dv,                   max(0, L - K) + min(L, K),                                            (max(0, L - K) + min(L, K), max(0, L - K) + min(L, K)),                                                                                                                                                                                                                                                                                0),  # mix = pv
+        ("model.layers.*.self_attn.o_proj.base_layer",                  text_,              2*D*H*dv,               max(0, L - K) + min(L, K),                                            (max(0, L - K) + min(L, K), 0),                                                                                                                                                                                                                                                                                                        0),  # y = xW
+        ("model.layers.*.self_attn.o_proj.lora_A.default",              text_,              32*H*dv,                max(0, L - K) + min(L, K),                                            (max(0, L - K) + min(L, K), max(0, L - K) + min(L, K)),                                                                                                                                                                                                                                                                                0),  # y = xW
+        ("model.layers.*.self_attn.o_proj.lora_B.default",              text_,              32*D,                   max(0, L - K) + min(L, K),                                            (max(0, L - K) + min(L, K), max(0, L - K) + min(L, K)),                                                                                                                                                                                                                                                                                0),  # y = xW
+        ("model.layers.*.mlp.gate_proj",                                text_,              2*D*F,                  min(L, K),                                                            (min(L, K), 0),                                                                                                                                                                                                                                                                                                                        0),  # y = xW
+        ("model.layers.*.mlp.up_proj",                                  text_,              2*D*F,                  min(L, K),                                                            (min(L, K), 0),                                                                                                                                                                                                                                                                                                                        0),  # y = xW
+        ("model.layers.*.mlp.down_proj",                                text_,              2*D*F,                  min(L, K),                                                            (min(L, K), 0),                                                                                                                                                                                                                                                                                                                        0),  # y = xW
+        ("model.layers.*.mlp.gate",                                     text_,              2*D*E,                  max(0, L - K),                                                        (max(0, L - K), 0),                                                                                                                                                                                                                                                                                                                    0),  # y = xW
+        ("model.layers.*.mlp.experts",                                  mlp_experts_rows_,  4*D*M,                  max(0, L - K),                                                        (max(0, L - K), 0),                                                                                                                                                                                                                                                                                                                    0),  # y = xW
+        ("model.layers.*.mlp.experts",                                  mlp_experts_rows_,  2*D*M,                  max(0, L - K),                                                        (max(0, L - K), 0),                                                                                                                                                                                                                                                                                                                    0),  # y = xW
+        ("model.layers.*.mlp.shared_experts.gate_proj",                 text_,              2*D*M*S,                max(0, L - K),                                                        (max(0, L - K), 0),                                                                                                                                                                                                                                                                                                                    0),  # y = xW
+        ("model.layers.*.mlp.shared_experts.up_proj",                   text_,              2*D*M*S,                max(0, L - K),                                                        (max(0, L - K), 0),                                                                                                                                                                                                                                                                                                                    0),  # y = xW
+        ("model.layers.*.mlp.shared_experts.down_proj",                 text_,              2*D*M*S,                max(0, L - K),                                                        (max(0, L - K), 0),                                                                                                                                                                                                                                                                                                                    0),  # y = xW
+        ("lm_head",                                                     text_,              2*D*V,                  1,                                                                    ((L - K >= 1) + (min(L, K) >= 1) - (L - K >= 1)*(min(L, K) >= 1), 0),                                                                                                                                                                                                                                                                  0),  # y = xW
+    ]
+
+
+def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
+    """Regime 'checkpointed': every parameter trains, each block is recomputed in the backward pass (non-reentrant, with early stop)."""
+    L = sizes.num_hidden_layers
+    D = sizes.hidden_size
+    H = sizes.num_attention_heads
+    rq = sizes.q_lora_rank or 0
+    has_rq = sizes.q_lora_rank is not None
+    r = sizes.kv_lora_rank
+    dn = sizes.qk_nope_head_dim
+    dr = sizes.qk_rope_head_dim
+    dv = sizes.v_head_dim
+    F = sizes.intermediate_size
+    M = sizes.moe_intermediate_size
+    E = sizes.n_routed_experts
+    top = sizes.num_experts_per_tok
+    S = sizes.n_shared_experts
+    K = sizes.first_k_dense_replace
+    V = sizes.vocab_size
+    # what a contraction runs over, in multiples of (n, x, xx)
+    text_ = (0, 1, 0)
+    self_attn_pairs_ = (0, 1, 1) if pairs == "useful" else (0, 0, 2)
+    mlp_experts_rows_ = (0, top, 0)
+    return [
+        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
+        ("model.layers.*.self_attn.q_proj",              text_,              2*D*H*dn + 2*D*H*dr,    max(0, L - K) + min(L, K) - max(0, L - K)*has_rq - min(L, K)*has_rq,  (max(0, L - K) + min(L, K) - max(0, L - K)*has_rq - min(L, K)*has_rq, max(0, L - K) + min(L, K) - max(0, L - K)*has_rq - min(L, K)*has_rq),  max(0, L - K) + min(L, K) - max(0, L - K)*has_rq - min(L, K)*has_rq),  # y = xW
+        ("model.layers.*.self_attn.q_a_proj",            text_,              2*D*rq,                 max(0, L - K)*has_rq + min(L, K)*has_rq,                              (max(0, L - K)*has_rq + min(L, K)*has_rq, max(0, L - K)*has_rq + min(L, K)*has_rq),                                                          max(0, L - K)*has_rq + min(L, K)*has_rq),                              # y = xW
+        ("model.layers.*.self_attn.q_b_proj",            text_,              2*H*rq*dn + 2*H*rq*dr,  max(0, L - K)*has_rq + min(L, K)*has_rq,                              (max(0, L - K)*has_rq + min(L, K)*has_rq, max(0, L - K)*has_rq + min(L, K)*has_rq),                                                          max(0, L - K)*has_rq + min(L, K)*has_rq),                              # y = xW
+        ("model.layers.*.self_attn.kv_a_proj_with_mqa",  text_,              2*D*r + 2*D*dr,         max(0, L - K) + min(L, K),                                            (max(0, L - K) + min(L, K), max(0, L - K) + min(L, K)),                                                                                      max(0, L - K) + min(L, K)),                                            # y = xW
+        ("model.layers.*.self_attn.kv_b_proj",           text_,              2*H*r*dn + 2*H*r*dv,    max(0, L - K) + min(L, K),                                            (max(0, L - K) + min(L, K), max(0, L - K) + min(L, K)),                                                                                      max(0, L - K) + min(L, K)),                                            # y = xW
+        ("model.layers.*.self_attn",                     self_attn_pairs_,   H*dn + H*dr,            max(0, L - K) + min(L, K),                                            (max(0, L - K) + min(L, K), max(0, L - K) + min(L, K)),                                                                                      max(0, L - K) + min(L, K)),                                            # scores = qk
+        ("model.layers.*.self_attn",                     self_attn_pairs_,   H*dv,                   max(0, L - K) + min(L, K),                                            (max(0, L - K) + min(L, K), max(0, L - K) + min(L, K)),                                                                                      max(0, L - K) + min(L, K)),                                            # mix = pv
+        ("model.layers.*.self_attn.o_proj",              text_,              2*D*H*dv,               max(0, L - K) + min(L, K),                                            (max(0, L - K) + min(L, K), max(0, L - K) + min(L, K)),                                                                                      max(0, L - K) + min(L, K)),                                            # y = xW
+        ("model.layers.*.mlp.gate_proj",                 text_,              2*D*F,                  min(L, K),                                                            (min(L, K), min(L, K)),                                                                                                                      min(L, K)),                                                            # y = xW
+        ("model.layers.*.mlp.up_proj",                   text_,              2*D*F,                  min(L, K),                                                            (min(L, K), min(L, K)),                                                                                                                      min(L, K)),                                                            # y = xW
+        ("model.layers.*.mlp.down_proj",                 text_,              2*D*F,                  min(L, K),                                                            (min(L, K), min(L, K)),                                                                                                                      0),                                                                    # y = xW
+        ("model.layers.*.mlp.gate",                      text_,              2*D*E,                  max(0, L - K),                                                        (max(0, L - K), max(0, L - K)),                                                                                                              max(0, L - K)),                                                        # y = xW
+        ("model.layers.*.mlp.experts",                   mlp_experts_rows_,  4*D*M,                  max(0, L - K),                                                        (max(0, L - K), max(0, L - K)),                                                                                                              max(0, L - K)),                                                        # y = xW
+        ("model.layers.*.mlp.experts",                   mlp_experts_rows_,  2*D*M,                  max(0, L - K),                                                        (max(0, L - K), max(0, L - K)),                                                                                                              max(0, L - K)),                                                        # y = xW
+        ("model.layers.*.mlp.shared_experts.gate_proj",  text_,              2*D*M*S,                max(0, L - K),                                                        (max(0, L - K), max(0, L - K)),                                                                                                              max(0, L - K)),                                                        # y = xW
+        ("model.layers.*.mlp.shared_experts.up_proj",    text_,              2*D*M*S,                max(0, L - K),                                                        (max(0, L - K), max(0, L - K)),                                                                                                              max(0, L - K)),                                                        # y = xW
+        ("model.layers.*.mlp.shared_experts.down_proj",  text_,              2*D*M*S,                max(0, L - K),                                                        (max(0, L - K), max(0, L - K)),                                                                                                              0),                                                                    # y = xW
+        ("lm_head",                                      text_,              2*D*V,                  1,                                                                    (1, 1),                                                                                                                                      0),                                                                    # y = xW
+    ]
+
+
 def _parameters(sizes: Sizes) -> dict[str, int]:
     """Elements per parameter, all copies together."""
     L = sizes.num_hidden_layers
@@ -487,21 +663,101 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     }
 
 
+def _parameters_lora(sizes: Sizes) -> dict[str, int]:
+    """Elements per parameter, all copies together."""
+    L = sizes.num_hidden_layers
+    D = sizes.hidden_size
+    H = sizes.num_attention_heads
+    rq = sizes.q_lora_rank or 0
+    has_rq = sizes.q_lora_rank is not None
+    r = sizes.kv_lora_rank
+    dn = sizes.qk_nope_head_dim
+    dr = sizes.qk_rope_head_dim
+    dv = sizes.v_head_dim
+    F = sizes.intermediate_size
+    M = sizes.moe_intermediate_size
+    E = sizes.n_routed_experts
+    S = sizes.n_shared_experts
+    K = sizes.first_k_dense_replace
+    V = sizes.vocab_size
+    tied = sizes.tie_word_embeddings
+    biased = sizes.attention_bias
+    return {
+        "model.embed_tokens.weight":                                          D*V,
+        "model.layers.*.input_layernorm.weight":                              min(L, K)*D + max(0, L - K)*D,
+        "model.layers.*.self_attn.q_proj.base_layer.weight":                  min(L, K)*D*H*dn + min(L, K)*D*H*dr - min(L, K)*D*H*has_rq*dn - min(L, K)*D*H*has_rq*dr + max(0, L - K)*D*H*dn + max(0, L - K)*D*H*dr - max(0, L - K)*D*H*has_rq*dn - max(0, L - K)*D*H*has_rq*dr,
+        "model.layers.*.self_attn.q_proj.lora_A.default.weight":              16*min(L, K)*D - 16*min(L, K)*D*has_rq + 16*max(0, L - K)*D - 16*max(0, L - K)*D*has_rq,
+        "model.layers.*.self_attn.q_proj.lora_B.default.weight":              16*min(L, K)*H*dn + 16*min(L, K)*H*dr - 16*min(L, K)*H*has_rq*dn - 16*min(L, K)*H*has_rq*dr + 16*max(0, L - K)*H*dn + 16*max(0, L - K)*H*dr - 16*max(0, L - K)*H*has_rq*dn - 16*max(0, L - K)*H*has_rq*dr,
+        "model.layers.*.self_attn.q_a_proj.base_layer.weight":                min(L, K)*D*has_rq*rq + max(0, L - K)*D*has_rq*rq,
+        "model.layers.*.self_attn.q_a_proj.base_layer.bias":                  min(L, K)*has_rq*rq*biased + max(0, L - K)*has_rq*rq*biased,
+        "model.layers.*.self_attn.q_a_proj.lora_A.default.weight":            16*min(L, K)*D*has_rq + 16*max(0, L - K)*D*has_rq,
+        "model.layers.*.self_attn.q_a_proj.lora_B.default.weight":            16*min(L, K)*has_rq*rq + 16*max(0, L - K)*has_rq*rq,
+        "model.layers.*.self_attn.q_a_layernorm.weight":                      min(L, K)*has_rq*rq + max(0, L - K)*has_rq*rq,
+        "model.layers.*.self_attn.q_b_proj.base_layer.weight":                min(L, K)*H*has_rq*rq*dn + min(L, K)*H*has_rq*rq*dr + max(0, L - K)*H*has_rq*rq*dn + max(0, L - K)*H*has_rq*rq*dr,
+        "model.layers.*.self_attn.q_b_proj.lora_A.default.weight":            16*min(L, K)*has_rq*rq + 16*max(0, L - K)*has_rq*rq,
+        "model.layers.*.self_attn.q_b_proj.lora_B.default.weight":            16*min(L, K)*H*has_rq*dn + 16*min(L, K)*H*has_rq*dr + 16*max(0, L - K)*H*has_rq*dn + 16*max(0, L - K)*H*has_rq*dr,
+        "model.layers.*.self_attn.kv_a_proj_with_mqa.base_layer.weight":      min(L, K)*D*r + min(L, K)*D*dr + max(0, L - K)*D*r + max(0, L - K)*D*dr,
+        "model.layers.*.self_attn.kv_a_proj_with_mqa.base_layer.bias":        min(L, K)*r*biased + min(L, K)*dr*biased + max(0, L - K)*r*biased + max(0, L - K)*dr*biased,
+        "model.layers.*.self_attn.kv_a_proj_with_mqa.lora_A.default.weight":  16*min(L, K)*D + 16*max(0, L - K)*D,
+        "model.layers.*.self_attn.kv_a_proj_with_mqa.lora_B.default.weight":  16*min(L, K)*r + 16*min(L, K)*dr + 16*max(0, L - K)*r + 16*max(0, L - K)*dr,
+        "model.layers.*.self_attn.kv_a_layernorm.weight":                     min(L, K)*r + max(0, L - K)*r,
+        "model.layers.*.self_attn.kv_b_proj.base_layer.weight":               min(L, K)*H*r*dn + min(L, K)*H*r*dv + max(0, L - K)*H*r*dn + max(0, L - K)*H*r*dv,
+        "model.layers.*.self_attn.kv_b_proj.lora_A.default.weight":           16*min(L, K)*r + 16*max(0, L - K)*r,
+        "model.layers.*.self_attn.kv_b_proj.lora_B.default.weight":           16*min(L, K)*H*dn + 16*min(L, K)*H*dv + 16*max(0, L - K)*H*dn + 16*max(0, L - K)*H*dv,
+        "model.layers.*.self_attn.o_proj.base_layer.weight":                  min(L, K)*D*H*dv + max(0, L - K)*D*H*dv,
+        "model.layers.*.self_attn.o_proj.base_layer.bias":                    min(L, K)*D*biased + max(0, L - K)*D*biased,
+        "model.layers.*.self_attn.o_proj.lora_A.default.weight":              16*min(L, K)*H*dv + 16*max(0, L - K)*H*dv,
+        "model.layers.*.self_attn.o_proj.lora_B.default.weight":              16*min(L, K)*D + 16*max(0, L - K)*D,
+        "model.layers.*.post_attention_layernorm.weight":                     min(L, K)*D + max(0, L - K)*D,
+        "model.layers.*.mlp.gate_proj.weight":                                min(L, K)*D*F,
+        "model.layers.*.mlp.up_proj.weight":                                  min(L, K)*D*F,
+        "model.layers.*.mlp.down_proj.weight":                                min(L, K)*D*F,
+        "model.layers.*.mlp.gate.weight":                                     max(0, L - K)*D*E,
+        "model.layers.*.mlp.experts.gate_up_proj":                            2*max(0, L - K)*D*M*E,
+        "model.layers.*.mlp.experts.down_proj":                               max(0, L - K)*D*M*E,
+        "model.layers.*.mlp.shared_experts.gate_proj.weight":                 max(0, L - K)*D*M*S,
+        "model.layers.*.mlp.shared_experts.up_proj.weight":                   max(0, L - K)*D*M*S,
+        "model.layers.*.mlp.shared_experts.down_proj.weight":                 max(0, L - K)*D*M*S,
+        "model.norm.weight":                                                  D,
+        "lm_head.weight":                                                     D*V - D*tied*V,
+    }
+
+
 def _trained_forward(sizes: Sizes) -> int:
     """Elements that train in this regime."""
     return 0
 
 
+def _trained_lora(sizes: Sizes) -> int:
+    """Elements that train in this regime."""
+    L = sizes.num_hidden_layers
+    D = sizes.hidden_size
+    H = sizes.num_attention_heads
+    rq = sizes.q_lora_rank or 0
+    has_rq = sizes.q_lora_rank is not None
+    r = sizes.kv_lora_rank
+    dn = sizes.qk_nope_head_dim
+    dr = sizes.qk_rope_head_dim
+    dv = sizes.v_head_dim
+    K = sizes.first_k_dense_replace
+    return 32*max(0, L - K)*has_rq*rq + 32*min(L, K)*has_rq*rq + 16*max(0, L - K)*(2*H*dn + H*dr + 2*H*dv + 3*D + 2*r + dr) + 16*min(L, K)*(2*H*dn + H*dr + 2*H*dv + 3*D + 2*r + dr)
+
+
 _LINES = {
     "full": _full,
     "forward": _forward,
+    "lora": _lora,
+    "checkpointed": _checkpointed,
 }
 _PARAMETERS = {
     "full": _parameters,
     "forward": _parameters,
+    "lora": _parameters_lora,
+    "checkpointed": _parameters,
 }
 _TRAINED = {
     "forward": _trained_forward,
+    "lora": _trained_lora,
 }
 
 

@@ -28,6 +28,40 @@ Regime 'forward', convention torch, FLOPs per batch:
     forward    = (2*L*D*(2*H*d + 2*G*d + 3*F) + 2*D*V) * x
                + (4*L*H*d) * xx
 
+Regime 'lora', convention symflops, FLOPs per batch:
+
+    forward    = (2*L*(2*D*H*d + 2*D*G*d + 3*D*F + 33*H*d + 32*G*d + 64*D) + 2*D*V) * x
+               + (2*L*H*d) * xx
+    backward   = (2*(L >= 1)*D*V + 2*max(0, L - 1)*D*(H*d + 2*G*d + 48) + 2*L*(D*H*d + 3*D*F + 66*H*d + 64*G*d + 80*D)) *
+                   x
+               + (4*L*H*d) * xx
+
+Regime 'lora', convention torch, FLOPs per batch:
+
+    forward    = (2*L*(2*D*H*d + 2*D*G*d + 3*D*F + 32*H*d + 32*G*d + 64*D) + 2*D*V) * x
+               + (4*L*H*d) * xx
+    backward   = (2*(L >= 1)*D*V + 2*max(0, L - 1)*D*(H*d + 2*G*d + 48) + 2*L*(D*H*d + 3*D*F + 64*H*d + 64*G*d + 80*D)) *
+                   x
+               + (8*L*H*d) * xx
+
+Regime 'checkpointed', convention symflops, FLOPs per batch:
+
+    forward    = (2*L*(2*D*H*d + 2*D*G*d + 3*D*F + H*d) + 2*D*V) * x
+               + (2*L*H*d) * xx
+    backward   = (4*L*(2*D*H*d + 2*D*G*d + 3*D*F + H*d) + 4*D*V) * x
+               + (4*L*H*d) * xx
+    recomputed = (2*L*(2*D*H*d + 2*D*G*d + 2*D*F + H*d)) * x
+               + (2*L*H*d) * xx
+
+Regime 'checkpointed', convention torch, FLOPs per batch:
+
+    forward    = (2*L*D*(2*H*d + 2*G*d + 3*F) + 2*D*V) * x
+               + (4*L*H*d) * xx
+    backward   = (4*L*D*(2*H*d + 2*G*d + 3*F) + 4*D*V) * x
+               + (8*L*H*d) * xx
+    recomputed = (4*L*D*(H*d + G*d + F)) * x
+               + (4*L*H*d) * xx
+
 Moments are sums over the items of a batch:
 
     n        sum of 1 over samples
@@ -62,7 +96,7 @@ if TYPE_CHECKING:
 __all__ = ["Estimator", "Flops", "Moments", "Sizes", "moments"]
 
 NAME = "llama"
-REGIMES = ("full", "forward")
+REGIMES = ("full", "forward", "lora", "checkpointed")
 CONVENTIONS = ("symflops", "torch")
 STREAMS = {"text": False}
 _PAIRS = {"symflops": "useful", "torch": "all"}
@@ -348,6 +382,68 @@ def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     ]
 
 
+def _lora(sizes: Sizes, pairs: str) -> list[Line]:
+    """Regime 'lora': low-rank adapters of rank 16 beside the attention projections, everything else frozen."""
+    L = sizes.num_hidden_layers
+    D = sizes.hidden_size
+    H = sizes.num_attention_heads
+    G = sizes.num_key_value_heads
+    d = sizes.head_dim
+    F = sizes.intermediate_size
+    V = sizes.vocab_size
+    # what a contraction runs over, in multiples of (n, x, xx)
+    text_ = (0, 1, 0)
+    self_attn_pairs_ = (0, 1, 1) if pairs == "useful" else (0, 0, 2)
+    return [
+        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
+        ("model.layers.*.self_attn.q_proj.base_layer",      text_,             2*D*H*d,  L,  (max(0, L - 1), 0),  0),  # y = xW
+        ("model.layers.*.self_attn.q_proj.lora_A.default",  text_,             32*D,     L,  (max(0, L - 1), L),  0),  # y = xW
+        ("model.layers.*.self_attn.q_proj.lora_B.default",  text_,             32*H*d,   L,  (L, L),              0),  # y = xW
+        ("model.layers.*.self_attn.k_proj.base_layer",      text_,             2*D*G*d,  L,  (max(0, L - 1), 0),  0),  # y = xW
+        ("model.layers.*.self_attn.k_proj.lora_A.default",  text_,             32*D,     L,  (max(0, L - 1), L),  0),  # y = xW
+        ("model.layers.*.self_attn.k_proj.lora_B.default",  text_,             32*G*d,   L,  (L, L),              0),  # y = xW
+        ("model.layers.*.self_attn.v_proj.base_layer",      text_,             2*D*G*d,  L,  (max(0, L - 1), 0),  0),  # y = xW
+        ("model.layers.*.self_attn.v_proj.lora_A.default",  text_,             32*D,     L,  (max(0, L - 1), L),  0),  # y = xW
+        ("model.layers.*.self_attn.v_proj.lora_B.default",  text_,             32*G*d,   L,  (L, L),              0),  # y = xW
+        ("model.layers.*.self_attn",                        self_attn_pairs_,  H*d,      L,  (L, L),              0),  # scores = qk
+        ("model.layers.*.self_attn",                        self_attn_pairs_,  H*d,      L,  (L, L),              0),  # mix = pv
+        ("model.layers.*.self_attn.o_proj.base_layer",      text_,             2*D*H*d,  L,  (L, 0),              0),  # y = xW
+        ("model.layers.*.self_attn.o_proj.lora_A.default",  text_,             32*H*d,   L,  (L, L),              0),  # y = xW
+        ("model.layers.*.self_attn.o_proj.lora_B.default",  text_,             32*D,     L,  (L, L),              0),  # y = xW
+        ("model.layers.*.mlp.gate_proj",                    text_,             2*D*F,    L,  (L, 0),              0),  # y = xW
+        ("model.layers.*.mlp.up_proj",                      text_,             2*D*F,    L,  (L, 0),              0),  # y = xW
+        ("model.layers.*.mlp.down_proj",                    text_,             2*D*F,    L,  (L, 0),              0),  # y = xW
+        ("lm_head",                                         text_,             2*D*V,    1,  ((L >= 1), 0),       0),  # y = xW
+    ]
+
+
+def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
+    """Regime 'checkpointed': every parameter trains, each block is recomputed in the backward pass (non-reentrant, with early stop)."""
+    L = sizes.num_hidden_layers
+    D = sizes.hidden_size
+    H = sizes.num_attention_heads
+    G = sizes.num_key_value_heads
+    d = sizes.head_dim
+    F = sizes.intermediate_size
+    V = sizes.vocab_size
+    # what a contraction runs over, in multiples of (n, x, xx)
+    text_ = (0, 1, 0)
+    self_attn_pairs_ = (0, 1, 1) if pairs == "useful" else (0, 0, 2)
+    return [
+        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
+        ("model.layers.*.self_attn.q_proj",  text_,             2*D*H*d,  L,  (L, L),  L),  # y = xW
+        ("model.layers.*.self_attn.k_proj",  text_,             2*D*G*d,  L,  (L, L),  L),  # y = xW
+        ("model.layers.*.self_attn.v_proj",  text_,             2*D*G*d,  L,  (L, L),  L),  # y = xW
+        ("model.layers.*.self_attn",         self_attn_pairs_,  H*d,      L,  (L, L),  L),  # scores = qk
+        ("model.layers.*.self_attn",         self_attn_pairs_,  H*d,      L,  (L, L),  L),  # mix = pv
+        ("model.layers.*.self_attn.o_proj",  text_,             2*D*H*d,  L,  (L, L),  L),  # y = xW
+        ("model.layers.*.mlp.gate_proj",     text_,             2*D*F,    L,  (L, L),  L),  # y = xW
+        ("model.layers.*.mlp.up_proj",       text_,             2*D*F,    L,  (L, L),  L),  # y = xW
+        ("model.layers.*.mlp.down_proj",     text_,             2*D*F,    L,  (L, L),  0),  # y = xW
+        ("lm_head",                          text_,             2*D*V,    1,  (1, 1),  0),  # y = xW
+    ]
+
+
 def _parameters(sizes: Sizes) -> dict[str, int]:
     """Elements per parameter, all copies together."""
     L = sizes.num_hidden_layers
@@ -383,21 +479,79 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     }
 
 
+def _parameters_lora(sizes: Sizes) -> dict[str, int]:
+    """Elements per parameter, all copies together."""
+    L = sizes.num_hidden_layers
+    D = sizes.hidden_size
+    H = sizes.num_attention_heads
+    G = sizes.num_key_value_heads
+    d = sizes.head_dim
+    F = sizes.intermediate_size
+    V = sizes.vocab_size
+    tied = sizes.tie_word_embeddings
+    biased = sizes.attention_bias
+    mlp_biased = sizes.mlp_bias
+    return {
+        "model.embed_tokens.weight":                              D*V,
+        "model.layers.*.input_layernorm.weight":                  L*D,
+        "model.layers.*.self_attn.q_proj.base_layer.weight":      L*D*H*d,
+        "model.layers.*.self_attn.q_proj.base_layer.bias":        L*H*d*biased,
+        "model.layers.*.self_attn.q_proj.lora_A.default.weight":  16*L*D,
+        "model.layers.*.self_attn.q_proj.lora_B.default.weight":  16*L*H*d,
+        "model.layers.*.self_attn.k_proj.base_layer.weight":      L*D*G*d,
+        "model.layers.*.self_attn.k_proj.base_layer.bias":        L*G*d*biased,
+        "model.layers.*.self_attn.k_proj.lora_A.default.weight":  16*L*D,
+        "model.layers.*.self_attn.k_proj.lora_B.default.weight":  16*L*G*d,
+        "model.layers.*.self_attn.v_proj.base_layer.weight":      L*D*G*d,
+        "model.layers.*.self_attn.v_proj.base_layer.bias":        L*G*d*biased,
+        "model.layers.*.self_attn.v_proj.lora_A.default.weight":  16*L*D,
+        "model.layers.*.self_attn.v_proj.lora_B.default.weight":  16*L*G*d,
+        "model.layers.*.self_attn.o_proj.base_layer.weight":      L*D*H*d,
+        "model.layers.*.self_attn.o_proj.base_layer.bias":        L*D*biased,
+        "model.layers.*.self_attn.o_proj.lora_A.default.weight":  16*L*H*d,
+        "model.layers.*.self_attn.o_proj.lora_B.default.weight":  16*L*D,
+        "model.layers.*.post_attention_layernorm.weight":         L*D,
+        "model.layers.*.mlp.gate_proj.weight":                    L*D*F,
+        "model.layers.*.mlp.gate_proj.bias":                      L*F*mlp_biased,
+        "model.layers.*.mlp.up_proj.weight":                      L*D*F,
+        "model.layers.*.mlp.up_proj.bias":                        L*F*mlp_biased,
+        "model.layers.*.mlp.down_proj.weight":                    L*D*F,
+        "model.layers.*.mlp.down_proj.bias":                      L*D*mlp_biased,
+        "model.norm.weight":                                      D,
+        "lm_head.weight":                                         D*V - D*V*tied,
+    }
+
+
 def _trained_forward(sizes: Sizes) -> int:
     """Elements that train in this regime."""
     return 0
 
 
+def _trained_lora(sizes: Sizes) -> int:
+    """Elements that train in this regime."""
+    L = sizes.num_hidden_layers
+    D = sizes.hidden_size
+    H = sizes.num_attention_heads
+    G = sizes.num_key_value_heads
+    d = sizes.head_dim
+    return 32*L*(H*d + G*d + 2*D)
+
+
 _LINES = {
     "full": _full,
     "forward": _forward,
+    "lora": _lora,
+    "checkpointed": _checkpointed,
 }
 _PARAMETERS = {
     "full": _parameters,
     "forward": _parameters,
+    "lora": _parameters_lora,
+    "checkpointed": _parameters,
 }
 _TRAINED = {
     "forward": _trained_forward,
+    "lora": _trained_lora,
 }
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
+from functools import lru_cache
 
 from sympy import Add, Expr, Integer, Mul, Pow, Rational
 
@@ -29,7 +30,7 @@ class Polynomial:
     @classmethod
     def of(cls, expr: Expr | int) -> Polynomial:
         """``expr`` multiplied out."""
-        return _convert(Integer(expr) if isinstance(expr, int) else expr)
+        return _known(Integer(expr) if isinstance(expr, int) else expr)
 
     def __add__(self, other: Polynomial) -> Polynomial:
         terms = dict(self.terms)
@@ -98,7 +99,18 @@ class Polynomial:
 
 def sorted_atoms(monomial: Iterable[tuple[Expr, int]]) -> list[tuple[Expr, int]]:
     """The atoms of a product in an order that no hash seed changes."""
-    return sorted(monomial, key=lambda pair: (str(pair[0]), pair[1]))
+    return sorted(monomial, key=lambda pair: (text_of(pair[0]), pair[1]))
+
+
+@lru_cache(maxsize=1 << 14)
+def text_of(atom: Expr) -> str:
+    """An atom as text, to order by."""
+    return str(atom)
+
+
+@lru_cache(maxsize=1 << 15)
+def _known(expr: Expr) -> Polynomial:
+    return _convert(expr)
 
 
 def _convert(expr: Expr) -> Polynomial:

@@ -17,6 +17,7 @@ COMMANDS = {
     "generate": "derive specs and write estimators and derivations",
     "estimate": "parameters and FLOPs of a model for a batch",
     "explain": "where the FLOPs of a model go, module by module",
+    "compare": "one model under several regimes",
     "graph": "the graph of a model, as Mermaid or DOT",
     "render": "the derivation of a model, as LaTeX or Markdown",
     "verify": "compare specs with the real models, or with measured records",

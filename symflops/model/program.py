@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from symflops.model.formula import ZERO, Formula
 from symflops.model.spec import Layout
@@ -194,6 +195,11 @@ class Program:
     lengths: tuple[tuple[str, str], ...]
     unseen: tuple[tuple[str, bool], ...]
     loops: tuple[tuple[str, str], ...] = ()
+
+    def showing(self, regimes: Sequence[str]) -> Program:
+        """The program with some of its regimes, for a page that shows no more."""
+        kept = tuple(regime for regime in self.regimes if regime.name in regimes)
+        return replace(self, regimes=kept, cases=tuple(case for case in self.cases if case.regime in regimes))
 
     def case(self, regime: str, convention: str) -> Case:
         """The closed forms of one regime under one convention.

@@ -10,9 +10,14 @@ from symflops.targets import latex, markdown, python
 
 Target = Callable[[Program, str, Sequence[Verification]], str]
 
+ON_PAGES = ("full", "forward")
+"""The regimes that a generated page shows; ``symflops render --regime`` shows others."""
+
 TARGETS: Mapping[str, Target] = {"py": python.render, "tex": latex.render, "md": markdown.render}
 
 
 def emit(program: Program, version: str, verified: Sequence[Verification] = ()) -> dict[str, str]:
     """The text of every target by its file ending; ``verified`` is what the spec was checked against."""
-    return {ending: render(program, version, verified) for ending, render in TARGETS.items()}
+    shown = {"py": program}
+    pages = program.showing(ON_PAGES)
+    return {ending: render(shown.get(ending, pages), version, verified) for ending, render in TARGETS.items()}

@@ -11,7 +11,7 @@ from sympy import Add, Expr, Mul, Pow
 from sympy.core.symbol import Str
 
 from symflops.algebra import functions as fn
-from symflops.algebra.polynomial import CONSTANT, Monomial, Polynomial
+from symflops.algebra.polynomial import CONSTANT, Monomial, Polynomial, text_of
 from symflops.model.formula import ONE, ZERO, Apply, Bracket, Formula, Num, Power, Prod, Sum, Sym, TallyOf, Text
 
 APPLY: dict[type, str] = {
@@ -35,7 +35,7 @@ class Formulas:
         if atom.is_Symbol:
             return (self.rank.get(atom.name, len(self.rank)), str(atom.name))
         inner = [self.rank.get(symbol.name, len(self.rank)) for symbol in atom.free_symbols]
-        return (min(inner, default=0), str(atom))
+        return (min(inner, default=0), text_of(atom))
 
     def of(self, expr: Expr | int) -> Formula:
         """``expr`` multiplied out and put in order."""

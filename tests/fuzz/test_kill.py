@@ -17,7 +17,8 @@ SPECS = ("language/llama.yaml", "diffusion/qwen_image.yaml", "diffusion/wan.yaml
 
 
 def project(folder: Path) -> Path:
-    """A project with a few of the shipped specs."""
+    """A project with a few of the shipped specs, and a copy of the package that nobody edits meanwhile."""
+    shutil.copytree(ROOT / "symflops", folder / "package" / "symflops", ignore=shutil.ignore_patterns("__pycache__"))
     for name in SPECS:
         (folder / "specs" / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / "specs" / name, folder / "specs" / name)
@@ -26,7 +27,7 @@ def project(folder: Path) -> Path:
 
 
 def start(folder: Path) -> subprocess.Popen[bytes]:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": str(folder / "package")}
     return subprocess.Popen([sys.executable, "-m", "symflops.cli.main", "generate", "--out", "out"], cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
@@ -34,6 +35,18 @@ def files(folder: Path) -> dict[str, bytes]:
     """Every file that a reader of the folder would find; what is being written has a hidden name."""
     found = {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
     return {name: data for name, data in found.items() if not name.rpartition("/")[2].endswith(".tmp")}
+
+
+def touched(folder: Path, stamp: int) -> int:
+    """How many entries of a folder are newer than a time, hidden ones too."""
+    count = 0
+    for root, _, names in os.walk(folder):
+        for name in names:
+            try:
+                count += os.stat(os.path.join(root, name)).st_mtime_ns > stamp
+            except OSError:
+                continue
+    return count
 
 
 def change(folder: Path) -> None:
@@ -59,8 +72,15 @@ def test_a_killed_generate_tears_no_file(tmp_path):
     for _ in range(TIMES):
         shutil.rmtree(folder / "out")
         shutil.copytree(folder / "old", folder / "out")
+        stamp = time.time_ns()
         process = start(folder)
-        time.sleep(rng.uniform(0.35, 1.05) * whole)
+        if rng.random() < 0.5:
+            time.sleep(rng.uniform(0.1, 0.9) * whole)
+        else:  # while or right after the so-manieth file is written
+            wanted = rng.randrange(1, len(new))
+            while process.poll() is None and touched(folder / "out", stamp) < wanted:
+                time.sleep(0.0005)
+            time.sleep(rng.choice((0, 0.0005, 0.002, 0.01)))
         process.send_signal(signal.SIGKILL)
         seen["killed"] += process.wait(timeout=60) == -signal.SIGKILL
         now = files(folder / "out")

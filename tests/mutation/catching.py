@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,19 @@ class Once:
         return InterpretedEstimator(program, config, regime=regime, convention=convention)
 
 
+def numbers(model: Model, config: Any) -> dict[str, Any]:
+    """Parameters and closed forms of a model by convention, under both shipped regimes."""
+    try:
+        program = model.program(("full", "forward"))
+    except SpecError:
+        program = model.program(("full", "forward"), config=config)
+    found: dict[str, Any] = {"parameters": sorted((tensor.name, str(tensor.count)) for tensor in program.tensors)}
+    for case in program.cases:
+        forms = [{program.moments[position].name: str(formula) for position, formula in form} for form in (case.forward, case.backward)]
+        found.setdefault(case.convention, {})[case.regime] = forms
+    return found
+
+
 class Subject:
     """A spec, its blocks, and the records of its class, the smallest first."""
 
@@ -76,8 +89,22 @@ class Subject:
         """All mutants of the spec and its blocks."""
         return [mutant for name, tree in self.trees.items() for mutant in mutants(name, tree)]
 
+    @cached_property
+    def numbers(self) -> Any:
+        """Every closed form of the spec as it is."""
+        return numbers(self.model(self.name, self.documents[self.name]), self.records[0]["config_json"])
+
+    def reason(self, model: Model) -> str:
+        """Why no record tells a mutant from the spec: ``same`` numbers in every regime and convention, another number of
+        useful pairs only (``mask``), or a number that no record has a config for (``unmeasured``)."""
+        found = numbers(model, self.records[0]["config_json"])
+        if found == self.numbers:
+            return "same"
+        torch = [{key: value for key, value in side.items() if key != "symflops"} for side in (found, self.numbers)]
+        return "mask" if torch[0] == torch[1] else "unmeasured"
+
     def outcome(self, mutant: Mutant) -> str:
-        """``diagnostic``, ``record``, ``survived``, or ``none`` where no choice of the mutant builds (a swap without an equal)."""
+        """``diagnostic``, ``record``, the reason why it survived, or ``none`` where no choice of the mutant builds (a swap without an equal)."""
         swap = mutant.kind.startswith("swap")
         for tree in mutant.trees(self.trees[mutant.document]):
             try:
@@ -86,7 +113,7 @@ class Subject:
             except SymflopsError:
                 continue
             try:
-                return "record" if self.caught(model) else "survived"
+                return "record" if self.caught(model) else self.reason(model)
             except SymflopsError:
                 return "diagnostic"
         return "none" if swap else "diagnostic"

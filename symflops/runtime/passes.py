@@ -1,0 +1,31 @@
+"""How often a diffusion model runs per step, resolved from pipeline data as VeRL-Omni's FLOPs counter does.
+
+Source of the rule: the configuration that VeRL-Omni reads, with the cases of its own extractors as witnesses in the tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+
+def forward_passes(pipeline: Mapping[str, Any], transformer: Mapping[str, Any]) -> int:
+    """Forward passes per denoising step.
+
+    An explicit ``num_forward_passes`` wins (at least 1); a guidance-distilled transformer (``guidance_embeds``) runs once;
+    classifier-free guidance (``true_cfg_scale`` or ``guidance_scale`` above 1) runs twice; anything else once.
+    """
+    explicit = pipeline.get("num_forward_passes")
+    if explicit is not None:
+        return max(1, int(explicit))
+    if transformer.get("guidance_embeds"):
+        return 1
+    scales = (pipeline.get("true_cfg_scale"), pipeline.get("guidance_scale"))
+    return 2 if any(scale is not None and scale > 1 for scale in scales) else 1
+
+
+def timesteps(all_timesteps: Sequence[int] | None, preference: bool = False) -> int:
+    """Denoising steps of one training step: the second axis of ``all_timesteps``, 1 for preference training (DPO)."""
+    if preference or all_timesteps is None or len(all_timesteps) < 2:
+        return 1
+    return max(1, int(all_timesteps[1]))
