@@ -23,7 +23,7 @@ from tests.fuzz.guard import MEGABYTES, SECONDS, WATCH, Limits
 from tests.fuzz.mutators import SENTINEL
 
 STUCK = 60
-SHRINKS = 200
+SHRINKS, PATIENCE = 200, 20
 
 
 def outcome(stock: Stock, case: Case) -> tuple[str, str, float, float]:
@@ -55,15 +55,15 @@ def signature(ended: str, where: str) -> str:
 
 def smaller(stock: Stock, case: Case, wanted: str) -> Case:
     """A smaller case that fails in the same way: lines, then pieces, then characters are left out."""
-    tries = 0
+    tries, until = 0, time.monotonic() + PATIENCE
     for size in (max(1, len(case.data) // 2), max(1, len(case.data) // 8), "lines", 32, 8, 1):
         changed = True
-        while changed and tries < SHRINKS:
+        while changed and tries < SHRINKS and time.monotonic() < until:
             changed = False
             pieces = case.data.splitlines(keepends=True) if size == "lines" else [case.data[i : i + size] for i in range(0, len(case.data), size)]
             for position in range(len(pieces) - 1, -1, -1):
                 tries += 1
-                if tries > SHRINKS:
+                if tries > SHRINKS or time.monotonic() > until:
                     break
                 less = Case(case.kind, b"".join(pieces[:position] + pieces[position + 1 :]), case.beside)
                 ended, where, _, _ = outcome(stock, less)

@@ -73,17 +73,22 @@ def test_generated_and_interpreted_agree(batch):
             model = generated.Estimator(generated.Sizes.from_config(TINY), regime=regime, convention=convention)
             m, n = generated.moments(latent=latent, prompt=prompt), interpreted.moments(latent=latent, prompt=prompt)
             assert m.as_dict() == n.as_dict()
-            assert (model.forward(m), model.backward(m)) == (interpreted.forward(n), interpreted.backward(n))
-            modules = {name: (flops.forward, flops.backward) for name, flops in model.by_module(m).items()}
-            assert modules == {name: (flops.forward, flops.backward) for name, flops in interpreted.by_module(n).items()}
-            assert sum(forward for forward, _ in modules.values()) == model.forward(m)
-            assert sum(backward for _, backward in modules.values()) == model.backward(m)
+            whole = (model.forward(m), model.backward(m), model.recomputed(m))
+            assert whole == (interpreted.forward(n), interpreted.backward(n), interpreted.recomputed(n))
+            modules, others = (
+                {name: (flops.forward, flops.backward, flops.recomputed) for name, flops in estimator.by_module(moments).items()}
+                for estimator, moments in ((model, m), (interpreted, n))
+            )
+            assert modules == others
+            assert tuple(map(sum, zip(*modules.values()))) == whole
             assert model.tensors() == interpreted.tensors()
+            counts = (model.parameters, model.trainable_parameters)
+            assert counts == (interpreted.parameters, interpreted.trainable_parameters)
 
 
 INTERPRETED = {
     (regime, convention): symflops.load("qwen_image").estimator(TINY, regime, convention)
-    for regime in ("full", "forward")
+    for regime in ("full", "forward", "lora", "checkpointed")
     for convention in ("symflops", "torch")
 }
 

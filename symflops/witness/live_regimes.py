@@ -1,0 +1,210 @@
+"""Live verification of regimes: random choices of what trains, and of adapters, on the real model and in the derivation.
+
+A :class:`Bench` holds one real model on the meta device. A :class:`Choice` says which parameters train (whole real names, so
+that a pattern cuts repeats at any layer) and which linears get an adapter; :meth:`Bench.check` counts both passes of the real
+model, with PyTorch's counter, and derives them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from symflops.model.regime import Adapter, Regime
+from symflops.runtime.interpreted import InterpretedEstimator
+from symflops.witness.cases import LiveCase
+from symflops.witness.live import Figure, build, run
+from symflops.witness.tensors import arguments_of, needed
+
+if TYPE_CHECKING:
+    from symflops.api import Model
+
+NAMES = ("base", "A", "B")
+SHARES = (0.0, 0.02, 0.1, 0.5, 0.9, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What trains: patterns over parameter names (as they are with the adapters in), and linears with an adapter."""
+
+    train: tuple[str, ...] = ()
+    freeze: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
+    rank: int = 4
+
+    def regime(self) -> Regime:
+        """The regime that says the same."""
+        adapters = (Adapter("lora", self.rank, self.targets, NAMES),) if self.targets else ()
+        return Regime("drawn", train=self.train, freeze=self.freeze, adapters=adapters)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One choice: trainable elements and both passes, of the real model and derived."""
+
+    choice: Choice
+    trainable: Figure
+    forward: Figure
+    backward: Figure
+
+    @property
+    def exact(self) -> bool:
+        """Whether nothing differs."""
+        return self.trainable.equal and self.forward.equal and self.backward.equal
+
+
+class Bench:
+    """One real model of a spec, on which what trains is chosen again and again."""
+
+    def __init__(self, model: Model, case: LiveCase) -> None:
+        self.model, self.case = model, case
+        references = model.spec.references
+        self.real, self.config = build(case.reference or (references[0] if references else ""), case)
+        program = model.program(["full"], ["torch"], self.config)
+        sizes = InterpretedEstimator(program, self.config, regime="full", convention="torch").sizes
+        self.arguments = arguments_of(program, case.batch, sizes, case.arguments)
+        linear = needed("torch").nn.Linear
+        self.linears = tuple(name for name, module in self.real.named_modules() if type(module) is linear)
+
+    def names(self, targets: Sequence[str] = ()) -> list[str]:
+        """The names of all parameters, with adapters on ``targets``."""
+        with self.adapted(targets, 1):
+            return [name for name, _ in self.real.named_parameters()]
+
+    @contextmanager
+    def adapted(self, targets: Sequence[str], rank: int) -> Iterator[None]:
+        """Put adapters on the linears at ``targets`` for a while."""
+        before = {target: self.real.get_submodule(target) for target in targets}
+        try:
+            for target, module in before.items():
+                self.put(target, lora(module, rank))
+            yield
+        finally:
+            for target, module in before.items():
+                self.put(target, module)
+
+    def put(self, target: str, module: Any) -> None:
+        """Replace the module at a path."""
+        parent, _, name = target.rpartition(".")
+        setattr(self.real.get_submodule(parent), name, module)
+
+    def measured(self, choice: Choice) -> tuple[int, int, int]:
+        """Trainable elements, forward and backward FLOPs of the real model."""
+        with self.adapted(choice.targets, choice.rank):
+            adapters = {f"{target}.{name}.weight" for target in choice.targets for name in NAMES[1:]}
+            trainable = 0
+            for name, tensor in self.real.named_parameters():
+                wanted = name in adapters or any(fnmatchcase(name, pattern) for pattern in choice.train)
+                tensor.requires_grad_(wanted and not any(fnmatchcase(name, pattern) for pattern in choice.freeze))
+                trainable += tensor.numel() * tensor.requires_grad
+            try:
+                forward, backward = run(self.real, self.arguments, self.case, train=True)
+            finally:
+                self.real.requires_grad_(True)
+        return trainable, forward.total, backward.total
+
+    def derived(self, choice: Choice) -> tuple[int, int, int]:
+        """The same from the spec."""
+        estimator = self.model.estimator(self.config, choice.regime(), "torch")
+        moments = estimator.moments(**self.case.batch)
+        return estimator.trainable_parameters, estimator.forward(moments), estimator.backward(moments)
+
+    def check(self, choice: Choice) -> Outcome:
+        """Measure and derive."""
+        return Outcome(choice, *map(Figure, self.measured(choice), self.derived(choice)))
+
+    def draw(self, random: Random) -> Choice:
+        """A choice: few or many single parameters, whole modules by pattern, adapters on some linears."""
+        targets = _some(random, self.linears) if random.random() < 0.5 else ()
+        names = self.names(targets)
+        adapters = {f"{target}.{name}.weight" for target in targets for name in NAMES[1:]}
+        train = _some(random, [name for name in names if name not in adapters])
+        if random.random() < 0.2:
+            train = (*train, pattern_of(random, names))
+        freeze = _some(random, names) if random.random() < 0.3 else ()
+        if random.random() < 0.1:
+            freeze = (*freeze, pattern_of(random, names))
+        return Choice(train, freeze, targets, random.choice((1, 4, 8)))
+
+    def smallest(self, choice: Choice, fails: Callable[[Choice], bool] | None = None) -> Choice:
+        """A choice that still differs, from which no name can be taken away: a reproduction that can be read."""
+        differs = fails or (lambda smaller: not self.check(smaller).exact)
+        for field in ("train", "freeze", "targets"):
+            size = len(getattr(choice, field))
+            while size:
+                position = 0
+                while position < len(getattr(choice, field)):
+                    kept = getattr(choice, field)
+                    smaller = replace(choice, **{field: kept[:position] + kept[position + size :]})
+                    if differs(smaller):
+                        choice = smaller
+                    else:
+                        position += size
+                size //= 2
+        return choice
+
+
+def pattern_of(random: Random, names: Sequence[str]) -> str:
+    """A name with one end cut off, or with some components that are no index replaced by ``*``."""
+    words = random.choice(names).split(".")
+    kind = random.randrange(3)
+    if kind == 0:
+        return ".".join([*words[: random.randint(1, len(words))][:-1], "*"])
+    if kind == 1:
+        tail = words[random.randrange(len(words)) :]
+        return ".".join(["*", *tail])
+    return ".".join("*" if random.random() < 0.3 else word for word in words)
+
+
+def _some(random: Random, names: Sequence[str]) -> tuple[str, ...]:
+    """Some of ``names``: a share of all, of one layer, or of those with one last word."""
+    share = random.choice(SHARES)
+    kind = random.randrange(3)
+    if kind and names:
+        example = random.choice(names).split(".")
+        start, end = ".".join(example[:2]), example[-1] if kind == 1 else ".".join(example[-2:])
+        names = [name for name in names if (name.startswith(start) if kind == 1 else name.endswith(end))]
+    return tuple(name for name in names if random.random() < share)
+
+
+def lora(base: Any, rank: int) -> Any:
+    """A linear with a low-rank adapter beside it: ``x.base``, ``x.A`` and ``x.B``."""
+    torch = needed("torch")
+
+    class Lora(torch.nn.Module):  # type: ignore[misc, name-defined]
+        """``base(x) + B(A(x))``."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            device = base.weight.device
+            self.base = base
+            self.A = torch.nn.Linear(base.in_features, rank, bias=False, device=device)
+            self.B = torch.nn.Linear(rank, base.out_features, bias=False, device=device)
+
+        @property
+        def weight(self) -> Any:
+            return self.base.weight
+
+        @property
+        def bias(self) -> Any:
+            return self.base.bias
+
+        def forward(self, x: Any) -> Any:
+            return self.base(x) + self.B(self.A(x))
+
+    return Lora()
+
+
+def benches(models: Mapping[str, Model], cases: Mapping[str, Sequence[LiveCase]], layers: int = 3) -> list[tuple[str, Bench]]:
+    """A bench per case in which no repeat is longer than ``layers``."""
+    found = []
+    for name, model in models.items():
+        for row, case in enumerate(cases[name]):
+            counts = [value for key, value in case.config.items() if key.startswith("num_") and key.endswith("layers")]
+            if max(counts, default=1) <= layers:
+                found.append((f"{name}-{row}", Bench(model, case)))
+    return found

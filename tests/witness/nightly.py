@@ -1,0 +1,58 @@
+"""Random regimes on the real models: ``python tests/witness/nightly.py --count 5000``; exit 1 where any draw differs."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+from random import Random
+
+from symflops.api import load
+from symflops.ground.diagnostics import SymflopsError
+from symflops.library import find_spec
+from symflops.witness.cases import cases_of
+from symflops.witness.live_regimes import Bench, Choice, benches
+
+MODELS = ("llama", "qwen_image", "wan", "sd3", "flux", "qwen3_moe", "deepseek_v3")
+
+
+def wrong(bench: Bench, choice: Choice) -> str:
+    """What differs, empty where nothing does."""
+    try:
+        outcome = bench.check(choice)
+    except SymflopsError as error:
+        return f"{type(error).__name__}: {error}"
+    return "" if outcome.exact else str(outcome)
+
+
+def main() -> int:
+    """Draw, compare, print a summary."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=5000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--layers", type=int, default=3, help="cases with longer repeats are left out")
+    parser.add_argument("--models", nargs="*", default=MODELS)
+    given = parser.parse_args()
+    built = benches({name: load(name) for name in given.models}, {name: cases_of(find_spec(name)) for name in given.models}, given.layers)
+    started, failed, drawn = time.monotonic(), Counter(), Counter()
+    for number in range(given.count):
+        name, bench = built[number % len(built)]
+        choice = bench.draw(Random(f"{given.seed}/{number}"))
+        bench.model._graphs.clear()
+        drawn[name] += 1
+        found = wrong(bench, choice)
+        if found:
+            failed[name] += 1
+            if sum(failed.values()) <= 10:
+                kind = found.partition(":")[0]
+                small = bench.smallest(choice, lambda smaller: wrong(bench, smaller).partition(":")[0][:12] == kind[:12])
+                print(f"{name}, draw {given.seed}/{number}: {wrong(bench, small)}\n  {small}", flush=True)
+    for name in drawn:
+        print(f"{name}: {drawn[name]} draws, {failed[name]} mismatches")
+    print(f"in all: {given.count} draws, {sum(failed.values())} mismatches, {time.monotonic() - started:.0f} s")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
