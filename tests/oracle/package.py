@@ -12,6 +12,7 @@ from symflops.ground.diagnostics import Source, SpecError, SymflopsError
 from symflops.library import SpecFile
 from symflops.model.formula import Formula
 from symflops.model.formula import evaluate as value_of
+from symflops.model.patterns import matches
 from symflops.model.program import Program
 from symflops.model.regime import Regime
 from symflops.runtime.interpreted import InterpretedEstimator
@@ -34,8 +35,10 @@ def program_of(case: Case, freeze: Sequence[str] = (), *, symbolic: bool = False
     """
     file = SpecFile(Path("."), Path("case.yaml"), "case.yaml")
     model = Model(file, read(Source("case.yaml", to_yaml(case.document)), lambda name: None))
-    regime = Regime(REGIME, train=case.train, freeze=tuple(freeze))
-    return model.program([regime], CONVENTIONS, None if symbolic else case.config)
+    config = None if symbolic else case.config
+    paths = {parameter.path for operator in model.graph(config).operators() for parameter in operator.parameters}
+    train, frozen = (tuple(p for p in patterns if p == "*" or any(matches(p, path, {}) for path in paths)) for patterns in (case.train, freeze))
+    return model.program([Regime(REGIME, train=tuple(p for p in train if p not in frozen), freeze=frozen)], CONVENTIONS, config)
 
 
 def symbolic(case: Case) -> Program | None:

@@ -112,7 +112,7 @@ FAULTS: dict[str, Fault] = {
     "weight gradients are not counted": edit(
         f"{DERIVE}:_Tally.operator", "(wanted & alive).expr", "(NO if operand.is_weight else wanted & alive).expr"
     ),
-    "everything trains": edit(f"{DERIVE}:trainable", "and chosen and not frozen", ""),
+    "everything trains": edit(f"{DERIVE}:trainable", "and wanted and not frozen", ""),
     "the loss uses one output": edit(f"{DERIVE}:loss_values", "in graph.outputs if", "in graph.outputs[:1] if"),
     # parameters
     "a shared parameter is counted per iteration": edit(f"{DERIVE}:_Tally.parameter", "if loop.index in inside:", "if True:"),
