@@ -95,13 +95,18 @@ def live(args: argparse.Namespace) -> int:
     """Compare with the real classes."""
     from symflops.cli.progress import progress
     from symflops.witness.cases import cases_of
+    from symflops.witness.defaults import default_differences
     from symflops.witness.live import render, verify_live
 
-    pairs = [(model, case) for model in chosen(args) for case in cases_of(model.file)]
+    models = chosen(args)
+    wrong = [difference for model in models for difference in default_differences(model)]
+    for difference in wrong:
+        print(difference)
+    pairs = [(model, case) for model in models for case in cases_of(model.file)]
     failed = 0
     for model, case in progress(pairs, "verifying", lambda pair: pair[0].spec.name):
         report = verify_live(model, case)
         failed += not report.exact
         print(render(report))
-    print(f"{len(pairs)} cases, {failed} not exact", file=sys.stderr)
-    return 1 if failed else 0
+    print(f"{len(pairs)} cases, {failed} not exact, {len(wrong)} defaults differ from the class's own", file=sys.stderr)
+    return 1 if failed or wrong else 0

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from sympy import Expr, Integer
 
+from symflops.algebra.truth import Truth, any_of
 from symflops.ground.diagnostics import Diagnostic, SpecError
 from symflops.model.graph import Contraction, Extent, Graph, Loop, Node, Operand, Operator, Parameter, Value
 from symflops.model.path import Path
@@ -80,6 +81,7 @@ class _Adapting:
         weights = next(operand for operand in contraction.operands if operand.parameters).parameters
         weight = node.parameters[weights[0]]
         plain = tuple(self.value(self.values[result], self.values[result].width) for result in node.results)
+        exists = any_of(node.parameters[position].exists for position in weights)  # one of several names, where it is tied
         moved = tuple(replace(parameter, path=self.below(node, parameter, base_name)) for parameter in node.parameters)
         rank = Integer(self.adapter.rank)
         out, inner = weight.shape[0], weight.shape[1:]
@@ -89,11 +91,12 @@ class _Adapting:
             replace(node, path=node.path.join(base_name), parameters=moved, results=tuple(v.id for v in plain))
         ]
         size, ones = contraction.size, (Integer(1),) * (len(inner) - 1)
-        down = self.projection(node, down_name, (rank, *inner), source, low, _scaled(size, rank, out), contraction)
-        up = self.projection(node, up_name, (out, rank, *ones), Operand("low", (low.id,)), high, rank * out, contraction)
+        down = self.projection(node, down_name, (rank, *inner), exists, source, low, _scaled(size, rank, out), contraction)
+        low_side = Operand("low", (low.id,))
+        up = self.projection(node, up_name, (out, rank, *ones), exists, low_side, high, rank * out, contraction)
         nodes += [down, up]
         if self.adapter.kind == "dora":
-            nodes.append(self.magnitude(node, weight, high))
+            nodes.append(self.magnitude(node, weight, exists, high))
         total = Operator(
             self.number(), "add", node.path, (*(v.id for v in plain), high.id), node.results,
             guard=node.guard, saves="nothing", flows=node.flows, span=node.span,
@@ -107,22 +110,30 @@ class _Adapting:
         return node.path.join(name).join(own) if inside else parameter.path
 
     def projection(
-        self, node: Operator, name: str, shape: tuple[Expr, ...], source: Operand, result: Value, size: Expr, like: Contraction
+        self,
+        node: Operator,
+        name: str,
+        shape: tuple[Expr, ...],
+        exists: Truth,
+        source: Operand,
+        result: Value,
+        size: Expr,
+        like: Contraction,
     ) -> Operator:
         path = node.path.join(name)
-        parameter = Parameter(path.join("weight"), shape, node.parameters[0].exists, span=node.span, adapter=True)
+        parameter = Parameter(path.join("weight"), shape, exists, span=node.span, adapter=True)
         contraction = Contraction(like.name, (source, Operand("W", parameters=(0,))), size, like.items, like.extent, like.kind)
         return Operator(
             self.number(), node.kind, path, source.values, (result.id,), (parameter,), (contraction,), node.guard,
             "operands", node.flows, node.role, f"rank {self.adapter.rank}", node.span,
         )  # fmt: skip
 
-    def magnitude(self, node: Operator, weight: Parameter, high: Value) -> Operator:
+    def magnitude(self, node: Operator, weight: Parameter, exists: Truth, high: Value) -> Operator:
         """DoRA: the norm of the adapted weight, from ``B A`` on the unit vectors, outside of the gradient, once a pass."""
         rank, (out, inner) = Integer(self.adapter.rank), weight.shape[:2]
         down = self.adapter.names[1]
         path = node.path.join(down.replace("lora_A", "lora_magnitude_vector") if "lora_A" in down else "magnitude")
-        parameter = Parameter(path.join("weight"), (out,), node.parameters[0].exists, span=node.span, adapter=True)
+        parameter = Parameter(path.join("weight"), (out,), exists, span=node.span, adapter=True)
         once = Extent(Integer(1), Integer(1))
         unit = Operand("unit vectors")
         sizes = (inner * inner * rank, inner * rank * out)

@@ -7,6 +7,7 @@ model, with PyTorch's counter, and derives them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -14,8 +15,15 @@ from fnmatch import fnmatchcase
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from symflops.algebra.domain import Structural
+from symflops.api import convention_of
+from symflops.compiler import compile_graphs
+from symflops.ground.diagnostics import SpecError
+from symflops.model.patterns import cutting
+from symflops.model.program import Program
 from symflops.model.regime import Adapter, Regime
 from symflops.runtime.interpreted import InterpretedEstimator
+from symflops.stages.build import build as build_graph
 from symflops.witness.cases import LiveCase
 from symflops.witness.live import Figure, build, run
 from symflops.witness.tensors import arguments_of, needed
@@ -24,6 +32,7 @@ if TYPE_CHECKING:
     from symflops.api import Model
 
 NAMES = ("base", "A", "B")
+LAYERS = re.compile(r"num_.*layers")
 SHARES = (0.0, 0.02, 0.1, 0.5, 0.9, 1.0)
 
 
@@ -67,6 +76,9 @@ class Bench:
         program = model.program(["full"], ["torch"], self.config)
         sizes = InterpretedEstimator(program, self.config, regime="full", convention="torch").sizes
         self.arguments = arguments_of(program, case.batch, sizes, case.arguments)
+        self.sizes = {size.name.text: model.value_of(size, self.config) for size in model.spec.sizes}
+        layers = (size.name.text for size in model.spec.sizes if any(LAYERS.fullmatch(key) for key in size.keys))
+        self.fixed = {name: self.sizes[name] for name in layers}
         linear = needed("torch").nn.Linear
         self.linears = tuple(name for name, module in self.real.named_modules() if type(module) is linear)
 
@@ -107,15 +119,30 @@ class Bench:
                 self.real.requires_grad_(True)
         return trainable, forward.total, backward.total
 
-    def derived(self, choice: Choice) -> tuple[int, int, int]:
-        """The same from the spec."""
-        estimator = self.model.estimator(self.config, choice.regime(), "torch")
+    def derived(self, choice: Choice, known: bool = False) -> tuple[int, int, int]:
+        """The same from the spec; with ``known`` the number of layers is a number, else a symbol where it can be one."""
+        program = self.program(choice.regime(), self.fixed if known else {})
+        estimator = InterpretedEstimator(program, self.config, regime="drawn", convention="torch")
         moments = estimator.moments(**self.case.batch)
         return estimator.trainable_parameters, estimator.forward(moments), estimator.backward(moments)
 
-    def check(self, choice: Choice) -> Outcome:
+    def program(self, regime: Regime, fixed: Mapping[str, Any]) -> Program:
+        """The closed forms; nothing of it is kept, since the next choice cuts the repeats elsewhere."""
+        if not fixed:
+            return replace(self.model, _graphs={}).program([regime], ["torch"], self.config)
+        sizes = dict(fixed)
+        while True:
+            try:
+                graph = build_graph(self.model.spec, sizes, cutting(regime.patterns))
+                return compile_graphs([[(graph, regime, 1)]], [convention_of("torch")])
+            except Structural as structural:
+                if structural.size in sizes or structural.size not in self.sizes:
+                    raise SpecError([structural.diagnostic]) from None
+                sizes[structural.size] = self.sizes[structural.size]
+
+    def check(self, choice: Choice, known: bool = False) -> Outcome:
         """Measure and derive."""
-        return Outcome(choice, *map(Figure, self.measured(choice), self.derived(choice)))
+        return Outcome(choice, *map(Figure, self.measured(choice), self.derived(choice, known)))
 
     def draw(self, random: Random) -> Choice:
         """A choice: few or many single parameters, whole modules by pattern, adapters on some linears."""
@@ -124,10 +151,11 @@ class Bench:
         adapters = {f"{target}.{name}.weight" for target in targets for name in NAMES[1:]}
         train = _some(random, [name for name in names if name not in adapters])
         if random.random() < 0.2:
-            train = (*train, pattern_of(random, names))
+            train = (*train, *pattern_of(random, names))
         freeze = _some(random, names) if random.random() < 0.3 else ()
         if random.random() < 0.1:
-            freeze = (*freeze, pattern_of(random, names))
+            freeze = (*freeze, *pattern_of(random, names))
+        freeze = tuple(name for name in freeze if name not in train)
         return Choice(train, freeze, targets, random.choice((1, 4, 8)))
 
     def smallest(self, choice: Choice, fails: Callable[[Choice], bool] | None = None) -> Choice:
@@ -148,16 +176,18 @@ class Bench:
         return choice
 
 
-def pattern_of(random: Random, names: Sequence[str]) -> str:
-    """A name with one end cut off, or with some components that are no index replaced by ``*``."""
+def pattern_of(random: Random, names: Sequence[str]) -> tuple[str, ...]:
+    """A name with one end cut off, or with some components replaced by ``*``; nothing where that matches no name."""
     words = random.choice(names).split(".")
-    kind = random.randrange(3)
-    if kind == 0:
-        return ".".join([*words[: random.randint(1, len(words))][:-1], "*"])
-    if kind == 1:
-        tail = words[random.randrange(len(words)) :]
-        return ".".join(["*", *tail])
-    return ".".join("*" if random.random() < 0.3 else word for word in words)
+    place = random.randrange(len(words))
+    pattern = random.choice(
+        (
+            ".".join([*words[:place], "*"]),
+            ".".join(["*", *words[place:]]),
+            ".".join("*" if random.random() < 0.3 else word for word in words),
+        )
+    )
+    return (pattern,) if any(fnmatchcase(name, pattern) for name in names) else ()
 
 
 def _some(random: Random, names: Sequence[str]) -> tuple[str, ...]:
@@ -204,7 +234,7 @@ def benches(models: Mapping[str, Model], cases: Mapping[str, Sequence[LiveCase]]
     found = []
     for name, model in models.items():
         for row, case in enumerate(cases[name]):
-            counts = [value for key, value in case.config.items() if key.startswith("num_") and key.endswith("layers")]
+            counts = [value for key, value in case.config.items() if LAYERS.fullmatch(key)]
             if max(counts, default=1) <= layers:
                 found.append((f"{name}-{row}", Bench(model, case)))
     return found
