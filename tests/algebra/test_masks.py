@@ -148,7 +148,7 @@ def test_moments_have_short_names() -> None:
     """What varies with the batch under a sliding window: the length, and the length up to the window."""
     found = Polynomial.of(useful_pairs(Mask(sliding=size_symbol("W")), x, x)).split(lambda atom: x in atom.free_symbols)
     assert {tuple(sorted((atom_name(atom), power) for atom, power in monomial)) for monomial in found} == {
-        (("x", 1),), (("least_x_W", 1),), (("least_x_W", 2),),
+        (("x", 1),), (("min_x_W", 1),), (("min_x_W", 2),),
     }  # fmt: skip
 
 
@@ -460,7 +460,7 @@ def test_a_window_that_may_be_null_is_one_formula() -> None:
     """Without a config the pairs are those of both cases, each under its bracket."""
     program = symbolic(case_of("mask: causal, sliding: W", "self", CONFIG))
     assert program is not None
-    assert {moment.name for moment in program.moments} == {"n", "x", "xx", "least_x_W", "least_x_W_least_x_W"}
+    assert {moment.name for moment in program.moments} == {"n", "x", "xx", "min_x_W", "min_x_W_min_x_W"}
 
 
 @pytest.mark.parametrize(

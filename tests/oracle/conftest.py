@@ -1,0 +1,23 @@
+"""A seeded fault must not outlive its test in what the package remembers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from symflops.algebra import polynomial
+from symflops.model import patterns
+
+
+def forget() -> None:
+    polynomial._known.cache_clear()
+    polynomial.text_of.cache_clear()
+    patterns._regex.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def nothing_remembered() -> Iterator[None]:
+    forget()
+    yield
+    forget()

@@ -1,0 +1,49 @@
+"""Every stored record of measured truth comes out exact: parameters by name, both passes, every module."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+
+import pytest
+
+from symflops.api import load
+from symflops.library import shipped, specs_in
+from symflops.witness.records import read_records, verify_record
+
+DATA = Path(__file__).resolve().parents[1] / "data"
+MODELS = {reference.rpartition(".")[2]: model for file in specs_in(shipped("specs")) for model in [load(file.path)] for reference in model.spec.references}
+RECORDS = {record["id"]: record for record in read_records(DATA / "truth")}
+
+
+def test_there_are_records_of_every_shipped_spec():
+    assert {record["class"] for record in RECORDS.values()} >= set(MODELS)
+    assert len(RECORDS) >= 37
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_a_record_is_exact(name):
+    verdict = verify_record(MODELS[RECORDS[name]["class"]], RECORDS[name])
+    assert verdict.status == "exact", verdict.why
+
+
+@pytest.mark.parametrize(
+    ("change", "flag"),
+    [
+        (lambda r: r.update(fwd_flops=r["fwd_flops"] + 2), "forward_ok"),
+        (lambda r: r.update(bwd_flops=r["bwd_flops"] - 2), "backward_ok"),
+        (lambda r: r.update(params_total=r["params_total"] + 1), "parameters_ok"),
+        (lambda r: r["params_by_tensor"].update({"model.norm.weight": 1}), "parameters_ok"),
+        (lambda r: r["params_by_tensor"].update({"model.extra.weight": 1}), "parameters_ok"),
+        (lambda r: r.update(params_trainable=7), "parameters_ok"),
+        (lambda r: r["by_module_fwd"].update({"lm_head": 1}), "modules_ok"),
+        (lambda r: r["by_module_fwd"].update({"model.nobody": 1}), "modules_ok"),
+    ],
+)
+def test_a_changed_record_is_not_exact(change, flag):
+    record = copy.deepcopy(RECORDS["transformers/LlamaForCausalLM/tiny-c"])
+    change(record)
+    verdict = verify_record(MODELS[record["class"]], record)
+    assert verdict.status == "mismatch" and not getattr(verdict, flag)
+    flags = {"parameters_ok", "forward_ok", "backward_ok", "modules_ok"} - {flag}
+    assert all(getattr(verdict, other) for other in flags)
