@@ -117,8 +117,8 @@ STREAMS = {"latent": False, "prompt": False}
 _PAIRS = {"symflops": "useful", "torch": "all"}
 _LENGTHS = {"symflops": "real", "torch": "padded"}
 _FIELDS = (
-    ("num_layers", "number", ("num_layers",)),
-    ("num_single_layers", "number", ("num_single_layers",)),
+    ("num_layers", "count", ("num_layers",)),
+    ("num_single_layers", "count", ("num_single_layers",)),
     ("num_attention_heads", "number", ("num_attention_heads",)),
     ("attention_head_dim", "number", ("attention_head_dim",)),
     ("in_channels", "number", ("in_channels",)),
@@ -352,7 +352,8 @@ def _checked(key: str, kind: str, value: Any) -> Any:
         return value
     if kind == "list" and isinstance(value, (list, tuple)):
         return tuple(value)
-    if kind == "number" and isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**15:
+    most = 100_000 if kind == "count" else 10**15 - 1
+    if kind in ("number", "count") and isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most:
         return value
     raise ValueError(f"the config's '{key}' is {value!r}, not a {kind}")
 

@@ -168,7 +168,7 @@ STREAMS = {"text": False}
 _PAIRS = {"symflops": "useful", "torch": "all"}
 _LENGTHS = {"symflops": "real", "torch": "padded"}
 _FIELDS = (
-    ("num_hidden_layers", "number", ("num_hidden_layers",)),
+    ("num_hidden_layers", "count", ("num_hidden_layers",)),
     ("hidden_size", "number", ("hidden_size",)),
     ("num_attention_heads", "number", ("num_attention_heads",)),
     ("q_lora_rank", "number", ("q_lora_rank",)),
@@ -181,7 +181,7 @@ _FIELDS = (
     ("n_routed_experts", "number", ("n_routed_experts", "num_local_experts")),
     ("num_experts_per_tok", "number", ("num_experts_per_tok",)),
     ("n_shared_experts", "number", ("n_shared_experts",)),
-    ("first_k_dense_replace", "number", ("first_k_dense_replace",)),
+    ("first_k_dense_replace", "count", ("first_k_dense_replace",)),
     ("vocab_size", "number", ("vocab_size",)),
     ("tie_word_embeddings", "flag", ("tie_word_embeddings",)),
     ("attention_bias", "flag", ("attention_bias",)),
@@ -418,7 +418,8 @@ def _checked(key: str, kind: str, value: Any) -> Any:
         return value
     if kind == "list" and isinstance(value, (list, tuple)):
         return tuple(value)
-    if kind == "number" and isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**15:
+    most = 100_000 if kind == "count" else 10**15 - 1
+    if kind in ("number", "count") and isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most:
         return value
     raise ValueError(f"the config's '{key}' is {value!r}, not a {kind}")
 

@@ -125,7 +125,7 @@ STREAMS = {"text": False}
 _PAIRS = {"symflops": "useful", "torch": "all"}
 _LENGTHS = {"symflops": "real", "torch": "padded"}
 _FIELDS = (
-    ("num_hidden_layers", "number", ("num_hidden_layers",)),
+    ("num_hidden_layers", "count", ("num_hidden_layers",)),
     ("hidden_size", "number", ("hidden_size",)),
     ("num_attention_heads", "number", ("num_attention_heads",)),
     ("num_key_value_heads", "number", ("num_key_value_heads",)),
@@ -356,7 +356,8 @@ def _checked(key: str, kind: str, value: Any) -> Any:
         return value
     if kind == "list" and isinstance(value, (list, tuple)):
         return tuple(value)
-    if kind == "number" and isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**15:
+    most = 100_000 if kind == "count" else 10**15 - 1
+    if kind in ("number", "count") and isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most:
         return value
     raise ValueError(f"the config's '{key}' is {value!r}, not a {kind}")
 

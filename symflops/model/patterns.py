@@ -32,7 +32,7 @@ def selectors(patterns: Iterable[str], module_list: Path) -> tuple[str, ...]:
     for pattern in patterns:
         components = pattern.split(".")
         for position, component in enumerate(components):
-            if is_selector(component) and _regex(".".join(components[:position])).fullmatch(text):
+            if is_selector(component) and _leading(".".join(components[:position])).fullmatch(text):
                 found[component] = None
     return tuple(found)
 
@@ -58,6 +58,17 @@ def matches(pattern: str, path: Path, chosen: Mapping[Expr, frozenset[str]]) -> 
 @lru_cache(maxsize=4096)
 def _regex(pattern: str) -> re.Pattern[str]:
     return re.compile(r"\.".join(_component(component) for component in pattern.split(".")) if pattern else "", re.DOTALL)
+
+
+@lru_cache(maxsize=4096)
+def _leading(pattern: str) -> re.Pattern[str]:
+    """What leads to a list inside a list: a selector stands for any index of the outer one, whichever it will choose."""
+    pieces = [_component(component) for component in pattern.split(".")]
+    loose = [
+        f"(?:{piece}|{MARK}{MARK})" if is_selector(component) else piece
+        for component, piece in zip(pattern.split("."), pieces, strict=True)
+    ]
+    return re.compile(r"\.".join(loose) if pattern else "", re.DOTALL)
 
 
 def _component(component: str) -> str:

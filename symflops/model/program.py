@@ -13,9 +13,9 @@ from symflops.model.spec import Layout
 class Field:
     """A size: its letter, its name in code, where a config holds it, and what it is when absent.
 
-    ``kind`` is ``number``, ``rational``, ``flag``, ``text`` or ``list``; ``default`` is a formula of the sizes above, a
-    plain value
-    for flags, texts and lists, or None where a config must have it. A null counts as absent, but for a ``nullable`` size.
+    ``kind`` is ``number``, ``count`` (of iterations, at most 100,000), ``rational``, ``flag``, ``text`` or ``list``;
+    ``default`` is a formula of the sizes above, a plain value for flags, texts and lists, or None where a config must have
+    it. A null counts as absent, but for a ``nullable`` size.
     """
 
     letter: str

@@ -12,6 +12,7 @@ from symflops.model.program import Field, Program
 
 FORMULAS = (Num, Sym, Text, Sum, Prod, Power, Apply, Bracket, TallyOf)
 LARGEST = 10**15
+MOST = 100_000
 
 
 class ConfigError(SymflopsError):
@@ -68,6 +69,8 @@ def checked(field: Field, value: Any) -> Any:
         case "list" if isinstance(value, (list, tuple)):
             return tuple(value)
         case "number" if number and isinstance(value, int) and 0 <= value < LARGEST:
+            return value
+        case "count" if number and isinstance(value, int) and 0 <= value <= MOST:
             return value
         case "rational" if number and 0 <= value < LARGEST:
             return Fraction(repr(value))

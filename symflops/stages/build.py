@@ -143,6 +143,10 @@ def declare_inputs(spec: Spec, frame: Frame, builder: Builder) -> tuple[tuple[st
         present = builder.condition(item.when, frame)
         width = builder.value(item.width, frame) if item.width else None
         width = width.symbol if isinstance(width, Setting) and width.kind == "number" else width
+        if width is not None and not isinstance(width, Expr):
+            message = f"the width of '{item.name}' is not a number"
+            builder.report.error("bad-field", message, item.width.span if item.width else item.name.span)
+            width = None
         if present is NO:
             frame.values[item.name.text] = ABSENT
             continue

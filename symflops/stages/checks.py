@@ -9,6 +9,7 @@ from symflops.model.graph import Graph
 from symflops.model.path import Path
 from symflops.model.patterns import matches, prefixes
 from symflops.model.regime import Regime
+from symflops.stages.adapt import KINDS
 
 
 def check_patterns(graph: Graph, regime: Regime) -> None:
@@ -20,16 +21,21 @@ def check_patterns(graph: Graph, regime: Regime) -> None:
     chosen = dict(graph.chosen)
     parameters = list(dict.fromkeys(parameter.path for operator in graph.operators() for parameter in operator.parameters))
     modules = list(dict.fromkeys(operator.path for operator in graph.operators()))
+    projections = [
+        operator.path
+        for operator in graph.operators()
+        if operator.kind in KINDS and operator.parameters and not any(parameter.adapter for parameter in operator.parameters)
+    ]
     report = Reporter()
 
-    def check(what: str, patterns: Sequence[str], paths: Iterable[Path]) -> None:
+    def check(what: str, patterns: Sequence[str], paths: Iterable[Path], below: str = "") -> None:
         paths = list(paths)
         missing = [pattern for pattern in patterns if not any(matches(pattern, path, chosen) for path in paths)]
         if regime.lenient and len(missing) < len(patterns):
             return
-        names = sorted({str(path) for path in paths})
-        for pattern in missing:
-            hint = did_you_mean(pattern, names, f"e.g. {', '.join(names[:3])}")
+        names = sorted({str(path).removesuffix(below) for path in paths})
+        for pattern in (written.removesuffix(below) for written in missing):
+            hint = did_you_mean(pattern, [*names, *tails(pattern, names)], f"e.g. {', '.join(names[:3])}")
             report.add(
                 Diagnostic(
                     "unmatched-pattern", f"'{pattern}' under '{what}' of regime '{regime.name}' matches nothing", None, hint
@@ -41,7 +47,7 @@ def check_patterns(graph: Graph, regime: Regime) -> None:
     check("force_grad", regime.force_grad, modules)
     for adapter in regime.adapters:
         base = adapter.names[0]
-        check("targets", [f"{target}.{base}" for target in adapter.targets], modules)
+        check("targets", [f"{target}.{base}" for target in adapter.targets], projections, f".{base}")
     if regime.recompute:
         check("recompute groups", regime.recompute.groups, (prefix for path in modules for prefix in prefixes(path)))
     both = sorted(set(regime.train) & set(regime.freeze))
@@ -50,3 +56,10 @@ def check_patterns(graph: Graph, regime: Regime) -> None:
             Diagnostic("contradiction", f"regime '{regime.name}' both trains and freezes '{pattern}'", None, "remove one")
         )
     report.check()
+
+
+def tails(pattern: str, names: Iterable[str]) -> list[str]:
+    """For a pattern ``*.x`` the ends of ``names`` that are as long, written as such a pattern."""
+    head, _, rest = pattern.partition(".")
+    count = len(rest.split("."))
+    return sorted({".".join(["*", *name.split(".")[-count:]]) for name in names}) if head == "*" and rest else []

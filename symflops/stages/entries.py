@@ -78,7 +78,7 @@ class Entries:
         given = self.shapes.known(body, allowed, f"operator '{word}'")
         fields = {name: self.field(allowed[name], value) for name, value in given.items() if name != "op"}
         for field in kind.fields:
-            if field.required and field.name not in given:
+            if field.required and (field.name not in given or fields[field.name] == ()):
                 self.report.error("missing-field", f"operator '{word}' needs '{field.name}'", span, field.doc)
             elif field.default is not None and field.name not in given:
                 fields[field.name] = field.default if field.form is Form.WORD else self.shapes.parse(field.default, span)

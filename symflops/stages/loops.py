@@ -61,7 +61,7 @@ def place(builder: Builder, entry: Repeat, frame: Frame) -> None:
         if not (count.is_Integer and start.is_Integer) or (isinstance(reason, Structural) and not _about_index(reason, entry)):
             raise _about_count(reason, count) from None
         builder.reset(mark, frame)
-        return _unroll(builder, entry, frame, (None,) * int(count), start)
+        return _unroll(builder, entry, frame, (None,) * min(int(count), MAX_UNROLLED + 1), start)
 
 
 def _about_count(reason: Exception, count: Expr) -> Exception:
@@ -102,7 +102,9 @@ def _base(builder: Builder, entry: Repeat, frame: Frame, index: Expr) -> Path:
 def _unroll(builder: Builder, entry: Repeat, frame: Frame, items: tuple[Any, ...], start: Expr) -> None:
     """Iterations one by one, where the structure itself changes from one to the next."""
     if len(items) > MAX_UNROLLED:
-        raise SpecError([Diagnostic("bad-repeat", f"a list of {len(items)} iterations is too long", entry.span)])
+        raise SpecError(
+            [Diagnostic("bad-repeat", f"a repeat that must be written out has at most {MAX_UNROLLED} iterations", entry.span)]
+        )
     for number, item in enumerate(items):
         index = start + number
         names = dict(frame.names)

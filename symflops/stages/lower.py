@@ -221,7 +221,7 @@ class _Lower:
             name=spec.name, title=spec.title, references=spec.references,
             model_types=spec.model_types, pipelines=spec.pipelines,
             sources=tuple((source.path, hashlib.sha256(source.text.encode()).hexdigest()) for source in spec.sources),
-            fields=size_fields(spec, self.formulas),
+            fields=size_fields(spec, self.formulas, self.repeated()),
             definitions=definition_infos(graph, self.formulas),
             streams=self.streams(),
             inputs=self.inputs(),
@@ -236,6 +236,14 @@ class _Lower:
             unseen=tuple((convention.name, convention.unseen) for convention in self.conventions),
             lengths=tuple((convention.name, convention.length) for convention in self.conventions),
         )  # fmt: skip
+
+    def repeated(self) -> frozenset[str]:
+        """The letters that say how often something repeats."""
+        found = {symbol for count in loop_counts(self.graph.body) for symbol in count.free_symbols}
+        for symbol, value in reversed(self.graph.definitions):
+            if symbol in found:
+                found |= value.free_symbols
+        return frozenset(symbol.name for symbol in found)
 
     def streams(self) -> tuple[StreamInfo, ...]:
         infos: list[StreamInfo] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -55,8 +55,11 @@ def atom_name(atom: Expr) -> str:
     return "_".join([word, *(atom_name(arg) for arg in atom.args)])
 
 
-def size_fields(spec: Spec, formulas: Formulas) -> tuple[Field, ...]:
-    """The sizes with their names in code: the last word of the config field, more of it where two would be the same."""
+def size_fields(spec: Spec, formulas: Formulas, counts: Collection[str] = ()) -> tuple[Field, ...]:
+    """The sizes with their names in code: the last word of the config field, more of it where two would be the same.
+
+    Those in ``counts`` say how often something repeats, and so are small.
+    """
     words = [size.keys[0].split(".") for size in spec.sizes]
     names = [word[-1] for word in words]
     for position, word in enumerate(words):
@@ -69,7 +72,8 @@ def size_fields(spec: Spec, formulas: Formulas) -> tuple[Field, ...]:
         default = default_of(size, known, formulas)
         required = size.default is None and not size.optional
         latex = size.latex or latex_symbol(size.name.text)
-        fields.append(Field(size.name.text, attribute, size.keys, size.kind, default, required, size.doc, latex, size.optional))
+        kind = "count" if size.kind == "number" and size.name.text in counts else size.kind
+        fields.append(Field(size.name.text, attribute, size.keys, kind, default, required, size.doc, latex, size.optional))
         letter = size.name.text
         known[letter] = Truth.of(flag_symbol(letter)) if size.kind == "flag" else size_symbol(letter)
     return tuple(fields)

@@ -1,6 +1,7 @@
 """Recomputation: which forward work the backward pass repeats.
 
-A group is repeated when anything in it is live. Without early stop all of it is, dead operators too. With early stop,
+A group is repeated when the backward pass asks for a tensor that it saved: when an operator in it is live, its result needs
+a gradient, and it saves something. Without early stop all of it is repeated, dead operators too. With early stop,
 PyTorch's default for ``use_reentrant=False``, it stops at the last operator that saves a tensor and whose result needs a
 gradient; that one is itself repeated only as far as what it saves is its own result: the softmax of an attention, which
 needs the scores but not the mix.
@@ -56,9 +57,9 @@ def repeated(
         if recompute.attention_only:
             for operator in group:
                 if operator.kind == "attention":
-                    _mark(found, operator, live.operators[operator.id], intermediate(operator))
+                    _mark(found, operator, asked(operator, need, live), intermediate(operator))
             continue
-        alive = any_of(live.operators[operator.id] for operator in group)
+        alive = any_of(asked(operator, need, live) for operator in group if operator.saves != "nothing")
         later = NO
         for operator in reversed(group):
             saves = any_of(need.values[result] for result in operator.results) & operator.guard
@@ -70,6 +71,11 @@ def repeated(
                 _mark(found, operator, alive & (later | saves), intermediate(operator))
                 later = later | saves
     return found
+
+
+def asked(operator: Operator, need: Facts, live: Facts) -> Truth:
+    """When the backward pass of an operator runs: it is live and its result needs a gradient."""
+    return live.operators[operator.id] & any_of(need.values[result] for result in operator.results)
 
 
 def intermediate(operator: Operator) -> frozenset[str]:

@@ -13,7 +13,7 @@ from symflops.targets.python_printer import PythonPrinter
 from symflops.targets.rendering import template
 
 PRINT = PythonPrinter()
-TYPES = {"number": "int", "rational": "Fraction", "flag": "bool", "text": "str", "list": "tuple[Any, ...]"}
+TYPES = {"number": "int", "count": "int", "rational": "Fraction", "flag": "bool", "text": "str", "list": "tuple[Any, ...]"}
 AMBIGUOUS = {"l", "O", "I"}
 
 
@@ -141,9 +141,8 @@ def unpack(formulas: Iterable[Formula], program: Program) -> list[str]:
     lines = []
     for field in program.fields:
         if field.letter in wanted and field.letter in valued:
-            lines.append(
-                f"{field.letter} = sizes.{field.attribute}{' or 0' if field.nullable and field.kind == 'number' else ''}"
-            )
+            absent = " or 0" if field.nullable and field.kind in ("number", "count") else ""
+            lines.append(f"{field.letter} = sizes.{field.attribute}{absent}")
         if field.nullable and Sym(field.letter) in asked:
             lines.append(f"has_{field.letter} = sizes.{field.attribute} is not None")
     return lines + [f"{item.letter} = {PRINT.text(item.formula)}" for item in program.definitions if item.letter in wanted]

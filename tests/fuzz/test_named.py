@@ -17,7 +17,7 @@ from symflops.ground.expression import parse_expression
 from symflops.ground.nodes import read_yaml
 from symflops.library import find_spec
 from tests.fuzz.cases import NAMES, SPAN
-from tests.fuzz.guard import Limits, OutOfTime
+from tests.fuzz.guard import Limits
 
 HEAD = "name: small\nsizes: {L: {key: layers, default: 2}, D: {key: width, default: 4}}\nstreams: {text: [x], sample: []}\ninputs: {t: {stream: text, width: D}, s: {stream: sample, width: D}}\n"
 GOOD = HEAD + "graph:\n  - o: {op: linear, from: t, width: D}\noutputs: [o]\n"
@@ -137,10 +137,16 @@ def test_batches_that_are_none(batch, capsys):
     assert capsys.readouterr().err
 
 
+def test_an_operand_list_that_is_empty(spec):
+    assert codes(spec(graph("o: {op: attention, heads: 2, query: t, key: t, value: []}"))) == {"missing-field"}
+
+
 def test_an_enormous_repeat_of_equal_layers_is_a_number(spec):
     model = load(spec(graph("m: {repeat: L, graph: [a: {op: linear, from: t, width: D, to: t}]}", "o: {op: linear, from: t, width: D}")))
     with Limits():
-        assert model.estimator({"layers": 10**14}).parameters == (10**14 + 1) * (16 + 4)
+        assert model.estimator({"layers": 10**5}).parameters == (10**5 + 1) * (16 + 4)
+        with pytest.raises(SymflopsError, match="layers"):
+            model.estimator({"layers": 10**14})
 
 
 def test_range_of_a_billion(spec):
@@ -157,22 +163,17 @@ def test_blocks_that_call_themselves(spec, blocks):
     assert codes(spec(graph("o: {block: a, from: t}").replace("graph:\n", f"blocks:\n{bodies}graph:\n", 1))) == {"recursive-block"}
 
 
-OPEN = "a TypeError of an operator: declare_inputs (stages/build.py) takes an input's width as it is, number or not"
-
-
-@pytest.mark.parametrize("width", [*(pytest.param(text, marks=pytest.mark.xfail(reason=OPEN)) for text in ("false", "[]", "[D]")), "null", "'a'"])
+@pytest.mark.parametrize("width", ["false", "[]", "[D]", "null", "'a'"])
 def test_a_width_that_is_no_number(spec, width):
     assert codes(spec(GOOD.replace("width: D}, s", f"width: {width}}}, s")))
 
 
-@pytest.mark.xfail(reason="loops.place (stages/loops.py) writes out any number of iterations: (None,) * int(count)", raises=MemoryError)
 def test_an_enormous_repeat_that_must_be_written_out(spec):
     model = load(spec(graph("m: {repeat: L, graph: [a: {op: mul, from: s2, to: q}, b: {op: mul, from: s, to: s2}]}", "o: {op: linear, from: t, width: D}").replace("graph:\n", "graph:\n  - s2: {op: linear, from: s, width: D}\n", 1).replace("repeat: L", 'repeat: L, index: i').replace("to: q}", "to: q, when: '[1, 2][i % 2] == 1'}")))
     with Limits(), pytest.raises(SymflopsError):
         model.estimator({"layers": 10**14})
 
 
-@pytest.mark.xfail(reason="a tally is counted one by one, without a bound, in generated code and in model/formula.py", raises=OutOfTime)
 def test_an_enormous_number_of_layers_that_are_counted_one_by_one(tmp_path):
     with Limits(), pytest.raises(SymflopsError):
         lookup.estimate({"num_hidden_layers": 10**12}, {"text": [3]}, spec="qwen3_moe")
