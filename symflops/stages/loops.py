@@ -1,9 +1,8 @@
 """Places repeats: one body per segment of iterations, never one per iteration.
 
-A condition on the index cuts a repeat where its truth changes. Cut points are expressions whose order may be unknown (``k`` and
-``L - 1``), so every order is provided for: the segments of all of them stand one after another, with counts such as
-``max(0, min(L, k) - ...)`` that are zero for the orders that do not happen. A condition that is no run of indices (every sixth
-layer, the layers of a list) makes classes of iterations inside a segment instead.
+A condition on the index cuts a repeat where its truth changes. The order of cut points (``k`` and ``L - 1``) may be unknown, so
+every order is provided for: the segments of all of them stand one after another, with counts (``max(0, min(L, k) - ...)``) that
+are zero for the orders that do not happen. A condition that is no run of indices makes classes of iterations in a segment.
 """
 
 from __future__ import annotations
@@ -65,9 +64,9 @@ def place(builder: Builder, entry: Repeat, frame: Frame) -> None:
 
 
 def _about_count(reason: Exception, count: Expr) -> Exception:
-    """What to say where the iterations must be written out, and their number is not known: which size would tell it."""
+    """What to say where iterations must be written out and their number is not known: which size would tell it."""
     letters = sorted(symbol.name for symbol in count.free_symbols if not is_index(symbol.name))
-    if isinstance(reason, Structural) and reason.size == "" and letters:
+    if isinstance(reason, Structural) and not reason.size and letters:
         return Structural(letters[0], reason.diagnostic)
     return reason
 

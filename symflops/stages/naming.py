@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 from collections.abc import Collection, Mapping
 from fractions import Fraction
 from typing import Any
@@ -68,7 +69,7 @@ def size_fields(spec: Spec, formulas: Formulas, counts: Collection[str] = ()) ->
     known: dict[str, Any] = {}
     fields = []
     for size, name in zip(spec.sizes, names, strict=True):
-        attribute = name if names.count(name) == 1 else f"{name}_{size.name.text}"
+        attribute = name if names.count(name) == 1 and not keyword.iskeyword(name) else f"{name}_{size.name.text}"
         default = default_of(size, known, formulas)
         required = size.default is None and not size.optional
         latex = size.latex or latex_symbol(size.name.text)

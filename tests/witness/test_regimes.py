@@ -66,7 +66,6 @@ def test_nothing_trains(name: str) -> None:
     assert one.check(Choice(train=("*",)), known=True).exact
 
 
-@pytest.mark.xfail(reason="specs/diffusion/wan.yaml does not join the two contexts yet", strict=False)
 @pytest.mark.parametrize("name", ["condition_embedder.text_embedder.linear_1.weight", "condition_embedder.image_embedder.norm2.bias"])
 def test_text_and_images_are_one_tensor(name: str) -> None:
     """Wan with images joins both contexts before the blocks: where one needs a gradient, the projections of both give one."""
