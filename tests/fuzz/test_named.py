@@ -177,3 +177,13 @@ def test_an_enormous_repeat_that_must_be_written_out(spec):
 def test_an_enormous_number_of_layers_that_are_counted_one_by_one(tmp_path):
     with Limits(), pytest.raises(SymflopsError):
         lookup.estimate({"num_hidden_layers": 10**12}, {"text": [3]}, spec="qwen3_moe")
+
+
+def test_a_config_field_named_like_a_word_of_python_is_an_argument_of_another_name(spec, tmp_path, capsys):
+    path = spec(GOOD.replace("key: width", "key: else"))
+    assert main(["generate", str(path), "--out", str(tmp_path / "out")]) == 0
+    capsys.readouterr()
+    (module,) = (tmp_path / "out").rglob("small.py")
+    text = module.read_text("utf-8")
+    compile(text, str(module), "exec")
+    assert "else_D" in text
