@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from symflops.ground.diagnostics import Diagnostic, Reporter, Source, SpecError, did_you_mean
@@ -21,7 +20,6 @@ CONVENTION = ("name", "doc", "pairs", "unseen", "length")
 WORDS = {
     "pairs": ("useful", "all"), "unseen": ("true", "false"), "length": ("real", "padded"), "decode": ("step", "generate"),
 }  # fmt: skip
-KINDS = ("lora", "rslora", "dora")
 NAMES = {
     "peft": ("base_layer", "lora_A.default", "lora_B.default"),
     "plain": ("base", "A", "B"),
@@ -87,8 +85,8 @@ class _Reader:
     def adapter(self, node: Node) -> Adapter:
         given = self.shapes.known(node, ADAPTER, "an adapter")
         kind = self.shapes.text(given.get("kind"), "'kind'") or "lora"
-        if kind not in KINDS:
-            hint = did_you_mean(kind, KINDS, ", ".join(KINDS))
+        if kind not in ("lora", "rslora", "dora"):
+            hint = did_you_mean(kind, ("lora", "rslora", "dora"), "lora, rslora or dora")
             self.report.error("unknown-word", f"there is no adapter '{kind}'", node.span, hint)
         if "targets" not in given:
             self.report.error("missing-field", "an adapter needs 'targets'", node.span, "patterns of module paths")
@@ -113,8 +111,10 @@ class _Reader:
             self.report.error("missing-field", "'recompute' needs 'groups'", node.span, "patterns of module paths")
         every = self.count(given.get("every"), 1)
         groups = self.texts(given.get("groups"), "groups")
+        if every > 1:
+            groups = tuple(f"{group[:-1]}::{every}" if group.endswith(".*") else group for group in groups)
         flags = {key: self.flag(given.get(key), key == "early_stop") for key in RECOMPUTE[2:]}
-        return Recompute(every_of(groups, every), every, **flags)
+        return Recompute(groups, every, **flags)
 
     def passes(self, node: Node) -> Passes:
         given = self.shapes.known(node, PASSES, "'passes'")
@@ -142,77 +142,34 @@ def inline_regime(text: str, base: Regime) -> Regime:
     for part in filter(None, text.split(",")):
         key, _, value = part.partition("=")
         changes[{"r": "rank"}.get(key.strip(), key.strip())] = value.strip()
-    known = (*LISTS, *ADAPTER[:3], *RECOMPUTE, *PASSES)
+    known = (*LISTS, *ADAPTER, *RECOMPUTE, *PASSES)
     for key in changes:
         if key not in known:
             hint = did_you_mean(key, known, f"keys: {', '.join(known)}")
             raise SpecError([Diagnostic("unknown-field", f"a regime has no '{key}'", None, hint)])
-    lists: dict[str, Any] = {key: _items(changes[key]) for key in LISTS if key in changes}
-    return replace(
-        base,
-        **lists,
-        adapters=_changed_adapters(base, changes),
-        recompute=_changed_recompute(base, changes),
-        passes=replace(
-            base.passes, **{key: _number(changes[key], key, int(key != "detached")) for key in PASSES if key in changes}
-        ),
-        lenient=base.lenient and not {"targets", "groups"} & changes.keys(),
-    )
+    lines = [f"name: {base.name}", "train: " + _listed(changes.pop("train", "|".join(base.train)))]
+    lines += [f"{key}: {_listed(changes.pop(key))}" for key in LISTS if key in changes]
+    adapter = {key: changes.pop(key) for key in ADAPTER if key in changes}
+    if adapter or base.adapters:
+        old = base.adapters[0] if base.adapters else None
+        targets = _listed(adapter.get("targets", "|".join(old.targets) if old else ""))
+        names = _listed("|".join(old.names)) if old else "peft"
+        kind, rank = adapter.get("kind", old.kind if old else "lora"), adapter.get("rank", str(old.rank if old else 16))
+        lines.append(f"adapters: [{{kind: {kind}, rank: {rank}, targets: {targets}, names: {adapter.get('names', names)}}}]")
+    recompute = {key: changes.pop(key) for key in RECOMPUTE if key in changes}
+    if recompute or base.recompute:
+        groups = _listed(recompute.pop("groups", "|".join(base.recompute.groups) if base.recompute else ""))
+        rest = "".join(f", {key}: {value}" for key, value in recompute.items())
+        lines.append(f"recompute: {{groups: {groups}{rest}}}")
+    if changes:
+        lines.append("passes: {" + ", ".join(f"{key}: {value}" for key, value in changes.items()) + "}")
+    strict = "targets" not in adapter and "groups" not in recompute and base.lenient
+    lines.append(f"lenient: {str(strict).lower()}")
+    return read_regime(Source("--regime", "\n".join(lines) + "\n"))
 
 
-def _changed_adapters(base: Regime, changes: Mapping[str, str]) -> tuple[Adapter, ...]:
-    if not {"kind", "rank", "targets"} & changes.keys():
-        return base.adapters
-    old = base.adapters or (Adapter("lora", 16, (), NAMES["peft"]),)
-    kind = changes.get("kind")
-    if kind is not None and kind not in KINDS:
-        raise _bad("kind", kind, did_you_mean(kind, KINDS, ", ".join(KINDS)))
-    return tuple(
-        replace(
-            adapter,
-            kind=kind or adapter.kind,
-            rank=_number(changes["rank"], "rank", 1) if "rank" in changes else adapter.rank,
-            targets=_items(changes["targets"]) if "targets" in changes else adapter.targets,
-        )
-        for adapter in old
-    )
-
-
-def _changed_recompute(base: Regime, changes: Mapping[str, str]) -> Recompute | None:
-    if not set(RECOMPUTE) & changes.keys():
-        return base.recompute
-    old = base.recompute or Recompute(())
-    flags = {key: _flag(changes[key], key) for key in RECOMPUTE[2:] if key in changes}
-    every = _number(changes["every"], "every", 1) if "every" in changes else old.every
-    groups = _items(changes["groups"]) if "groups" in changes else old.groups
-    return replace(old, groups=every_of(groups, every) if "every" in changes else groups, every=every, **flags)
-
-
-def every_of(groups: Sequence[str], every: int) -> tuple[str, ...]:
-    """Groups of which every ``every``-th iteration is one."""
-    if every == 1:
-        return tuple(groups)
-    return tuple(f"{group[:-1]}::{every}" if group.endswith(".*") else group for group in groups)
-
-
-def _bad(key: str, value: str, hint: str) -> SpecError:
-    return SpecError([Diagnostic("bad-shape", f"'{key}' of a regime cannot be '{value}'", None, hint)])
-
-
-def _number(text: str, key: str, least: int) -> int:
-    if not text.isdigit() or not least <= int(text) <= 10**6:
-        raise _bad(key, text, f"a whole number of at least {least}")
-    return int(text)
-
-
-def _flag(text: str, key: str) -> bool:
-    if text not in ("true", "false"):
-        raise _bad(key, text, "true or false")
-    return text == "true"
-
-
-def _items(text: str) -> tuple[str, ...]:
-    return tuple(item for item in text.split("|") if item)
+def _listed(text: str) -> str:
+    return "[" + ", ".join('"' + item.replace('"', "") + '"' for item in text.split("|") if item) + "]"
 
 
 def regime_of_words(words: Mapping[str, Any]) -> Regime:
