@@ -147,7 +147,7 @@ MODELS = {
 @settings(max_examples=10, deadline=None)
 def test_the_modules_hold_their_tensors(name: str, data: st.DataObject) -> None:
     model = MODELS[name, "symflops"]
-    sizes = {field.letter: data.draw(st.integers(1, 9)) for field in model.fields if field.kind == "number"}
+    sizes = {field.letter: data.draw(st.integers(1, 9)) for field in model.fields if field.kind in ("number", "count")}
     sizes |= {field.letter: data.draw(st.booleans()) for field in model.fields if field.kind == "flag"}
     sizes |= {field.letter: (1, 2, 3) for field in model.fields if field.kind == "list"}
     sizes |= {field.letter: field.default for field in model.fields if field.kind == "text"}
