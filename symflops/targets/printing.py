@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from fractions import Fraction
 from typing import assert_never
 
@@ -10,7 +11,7 @@ from symflops.model.formula import Apply, Bracket, Formula, Num, Power, Prod, Su
 SUM, PRODUCT, UNARY, ATOM = 1, 2, 3, 4
 
 
-class Printer:
+class Printer(ABC):
     """Prints formulas; a language overrides how symbols, products, powers, functions and brackets look."""
 
     def text(self, formula: Formula) -> str:
@@ -59,29 +60,29 @@ class Printer:
                 text += f" + {printed}"
         return text
 
-    def number(self, value: Fraction) -> tuple[str, int]:
-        raise NotImplementedError
+    @abstractmethod
+    def number(self, value: Fraction) -> tuple[str, int]: ...
 
-    def symbol(self, name: str) -> str:
-        raise NotImplementedError
+    @abstractmethod
+    def symbol(self, name: str) -> str: ...
 
-    def quoted(self, text: str) -> str:
-        raise NotImplementedError
+    @abstractmethod
+    def quoted(self, text: str) -> str: ...
 
     def parenthesised(self, text: str) -> str:
         return f"({text})"
 
-    def product(self, factors: tuple[Formula, ...]) -> tuple[str, int]:
-        raise NotImplementedError
+    @abstractmethod
+    def product(self, factors: tuple[Formula, ...]) -> tuple[str, int]: ...
 
-    def power(self, formula: Power) -> str:
-        raise NotImplementedError
+    @abstractmethod
+    def power(self, formula: Power) -> str: ...
 
-    def apply(self, formula: Apply) -> tuple[str, int]:
-        raise NotImplementedError
+    @abstractmethod
+    def apply(self, formula: Apply) -> tuple[str, int]: ...
 
-    def bracket(self, formula: Bracket) -> tuple[str, int]:
-        raise NotImplementedError
+    @abstractmethod
+    def bracket(self, formula: Bracket) -> tuple[str, int]: ...
 
-    def tally(self, formula: TallyOf) -> tuple[str, int]:
-        raise NotImplementedError
+    @abstractmethod
+    def tally(self, formula: TallyOf) -> tuple[str, int]: ...

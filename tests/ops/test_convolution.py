@@ -55,7 +55,7 @@ def estimator(text: str, folder: Path, width: int) -> Any:
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_a_convolution_is_torchs(case: dict[str, Any], tmp_path: Path) -> None:
-    torch = pytest.importorskip("torch")
+    import torch
     from torch.utils.flop_counter import FlopCounterMode
 
     width = case.get("width", 12)

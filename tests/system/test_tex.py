@@ -18,10 +18,16 @@ from symflops.model.verification import Verification, VerifiedCase
 from symflops.targets.latex import render, render_fragments
 from tests.targets.programs import ROOT, SPECS, program
 
-pytestmark = [
-    pytest.mark.system,
-    pytest.mark.skipif(not (shutil.which("latexmk") and shutil.which("pdflatex")), reason="needs latexmk and pdflatex"),
-]
+pytestmark = pytest.mark.system
+
+
+@pytest.fixture(autouse=True)
+def tools() -> None:
+    """These run only when asked for (``-m system``), so a missing tool is a failure and not a skip."""
+    missing = [tool for tool in ("latexmk", "pdflatex") if not shutil.which(tool)]
+    assert not missing, f"install TeX Live: {', '.join(missing)} not found"
+
+
 ALL = sorted(path.stem for path in (ROOT / "specs").glob("*/*.yaml") if path.parent.name != "blocks" and "." not in path.stem)
 CASES = (VerifiedCase("diffusers/QwenImageTransformer2DModel/tiny-a", 127216, 4084480, 7587328),) * 3
 

@@ -20,9 +20,6 @@ from symflops.witness.live import LiveReport, class_of, counter, different, rend
 SPECS = ("llama", "qwen_image")
 CASES = [pytest.param(name, case, id=f"{name}-{row}") for name in SPECS for row, case in enumerate(cases_of(find_spec(name)))]
 
-pytest.importorskip("torch")
-pytest.importorskip("transformers")
-pytest.importorskip("diffusers")
 
 
 def broken(tmp_path: Path, name: str, *changes: tuple[str, str]) -> Model:

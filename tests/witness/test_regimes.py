@@ -12,10 +12,6 @@ from symflops.library import find_spec
 from symflops.witness.cases import cases_of
 from symflops.witness.live_regimes import Bench, Choice, pattern_of
 
-pytest.importorskip("torch")
-pytest.importorskip("transformers")
-pytest.importorskip("diffusers")
-
 # model, case, draws
 CASES = (
     ("llama", 0, 10), ("llama", 1, 20), ("llama", 2, 20), ("qwen_image", 1, 8), ("qwen_image", 2, 16), ("wan", 0, 8),
