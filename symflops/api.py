@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from symflops.algebra.domain import Structural
 from symflops.algebra.evaluate import evaluate
+from symflops.algebra.structural import Structural
 from symflops.compiler import compile_graphs
 from symflops.ground.diagnostics import SpecError
 from symflops.library import SpecFile, find_spec, page
@@ -117,7 +117,8 @@ class Model:
                 size = by_letter.get(structural.size)
                 value = self.value_of(size, config) if config is not None and size else None
                 if value is None or structural.size in fixed:
-                    raise SpecError([structural.diagnostic]) from None
+                    found = structural.diagnostic
+                    raise SpecError([replace(found, span=found.span or (size.name.span if size else None))]) from None
                 fixed = {**fixed, structural.size: value}
 
     def value_of(self, wanted: SizeSpec, config: Mapping[str, Any]) -> Any:

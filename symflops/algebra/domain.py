@@ -9,7 +9,6 @@ from sympy import Expr, Symbol
 
 from symflops.algebra import functions as fn
 from symflops.algebra.truth import NO, YES, Truth, any_of
-from symflops.ground.diagnostics import Diagnostic
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,15 +26,6 @@ class Choice:
     """A value that depends on a condition; the conditions of its cases exclude each other and cover everything."""
 
     cases: tuple[tuple[Truth, Any], ...]
-
-
-class Structural(Exception):
-    """The structure of the model depends on a size that is still a symbol: it must be fixed to go on."""
-
-    def __init__(self, size: str, diagnostic: Diagnostic) -> None:
-        super().__init__(size)
-        self.size = size
-        self.diagnostic = diagnostic
 
 
 def is_null(value: Any) -> Truth:

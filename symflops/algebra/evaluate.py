@@ -15,8 +15,9 @@ from sympy import Expr, Integer, Rational
 from sympy.core.symbol import Str
 
 from symflops.algebra import functions as fn
-from symflops.algebra.domain import Choice, Setting, Structural, choose, describe, equal_numbers, is_null
+from symflops.algebra.domain import Choice, Setting, choose, describe, equal_numbers, is_null
 from symflops.algebra.listing import FUNCTIONS
+from symflops.algebra.structural import Structural
 from symflops.algebra.truth import NO, YES, Truth, all_of, any_of
 from symflops.ground.diagnostics import Diagnostic, SpecError, did_you_mean
 from symflops.ground.expression import Expression

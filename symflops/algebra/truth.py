@@ -14,8 +14,10 @@ from functools import reduce
 from sympy import Add, Expr, Integer, Mul
 
 from symflops.algebra.functions import AtLeast, Equal
+from symflops.algebra.structural import tangled
 
 Product = frozenset[Expr]
+MAX_TERMS = 200
 
 
 class Truth:
@@ -35,6 +37,11 @@ class Truth:
         return cls({frozenset((bracket,)): 1})
 
     def __and__(self, other: Truth) -> Truth:
+        """Both hold.
+
+        Raises:
+            Structural: the result has more than ``MAX_TERMS`` terms.
+        """
         if self is YES or other is NO:
             return other
         if other is YES or self is NO:
@@ -45,6 +52,8 @@ class Truth:
                 product = _join(left, right)
                 if product is not None:
                     terms[product] = terms.get(product, 0) + a * b
+            if len(terms) > MAX_TERMS:
+                raise tangled(frozenset().union(*terms))
         return _known(Truth(terms))
 
     def __or__(self, other: Truth) -> Truth:

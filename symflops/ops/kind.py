@@ -131,7 +131,7 @@ class Call:
             return value.expr
         if not isinstance(value, Expr):
             self.fail("bad-field", f"'{field}' must be a number", field)
-        return value
+        return self.whole(value, field)
 
     def truth(self, field: str) -> Truth:
         """The condition in ``field``."""
@@ -148,7 +148,14 @@ class Call:
         items = value if isinstance(value, tuple) else (value,)
         if not all(isinstance(item, Expr) for item in items):
             self.fail("bad-field", f"'{field}' must be a list of numbers", field)
-        return items
+        return tuple(self.whole(item, field) for item in items)
+
+    def whole(self, value: Expr, field: str) -> Expr:
+        """``value``, which is a whole number whatever the sizes are."""
+        if not value.is_integer and not self.definitions.expand(value).expr.is_integer:
+            hint = "round it as the model does: // or int(...)"
+            self.fail("not-whole", f"'{field}' is {value}, which need not be a whole number", field, hint)
+        return value
 
     # what the kind declares
 

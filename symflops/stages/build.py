@@ -13,9 +13,10 @@ from typing import Any
 
 from sympy import Expr, Integer, Symbol
 
-from symflops.algebra.domain import Setting, Structural
+from symflops.algebra.domain import Setting
 from symflops.algebra.evaluate import evaluate
 from symflops.algebra.functions import flag_symbol, size_symbol
+from symflops.algebra.structural import Structural
 from symflops.algebra.truth import NO, YES, Truth
 from symflops.ground.diagnostics import Reporter, SpecError, did_you_mean
 from symflops.ground.expression import Expression
@@ -143,8 +144,8 @@ def declare_inputs(spec: Spec, frame: Frame, builder: Builder) -> tuple[tuple[st
         present = builder.condition(item.when, frame)
         width = builder.value(item.width, frame) if item.width else None
         width = width.symbol if isinstance(width, Setting) and width.kind == "number" else width
-        if width is not None and not isinstance(width, Expr):
-            message = f"the width of '{item.name}' is not a number"
+        if width is not None and not (isinstance(width, Expr) and width.is_integer):
+            message = f"the width of '{item.name}' is not a whole number"
             builder.report.error("bad-field", message, item.width.span if item.width else item.name.span)
             width = None
         if present is NO:
@@ -156,4 +157,4 @@ def declare_inputs(spec: Spec, frame: Frame, builder: Builder) -> tuple[tuple[st
     return tuple(inputs)
 
 
-__all__ = ["Expression", "Structural", "Value", "build"]
+__all__ = ["Expression", "Value", "build"]

@@ -65,8 +65,8 @@ def _made(entry: Group, inner: Frame, chosen: Stream) -> Value:
 def _number(builder: Builder, entry: Group, frame: Frame, field: str) -> Expr:
     expression = getattr(entry, field)
     value = builder.value(expression, frame)
-    if not isinstance(value, Expr):
-        raise SpecError([Diagnostic("bad-field", f"'{field}' must be a number", expression.span)])
+    if not isinstance(value, Expr) or not value.is_integer:
+        raise SpecError([Diagnostic("bad-field", f"'{field}' must be a whole number", expression.span)])
     return value
 
 

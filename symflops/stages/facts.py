@@ -18,8 +18,8 @@ from math import lcm
 
 from sympy import Add, Expr, Integer, Mul
 
-from symflops.algebra.domain import Structural
 from symflops.algebra.functions import AtLeast, Equal, Excess, FloorDiv, Modulo, Tally
+from symflops.algebra.structural import Structural
 from symflops.algebra.truth import NO, YES, Truth, any_of
 from symflops.ground.diagnostics import Diagnostic
 from symflops.model.graph import Contraction, Loop, Node, Operand, Operator, Parameter, Select

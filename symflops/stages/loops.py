@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from sympy import Expr, Integer, Symbol
 
-from symflops.algebra.domain import Setting, Structural
+from symflops.algebra.domain import Setting
 from symflops.algebra.functions import AtLeast, FloorDiv, Least, Modulo, Most, size_symbol
+from symflops.algebra.structural import Structural
 from symflops.algebra.truth import NO, Truth, all_of
 from symflops.ground.diagnostics import Diagnostic, SpecError
 from symflops.model.graph import Carry, Loop, Node
@@ -50,9 +51,9 @@ def place(builder: Builder, entry: Repeat, frame: Frame) -> None:
     start = builder.value(entry.start, frame) if entry.start else Integer(0)
     if isinstance(count, tuple):
         return _unroll(builder, entry, frame, count, start)
-    if not isinstance(count, Expr):
+    if not isinstance(count, Expr) or not count.is_integer:
         span = entry.count.span if entry.count else entry.span
-        raise SpecError([Diagnostic("bad-repeat", "a repeat needs a number, a list or an axis", span)])
+        raise SpecError([Diagnostic("bad-repeat", "a repeat needs a whole number, a list or an axis", span)])
     mark = builder.mark(frame)
     try:
         return _Segments(builder, entry, frame, count, start).place()
@@ -101,9 +102,8 @@ def _base(builder: Builder, entry: Repeat, frame: Frame, index: Expr) -> Path:
 def _unroll(builder: Builder, entry: Repeat, frame: Frame, items: tuple[Any, ...], start: Expr) -> None:
     """Iterations one by one, where the structure itself changes from one to the next."""
     if len(items) > MAX_UNROLLED:
-        raise SpecError(
-            [Diagnostic("bad-repeat", f"a repeat that must be written out has at most {MAX_UNROLLED} iterations", entry.span)]
-        )
+        message = f"a repeat that must be written out has at most {MAX_UNROLLED} iterations"
+        raise SpecError([Diagnostic("bad-repeat", message, entry.span)])
     for number, item in enumerate(items):
         index = start + number
         names = dict(frame.names)

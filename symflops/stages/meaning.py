@@ -6,8 +6,9 @@ from typing import Any
 
 from sympy import Expr
 
-from symflops.algebra.domain import Choice, Setting, Structural
+from symflops.algebra.domain import Choice, Setting
 from symflops.algebra.evaluate import evaluate
+from symflops.algebra.structural import Structural
 from symflops.algebra.truth import NO, YES, Truth
 from symflops.ground.diagnostics import Diagnostic, SpecError, did_you_mean
 from symflops.ground.expression import Expression

@@ -15,7 +15,7 @@ from fnmatch import fnmatchcase
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from symflops.algebra.domain import Structural
+from symflops.algebra.structural import Structural
 from symflops.api import convention_of
 from symflops.compiler import compile_graphs
 from symflops.ground.diagnostics import SpecError
@@ -76,9 +76,6 @@ class Bench:
         program = model.program(["full"], ["torch"], self.config)
         sizes = InterpretedEstimator(program, self.config, regime="full", convention="torch").sizes
         self.arguments = arguments_of(program, case.batch, sizes, case.arguments)
-        self.sizes = {size.name.text: model.value_of(size, self.config) for size in model.spec.sizes}
-        layers = (size.name.text for size in model.spec.sizes if any(LAYERS.fullmatch(key) for key in size.keys))
-        self.fixed = {name: self.sizes[name] for name in layers}
         linear = needed("torch").nn.Linear
         self.linears = tuple(name for name, module in self.real.named_modules() if type(module) is linear)
 
@@ -121,24 +118,7 @@ class Bench:
 
     def derived(self, choice: Choice, known: bool = False) -> tuple[int, int, int]:
         """The same from the spec; with ``known`` the number of layers is a number, else a symbol where it can be one."""
-        program = self.program(choice.regime(), self.fixed if known else {})
-        estimator = InterpretedEstimator(program, self.config, regime="drawn", convention="torch")
-        moments = estimator.moments(**self.case.batch)
-        return estimator.trainable_parameters, estimator.forward(moments), estimator.backward(moments)
-
-    def program(self, regime: Regime, fixed: Mapping[str, Any]) -> Program:
-        """The closed forms; nothing of it is kept, since the next choice cuts the repeats elsewhere."""
-        if not fixed:
-            return replace(self.model, _graphs={}).program([regime], ["torch"], self.config)
-        sizes = dict(fixed)
-        while True:
-            try:
-                graph = build_graph(self.model.spec, sizes, cutting(regime.patterns))
-                return compile_graphs([[(graph, regime, 1)]], [convention_of("torch")])
-            except Structural as structural:
-                if structural.size in sizes or structural.size not in self.sizes:
-                    raise SpecError([structural.diagnostic]) from None
-                sizes[structural.size] = self.sizes[structural.size]
+        return derived(self.model, choice.regime(), self.config, self.case.batch, known)
 
     def check(self, choice: Choice, known: bool = False) -> Outcome:
         """Measure and derive."""
@@ -174,6 +154,31 @@ class Bench:
                         position += size
                 size //= 2
         return choice
+
+
+def derived(
+    model: Model, regime: Regime, config: Mapping[str, Any], batch: Mapping[str, Any], known: bool = False
+) -> tuple[int, int, int]:
+    """Trainable elements, forward and backward FLOPs of a batch; with ``known`` the numbers of layers are given."""
+    program = _fixed(model, regime, config) if known else replace(model, _graphs={}).program([regime], ["torch"], config)
+    estimator = InterpretedEstimator(program, config, regime=regime.name, convention="torch")
+    moments = estimator.moments(**batch)
+    return estimator.trainable_parameters, estimator.forward(moments), estimator.backward(moments)
+
+
+def _fixed(model: Model, regime: Regime, config: Mapping[str, Any]) -> Program:
+    """The closed forms with numbers of layers; nothing of it is kept, since the next choice cuts the repeats elsewhere."""
+    values = {size.name.text: model.value_of(size, config) for size in model.spec.sizes}
+    layers = (size.name.text for size in model.spec.sizes if any(LAYERS.fullmatch(key) for key in size.keys))
+    sizes = {name: values[name] for name in layers}
+    while True:
+        try:
+            graph = build_graph(model.spec, sizes, cutting(regime.patterns))
+            return compile_graphs([[(graph, regime, 1)]], [convention_of("torch")])
+        except Structural as structural:
+            if structural.size in sizes or structural.size not in values:
+                raise SpecError([structural.diagnostic]) from None
+            sizes[structural.size] = values[structural.size]
 
 
 def pattern_of(random: Random, names: Sequence[str]) -> tuple[str, ...]:

@@ -14,9 +14,10 @@ from typing import Any
 from sympy import Expr, Integer, Symbol
 
 from symflops import lookup
-from symflops.algebra.domain import Setting, Structural
+from symflops.algebra.domain import Setting
 from symflops.algebra.evaluate import evaluate
 from symflops.algebra.functions import flag_symbol, size_symbol
+from symflops.algebra.structural import Structural
 from symflops.algebra.truth import Truth
 from symflops.api import load
 from symflops.ground.diagnostics import Source, Span, SymflopsError

@@ -187,3 +187,41 @@ def test_a_config_field_named_like_a_word_of_python_is_an_argument_of_another_na
     text = module.read_text("utf-8")
     compile(text, str(module), "exec")
     assert "else_D" in text
+
+
+@pytest.mark.parametrize(("before", "after"), [("width, default: 4", "width, default: 2.5"), ("layers, default: 2", "layers, default: 2.5")])
+def test_a_fraction_where_a_whole_number_is_needed(spec, before, after):
+    text = graph("m: {repeat: L, graph: [a: {op: linear, from: t, width: D, to: t}]}", "o: {op: linear, from: t, width: D}")
+    assert before in text and codes(spec(text.replace(before, after)))
+
+
+def test_a_list_that_decides_each_of_many_written_out_layers(tmp_path):
+    """Whether a layer exists is asked of a list, in a repeat that an alternating window writes out: the list is known, too."""
+    path = tmp_path / "long.yaml"
+    path.write_text(LONG)
+    config = {"layers": 400, "listed": [1, 3], "width": 8}
+    with Limits():
+        estimator = load(path).estimator(config, convention="torch")
+    assert estimator.parameters == 400 * 3 * 8 * (8 + 1) + 2 * 3 * 8 * (8 + 1)
+    with Limits(), pytest.raises(SpecError, match="gives the count"):
+        load(path).program()
+
+
+LONG = """name: long
+sizes:
+  L: {key: layers}
+  D: {key: width}
+  listed: {key: listed, default: "[]"}
+streams: {text: [x]}
+inputs: {h: {stream: text, width: D}}
+graph:
+  - m:
+      repeat: L
+      index: i
+      graph:
+        - qkv: {op: linear, from: h, width: 3*D, split: [D, D, D], to: [q, k, v]}
+        - attn: {op: attention, heads: 2, mask: causal, sliding: "4 if i % 2 == 0 else null", query: q, key: k, value: v, to: o}
+        - one: {op: linear, from: o, width: D, when: i in listed or i >= L-1, add_to: h}
+        - two: {op: linear, from: o, width: D, when: i in listed or i >= L-1, add_to: h}
+outputs: [h]
+"""

@@ -1,4 +1,8 @@
-"""Whether a mutant is caught: it does not build, or some measured record of its class is not exact."""
+"""Whether a mutant is caught: it does not build, or some measured record of its class is not exact.
+
+Records are those of full training, those under other regimes, and those in ``partial.json``: one parameter of the real model
+trains alone, so that its backward pass tells which operators lie behind it.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +14,19 @@ from typing import Any
 from symflops.api import Model
 from symflops.ground.diagnostics import Source, SpecError, SymflopsError
 from symflops.library import SpecFile, roots, specs_in
+from symflops.model.regime import Regime
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.stages.read import read
+from symflops.witness.live_regimes import derived
 from symflops.witness.records import verify_record
 from tests.mutation.mutants import Mutant, mutants
 from tests.mutation.trees import tree_of, written
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORDS = ROOT / "tests" / "data" / "truth"
+REGIMES = ROOT / "tests" / "data" / "regimes"
 EXTRA = Path(__file__).parent / "records.json"
+PARTIAL = Path(__file__).parent / "partial.json"
 SPECS = ("qwen_image", "llama", "wan", "sd3", "flux", "qwen3_moe", "deepseek_v3")
 
 
@@ -70,6 +78,9 @@ class Subject:
         classes = {reference.rpartition(".")[2] for reference in spec.references}
         self.records = [record for name in sorted(classes) if (RECORDS / f"{name}.json").is_file() for record in json.loads((RECORDS / f"{name}.json").read_text("utf-8"))]
         self.records += [record for record in json.loads(EXTRA.read_text("utf-8")) if record["class"] in classes]
+        files = [REGIMES / f"{name}_variants.json" for name in sorted(classes)]
+        self.variants = [record for path in files if path.is_file() for record in json.loads(path.read_text("utf-8"))]
+        self.partial = [(row, single) for row in partial().get(file.name, ()) for single in row["measured"]]
         self.records.sort(key=lambda record: ("tiny" not in record["tag"], -len(record["config_json"]), record["fwd_flops"]))
 
     def model(self, document: str, text: str) -> Model:
@@ -83,6 +94,13 @@ class Subject:
         once = Once(model)
         for record in self.records:
             verdict = verify_record(once, record)  # type: ignore[arg-type]
+            if verdict.status != "exact":
+                return f"{record['tag']}: {verdict.status}"
+        for row, single in self.partial:
+            if not alone(model, row, single):
+                return f"{single['train']} alone"
+        for record in self.variants:
+            verdict = verify_record(model, record)
             if verdict.status != "exact":
                 return f"{record['tag']}: {verdict.status}"
         return ""
@@ -119,6 +137,21 @@ class Subject:
             except SymflopsError:
                 return "diagnostic"
         return "none" if swap else "diagnostic"
+
+
+def alone(model: Model, row: Any, single: Any) -> bool:
+    """Whether the passes with one parameter trained are those that were measured."""
+    try:
+        found = derived(model, Regime("alone", train=(single["train"],)), row["config"], row["batch"], known=True)
+    except SymflopsError:
+        return False
+    return found == tuple(single["figures"])
+
+
+@cache
+def partial() -> Any:
+    """``partial.json``: per spec the configs and batches, and what was measured on each."""
+    return json.loads(PARTIAL.read_text("utf-8")) if PARTIAL.is_file() else {}
 
 
 @cache

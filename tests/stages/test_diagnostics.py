@@ -57,6 +57,7 @@ MISTAKES = {
     "carried-mismatch": (graph("- m: {repeat: L, graph: [a: {op: linear, from: t, width: 2*D, to: t}]}", "- o: {op: mul, from: t}"), "", "bind another name"),
     "index-set-mismatch": (graph("- o: {op: concat, along: tokens, from: [t, i]}", head=HEAD.replace("sample: []}", "sample: [], pics: {over: images, axes: [w]}}").replace("graph:", "  i: {stream: pics, width: D}\ngraph:")), "", ""),
     "bad-expression": (graph("- o: {op: linear, from: t, width: 'D +'}"), "", ""),
+    "not-whole": (graph("- o: {op: linear, from: t, width: D/2}"), "D/2", "int(...)"),
     "expression-too-large": (graph("- o: {op: linear, from: t, width: 9**9**9}"), "9**9**9", ""),
     "unknown-function": (graph("- o: {op: linear, from: t, width: floor(D)}"), "floor", "int"),
     "bad-condition": (graph("- o: {op: linear, from: t, width: D, when: D}"), "D", "compare"),
