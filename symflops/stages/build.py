@@ -16,7 +16,6 @@ from sympy import Expr, Integer, Symbol
 from symflops.algebra.domain import Setting
 from symflops.algebra.evaluate import evaluate
 from symflops.algebra.functions import flag_symbol, size_symbol
-from symflops.algebra.structural import Structural
 from symflops.algebra.truth import NO, YES, Truth
 from symflops.ground.diagnostics import Reporter, SpecError, did_you_mean
 from symflops.ground.expression import Expression
