@@ -209,7 +209,21 @@ class Loop:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-Node = Operator | Select | Loop
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """The end of a group that is one autograd function (a reentrant checkpoint).
+
+    ``results`` stand outside for the values ``made`` in it: they need a gradient where one of its ``inputs`` does, and all
+    that it made is live where one of them is. ``members`` are its operators.
+    """
+
+    inputs: tuple[int, ...]
+    made: tuple[int, ...]
+    results: tuple[int, ...]
+    members: frozenset[int]
+
+
+Node = Operator | Select | Loop | Checkpoint
 
 
 @dataclass(frozen=True, slots=True)

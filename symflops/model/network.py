@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import networkx
 
-from symflops.model.graph import Graph, Loop, Node, Operator, Select
+from symflops.model.graph import Checkpoint, Graph, Loop, Node, Operator, Select
 
 
 def network(graph: Graph) -> networkx.DiGraph:
@@ -44,6 +44,9 @@ def _region(
                     makers[result] = {name}
             case Select():
                 makers[node.result] = makers.get(node.then, set()) | makers.get(node.otherwise, set())
+            case Checkpoint():
+                for value, made in zip(node.results, node.made, strict=True):
+                    makers[value] = makers.get(made, set())
             case Loop():
                 _loop(graph, node, loops, drawn, makers)
 

@@ -20,7 +20,7 @@ from symflops.algebra.polynomial import Polynomial
 from symflops.algebra.truth import NO, YES, Truth, any_of
 from symflops.ground.diagnostics import Diagnostic, SpecError, did_you_mean
 from symflops.model.derivation import Derivation, Gradient, ParameterCount, Work
-from symflops.model.graph import Contraction, Graph, Loop, Node, Operator, Parameter, mentions
+from symflops.model.graph import Checkpoint, Contraction, Graph, Loop, Node, Operator, Parameter, mentions
 from symflops.model.path import Path
 from symflops.model.patterns import matches
 from symflops.model.regime import Passes, Recompute, Regime
@@ -29,6 +29,7 @@ from symflops.stages.checks import check_patterns
 from symflops.stages.decode import decoded
 from symflops.stages.facts import Facts, Trace, iterations, lives, needs, operand_need
 from symflops.stages.recompute import repeated
+from symflops.stages.reentrant import reentrant
 
 ZERO = Integer(0)
 
@@ -39,7 +40,7 @@ def derive(graph: Graph, regime: Regime) -> Derivation:
     Raises:
         SpecError: the regime names an output or input that the model does not have.
     """
-    graph = adapt(graph, regime.adapters)
+    graph = reentrant(adapt(graph, regime.adapters), regime.recompute)
     chosen = dict(graph.chosen)
     check_patterns(graph, regime)
     trains = trainable(regime, chosen)
@@ -173,9 +174,13 @@ class _Tally:
         if self.recompute:
             for key, truth in repeated(nodes, self.recompute, self.chosen, need, live).items():
                 self.again[key] = self.again.get(key, ZERO) + times * truth.expr
+        entered = {}
+        for node in nodes:
+            if isinstance(node, Checkpoint):
+                entered.update(dict.fromkeys(node.members, any_of(need.values[value] for value in node.inputs)))
         for node in nodes:
             if isinstance(node, Operator):
-                self.operator(node, need, live, times)
+                self.operator(node, need, live.operators[node.id] & entered.get(node.id, YES), times)
             elif isinstance(node, Loop):
                 self.loop(node, need, live, times)
 
@@ -194,11 +199,10 @@ class _Tally:
     def iterations(loop: Loop, bracket: Truth, need: tuple[Trace, int], live: tuple[Trace, int]) -> Expr:
         return iterations(loop, bracket, need, live)
 
-    def operator(self, operator: Operator, need: Facts, live: Facts, times: Expr) -> None:
+    def operator(self, operator: Operator, need: Facts, alive: Truth, times: Expr) -> None:
         for parameter in operator.parameters:
             self.parameter(parameter)
         by_name = {contraction.name: contraction for contraction in operator.contractions}
-        alive = live.operators[operator.id]
         for position, contraction in enumerate(operator.contractions):
             key = (operator.id, position)
             if key not in self.entries:

@@ -22,7 +22,7 @@ from symflops.algebra.functions import AtLeast, Equal, Excess, FloorDiv, Modulo,
 from symflops.algebra.structural import Structural
 from symflops.algebra.truth import NO, YES, Truth, any_of
 from symflops.ground.diagnostics import Diagnostic
-from symflops.model.graph import Contraction, Loop, Node, Operand, Operator, Parameter, Select
+from symflops.model.graph import Checkpoint, Contraction, Loop, Node, Operand, Operator, Parameter, Select
 
 State = tuple[Truth, ...]
 MAX_STATES = 48
@@ -134,6 +134,9 @@ def needs(nodes: Sequence[Node], facts: Facts, trains: Callable[[Parameter], boo
             case Select():
                 then, otherwise = facts.values[node.then], facts.values[node.otherwise]
                 facts.values[node.result] = node.condition.choose(then, otherwise)
+            case Checkpoint():
+                entered = any_of(facts.values[value] for value in node.inputs)
+                facts.values.update(dict.fromkeys(node.results, entered))
             case Loop():
                 _need_loop(node, facts, trains, forced)
 
@@ -183,6 +186,10 @@ def lives(nodes: Sequence[Node], facts: Facts) -> None:
                 truth = facts.values.get(node.result, NO)
                 _add(facts, node.then, truth & node.condition)
                 _add(facts, node.otherwise, truth & ~node.condition)
+            case Checkpoint():
+                truth = any_of(facts.values.get(result, NO) for result in node.results)
+                for value in node.made:
+                    _add(facts, value, truth)
             case Loop():
                 _live_loop(node, facts)
 

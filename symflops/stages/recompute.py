@@ -4,7 +4,8 @@ A group is repeated when the backward pass asks for a tensor that it saved: when
 a gradient, and it saves something. Without early stop all of it is repeated, dead operators too. With early stop,
 PyTorch's default for ``use_reentrant=False``, it stops at the last operator that saves a tensor and whose result needs a
 gradient; that one is itself repeated only as far as what it saves is its own result: the softmax of an attention, which
-needs the scores but not the mix.
+needs the scores but not the mix. A reentrant checkpoint repeats all of a group that something enters with a gradient, where
+something that leaves it is live.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from sympy import Expr
 
 from symflops.algebra.truth import NO, Truth, any_of
 from symflops.ground.diagnostics import Diagnostic, SpecError
-from symflops.model.graph import Loop, Node, Operator
+from symflops.model.graph import Checkpoint, Loop, Node, Operator
 from symflops.model.path import Path
 from symflops.model.patterns import matches, prefixes
 from symflops.model.regime import Recompute
@@ -53,6 +54,15 @@ def repeated(
 ) -> dict[tuple[int, int], Truth]:
     """Which contractions of a region are done again: (operator, position) -> when."""
     found: dict[tuple[int, int], Truth] = {}
+    if recompute.reentrant and not recompute.attention_only:
+        for node in nodes:
+            if isinstance(node, Checkpoint):
+                entered = any_of(need.values[value] for value in node.inputs)
+                alive = entered & any_of(live.values.get(result, NO) for result in node.results)
+                for operator in nodes:
+                    if isinstance(operator, Operator) and operator.id in node.members:
+                        _mark(found, operator, alive)
+        return found
     for group in groups_of(nodes, recompute, chosen).values():
         if recompute.attention_only:
             for operator in group:
@@ -63,7 +73,7 @@ def repeated(
         later = NO
         for operator in reversed(group):
             saves = any_of(need.values[result] for result in operator.results) & operator.guard
-            if not recompute.early_stop or recompute.reentrant:
+            if not recompute.early_stop:
                 _mark(found, operator, alive)
                 continue
             _mark(found, operator, alive & later)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from symflops.ground.diagnostics import SymflopsError, did_you_mean
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.witness.cases import LiveCase
+from symflops.witness.counting import counter
 from symflops.witness.instances import Shape, instances_of
 from symflops.witness.tensors import arguments_of, needed
 
@@ -162,13 +163,15 @@ def parameters_of(model: Any) -> tuple[dict[str, Shape], dict[str, str]]:
     return shapes, {name: first[id(tensor)] for name, tensor in model.named_parameters(remove_duplicate=False)}
 
 
-def run(model: Any, arguments: Mapping[str, Any], case: LiveCase, train: bool) -> tuple[Counts, Counts]:
+def run(
+    model: Any, arguments: Mapping[str, Any], case: LiveCase, train: bool, modules: bool = True
+) -> tuple[Counts, Counts]:
     """FLOPs of the forward pass, and of the backward pass from the sum of the first output (none where gradients are off)."""
     torch = needed("torch")
     try:
-        with torch.set_grad_enabled(train), counter() as forward:
+        with torch.set_grad_enabled(train), counter(modules) as forward:
             output = first_tensor(model(**arguments))
-        with counter() as backward:
+        with counter(modules) as backward:
             if output.requires_grad:
                 output.sum().backward()
     except SymflopsError:
@@ -190,23 +193,6 @@ def first_tensor(output: Any) -> Any:
     if not isinstance(output, needed("torch").Tensor):
         raise SymflopsError(f"the model returns no tensor to sum but a {type(output).__name__}")
     return output
-
-
-def counter() -> Any:
-    """PyTorch's counter, with the weight gradient of a grouped convolution corrected: it counts ``groups`` times too much."""
-    torch, counting = needed("torch"), needed("torch.utils.flop_counter")
-
-    def convolution_backward(*given: Any, out_val: Any = None, **_: Any) -> int:
-        *shared, groups, mask = given
-
-        def count(*wanted: bool) -> int:
-            return int(counting.conv_backward_flop(*shared, groups, list(wanted), out_val=out_val))
-
-        return count(mask[0], False, False) + count(False, mask[1], False) // int(groups)
-
-    convolution_backward._get_raw = True  # type: ignore[attr-defined]  # how the counter is told to pass tensors, not shapes
-    mapping = {torch.ops.aten.convolution_backward: convolution_backward}
-    return counting.FlopCounterMode(depth=None, display=False, custom_mapping=mapping)
 
 
 def counted(mode: Any, model: Any) -> Counts:

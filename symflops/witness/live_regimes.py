@@ -21,7 +21,7 @@ from symflops.compiler import compile_graphs
 from symflops.ground.diagnostics import SpecError
 from symflops.model.patterns import cutting
 from symflops.model.program import Program
-from symflops.model.regime import Adapter, Regime
+from symflops.model.regime import Adapter, Recompute, Regime
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.stages.build import build as build_graph
 from symflops.witness.cases import LiveCase
@@ -38,17 +38,18 @@ SHARES = (0.0, 0.02, 0.1, 0.5, 0.9, 1.0)
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What trains: patterns over parameter names (as they are with the adapters in), and linears with an adapter."""
+    """What trains: patterns over parameter names (as they are with the adapters in), linears with an adapter, recomputation."""
 
     train: tuple[str, ...] = ()
     freeze: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
     rank: int = 4
+    recompute: Recompute | None = None
 
     def regime(self) -> Regime:
         """The regime that says the same."""
         adapters = (Adapter("lora", self.rank, self.targets, NAMES),) if self.targets else ()
-        return Regime("drawn", train=self.train, freeze=self.freeze, adapters=adapters)
+        return Regime("drawn", train=self.train, freeze=self.freeze, adapters=adapters, recompute=self.recompute)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,9 @@ class Bench:
         self.arguments = arguments_of(program, case.batch, sizes, case.arguments)
         linear = needed("torch").nn.Linear
         self.linears = tuple(name for name, module in self.real.named_modules() if type(module) is linear)
+        lists = [(name, module) for name, module in self.real.named_modules() if type(module).__name__ == "ModuleList"]
+        alike = [(name, module) for name, module in lists if len({type(one) for one in module}) == 1]
+        self.lists = {name: len(module) for name, module in alike if not re.search(r"\.\d+\.", name)}
 
     def names(self, targets: Sequence[str] = ()) -> list[str]:
         """The names of all parameters, with adapters on ``targets``."""
@@ -101,9 +105,27 @@ class Bench:
         parent, _, name = target.rpartition(".")
         setattr(self.real.get_submodule(parent), name, module)
 
+    @contextmanager
+    def recomputed(self, recompute: Recompute | None) -> Iterator[None]:
+        """Let PyTorch recompute the groups of modules for a while."""
+        checkpoint = needed("torch.utils.checkpoint")
+        chosen = [
+            module
+            for name, module in self.real.named_modules()
+            if recompute and any(fnmatchcase(name, group) and name.count(".") == group.count(".") for group in recompute.groups)
+        ]
+        for module in chosen:
+            module.forward = _checkpointed(checkpoint.checkpoint, module.forward, bool(recompute and recompute.reentrant))
+        try:
+            with checkpoint.set_checkpoint_early_stop(recompute is None or recompute.early_stop):
+                yield
+        finally:
+            for module in chosen:
+                del module.forward
+
     def measured(self, choice: Choice) -> tuple[int, int, int]:
         """Trainable elements, forward and backward FLOPs of the real model."""
-        with self.adapted(choice.targets, choice.rank):
+        with self.adapted(choice.targets, choice.rank), self.recomputed(choice.recompute):
             adapters = {f"{target}.{name}.weight" for target in choice.targets for name in NAMES[1:]}
             trainable = 0
             for name, tensor in self.real.named_parameters():
@@ -111,7 +133,7 @@ class Bench:
                 tensor.requires_grad_(wanted and not any(fnmatchcase(name, pattern) for pattern in choice.freeze))
                 trainable += tensor.numel() * tensor.requires_grad
             try:
-                forward, backward = run(self.real, self.arguments, self.case, train=True)
+                forward, backward = run(self.real, self.arguments, self.case, train=True, modules=False)
             finally:
                 self.real.requires_grad_(True)
         return trainable, forward.total, backward.total
@@ -136,7 +158,16 @@ class Bench:
         if random.random() < 0.1:
             freeze = (*freeze, *pattern_of(random, names))
         freeze = tuple(name for name in freeze if name not in train)
-        return Choice(train, freeze, targets, random.choice((1, 4, 8)))
+        return Choice(train, freeze, targets, random.choice((1, 4, 8)), self.draw_recompute(random))
+
+    def draw_recompute(self, random: Random) -> Recompute | None:
+        """Nothing, or the modules of one or all lists, or one of them, in one of PyTorch's three ways."""
+        if not self.lists or random.random() < 0.5:
+            return None
+        names = random.choice([[name] for name in self.lists] + [list(self.lists)])
+        index = "*" if random.random() < 0.8 else str(random.randrange(min(self.lists[name] for name in names)))
+        early, reentrant = random.choice(((True, False), (False, False), (True, True)))
+        return Recompute(tuple(f"{name}.{index}" for name in names), early_stop=early, reentrant=reentrant)
 
     def smallest(self, choice: Choice, fails: Callable[[Choice], bool] | None = None) -> Choice:
         """A choice that still differs, from which no name can be taken away: a reproduction that can be read."""
@@ -163,7 +194,8 @@ def derived(
     program = _fixed(model, regime, config) if known else replace(model, _graphs={}).program([regime], ["torch"], config)
     estimator = InterpretedEstimator(program, config, regime=regime.name, convention="torch")
     moments = estimator.moments(**batch)
-    return estimator.trainable_parameters, estimator.forward(moments), estimator.backward(moments)
+    backward = estimator.backward(moments) + estimator.recomputed(moments)
+    return estimator.trainable_parameters, estimator.forward(moments), backward
 
 
 def _fixed(model: Model, regime: Regime, config: Mapping[str, Any]) -> Program:
@@ -232,6 +264,23 @@ def lora(base: Any, rank: int) -> Any:
             return self.base(x) + self.B(self.A(x))
 
     return Lora()
+
+
+def _checkpointed(checkpoint: Callable[..., Any], forward: Callable[..., Any], reentrant: bool) -> Callable[..., Any]:
+    """``forward`` recomputed in the backward pass; every argument is one of the checkpoint, as a reentrant one asks.
+
+    It is not handed a cache: what runs twice must not write to one.
+    """
+
+    def run(*given: Any, **named: Any) -> Any:
+        named.pop("past_key_values", None)
+
+        def inner(*values: Any) -> Any:
+            return forward(*values[: len(given)], **dict(zip(named, values[len(given) :], strict=True)))
+
+        return checkpoint(inner, *given, *named.values(), use_reentrant=reentrant, preserve_rng_state=False)
+
+    return run
 
 
 def benches(models: Mapping[str, Model], cases: Mapping[str, Sequence[LiveCase]], layers: int = 3) -> list[tuple[str, Bench]]:

@@ -72,7 +72,9 @@ FAULTS: dict[str, Fault] = {
     "live stops at operators without contractions": edit(
         f"{FACTS}:lives", "for operand in node.operands", "for operand in node.operands if node.contractions else ()"
     ),
-    "live reads the first result only": edit(f"{FACTS}:lives", "for result in node.results", "for result in node.results[:1]"),
+    "live reads the first result only": edit(
+        f"{FACTS}:lives", "for result in node.results) & node.guard", "for result in node.results[:1]) & node.guard"
+    ),
     "live reaches the first operand only": edit(
         f"{FACTS}:lives", "for operand in node.operands", "for operand in node.operands[:1]"
     ),
