@@ -148,9 +148,9 @@ class Contraction:
 class Operator:
     """One step of the forward pass.
 
-    ``operands`` and ``results`` are value ids. ``guard`` says when it exists, ``flows`` whether gradients pass through
-    it, ``saves``
-    what autograd keeps of it for the backward pass: its ``operands``, its ``result``, or ``nothing``.
+    ``operands`` and ``results`` are value ids. ``guard`` says when it exists, ``flows`` whether gradients pass through it,
+    ``saves`` what autograd keeps of it for the backward pass: its ``operands``, its ``result``, ``nothing``, or its
+    ``factors``, each for the gradient of the other one.
     """
 
     id: int
@@ -241,7 +241,7 @@ class Graph:
     """A built model. ``definitions`` are the derived sizes, in order; ``fixed`` the sizes that the structure took as known.
 
     ``inputs`` are names, values, and when they are there; ``chosen`` says which selectors of a regime's patterns choose the
-    iterations at an index.
+    iterations at an index, ``listed`` the same of iterations that are written out: module list, index, selectors.
     """
 
     spec: Spec
@@ -255,6 +255,7 @@ class Graph:
     lengths: tuple[Length, ...]
     fixed: tuple[tuple[str, object], ...] = ()
     chosen: tuple[tuple[Expr, frozenset[str]], ...] = ()
+    listed: tuple[tuple[Path, int, frozenset[str]], ...] = ()
 
     def operators(self) -> Iterator[Operator]:
         """Every operator once, in execution order, the bodies of loops where the loops stand."""

@@ -8,7 +8,7 @@ so that each part is wholly in or out.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import translate
 from functools import lru_cache
 
@@ -76,6 +76,19 @@ def _component(component: str) -> str:
         chosen = f"{MARK}[^{MARK}.]*<{re.escape(component)}>[^{MARK}.]*{MARK}"
         return f"(?:{re.escape(component)}|{chosen})"
     return translate(component).removeprefix("(?s:").rpartition(")")[0]
+
+
+def spelled(pattern: str, listed: Sequence[tuple[Path, int, frozenset[str]]]) -> tuple[str, ...]:
+    """A pattern, and it with the index of each iteration that is written out in the place of a selector that chooses it."""
+    found: dict[str, None] = {pattern: None}
+    components = pattern.split(".")
+    for path, index, chosen in listed:
+        text = marked(path, {})
+        for position, component in enumerate(components):
+            if component in chosen and component != str(index) and _leading(".".join(components[:position])).fullmatch(text):
+                text_there = ".".join([*components[:position], str(index), *components[position + 1 :]])
+                found.update(dict.fromkeys(spelled(text_there, listed)))
+    return tuple(found)
 
 
 def prefixes(path: Path) -> Iterator[Path]:

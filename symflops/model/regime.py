@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,21 @@ class Regime:
         targets = tuple(target for adapter in self.adapters for target in adapter.targets)
         groups = self.recompute.groups if self.recompute else ()
         return (*self.train, *self.freeze, *self.force_grad, *targets, *groups)
+
+    def with_patterns(self, spell: Callable[[str], Sequence[str]]) -> Regime:
+        """The regime with other patterns in the place of each."""
+
+        def all_of(patterns: Sequence[str]) -> tuple[str, ...]:
+            return tuple(text for pattern in patterns for text in spell(pattern))
+
+        return replace(
+            self,
+            train=all_of(self.train),
+            freeze=all_of(self.freeze),
+            force_grad=all_of(self.force_grad),
+            adapters=tuple(replace(adapter, targets=all_of(adapter.targets)) for adapter in self.adapters),
+            recompute=replace(self.recompute, groups=all_of(self.recompute.groups)) if self.recompute else None,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ class Kind(Protocol):
 
     @property
     def saves(self) -> str:
-        """What autograd keeps of it: ``operands``, ``result`` or ``nothing``."""
+        """What autograd keeps of it: ``operands``, ``factors``, ``result`` or ``nothing``."""
 
     def apply(self, call: Call) -> None:
         """Declare parameters, contractions and results on ``call``."""

@@ -13,7 +13,7 @@ class Linear:
 
     name = "linear"
     doc = "a matrix product with a weight, row by row"
-    saves = "operands"
+    saves = "factors"
     fields = (
         FROM,
         Field("width", Form.EXPRESSION, "width of the result", required=True),

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from symflops.ground.diagnostics import Diagnostic, Reporter, did_you_mean
 from symflops.model.graph import Graph
 from symflops.model.path import Path
-from symflops.model.patterns import matches, prefixes
+from symflops.model.patterns import matches, prefixes, spelled
 from symflops.model.regime import Regime
 from symflops.stages.adapt import KINDS
 
@@ -30,7 +30,10 @@ def check_patterns(graph: Graph, regime: Regime) -> None:
 
     def check(what: str, patterns: Sequence[str], paths: Iterable[Path], below: str = "") -> None:
         paths = list(paths)
-        missing = [pattern for pattern in patterns if not any(matches(pattern, path, chosen) for path in paths)]
+        texts = {pattern: spelled(pattern, graph.listed) for pattern in patterns}
+        missing = [
+            pattern for pattern in patterns if not any(matches(text, path, chosen) for text in texts[pattern] for path in paths)
+        ]
         if regime.lenient and len(missing) < len(patterns):
             return
         names = sorted({str(path).removesuffix(below) for path in paths})

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import lcm
+from typing import TYPE_CHECKING
 
 from sympy import Expr, Integer, expand
 
-from symflops.ground.diagnostics import Diagnostic, Span, SpecError
+from symflops.algebra.structural import Structural
+from symflops.ground.diagnostics import Diagnostic, Span
 from symflops.model.path import Path
 from symflops.model.patterns import selectors
+
+if TYPE_CHECKING:
+    from symflops.stages.registry import Registry
 
 
 class Chooser:
     """The selectors of patterns at the index of one module list, which runs from ``start`` to ``end``."""
 
     def __init__(self, patterns: Sequence[str], module_list: Path | None, start: Expr, end: Expr) -> None:
-        self.start, self.end = start, end
+        self.module_list, self.start, self.end = module_list, start, end
         self.selectors = selectors(patterns, module_list) if module_list is not None else ()
 
     def run(self, selector: str) -> tuple[Expr, Expr, int]:
@@ -48,6 +53,14 @@ class Chooser:
         """The selectors that choose the iteration at index ``position``."""
         return frozenset(name for name in self.selectors if self.holds(name, position, past, span))
 
+    def note(self, builder: Registry, position: Expr, past: Callable[[Expr], bool], span: Span) -> None:
+        """Let the graph know which selectors choose the iteration at index ``position``."""
+        found = self.chosen(position, past, span)
+        if not position.is_Integer:
+            builder.chosen[position] = found
+        elif found and self.module_list is not None:
+            builder.listed[self.module_list, int(position)] = found
+
     def holds(self, selector: str, position: Expr, past: Callable[[Expr], bool], span: Span) -> bool:
         """Whether a selector chooses the iteration at index ``position``; ``past`` says whether it is at least some index."""
         first, last, step = self.run(selector)
@@ -58,5 +71,5 @@ class Chooser:
         constant, rest = expand(position - first).as_coeff_Add()
         if any(factor % step for factor in rest.as_coefficients_dict().values()) or not constant.is_Integer:
             message = f"the pattern component '{selector}' cannot be counted in this repeat, which other patterns cut elsewhere"
-            raise SpecError([Diagnostic("bad-pattern", message, span, "count from an index that is a number")])
+            raise Structural("", Diagnostic("bad-pattern", message, span, "count from an index that is a number"))
         return bool(constant % step == 0)

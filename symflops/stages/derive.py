@@ -22,7 +22,7 @@ from symflops.ground.diagnostics import Diagnostic, SpecError, did_you_mean
 from symflops.model.derivation import Derivation, Gradient, ParameterCount, Work
 from symflops.model.graph import Checkpoint, Contraction, Graph, Loop, Node, Operator, Parameter, mentions
 from symflops.model.path import Path
-from symflops.model.patterns import matches
+from symflops.model.patterns import matches, spelled
 from symflops.model.regime import Passes, Recompute, Regime
 from symflops.stages.adapt import adapt
 from symflops.stages.checks import check_patterns
@@ -40,9 +40,10 @@ def derive(graph: Graph, regime: Regime) -> Derivation:
     Raises:
         SpecError: the regime names an output or input that the model does not have.
     """
+    written, regime = regime, regime.with_patterns(lambda pattern: spelled(pattern, graph.listed))
     graph = reentrant(adapt(graph, regime.adapters), regime.recompute)
     chosen = dict(graph.chosen)
-    check_patterns(graph, regime)
+    check_patterns(graph, written)
     trains = trainable(regime, chosen)
     need, live = Facts(), Facts()
     for name, value, _ in graph.inputs:
@@ -58,7 +59,7 @@ def derive(graph: Graph, regime: Regime) -> Derivation:
     works = tuple(_passes(entry.work(), regime.passes) for entry in tally.entries.values())
     if regime.decode:
         works = decoded(works, regime.decode, regime.name)
-    return Derivation(graph, regime, works, tally.parameter_counts())
+    return Derivation(graph, written, works, tally.parameter_counts())
 
 
 def step_of(phases: Sequence[tuple[Derivation, int]]) -> Derivation:
@@ -172,7 +173,7 @@ class _Tally:
 
     def region(self, nodes: tuple[Node, ...], need: Facts, live: Facts, times: Expr) -> None:
         if self.recompute:
-            for key, truth in repeated(nodes, self.recompute, self.chosen, need, live).items():
+            for key, truth in repeated(nodes, self.recompute, self.chosen, need, live, self.trains).items():
                 self.again[key] = self.again.get(key, ZERO) + times * truth.expr
         entered = {}
         for node in nodes:

@@ -21,19 +21,18 @@ from symflops.algebra.structural import Structural
 from symflops.algebra.truth import NO, Truth, all_of
 from symflops.ground.diagnostics import Diagnostic, SpecError
 from symflops.model.graph import Carry, Loop, Node
-from symflops.model.path import Path
 from symflops.model.spec import Repeat
 from symflops.stages.choosing import Chooser
 from symflops.stages.deciding import Decider, Segment, Undecided, renamed
 from symflops.stages.frames import ABSENT, Binding, Frame, assigned
 from symflops.stages.meaning import is_index
+from symflops.stages.unrolling import MAX_UNROLLED, base, module_list, write_out
 
 if TYPE_CHECKING:
     from symflops.stages.place import Builder
 
 MAX_CUTS = 8
 MAX_SELECTORS = 3
-MAX_UNROLLED = 512
 MAX_PERIOD = 16
 
 
@@ -50,7 +49,7 @@ def place(builder: Builder, entry: Repeat, frame: Frame) -> None:
     count = _count(builder, entry, frame)
     start = builder.value(entry.start, frame) if entry.start else Integer(0)
     if isinstance(count, tuple):
-        return _unroll(builder, entry, frame, count, start)
+        return write_out(builder, entry, frame, count, start)
     if not isinstance(count, Expr) or not count.is_integer:
         span = entry.count.span if entry.count else entry.span
         raise SpecError([Diagnostic("bad-repeat", "a repeat needs a whole number, a list or an axis", span)])
@@ -61,7 +60,7 @@ def place(builder: Builder, entry: Repeat, frame: Frame) -> None:
         if not (count.is_Integer and start.is_Integer) or (isinstance(reason, Structural) and not _about_index(reason, entry)):
             raise _about_count(reason, count) from None
         builder.reset(mark, frame)
-        return _unroll(builder, entry, frame, (None,) * min(int(count), MAX_UNROLLED + 1), start)
+        return write_out(builder, entry, frame, (None,) * min(int(count), MAX_UNROLLED + 1), start)
 
 
 def _about_count(reason: Exception, count: Expr) -> Exception:
@@ -92,43 +91,13 @@ def _count(builder: Builder, entry: Repeat, frame: Frame) -> Any:
     raise SpecError([Diagnostic("unknown-axis", f"no stream has an axis '{entry.axis}'", entry.axis.span)])
 
 
-def _base(builder: Builder, entry: Repeat, frame: Frame, index: Expr) -> Path:
-    path = builder.path(entry.path, frame)
-    if entry.shared or entry.path.text == "_":
-        return path
-    return path.extend((index if not index.is_Integer else str(index),))
-
-
-def _unroll(builder: Builder, entry: Repeat, frame: Frame, items: tuple[Any, ...], start: Expr) -> None:
-    """Iterations one by one, where the structure itself changes from one to the next."""
-    if len(items) > MAX_UNROLLED:
-        message = f"a repeat that must be written out has at most {MAX_UNROLLED} iterations"
-        raise SpecError([Diagnostic("bad-repeat", message, entry.span)])
-    for number, item in enumerate(items):
-        index = start + number
-        names = dict(frame.names)
-        if entry.index is not None:
-            names[entry.index.text] = index
-        if entry.item is not None:
-            names[entry.item.text] = item
-        inner = frame.inside(path=_base(builder, entry, frame, index), names=names, values=dict(frame.values))
-        builder.sharing += entry.shared
-        try:
-            builder.entries(entry.body, inner)
-        finally:
-            builder.sharing -= entry.shared
-        for name in frame.values:
-            frame.values[name] = inner.values[name]
-
-
 class _Segments:
     """Builds the segments of one repeat, cutting further whenever a condition turns out to need it."""
 
     def __init__(self, builder: Builder, entry: Repeat, frame: Frame, count: Expr, start: Expr) -> None:
         self.builder, self.entry, self.frame = builder, entry, frame
         self.start, self.end = start, start + count
-        listed = entry.path.text != "_" and not entry.shared
-        self.chooser = Chooser(builder.patterns, builder.path(entry.path, frame) if listed else None, self.start, self.end)
+        self.chooser = Chooser(builder.patterns, module_list(builder, entry, frame), self.start, self.end)
         self.cuts: list[Expr] = self.chooser.cuts()
         self.selectors: list[Expr] = []
         self.canonical = size_symbol(f"{entry.index or 'i'}@")
@@ -273,10 +242,9 @@ class _Segments:
         if entry.index is not None:
             inner_names[entry.index.text] = logical
         decider = Decider(self, segment, logical, position, selected, frame)
-        if not position.is_Integer:
-            builder.chosen[position] = self.chooser.chosen(position, decider.past, entry.span)
+        self.chooser.note(builder, position, decider.past, entry.span)
         inner = frame.inside(
-            path=_base(builder, entry, frame, position), names=inner_names, values=values, nodes=nodes, decide=decider.decide
+            path=base(builder, entry, frame, position), names=inner_names, values=values, nodes=nodes, decide=decider.decide
         )
         builder.depth += 1
         builder.sharing += entry.shared

@@ -1,26 +1,26 @@
 """Recomputation: which forward work the backward pass repeats.
 
 A group is repeated when the backward pass asks for a tensor that it saved: when an operator in it is live, its result needs
-a gradient, and it saves something. Without early stop all of it is repeated, dead operators too. With early stop,
-PyTorch's default for ``use_reentrant=False``, it stops at the last operator that saves a tensor and whose result needs a
-gradient; that one is itself repeated only as far as what it saves is its own result: the softmax of an attention, which
-needs the scores but not the mix. A reentrant checkpoint repeats all of a group that something enters with a gradient, where
-something that leaves it is live.
+a gradient, and it saves something (a linear of which only the bias trains saves nothing). Without early stop all of it is
+repeated, dead operators too. With early stop, PyTorch's default for ``use_reentrant=False``, it stops at the last operator
+that saves a tensor and whose result needs a gradient; that one is itself repeated only as far as what it saves is its own
+result: the softmax of an attention, which needs the scores but not the mix. A reentrant checkpoint repeats all of a group that
+something enters with a gradient, where something that leaves it is live.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from sympy import Expr
 
 from symflops.algebra.truth import NO, Truth, any_of
 from symflops.ground.diagnostics import Diagnostic, SpecError
-from symflops.model.graph import Checkpoint, Loop, Node, Operator
+from symflops.model.graph import Checkpoint, Loop, Node, Operator, Parameter
 from symflops.model.path import Path
 from symflops.model.patterns import matches, prefixes
 from symflops.model.regime import Recompute
-from symflops.stages.facts import Facts
+from symflops.stages.facts import Facts, operand_need
 
 Chosen = Mapping[Expr, frozenset[str]]
 
@@ -50,7 +50,7 @@ def group_of(path: Path, recompute: Recompute, chosen: Chosen) -> Path | None:
 
 
 def repeated(
-    nodes: tuple[Node, ...], recompute: Recompute, chosen: Chosen, need: Facts, live: Facts
+    nodes: tuple[Node, ...], recompute: Recompute, chosen: Chosen, need: Facts, live: Facts, trains: Callable[[Parameter], bool]
 ) -> dict[tuple[int, int], Truth]:
     """Which contractions of a region are done again: (operator, position) -> when."""
     found: dict[tuple[int, int], Truth] = {}
@@ -69,10 +69,11 @@ def repeated(
                 if operator.kind == "attention":
                     _mark(found, operator, asked(operator, need, live), intermediate(operator))
             continue
-        alive = any_of(asked(operator, need, live) for operator in group if operator.saves != "nothing")
+        saving = {operator.id: saved(operator, need, trains) for operator in group}
+        alive = any_of(live.operators[operator.id] & saving[operator.id] for operator in group)
         later = NO
         for operator in reversed(group):
-            saves = any_of(need.values[result] for result in operator.results) & operator.guard
+            saves = saving[operator.id] & operator.guard
             if not recompute.early_stop:
                 _mark(found, operator, alive)
                 continue
@@ -86,6 +87,17 @@ def repeated(
 def asked(operator: Operator, need: Facts, live: Facts) -> Truth:
     """When the backward pass of an operator runs: it is live and its result needs a gradient."""
     return live.operators[operator.id] & any_of(need.values[result] for result in operator.results)
+
+
+def saved(operator: Operator, need: Facts, trains: Callable[[Parameter], bool]) -> Truth:
+    """When autograd keeps something of an operator: of a product (``factors``) only for the gradient of a factor."""
+    if operator.saves == "nothing":
+        return NO
+    if operator.saves != "factors":
+        return any_of(need.values[result] for result in operator.results)
+    by_name = {contraction.name: contraction for contraction in operator.contractions}
+    sides = [side for contraction in operator.contractions for side in contraction.operands]
+    return any_of(operand_need(side, operator, need, trains, by_name) for side in sides) if operator.flows else NO
 
 
 def intermediate(operator: Operator) -> frozenset[str]:

@@ -43,6 +43,7 @@ class Registry(Meaning):
         self.indices: dict[tuple[Any, ...], Symbol] = {}
         self.patterns = tuple(patterns)
         self.chosen: dict[Expr, frozenset[str]] = {}
+        self.listed: dict[tuple[Path, int], frozenset[str]] = {}
         self.sharing = 0
         self.depth = 0
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from symflops.api import Model
-from symflops.ground.diagnostics import Source
+from symflops.ground.diagnostics import Source, SpecError
 from symflops.library import SpecFile
 from symflops.model.regime import Regime
 from symflops.runtime.interpreted import InterpretedEstimator
@@ -151,3 +151,41 @@ def test_a_number_that_is_no_index() -> None:
         for layers in range(4):
             config = {"width": 4, "layers": layers}
             assert derived(SMALL, config, (pattern,), ()) == unrolled(SMALL, config, (pattern,), ())
+
+
+WRITTEN_OUT = """name: alternating
+sizes: {D: width, L: layers}
+streams: {text: [x]}
+inputs:
+  h: {stream: text, width: D}
+graph:
+  - blocks:
+      repeat: L
+      index: i
+      graph:
+        - qkv: {op: linear, from: h, width: 3*D, split: '[D, D, D]', to: [q, k, v]}
+        - attn: {op: attention, heads: 1, mask: causal, sliding: '[2, 3][i % 2]', query: q, key: k, value: v, to: o}
+        - out: {op: linear, from: o, width: D, add_to: h}
+outputs: [h]
+"""
+
+
+@pytest.mark.parametrize("selector", SELECTORS)
+def test_selectors_of_iterations_that_are_written_out(selector):
+    """A selector is the layers that it selects, where an alternating window has them written out."""
+    model = model_of(WRITTEN_OUT)
+    config = {"width": 4, "layers": 5}
+    parts = [int(text) if text else None for text in selector.split(":")]
+    chosen = [index for index in range(5) if index - parts[0] in (0, 5)] if len(parts) == 1 else range(5)[slice(*parts)]
+    if not chosen:
+        with pytest.raises(SpecError, match="matches nothing"):
+            model.program([Regime("drawn", train=(f"blocks.{selector}.*",))], ["torch"], config)
+        return
+    figures = []
+    for patterns in ((f"blocks.{selector}.*",), tuple(f"blocks.{index}.*" for index in chosen)):
+        program = model.program([Regime("drawn", train=patterns)], ["torch"], config)
+        assert any(str(tensor.name).startswith("blocks.4.") for tensor in program.tensors)
+        estimator = InterpretedEstimator(program, config, regime="drawn", convention="torch")
+        moments = estimator.moments(**BATCH)
+        figures.append((estimator.trainable_parameters, estimator.backward(moments)))
+    assert figures[0] == figures[1] and figures[0][0] == len(chosen) * (3 * 4 * 5 + 4 * 5)

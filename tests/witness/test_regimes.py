@@ -9,6 +9,7 @@ import pytest
 
 from symflops.api import load
 from symflops.library import find_spec
+from symflops.model.regime import Recompute
 from symflops.witness.cases import cases_of
 from symflops.witness.live_regimes import Bench, Choice, pattern_of
 
@@ -67,6 +68,32 @@ def test_text_and_images_are_one_tensor(name: str) -> None:
     """Wan with images joins both contexts before the blocks: where one needs a gradient, the projections of both give one."""
     for row in (2, 3):
         outcome = bench("wan", row).check(Choice(train=(name,)))
+        assert outcome.exact, outcome
+
+
+@pytest.mark.parametrize("name", ["llama", "qwen_image", "wan", "sd3", "flux", "qwen3_moe", "deepseek_v3"])
+@pytest.mark.parametrize(("early_stop", "reentrant"), [(True, False), (False, False), (True, True)])
+def test_checkpoints_of_all_blocks(name: str, early_stop: bool, reentrant: bool) -> None:
+    """PyTorch's three ways; where the last block has a dead end, a reentrant one runs its backward pass all the same."""
+    for row in range(len(cases_of(find_spec(name)))):
+        one = bench(name, row)
+        groups = tuple(f"{path}.*" for path in one.lists)
+        outcome = one.check(Choice(("*",), recompute=Recompute(groups, early_stop=early_stop, reentrant=reentrant)), known=True)
+        assert outcome.exact, outcome
+        assert outcome.backward.derived > one.check(Choice(("*",)), known=True).backward.derived
+
+
+def test_a_reentrant_checkpoint_that_no_gradient_enters_trains_nothing() -> None:
+    one = bench("llama", 0)
+    for patterns, trained in ((("model.layers.*",), 0), (("model.layers.*", "lm_head.*"), 1), (("*",), 1)):
+        outcome = one.check(Choice(patterns, recompute=Recompute(("model.layers.*",), reentrant=True)), known=True)
+        assert outcome.exact and bool(outcome.backward.derived) == bool(trained)
+
+
+@pytest.mark.parametrize("name", ["blocks.0.ffn.net.2.bias", "blocks.0.ffn.net.0.proj.bias", "blocks.1.attn1.to_q.bias"])
+def test_a_linear_of_which_the_bias_trains_saves_nothing(name: str) -> None:
+    for early_stop in (True, False):
+        outcome = bench("wan", 1).check(Choice((name,), recompute=Recompute(("blocks.*",), early_stop=early_stop)), known=True)
         assert outcome.exact, outcome
 
 
