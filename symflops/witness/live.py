@@ -163,9 +163,7 @@ def parameters_of(model: Any) -> tuple[dict[str, Shape], dict[str, str]]:
     return shapes, {name: first[id(tensor)] for name, tensor in model.named_parameters(remove_duplicate=False)}
 
 
-def run(
-    model: Any, arguments: Mapping[str, Any], case: LiveCase, train: bool, modules: bool = True
-) -> tuple[Counts, Counts]:
+def run(model: Any, arguments: Mapping[str, Any], case: LiveCase, train: bool, modules: bool = True) -> tuple[Counts, Counts]:
     """FLOPs of the forward pass, and of the backward pass from the sum of the first output (none where gradients are off)."""
     torch = needed("torch")
     try:
