@@ -116,7 +116,8 @@ class Model:
             except Structural as structural:
                 size = by_letter.get(structural.size)
                 value = self.value_of(size, config) if config is not None and size else None
-                if value is None or structural.size in fixed:
+                null = value is None and not (size and size.optional and config is not None)
+                if null or structural.size in fixed:
                     found = structural.diagnostic
                     raise SpecError([replace(found, span=found.span or (size.name.span if size else None))]) from None
                 fixed = {**fixed, structural.size: value}

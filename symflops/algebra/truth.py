@@ -17,7 +17,7 @@ from symflops.algebra.functions import AtLeast, Equal
 from symflops.algebra.structural import tangled
 
 Product = frozenset[Expr]
-MAX_TERMS = 200
+MAX_TERMS = 128
 
 
 class Truth:
