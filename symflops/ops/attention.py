@@ -68,7 +68,8 @@ class Attention:
         for query in queries:
             if not call.definitions.equal(call.width(query, "query"), width):
                 call.fail("width-mismatch", f"'{query.name}' has width {query.width}, '{queries[0].name}' has {width}", "query")
-        if call.definitions.divide(width, heads) is None and not self.allows_rounding(width):
+        one = call.definitions.divide(width, heads)
+        if (one is None or not one.is_integer) and not self.allows_rounding(call, width):
             call.fail(
                 "head-mismatch", f"the width of '{queries[0].name}', {width}, does not divide into {heads} heads", "heads"
             )
@@ -82,9 +83,9 @@ class Attention:
         return width
 
     @staticmethod
-    def allows_rounding(width: Expr) -> bool:
-        """A width that is one plain size may divide at run time; the config's own class checks that."""
-        return bool(width.is_Symbol)
+    def allows_rounding(call: Call, width: Expr) -> bool:
+        """A width that a config gives may divide at run time; the config's own class checks that."""
+        return bool(width.is_Symbol) and width not in call.definitions.pairs
 
     def mixed_width(self, call: Call, values: tuple[Value, ...], heads: Expr, groups: Expr) -> Expr:
         """``heads * width of one value head``."""

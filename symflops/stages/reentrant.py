@@ -39,7 +39,10 @@ class _Checkpointing:
 
     def region(self, nodes: tuple[Node, ...], leaving: frozenset[int]) -> tuple[tuple[Node, ...], dict[int, int]]:
         """The nodes with checkpoints, and the new names of what leaves the region."""
-        groups = [_members(nodes, group) for group in groups_of(nodes, self.recompute, self.chosen).values()]
+        found_groups = groups_of(nodes, self.recompute, self.chosen).values()
+        for operators in found_groups:
+            nodes = _together(nodes, _members(nodes, operators))
+        groups = [_members(nodes, operators) for operators in found_groups]
         names: dict[int, int] = {}
         found: list[Node] = []
         for position, node in enumerate(nodes):
@@ -88,6 +91,28 @@ def _members(nodes: tuple[Node, ...], operators: Iterable[Operator]) -> list[int
             made |= set(results(node))
             found.append(position)
     return found
+
+
+def _together(nodes: tuple[Node, ...], group: list[int]) -> tuple[Node, ...]:
+    """The nodes with those that stand between a group's, and read what it makes, behind it: a module runs at once.
+
+    Where the group reads in turn what they make, it is no module of one run, and everything stays where it is.
+    """
+    made, waiting = _made(nodes, group), set[int]()
+    early: list[Node] = []
+    late: list[Node] = []
+    for position in range(group[0], group[-1] + 1):
+        node = nodes[position]
+        if position in group:
+            if waiting & set(reads(node)):
+                return nodes
+            early.append(node)
+        elif (made | waiting) & set(reads(node)):
+            late.append(node)
+            waiting |= set(results(node))
+        else:
+            early.append(node)
+    return (*nodes[: group[0]], *early, *late, *nodes[group[-1] + 1 :])
 
 
 def _made(nodes: tuple[Node, ...], group: Iterable[int]) -> set[int]:

@@ -77,12 +77,15 @@ class Steps(Registry):
         call.values = {**call.values, field: (joined, *call.values[field][1:])}
 
     def step(self, kind: str, entry: Any, frame: Frame, values: Sequence[Value], saves: str) -> Value:
-        """An elementwise step that belongs to an entry: its ``with``, ``gate`` or ``add_to``."""
+        """An elementwise step that belongs to an entry: its ``with``, ``gate`` or ``add_to``.
+
+        It is no part of the entry's module but of the one around it, as recomputation of a group of modules shows.
+        """
         first = values[0]
         result = self.new_value(first.name, first.stream, first.width, entry.span)
         frame.nodes.append(
             Operator(
-                self.number(), kind, self.path(entry.path, frame), tuple(value.id for value in values), (result.id,),
+                self.number(), kind, frame.path, tuple(value.id for value in values), (result.id,),
                 guard=frame.guard, saves=saves, flows=not frame.no_grad, span=entry.span,
             )
         )  # fmt: skip

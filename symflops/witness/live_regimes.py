@@ -25,6 +25,7 @@ from symflops.model.regime import Adapter, Recompute, Regime
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.stages.build import build as build_graph
 from symflops.witness.cases import LiveCase
+from symflops.witness.drawing import parts_of, pattern_of, some
 from symflops.witness.live import Figure, build, run
 from symflops.witness.tensors import arguments_of, needed
 
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
 NAMES = ("base", "A", "B")
 LAYERS = re.compile(r"num_.*layers")
-SHARES = (0.0, 0.02, 0.1, 0.5, 0.9, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +82,7 @@ class Bench:
         lists = [(name, module) for name, module in self.real.named_modules() if type(module).__name__ == "ModuleList"]
         alike = [(name, module) for name, module in lists if len({type(one) for one in module}) == 1]
         self.lists = {name: len(module) for name, module in alike if not re.search(r"\.\d+\.", name)}
+        self.parts = {name: tuple(sorted(parts_of(self.real.get_submodule(name)))) for name in self.lists}
 
     def names(self, targets: Sequence[str] = ()) -> list[str]:
         """The names of all parameters, with adapters on ``targets``."""
@@ -148,26 +149,27 @@ class Bench:
 
     def draw(self, random: Random) -> Choice:
         """A choice: few or many single parameters, whole modules by pattern, adapters on some linears."""
-        targets = _some(random, self.linears) if random.random() < 0.5 else ()
+        targets = some(random, self.linears) if random.random() < 0.5 else ()
         names = self.names(targets)
         adapters = {f"{target}.{name}.weight" for target in targets for name in NAMES[1:]}
-        train = _some(random, [name for name in names if name not in adapters])
+        train = some(random, [name for name in names if name not in adapters])
         if random.random() < 0.2:
             train = (*train, *pattern_of(random, names))
-        freeze = _some(random, names) if random.random() < 0.3 else ()
+        freeze = some(random, names) if random.random() < 0.3 else ()
         if random.random() < 0.1:
             freeze = (*freeze, *pattern_of(random, names))
         freeze = tuple(name for name in freeze if name not in train)
         return Choice(train, freeze, targets, random.choice((1, 4, 8)), self.draw_recompute(random))
 
     def draw_recompute(self, random: Random) -> Recompute | None:
-        """Nothing, or the modules of one or all lists, or one of them, in one of PyTorch's three ways."""
+        """Nothing, or the modules of one or all lists, or one of them, or a part of each, in one of PyTorch's three ways."""
         if not self.lists or random.random() < 0.5:
             return None
         names = random.choice([[name] for name in self.lists] + [list(self.lists)])
-        index = "*" if random.random() < 0.8 else str(random.randrange(min(self.lists[name] for name in names)))
+        below = f".{random.choice(self.parts[names[0]])}" if len(names) == 1 and random.random() < 0.4 else ""
+        index = "*" if below or random.random() < 0.8 else str(random.randrange(min(self.lists[name] for name in names)))
         early, reentrant = random.choice(((True, False), (False, False), (True, True)))
-        return Recompute(tuple(f"{name}.{index}" for name in names), early_stop=early, reentrant=reentrant)
+        return Recompute(tuple(f"{name}.{index}{below}" for name in names), early_stop=early, reentrant=reentrant)
 
     def smallest(self, choice: Choice, fails: Callable[[Choice], bool] | None = None) -> Choice:
         """A choice that still differs, from which no name can be taken away: a reproduction that can be read."""
@@ -211,31 +213,6 @@ def _fixed(model: Model, regime: Regime, config: Mapping[str, Any]) -> Program:
             if structural.size in sizes or structural.size not in values:
                 raise SpecError([structural.diagnostic]) from None
             sizes[structural.size] = values[structural.size]
-
-
-def pattern_of(random: Random, names: Sequence[str]) -> tuple[str, ...]:
-    """A name with one end cut off, or with some components replaced by ``*``; nothing where that matches no name."""
-    words = random.choice(names).split(".")
-    place = random.randrange(len(words))
-    pattern = random.choice(
-        (
-            ".".join([*words[:place], "*"]),
-            ".".join(["*", *words[place:]]),
-            ".".join("*" if random.random() < 0.3 else word for word in words),
-        )
-    )
-    return (pattern,) if any(fnmatchcase(name, pattern) for name in names) else ()
-
-
-def _some(random: Random, names: Sequence[str]) -> tuple[str, ...]:
-    """Some of ``names``: a share of all, of one layer, or of those with one last word."""
-    share = random.choice(SHARES)
-    kind = random.randrange(3)
-    if kind and names:
-        example = random.choice(names).split(".")
-        start, end = ".".join(example[:2]), example[-1] if kind == 1 else ".".join(example[-2:])
-        names = [name for name in names if (name.startswith(start) if kind == 1 else name.endswith(end))]
-    return tuple(name for name in names if random.random() < share)
 
 
 def lora(base: Any, rank: int) -> Any:

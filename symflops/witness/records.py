@@ -69,9 +69,9 @@ def starred(path: str) -> str:
 
 
 def expected_of(record: Record) -> dict[str, int | None]:
-    """What was measured, with what the counter missed added."""
+    """What was measured, with what the counter missed added where its amount is known."""
     missed = record.get("uncounted_ops") or {}
-    extra = {side: sum(op["flops"] for op in missed.get(side, {}).values()) for side in ("fwd", "bwd")}
+    extra = {side: sum(op["flops"] or 0 for op in missed.get(side, {}).values()) for side in ("fwd", "bwd")}
     backward = record.get("bwd_flops_grouped_conv_fixed")
     backward = record["bwd_flops"] if backward is None else backward
     return {
@@ -129,7 +129,7 @@ def module_differences(estimator: InterpretedEstimator, moments: Any, record: Re
         for end in range(1, len(words) + 1):
             path = ".".join(words[:end])
             derived[path] = derived.get(path, 0) + flops.forward
-    missed = sum(op["flops"] for op in (record.get("uncounted_ops") or {}).get("fwd", {}).values())
+    missed = sum(op["flops"] or 0 for op in (record.get("uncounted_ops") or {}).get("fwd", {}).values())
     for name, measured in sorted(record["by_module_fwd"].items()):
         difference = derived.get(name, 0) - measured
         if difference and not 0 < difference <= missed:

@@ -66,9 +66,7 @@ MISTAKES = {
     "bad-yaml": (graph("- o: {op: linear, from: t, width: D"), "", ""),
     "bad-name": (graph("- o: {op: mul, from: t}", head=HEAD.replace("  D: {", "  lambda: {key: q}\n  D: {")), "lambda", "word of Python"),
     "bad-entry": (graph("- o: linear"), "linear", "{op: ...}"),
-    "bad-repeat": (graph("- o: {repeat: tied == null, graph: [a: {op: mul, from: t, to: t}]}") , "", "") ,
 }  # fmt: skip
-MISTAKES.pop("bad-repeat")
 
 
 @pytest.mark.parametrize("code", MISTAKES)
@@ -85,6 +83,14 @@ def test_a_mistake_is_found_at_its_place(code):
     rendered = first.render()
     assert rendered.startswith(f"small.yaml:{first.span.line}:{first.span.column}: error[{code}]: ")
     assert "^" in rendered.split("\n")[3]
+
+
+@pytest.mark.parametrize("heads", ["H+1", "2*H"])
+def test_a_derived_width_divides_into_heads_whatever_the_config_says(heads):
+    head = HEAD.replace("streams:", "derived: {E: H*D}\nstreams:") + "  - u: {op: linear, from: t, width: E}\n"
+    assert not findings(graph("- o: {op: attention, heads: H, query: u, key: u, value: u}", head=head))
+    (found,) = findings(graph(f"- o: {{op: attention, heads: {heads}, query: u, key: u, value: u}}", head=head))
+    assert found.code == "head-mismatch"
 
 
 def test_the_rendering_is_as_designed():

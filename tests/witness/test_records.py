@@ -47,3 +47,10 @@ def test_a_changed_record_is_not_exact(change, flag):
     assert verdict.status == "mismatch" and not getattr(verdict, flag)
     flags = {"parameters_ok", "forward_ok", "backward_ok", "modules_ok"} - {flag}
     assert all(getattr(verdict, other) for other in flags)
+
+
+def test_what_the_counter_missed_may_be_of_unknown_amount():
+    """Operations that were seen but not counted, without a figure: the record is judged by what was counted."""
+    record = copy.deepcopy(RECORDS["transformers/LlamaForCausalLM/tiny-c"])
+    record["uncounted_ops"] = {"fwd": {"aten.solve": {"calls": 3, "flops": None}}, "bwd": {"aten.solve": {"calls": 3, "flops": None}}}
+    assert verify_record(MODELS[record["class"]], record).status == "exact"

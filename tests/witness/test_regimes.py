@@ -11,7 +11,8 @@ from symflops.api import load
 from symflops.library import find_spec
 from symflops.model.regime import Recompute
 from symflops.witness.cases import cases_of
-from symflops.witness.live_regimes import Bench, Choice, pattern_of
+from symflops.witness.drawing import pattern_of
+from symflops.witness.live_regimes import Bench, Choice
 
 # model, case, draws
 CASES = (
@@ -95,6 +96,17 @@ def test_a_linear_of_which_the_bias_trains_saves_nothing(name: str) -> None:
     for early_stop in (True, False):
         outcome = bench("wan", 1).check(Choice((name,), recompute=Recompute(("blocks.*",), early_stop=early_stop)), known=True)
         assert outcome.exact, outcome
+
+
+@pytest.mark.parametrize("name", ["llama", "qwen_image", "wan", "sd3", "flux", "qwen3_moe", "deepseek_v3"])
+def test_checkpoints_of_a_part_of_each_block(name: str) -> None:
+    """Whatever runs as a module can be recomputed alone: what the block does with its result is no part of it."""
+    one = bench(name, 0 if name != "qwen3_moe" else 1)
+    for modules, parts in one.parts.items():
+        for part in parts:
+            for reentrant in (False, True):
+                outcome = one.check(Choice(("*",), recompute=Recompute((f"{modules}.*.{part}",), reentrant=reentrant)), known=True)
+                assert outcome.exact, outcome
 
 
 @pytest.mark.parametrize("row", [0, 1])

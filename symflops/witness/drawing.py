@@ -1,0 +1,45 @@
+"""What live verification draws at random: names, patterns, parts of modules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from random import Random
+from typing import Any
+
+SHARES = (0.0, 0.02, 0.1, 0.5, 0.9, 1.0)
+
+
+def parts_of(modules: Any) -> set[str]:
+    """The paths, within each of ``modules``, of modules that run and have parameters."""
+    return {
+        path
+        for module in modules
+        for path, part in module.named_modules()
+        if path and type(part).__name__ not in ("ModuleList", "ModuleDict") and next(part.parameters(), None) is not None
+    }
+
+
+def pattern_of(random: Random, names: Sequence[str]) -> tuple[str, ...]:
+    """A name with one end cut off, or with some components replaced by ``*``; nothing where that matches no name."""
+    words = random.choice(names).split(".")
+    place = random.randrange(len(words))
+    pattern = random.choice(
+        (
+            ".".join([*words[:place], "*"]),
+            ".".join(["*", *words[place:]]),
+            ".".join("*" if random.random() < 0.3 else word for word in words),
+        )
+    )
+    return (pattern,) if any(fnmatchcase(name, pattern) for name in names) else ()
+
+
+def some(random: Random, names: Sequence[str]) -> tuple[str, ...]:
+    """Some of ``names``: a share of all, of one layer, or of those with one last word."""
+    share = random.choice(SHARES)
+    kind = random.randrange(3)
+    if kind and names:
+        example = random.choice(names).split(".")
+        start, end = ".".join(example[:2]), example[-1] if kind == 1 else ".".join(example[-2:])
+        names = [name for name in names if (name.startswith(start) if kind == 1 else name.endswith(end))]
+    return tuple(name for name in names if random.random() < share)
