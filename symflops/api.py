@@ -186,4 +186,4 @@ def load(spec: str | Path) -> Model:
         SpecError: it is not valid in form.
     """
     file = find_spec(spec)
-    return Model(file, read(file.source(), file.blocks()))
+    return Model(file, read(file.source(), file.blocks(), file.bases()))

@@ -56,6 +56,20 @@ class SpecFile:
         return find
 
 
+    def bases(self) -> Callable[[str], Source | None]:
+        """Finds a spec of this library by its name, else a shipped one."""
+
+        def find(name: str) -> Source | None:
+            for root in (self.root, shipped("specs")):
+                for file in specs_in(root):
+                    if file.name == name:
+                        return file.source()
+            beside = self.path.with_name(f"{name}.yaml")
+            return read_source(beside) if name.isidentifier() and beside.is_file() else None
+
+        return find
+
+
 def read_source(path: Path, label: str | None = None) -> Source:
     """The text of a file.
 

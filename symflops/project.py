@@ -157,9 +157,10 @@ def unchanged(file: SpecFile, stamp: Mapping[str, Any], code: str, out: Path) ->
     """Whether neither the package, nor the spec or its blocks, nor the files made from them have changed."""
     if stamp.get("code") != code or not stamp.get("sources"):
         return False
-    find = file.blocks()
+    find, bases = file.blocks(), file.bases()
     for label, known in stamp["sources"].items():
-        source = file.source() if label == file.label else find(Path(label).stem)
+        name = Path(label).stem
+        source = file.source() if label == file.label else find(name) if Path(label).parent.name == "blocks" else bases(name)
         if source is None or digest(source.text) != known:
             return False
     return all(

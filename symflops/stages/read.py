@@ -7,6 +7,7 @@ form of a file is reported in one run.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from symflops.ground.diagnostics import Reporter, Source, did_you_mean
 from symflops.ground.expression import Expression
@@ -15,6 +16,7 @@ from symflops.ground.nodes import Mapping as MappingNode
 from symflops.ground.nodes import Node, Scalar, read_yaml
 from symflops.model.spec import InputSpec, Layout, Name, SizeSpec, Spec, StreamSpec
 from symflops.stages.entries import BlockText, Entries
+from symflops.stages.extending import extended, nothing
 from symflops.stages.shapes import Shapes
 
 DOCUMENT = (
@@ -26,17 +28,17 @@ TYPES = {"int": "number", "float": "rational", "bool": "flag", "text": "text", "
 INPUT = ("stream", "width", "when", "layout", "values", "counts", "over")
 
 
-def read(source: Source, library: BlockText) -> Spec:
-    """Read the spec in ``source``; ``library`` finds the text of a block by its name.
+def read(source: Source, library: BlockText, bases: BlockText = nothing) -> Spec:
+    """Read the spec in ``source``; ``library`` finds the text of a block by its name, ``bases`` that of a spec to extend.
 
     Raises:
         SpecError: with every finding about the form of the spec and its blocks.
     """
-    node = read_yaml(source)
     report = Reporter()
+    node, extends = extended(read_yaml(source), bases, report)
     spec = _Document(report, library).spec(node, source)
     report.check()
-    return spec
+    return replace(spec, sources=(source, *extends, *spec.sources[1:]))
 
 
 class _Document:

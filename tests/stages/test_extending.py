@@ -1,0 +1,105 @@
+"""``extends``: a spec as what differs from another one."""
+
+from __future__ import annotations
+
+import pytest
+
+from symflops.ground.diagnostics import Source, SpecError
+from symflops.stages.build import build
+from symflops.stages.read import read
+
+BASE = """name: base
+title: the first
+reference: transformers.Base
+sizes:
+  L: {key: layers}
+  D: {key: width}
+  F: {key: hidden, default: 4*D}
+streams: {text: [x]}
+inputs:
+  t: {stream: text, width: D}
+graph:
+  - first: {op: linear, from: t, width: D, to: h}
+  - blocks:
+      repeat: L
+      graph:
+        - up: {op: linear, from: h, width: F, bias: false, to: u}
+        - act: {op: mul, from: u, to: u}
+        - down: {op: linear, from: u, width: D, add_to: h}
+  - last: {op: linear, from: h, width: 1, to: o}
+outputs: [o]
+"""
+
+
+def bases(name: str) -> Source | None:
+    return {"base": Source("base.yaml", BASE), "loop": Source("loop.yaml", "name: loop\nextends: loop\n")}.get(name)
+
+
+def parameters(text: str) -> dict[str, str]:
+    spec = read(Source("own.yaml", text), lambda name: None, bases)
+    return {str(parameter.path): str(parameter.count) for operator in build(spec).operators() for parameter in operator.parameters}
+
+
+def findings(text: str) -> dict[str, tuple[int, str]]:
+    try:
+        parameters(text)
+    except SpecError as error:
+        return {diagnostic.code: (diagnostic.span.line, diagnostic.hint) for diagnostic in error.diagnostics}
+    return {}
+
+
+def own(*lines: str) -> str:
+    return "name: own\nextends: base\n" + "".join(f"{line}\n" for line in lines)
+
+
+PLAIN = {"first.weight": "D**2", "first.bias": "D", "blocks.*.up.weight": "D*F", "blocks.*.down.weight": "D*F", "blocks.*.down.bias": "D", "last.weight": "D", "last.bias": "1"}
+
+
+def test_nothing_changed_is_the_other_one_under_another_name():
+    assert parameters(own()) == PLAIN
+    spec = read(Source("own.yaml", own("reference: transformers.Own")), lambda name: None, bases)
+    assert spec.name == "own" and spec.references == ("transformers.Own",) and not spec.title
+    assert [source.path for source in spec.sources] == ["own.yaml", "base.yaml"]
+
+
+def test_a_field_of_an_entry_inside():
+    changed = parameters(own("graph:", "  - blocks:", "      graph:", "        - up: {bias: true}"))
+    assert changed == {**PLAIN, "blocks.*.up.bias": "F"}
+
+
+def test_an_entry_replaced_dropped_and_added():
+    changed = parameters(own(
+        "graph:", "  - first: {op: linear, from: t, width: D, bias: false, to: h}", "  - norm: {op: rms_norm, from: h, to: h, after: blocks}",
+        "  - blocks:", "      graph:", "        - act: null", "        - gate: {op: linear, from: h, width: F, to: g, before: up}",
+    ))  # fmt: skip
+    rest = {name: count for name, count in PLAIN.items() if name != "first.bias"}
+    assert changed == {**rest, "norm.weight": "D", "blocks.*.gate.weight": "D*F", "blocks.*.gate.bias": "F"}
+
+
+def test_sizes_are_merged_by_name():
+    spec = read(Source("own.yaml", own("sizes:", "  F: {key: inner}", "  K: {key: kinds}")), lambda name: None, bases)
+    assert [(size.name.text, size.keys) for size in spec.sizes] == [("L", ("layers",)), ("D", ("width",)), ("F", ("inner",)), ("K", ("kinds",))]
+    assert "unknown-size" in findings(own("sizes:", "  F: null"))
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "line", "hint"),
+    [
+        (own("graph:", "  - frist: {bias: false}"), "unknown-entry", 4, "did you mean 'first'"),
+        (own("graph:", "  - new: {op: mul, from: h}"), "unknown-entry", 4, "'after' or 'before'"),
+        (own("graph:", "  - new: {op: mul, from: h, after: blocs}"), "unknown-entry", 4, "did you mean 'blocks'"),
+        (own("graph:", "  - first"), "bad-entry", 4, "{op: ...}"),
+        ("name: own\nextends: bass\n", "unknown-spec", 2, "symflops list"),
+        ("name: own\nextends: [base]\n", "unknown-spec", 2, "symflops list"),
+        ("name: own\nextends: loop\n", "unknown-spec", 2, "symflops list"),
+    ],
+)
+def test_mistakes_are_found_at_their_place(text, code, line, hint):
+    found = findings(text)
+    assert code in found and found[code][0] == line and hint in found[code][1]
+
+
+def test_a_path_that_several_entries_have_is_not_guessed():
+    base = BASE.replace("  - last:", "  - first: {op: mul, from: h, to: h}\n  - last:")
+    with pytest.raises(SpecError, match="there are 2 entries 'first' here"):
+        read(Source("own.yaml", own("graph:", "  - first: {bias: false}")), lambda name: None, lambda name: Source("base.yaml", base))
