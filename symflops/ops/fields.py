@@ -14,6 +14,7 @@ class Form(Enum):
 
     EXPRESSION = "an expression"
     EXPRESSIONS = "a list of expressions"
+    LENGTHS = "a list of sizes and lengths"
     VALUES = "the name of a value, or a list of names"
     TEMPLATE = "a path"
     WORD = "a word"

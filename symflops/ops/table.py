@@ -8,6 +8,7 @@ from symflops.ops.elementwise import Add, Detach, Map, Mul, Zeros
 from symflops.ops.kind import Kind
 from symflops.ops.linear import Linear
 from symflops.ops.lookup import Embedding, RawParameter
+from symflops.ops.matmul import MatMul
 from symflops.ops.norms import Norm
 from symflops.ops.reshape import Concat, Split, View
 
@@ -21,6 +22,7 @@ ALL: tuple[Kind, ...] = (
     Norm("group_norm", bias=True),
     Norm("batch_norm", bias=True),
     Attention(),
+    MatMul(),
     Mul(),
     Add(),
     Map(),

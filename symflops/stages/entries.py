@@ -88,7 +88,7 @@ class Entries:
     def field(self, field: Field, node: Node) -> Any:
         """The value of a field, in its form."""
         match field.form:
-            case Form.EXPRESSION | Form.EXPRESSIONS:
+            case Form.EXPRESSION | Form.EXPRESSIONS | Form.LENGTHS:
                 if isinstance(node, Scalar) and node.text in field.words:
                     return self.shapes.parse(repr(node.text), node.span)
                 return self.shapes.expression(node, f"'{field.name}'")

@@ -21,6 +21,7 @@ from symflops.stages.steps import Steps
 from symflops.stages.streams import StreamScope
 
 OPTIONAL = ("with", "gate", "bias")
+LOOKED_AT = ("like", "axes_of")  # values that are looked at, and not read
 
 
 class Builder(Steps):
@@ -121,7 +122,7 @@ class Builder(Steps):
         names = [name.text for name in entry.fields.get("to") or ()]
         names += [entry.path.text] * (len(call.results) - len(names))
         results = [self.new_value(name, *made, entry.span) for name, made in zip(names, call.results, strict=False)]
-        operands = tuple(value.id for name, given in call.values.items() if name != "like" for value in given)
+        operands = tuple(value.id for name, given in call.values.items() if name not in LOOKED_AT for value in given)
         frame.nodes.append(
             Operator(
                 self.number(), entry.kind.text, path, operands, tuple(value.id for value in results),
@@ -148,6 +149,8 @@ class Builder(Steps):
                     fields[field.name] = tuple(name.text for name in given or ())
                 elif field.form is Form.WINDOW:
                     fields[field.name] = {name.text: self.value(size, frame) for name, size in given or ()}
+                elif field.form is Form.LENGTHS:
+                    fields[field.name] = given
                 else:
                     fields[field.name] = self.value(given, frame) if isinstance(given, Expression) else given
             except SpecError as error:

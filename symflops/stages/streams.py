@@ -84,6 +84,16 @@ class StreamScope:
         scope = dict(old.parts[0].axes) if len(old.parts) == 1 else {}
         return Stream(old.items, tuple(self.part(part, scope) for part in field))
 
+    def lengths(self, expression: Expression, stream: Stream) -> tuple[Expr, ...]:
+        """A list of sizes in which the axes of a stream have their lengths, and ``tokens`` is their product."""
+        axes = dict(stream.parts[0].axes) if len(stream.parts) == 1 else {}
+        variables = {name: length.symbol for name, length in self.streams.lengths.items()}
+        value = evaluate(expression, {**self.sizes, **variables, **axes, "tokens": stream.rows})
+        found = value if isinstance(value, tuple) else (value,)
+        if not all(isinstance(item, Expr) for item in found):
+            raise _error("bad-length", f"'{expression.text}' is not a list of lengths", expression.span)
+        return found
+
     def replace(self, field: tuple[PartSpec, ...], old: Stream, call: Call) -> Stream:
         """``old`` with some axes changed, in every part that has them."""
         parts = []

@@ -1,0 +1,51 @@
+"""``matmul``: the product of two values, for everything that is neither a linear nor softmax attention."""
+
+from __future__ import annotations
+
+from sympy import Integer, Mul
+
+from symflops.model.graph import ONCE, Stream, Value
+from symflops.ops.fields import FROM, Field, Form
+from symflops.ops.kind import Call, whole
+
+
+class MatMul:
+    """A contraction of two values over named index sizes."""
+
+    name = "matmul"
+    doc = "the product of two values: linear attention, states of a scan, batch-wide logits"
+    saves = "factors"
+    fields = (
+        FROM,
+        Field("dims", Form.LENGTHS, "every index size of the product, contracted ones once", required=True),
+        Field("axes_of", Form.VALUES, "the value whose axes 'dims' may name, and 'tokens', their product"),
+        Field("stream", Form.AXES, "the stream of the result: its name, or its axes"),
+        Field("like", Form.VALUES, "take the stream of this value"),
+        Field("width", Form.EXPRESSION, "the width of the result; default: 1"),
+    )
+
+    def apply(self, call: Call) -> None:
+        """``prod(dims)`` multiply-adds per item."""
+        operands = call.values["from"]
+        if len(operands) != 2:
+            call.fail("operand-count", f"a product has two operands, not {len(operands)}", "from")
+        base = self.base(call, operands)
+        dims = call.streams.lengths(call.fields["dims"], base.stream)
+        left, right = (whole(value) for value in operands)
+        call.contract("y = ab", left, right, Integer(1), base.stream.items, Mul(*dims), "product")
+        call.caption = " x ".join(str(size) for size in dims)
+        call.result(self.target(call, base.stream), call.number("width") if call.has("width") else Integer(1))
+
+    def base(self, call: Call, operands: tuple[Value, ...]) -> Value:
+        """The value whose axes the sizes may name: as said, else the first operand that has rows to vary with the batch."""
+        if call.values.get("axes_of"):
+            return call.values["axes_of"][0]
+        return next((value for value in operands if value.stream.items != ONCE and value.stream.rows != 1), operands[0])
+
+    def target(self, call: Call, old: Stream) -> Stream:
+        """The stream of the result."""
+        if call.values.get("like"):
+            return call.values["like"][0].stream
+        if call.fields.get("stream") is not None:
+            return call.streams.resolve(call.fields["stream"], old, call)  # type: ignore[no-any-return]
+        return old

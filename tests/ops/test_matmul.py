@@ -1,0 +1,71 @@
+"""``matmul``: products that are neither a linear nor softmax attention."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from symflops.api import Model
+from symflops.ground.diagnostics import Source, SpecError
+from symflops.library import SpecFile
+from symflops.model.regime import Regime
+from symflops.stages.read import read
+
+LINEAR_ATTENTION = """name: linear_attention
+sizes: {D: width, H: heads, d: head_dim}
+streams: {latent: [h, w], sample: []}
+inputs:
+  x: {stream: latent, width: D}
+graph:
+  - to_q: {op: linear, from: x, width: H*d, bias: false, to: q}
+  - to_k: {op: linear, from: x, width: H*d, bias: false, to: k}
+  - to_v: {op: linear, from: x, width: H*d, bias: false, to: v}
+  - state: {op: matmul, from: [v, k], dims: [H, d, d, tokens], stream: sample, width: H*d*d, to: s}
+  - mix: {op: matmul, from: [s, q], dims: [H, d, d, h, w], axes_of: q, like: q, width: H*d, to: a}
+  - out: {op: linear, from: a, width: D, bias: false, to: o}
+outputs: [o]
+"""
+
+
+def model(text: str = LINEAR_ATTENTION) -> Model:
+    return Model(SpecFile(Path("."), Path("case.yaml"), "case.yaml"), read(Source("case.yaml", text), lambda name: None))
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 9)), max_size=5), st.integers(1, 4), st.integers(1, 5))
+def test_both_passes_by_hand(latents, heads, dim):
+    config = {"width": 7, "heads": heads, "head_dim": dim}
+    estimator = model().estimator(config, "full", "torch")
+    tokens = sum(h * w for h, w in latents)
+    linear, product = 2 * 7 * heads * dim * tokens, 2 * heads * dim * dim * tokens
+    moments = estimator.moments(latent=latents)
+    assert estimator.forward(moments) == 4 * linear + 2 * product
+    assert estimator.backward(moments) == 3 * linear + 2 * linear + 4 * product  # x needs no gradient
+
+
+@pytest.mark.parametrize(
+    ("trained", "products", "linears"),
+    [("to_q", 1, 2), ("to_k", 2, 2), ("to_v", 2, 2), ("out", 0, 1)],
+)
+def test_an_operand_without_need_gets_no_gradient(trained, products, linears):
+    estimator = model().estimator({"width": 7, "heads": 2, "head_dim": 3}, Regime("drawn", train=(f"{trained}.weight",)), "torch")
+    moments = estimator.moments(latent=[(2, 3)])
+    assert estimator.backward(moments) == products * 2 * 2 * 9 * 6 + linears * 2 * 7 * 6 * 6
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code"),
+    [
+        ("from: [v, k]", "from: [v]", "operand-count"),
+        ("dims: [H, d, d, tokens]", "dims: [H, d, d, words]", "unknown-size"),
+        (", dims: [H, d, d, tokens]", "", "missing-field"),
+        ("stream: sample, width: H*d*d", "stream: samples, width: H*d*d", "unknown-stream"),
+    ],
+)
+def test_mistakes(old, new, code):
+    assert old in LINEAR_ATTENTION
+    with pytest.raises(SpecError) as found:
+        model(LINEAR_ATTENTION.replace(old, new)).graph()
+    assert code in {diagnostic.code for diagnostic in found.value.diagnostics}
