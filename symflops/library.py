@@ -55,7 +55,6 @@ class SpecFile:
 
         return find
 
-
     def bases(self) -> Callable[[str], Source | None]:
         """Finds a spec of this library by its name, else a shipped one."""
 

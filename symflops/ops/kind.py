@@ -90,6 +90,7 @@ class Call:
     paths: Any
     streams: Any
     guard: Truth = YES
+    stacks: Any = None
 
     def __post_init__(self) -> None:
         self.parameters: list[Parameter] = []
@@ -98,6 +99,7 @@ class Call:
         self.saves: str | None = None
         self.flows = True
         self.caption = ""
+        self.moved: tuple[tuple[Value, Truth], ...] | None = None  # values that it hands on as they are
 
     # what the kind reads
 

@@ -11,6 +11,7 @@ from symflops.ops.lookup import Embedding, RawParameter
 from symflops.ops.matmul import MatMul
 from symflops.ops.norms import Norm
 from symflops.ops.reshape import Concat, Split, View
+from symflops.ops.stacks import Gather, Pop, Push
 
 ALL: tuple[Kind, ...] = (
     Linear(),
@@ -31,6 +32,9 @@ ALL: tuple[Kind, ...] = (
     Concat(),
     Split(),
     View(),
+    Push(),
+    Pop(),
+    Gather(),
 )
 
 KINDS: dict[str, Kind] = {kind.name: kind for kind in ALL}

@@ -48,6 +48,8 @@ def build(spec: Spec, fixed: Mapping[str, Any] | None = None, patterns: Sequence
     frame = Frame(Path(()), names, {}, [], sizes=names)
     inputs = declare_inputs(spec, frame, builder)
     builder.entries(spec.graph, frame)
+    for diagnostic in builder.stacks.left():
+        report.add(diagnostic)
     outputs = []
     for output in spec.outputs:
         binding = frame.values.get(output.text, ABSENT)

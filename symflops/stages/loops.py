@@ -72,7 +72,7 @@ def _about_count(reason: Exception, count: Expr) -> Exception:
 
 
 def _about_index(structural: Structural, entry: Repeat) -> bool:
-    return entry.index is not None and structural.size in ("", entry.index.text)
+    return not structural.size or (entry.index is not None and structural.size == entry.index.text)
 
 
 def _count(builder: Builder, entry: Repeat, frame: Frame) -> Any:

@@ -114,10 +114,15 @@ class Builder(Steps):
         call = Call(
             path, entry.span, fields, entry.places, values, self.definitions,
             lambda template, default: self.named(template, default, entry, frame),
-            StreamScope(self.streams, frame.names), frame.guard,
+            StreamScope(self.streams, frame.names), frame.guard, self.stacks,
         )  # fmt: skip
         self.combine(entry, frame, call)
+        self.stacks.depth = self.depth
         kind.apply(call)
+        if call.moved is not None:
+            if call.moved:
+                self.finish(entry.fields, entry.path, entry.span, [Binding(*moved) for moved in call.moved], frame)
+            return
         self.declare(entry, frame, call)
         names = [name.text for name in entry.fields.get("to") or ()]
         names += [entry.path.text] * (len(call.results) - len(names))

@@ -15,6 +15,7 @@ from symflops.model.graph import Parameter, Stream, Value
 from symflops.model.path import Path
 from symflops.model.spec import Name, OperatorEntry
 from symflops.ops.kind import Call, Definitions
+from symflops.ops.stacks import Stacks
 from symflops.stages.frames import Binding, Frame
 from symflops.stages.meaning import Meaning
 from symflops.stages.streams import Streams
@@ -28,6 +29,7 @@ class Mark(NamedTuple):
     diagnostics: list[Diagnostic]
     nodes: int
     bindings: dict[str, Binding]
+    stacks: dict[str, list[Any]]
 
 
 class Registry(Meaning):
@@ -46,6 +48,7 @@ class Registry(Meaning):
         self.listed: dict[tuple[Path, int], frozenset[str]] = {}
         self.sharing = 0
         self.depth = 0
+        self.stacks = Stacks()
 
     def index(self, path: Path, *key: Any) -> Symbol:
         """The index of a loop: the same for the same run of the same module list, which has the same parameters."""
@@ -55,7 +58,7 @@ class Registry(Meaning):
 
     def mark(self, frame: Frame) -> Mark:
         """Where the graph stands, to come back to when a repeat is built anew."""
-        here = (len(frame.nodes), dict(frame.values))
+        here = (len(frame.nodes), dict(frame.values), self.stacks.copy())
         return Mark(len(self.values), dict(self.parameters), list(self.report.diagnostics), *here)
 
     def reset(self, mark: Mark, frame: Frame) -> None:
@@ -66,6 +69,7 @@ class Registry(Meaning):
         self.report.restore(mark.diagnostics)
         frame.values.clear()
         frame.values.update(mark.bindings)
+        self.stacks.lists = {name: list(entries) for name, entries in mark.stacks.items()}
 
     def new_value(self, name: str, stream: Stream, width: Expr | None, span: Any = None) -> Value:
         """One more value."""

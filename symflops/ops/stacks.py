@@ -1,0 +1,100 @@
+"""``push``, ``pop`` and ``gather``: values for use across iterations, as skips of a UNet or hints of a side branch.
+
+A stack is a list that exists while the graph is built: nothing of it is left but the values that its readers read. Iterations
+that use one are written out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from symflops.algebra.structural import Structural
+from symflops.algebra.truth import Truth
+from symflops.ground.diagnostics import Diagnostic, Span
+from symflops.model.graph import Value
+from symflops.ops.fields import FROM, Field, Form
+from symflops.ops.kind import Call
+
+STACK = Field("stack", Form.WORD, "the name of the stack", required=True)
+Entry = tuple[Value, Truth, Span]
+
+
+class Stacks:
+    """The stacks of a graph: values, and when they are there."""
+
+    def __init__(self) -> None:
+        self.lists: dict[str, list[Entry]] = {}
+        self.depth = 0
+
+    def copy(self) -> dict[str, list[Entry]]:
+        """What is on them, to come back to."""
+        return {name: list(entries) for name, entries in self.lists.items()}
+
+    def of(self, call: Call) -> list[Entry]:
+        """The stack that an entry names.
+
+        Raises:
+            Structural: the entry is in a repeat whose iterations are not written out.
+        """
+        name: str = call.fields["stack"]
+        if self.depth:
+            message = f"each iteration finds the stack '{name}' as the one before left it"
+            hint = "a config, or a variant, that gives the count lets the iterations be written out"
+            raise Structural("", Diagnostic("structural-size", message, call.span, hint))
+        return self.lists.setdefault(name, [])
+
+    def left(self) -> Iterator[Diagnostic]:
+        """What was put on a stack and never taken from it."""
+        for name, entries in self.lists.items():
+            if entries:
+                message = f"{len(entries)} values are left on the stack '{name}'"
+                yield Diagnostic("stack-left", message, entries[0][2], "each 'push' needs a 'pop', or a 'gather' of all")
+
+
+class Push:
+    """Puts a value on a stack."""
+
+    name = "push"
+    doc = "put a value on a stack"
+    saves = "nothing"
+    fields = (FROM, STACK)
+
+    def apply(self, call: Call) -> None:
+        """The value itself: no work, nothing new."""
+        call.stacks.of(call).append((call.operand(), call.guard, call.span))
+        call.moved = ()
+
+
+class Pop:
+    """Takes a value from a stack."""
+
+    name = "pop"
+    doc = "take a value from a stack: the last one put there, or the first"
+    saves = "nothing"
+    fields = (STACK, Field("take", Form.WORD, "which one", default="last", words=("last", "first")))
+
+    def apply(self, call: Call) -> None:
+        """The value that was put there."""
+        stack = call.stacks.of(call)
+        if not stack:
+            call.fail("empty-stack", f"the stack '{call.fields['stack']}' is empty here", "stack", "'push' a value before")
+        value, present, _ = stack.pop(0 if call.fields["take"] == "first" else -1)
+        call.moved = ((value, present),)
+
+
+class Gather:
+    """Takes everything from a stack, as one value."""
+
+    name = "gather"
+    doc = "take everything from a stack, as one value: rows like those of another one"
+    saves = "nothing"
+    fields = (STACK, Field("like", Form.VALUES, "the value whose rows the result has", required=True))
+
+    def apply(self, call: Call) -> None:
+        """One value that depends on all that were put there."""
+        stack = call.stacks.of(call)
+        if not stack:
+            call.fail("empty-stack", f"the stack '{call.fields['stack']}' is empty here", "stack", "'push' a value before")
+        call.values = {**call.values, "from": tuple(value for value, _, _ in stack)}
+        call.result(call.values["like"][0].stream, stack[0][0].width)
+        stack.clear()
