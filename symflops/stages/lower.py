@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from math import lcm
 
@@ -33,7 +34,7 @@ from symflops.model.program import (
 from symflops.model.regime import Convention
 from symflops.stages.formulas import Formulas
 from symflops.stages.naming import definition_infos, moment_name, size_fields
-from symflops.stages.regions import enclosing, executions, extent_of, has_default, labels, loop_counts, measures, merged
+from symflops.stages.regions import enclosing, executions, extent_of, has_default, labels, loop_counts, measures, merged, spread
 
 Key = tuple[str, Monomial]
 Vector = dict[Key, Polynomial]
@@ -47,7 +48,11 @@ def lower(derivations: Sequence[Derivation], conventions: Sequence[Convention]) 
 class _Lower:
     def __init__(self, graph: Graph, derivations: Sequence[Derivation], conventions: Sequence[Convention]) -> None:
         self.graph = graph
-        self.derivations = derivations
+        symbols = frozenset(length.symbol for length in graph.lengths)
+        self.derivations = derivations = [
+            replace(derivation, work=tuple(part for work in derivation.work for part in spread(work, symbols)))
+            for derivation in derivations
+        ]
         self.conventions = conventions
         counts = loop_counts(graph.body)
         letters = [*(str(symbol) for count in counts for symbol in sorted(count.free_symbols, key=str))]
@@ -93,7 +98,7 @@ class _Lower:
         return sorted(found, key=order)
 
     def extents(self, work: Work) -> list[Expr]:
-        """The extents of a contraction times what the repeat over tokens adds, executed and useful."""
+        """The extents of a contraction, executed and useful."""
         return [work.contraction.extent.executed, work.contraction.extent.useful]
 
     def amount(self, work: Work) -> tuple[Amount, Fraction]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from fractions import Fraction
 
-from sympy import Expr, Symbol
+from sympy import Expr, Integer, Symbol
 
 from symflops.algebra.polynomial import Polynomial
 from symflops.model.derivation import Derivation, Work
@@ -64,6 +65,30 @@ def labels(nodes: tuple[Node, ...]) -> Iterator[tuple[str, str]]:
             yield node.index.name, words[-1] if words else "layers"
             for _, body in node.classes:
                 yield from labels(body)
+
+
+def spread(work: Work, lengths: frozenset[Symbol]) -> list[Work]:
+    """A repeat over tokens runs as often as an item is long: its counts become part of the extent, one work for each product.
+
+    ``x`` steps forward and ``max(0, x - 1)`` gradients are one work per step and one per step but the first.
+    """
+    counts = executions(work)
+    if not any(count.free_symbols & lengths for count in counts):
+        return [work]
+    parts = [Polynomial.of(count).split(lambda atom: bool(atom.free_symbols & lengths)) for count in counts]
+    found = []
+    for product in dict.fromkeys(product for part in parts for product in part):
+        factor = Polynomial({product: Fraction(1)}).expr
+        once = [part[product].expr if product in part else Integer(0) for part in parts]
+        extent = replace(
+            work.contraction.extent,
+            executed=work.contraction.extent.executed * factor,
+            useful=work.contraction.extent.useful * factor,
+        )
+        gradients = tuple(replace(gradient, count=count) for gradient, count in zip(work.gradients, once[2:], strict=True))
+        contraction = replace(work.contraction, extent=extent)
+        found.append(replace(work, contraction=contraction, forward=once[0], recomputed=once[1], gradients=gradients))
+    return found
 
 
 def merged(works: Sequence[Work]) -> list[Work]:

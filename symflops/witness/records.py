@@ -12,16 +12,20 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from pathlib import Path
 from typing import Any
 
 from symflops.api import Model
 from symflops.ground.diagnostics import SymflopsError
+from symflops.model.regime import Regime
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.runtime.layouts import batch_of
 from symflops.stages.data import regime_of_words
+from symflops.witness.instances import instances_of
 
 Record = Mapping[str, Any]
+WITHIN = re.compile(r"[^.]\*|\*[^.]")
 DIGITS = re.compile(r"(?<=\.)\d+(?=\.|$)|^\d+(?=\.|$)")
 
 
@@ -85,9 +89,8 @@ def verify_record(model: Model, record: Record) -> Verdict:
     """Derive what ``record`` measured, and compare."""
     expected = expected_of(record)
     try:
-        regime = regime_of_words(record["regime"]) if record.get("regime") else "full"
-        estimator = model.estimator(record["config_json"], regime, "torch")
-        moments = estimator.moments(**batch_of(estimator.program, record["inputs"]))
+        estimator = model.estimator(record["config_json"], regime_of_record(model, record), "torch")
+        moments = estimator.moments(**batch_of(estimator.program, arguments_of(model, record)))
         derived: dict[str, int | None] = {
             "parameters": estimator.parameters,
             "forward": estimator.forward(moments),
@@ -109,10 +112,29 @@ def verify_record(model: Model, record: Record) -> Verdict:
     return Verdict(record["id"], status, parameters, forward, backward, not wrong_modules, expected, derived, why)
 
 
+def regime_of_record(model: Model, record: Record) -> Regime:
+    """What trained: as ``regime`` says, else everything; of some records the inputs needed a gradient, too."""
+    if record.get("regime"):
+        return regime_of_words(record["regime"])
+    wanted = (record.get("tokens") or {}).get("input_requires_grad")
+    return Regime("record", input_grad=tuple(item.name.text for item in model.spec.inputs) if wanted else ())
+
+
+def arguments_of(model: Model, record: Record) -> dict[str, Any]:
+    """The inputs by name; ``args`` are positional, in the order of the spec's inputs."""
+    named = dict(record["inputs"])
+    given = named.pop("args", ())
+    return {**dict(zip((item.name.text for item in model.spec.inputs), given, strict=False)), **named}
+
+
 def tensor_differences(estimator: InterpretedEstimator, record: Record) -> Iterator[str]:
     """Parameters whose element counts differ, by name."""
     derived: dict[str, int] = {}
-    for name, count in estimator.tensors().items():
+    counts = estimator.tensors()
+    if any(WITHIN.search(name) for name in counts):  # an index that is part of a word, as in weight_ih_l0
+        shapes = instances_of(estimator.program, estimator.sizes)
+        counts = {name: prod(shape) for name, shape in shapes.items()}
+    for name, count in counts.items():
         derived[starred(name)] = derived.get(starred(name), 0) + count
     derived = {name: count for name, count in derived.items() if count}
     measured = {name: count for name, count in record["params_by_tensor"].items() if count}
