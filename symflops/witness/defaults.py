@@ -7,8 +7,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from symflops.api import Model
-from symflops.runtime.sizes import sizes_of
+from symflops.runtime.sizes import look_up, sizes_of
 from symflops.witness.live import class_of
+
+EXAMPLES = {"number": 1, "count": 1, "rational": 1, "flag": False, "text": "", "list": []}
 
 
 def class_defaults(reference: str) -> Mapping[str, Any]:
@@ -31,12 +33,29 @@ def _plain(value: Any) -> Any:
 
 
 def default_differences(model: Model) -> Iterator[str]:
-    """The sizes whose default is not that of the real class, for every class that the spec describes."""
+    """The sizes whose default is not that of the real class, for every class that the spec describes.
+
+    A size without a default is one for which the class has no value either: a config must give it.
+    """
     program = model.program(["forward"], ["symflops"], {})
-    ours = sizes_of(program, {})
+    needed = [field for field in program.fields if field.required and field.default is None]
     for reference in model.spec.references:
-        theirs = sizes_of(program, class_defaults(reference))
+        defaults = class_defaults(reference)
+        known = {field.keys[0]: look_up(defaults, field.keys) for field in needed}
+        examples = {field.keys[0]: EXAMPLES[field.kind] for field in needed}
+        given = {key: examples[key] if value is None else value for key, value in known.items()}
+        ours, theirs = sizes_of(program, _with({}, given)), sizes_of(program, _with(defaults, given))
         for field in program.fields:
-            if ours[field.letter] != theirs[field.letter]:
-                told = f"{ours[field.letter]!r} in the spec, {theirs[field.letter]!r} in {reference}"
+            own, real = ours[field.letter], theirs[field.letter]
+            if own != real or known.get(field.keys[0]) is not None:
+                told = f"{'none' if field in needed else repr(own)} in the spec, {real!r} in {reference}"
                 yield f"default of size '{field.letter}' ({field.keys[0]}): {told}"
+
+
+def _with(config: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """``config`` with ``values`` put at their places (points walk into nested configs)."""
+    changed = dict(config)
+    for key, value in values.items():
+        first, _, rest = key.partition(".")
+        changed[first] = _with(changed.get(first) or {}, {rest: value}) if rest else value
+    return changed

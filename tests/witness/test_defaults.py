@@ -22,3 +22,20 @@ def test_a_wrong_default_is_told(tmp_path):
     path.write_text(text)
     told = next(default_differences(load(path)))
     assert "size 'D' (hidden_size): 4095 in the spec, 4096 in transformers.LlamaForCausalLM" in told
+
+
+def changed(tmp_path, name, old, new):
+    path = tmp_path / f"{name}.yaml"
+    text = (shipped("specs") / "diffusion" / f"{name}.yaml").read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+    return list(default_differences(load(path)))
+
+
+def test_a_default_that_the_spec_lacks_is_told(tmp_path):
+    (told,) = changed(tmp_path, "wan", "key: ffn_dim, default: 13824", "key: ffn_dim")
+    assert told == "default of size 'F' (ffn_dim): none in the spec, 13824 in diffusers.WanTransformer3DModel"
+
+
+def test_a_size_for_which_the_class_has_no_value_needs_no_default(tmp_path):
+    assert changed(tmp_path, "latte", "key: patch_size, doc", "key: patch_size, doc") == []
