@@ -172,11 +172,19 @@ class Call:
         return tuple(range(first, len(self.parameters)))
 
     def contract(
-        self, name: str, left: Operand, right: Operand, size: Expr, items: str, extent: Extent | Expr, kind: str = "linear"
+        self,
+        name: str,
+        left: Operand,
+        right: Operand,
+        size: Expr,
+        items: str,
+        extent: Extent | Expr,
+        kind: str = "linear",
+        seen: bool = True,
     ) -> None:
         """A contraction of ``left`` and ``right``: ``size`` multiply-adds, ``extent`` times per item of ``items``."""
         extent = extent if isinstance(extent, Extent) else Extent(extent, extent)
-        self.contractions.append(Contraction(name, (left, right), size, items, extent, kind))
+        self.contractions.append(Contraction(name, (left, right), size, items, extent, kind, seen))
 
     def result(self, stream: Stream, width: Expr | None) -> None:
         """One more result."""

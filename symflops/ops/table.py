@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from symflops.ops.attention import Attention
+from symflops.ops.bilinear import Bilinear
 from symflops.ops.convolution import Conv
 from symflops.ops.elementwise import Add, Detach, Map, Mul, Zeros
 from symflops.ops.kind import Kind
@@ -24,6 +25,7 @@ ALL: tuple[Kind, ...] = (
     Norm("batch_norm", bias=True),
     Attention(),
     MatMul(),
+    Bilinear(),
     Mul(),
     Add(),
     Map(),
