@@ -12,6 +12,7 @@ from symflops.ops.lookup import Embedding, RawParameter
 from symflops.ops.matmul import MatMul
 from symflops.ops.norms import Norm
 from symflops.ops.reshape import Concat, Split, View
+from symflops.ops.scan import Scan
 from symflops.ops.stacks import Gather, Pop, Push
 
 ALL: tuple[Kind, ...] = (
@@ -26,6 +27,7 @@ ALL: tuple[Kind, ...] = (
     Attention(),
     MatMul(),
     Bilinear(),
+    Scan(),
     Mul(),
     Add(),
     Map(),
