@@ -81,7 +81,7 @@ class StreamScope:
         """A stream by name, or by axes of the index set of ``old``."""
         if isinstance(field, Name):
             return self.named(field.text, call)
-        scope = dict(old.parts[0].axes) if len(old.parts) == 1 else {}
+        scope = {**(dict(old.parts[0].axes) if len(old.parts) == 1 else {}), "tokens": old.rows}
         return Stream(old.items, tuple(self.part(part, scope) for part in field))
 
     def lengths(self, expression: Expression, stream: Stream) -> tuple[Expr, ...]:
