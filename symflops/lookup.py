@@ -160,7 +160,8 @@ def _component(index: Mapping[str, Any], path: str) -> dict[str, Any]:
 def estimator(
     catalog: Catalog, name: str, config: Mapping[str, Any], regime: str = "full", convention: str = "symflops"
 ) -> tuple[Any, Any]:
-    """The generated module of a spec and its estimator; derived on the spot where the module has not baked it in.
+    """The generated module of a spec and its estimator; derived on the spot where the module has not baked it in, or is of
+    models of another structure.
 
     Raises:
         SymflopsError: the config does not fit, or there is no such regime or convention.
@@ -173,9 +174,20 @@ def estimator(
     try:
         return module, module.Estimator(module.Sizes.from_config(config), regime=regime, convention=convention)
     except ValueError as error:
+        if type(error).__name__ == "OtherStructure":  # a class of the module, which nothing shares
+            from symflops.api import load
+
+            return module, load(name).estimator(config, regime, convention)
         raise SymflopsError(str(error)) from None
     except WRONG as error:
         raise SymflopsError(f"the config does not fit the model: {error}") from None
+
+
+def variant(module: Any, model: Any) -> str | None:
+    """``default`` where sizes that decide the structure are those of the module, ``derived`` where they are others."""
+    if hasattr(model, "program"):
+        return "derived" if model.program.fixed else None
+    return "default" if hasattr(module, "OtherStructure") else None
 
 
 def moments(module: Any, model: Any, batch: Mapping[str, Any]) -> Any:
@@ -231,7 +243,7 @@ def result(module: Any, model: Any, batch: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "schema": 1,
         "spec": module.NAME,
-        "variant": None,
+        "variant": variant(module, model),
         "convention": model.convention,
         "regime": model.regime,
         "unit": "flops",

@@ -24,6 +24,7 @@ from symflops.library import PACKAGE, SpecFile
 
 MANIFEST, CATALOG, STAMP = "manifest.json", "catalog.json", ".stamp.json"
 BAKED = ("full", "forward", "lora", "checkpointed")
+STRUCTURAL = ("structural-size", "alternating-repeat", "bad-pattern")
 OPTIONAL = ("unmatched-pattern", "bad-recompute", "bad-adapter")
 DATA = ("*.jinja", "*.yaml", "*.json")
 
@@ -74,7 +75,12 @@ def compile_spec(file: SpecFile) -> Output:
     from symflops.verified import verifications
 
     model = load(file.path)
-    program = model.program(baked(model))
+    try:
+        program = model.program(baked(model))
+    except SpecError as error:
+        if any(diagnostic.code not in STRUCTURAL for diagnostic in error.diagnostics):
+            raise
+        program = model.program(baked(model, {}), config={})  # the structure that the defaults have
     texts = emit(program, __version__, verifications(file))
     folder = f"{file.group}/" if file.group else ""
     files = {f"{folder}{program.name}.{ending}": text for ending, text in texts.items()}
@@ -91,14 +97,15 @@ def compile_spec(file: SpecFile) -> Output:
     return Output(program.name, file.group, files, entry, sources)
 
 
-def baked(model: Model) -> list[str]:
-    """The regimes that a generated module knows: all of ``BAKED`` whose patterns match something in the model."""
+def baked(model: Model, config: Mapping[str, Any] | None = None) -> list[str]:
+    """The regimes that a generated module knows: all of ``BAKED`` that fit the model and have closed forms."""
     found = []
     for regime in BAKED:
         try:
-            model.check_regime(regime)
+            model.check_regime(regime, config)
         except SpecError as error:
-            if any(diagnostic.code not in OPTIONAL for diagnostic in error.diagnostics):
+            codes = {diagnostic.code for diagnostic in error.diagnostics}
+            if not codes <= {*OPTIONAL, *STRUCTURAL} or (regime == BAKED[0] and codes & {*STRUCTURAL}):
                 raise
             continue
         found.append(regime)

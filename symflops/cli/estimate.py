@@ -79,6 +79,8 @@ def estimated(args: argparse.Namespace, batch: dict[str, Any]) -> dict[str, Any]
     if catalog.stale(name):
         print(f"symflops: the spec of '{name}' has changed since its module was generated", file=sys.stderr)
     module, model = lookup.estimator(catalog, name, config, args.regime, args.convention)
+    if lookup.variant(module, model) == "derived":
+        print(f"symflops: derived on the spot: the module of '{name}' is of models of another structure", file=sys.stderr)
     return lookup.result(module, model, batch)
 
 

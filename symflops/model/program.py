@@ -172,7 +172,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Everything that a target prints."""
+    """Everything that a target prints. ``fixed`` are sizes (letter, value) that decided the structure: it is of such models."""
 
     name: str
     title: str
@@ -195,6 +195,7 @@ class Program:
     lengths: tuple[tuple[str, str], ...]
     unseen: tuple[tuple[str, bool], ...]
     loops: tuple[tuple[str, str], ...] = ()
+    fixed: tuple[tuple[str, object], ...] = ()
 
     def showing(self, regimes: Sequence[str]) -> Program:
         """The program with some of its regimes, for a page that shows no more."""

@@ -68,6 +68,9 @@ class InterpretedEstimator:
         self.regime = regime
         self.convention = convention
         self.sizes = sizes_of(program, config)
+        for letter, value in program.fixed:
+            if as_tuple(self.sizes[letter]) != value:
+                raise SymflopsError(f"this derivation is of models whose '{letter}' is {value!r}, not {self.sizes[letter]!r}")
         chosen = program.regime(regime)
         self._lines = [(line, settled(line.unit, self.sizes)) for line in chosen.lines]
         self._side = dict(program.lengths)[convention]
@@ -128,6 +131,11 @@ class InterpretedEstimator:
         for tensor in self.program.regime(self.regime).tensors:
             found[tensor.name] = found.get(tensor.name, 0) + settled(tensor.count, self.sizes)
         return found
+
+
+def as_tuple(value: Any) -> Any:
+    """A value of a config with tuples in the place of lists."""
+    return tuple(as_tuple(item) for item in value) if isinstance(value, (list, tuple)) else value
 
 
 def _whole(value: Any) -> int:

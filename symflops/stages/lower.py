@@ -34,7 +34,18 @@ from symflops.model.program import (
 from symflops.model.regime import Convention
 from symflops.stages.formulas import Formulas
 from symflops.stages.naming import definition_infos, moment_name, size_fields
-from symflops.stages.regions import enclosing, executions, extent_of, has_default, labels, loop_counts, measures, merged, spread
+from symflops.stages.regions import (
+    enclosing,
+    executions,
+    extent_of,
+    frozen,
+    has_default,
+    labels,
+    loop_counts,
+    measures,
+    merged,
+    spread,
+)
 
 Key = tuple[str, Monomial]
 Vector = dict[Key, Polynomial]
@@ -237,7 +248,7 @@ class _Lower:
             regimes=regimes, cases=cases,
             conventions=tuple(convention.name for convention in self.conventions),
             pairs=tuple((convention.name, convention.pairs) for convention in self.conventions),
-            loops=tuple(labels(graph.body)),
+            loops=tuple(labels(graph.body)), fixed=tuple((letter, frozen(value)) for letter, value in graph.fixed),
             unseen=tuple((convention.name, convention.unseen) for convention in self.conventions),
             lengths=tuple((convention.name, convention.length) for convention in self.conventions),
         )  # fmt: skip

@@ -52,6 +52,11 @@ def measures(graph: Graph, derivation: Derivation) -> dict[Symbol, tuple[Length,
     return {length.symbol: variables(mode, length) if length.symbol in tokens else (length,) for length in graph.lengths}
 
 
+def frozen(value: object) -> object:
+    """A value of a config with tuples in the place of lists."""
+    return tuple(frozen(item) for item in value) if isinstance(value, (list, tuple)) else value
+
+
 def has_default(layout: Layout, variables: Sequence[str]) -> bool:
     """Whether a layout lets each of ``variables`` be missing, and 1 then."""
     return all(f"{name}=1" in layout.axes for name in variables)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -115,6 +116,7 @@ class Page:
     pairs_differ: bool
     unseen: bool
     verified: tuple[Verification, ...]
+    fixed: tuple[tuple[str, str], ...] = ()
 
 
 def page(program: Program, verified: Sequence[Verification] = ()) -> Page:
@@ -131,6 +133,12 @@ def page(program: Program, verified: Sequence[Verification] = ()) -> Page:
         pairs_differ=any(row.useful != row.executed for row in amounts),
         unseen=any(not line.seen for regime in program.regimes for line in regime.lines),
         verified=tuple(verified),
+        fixed=tuple(
+            (field.keys[0], json.dumps(value))
+            for letter, value in program.fixed
+            for field in program.fields
+            if field.letter == letter
+        ),
     )
 
 

@@ -26,6 +26,7 @@ def render(program: Program, version: str, verified: Sequence[Verification] = ()
         version=version,
         print=PRINT.text,
         formulas=closed_forms(program),
+        fixed=[(field.attribute, repr(value)) for field, value in fixed_fields(program)],
         symbols=symbol_table(program),
         fields=program.fields,
         types=TYPES,
@@ -53,6 +54,11 @@ def render(program: Program, version: str, verified: Sequence[Verification] = ()
         fractions=any(field.kind == "rational" for field in program.fields),
         tabulate=tabulate,
     )
+
+
+def fixed_fields(program: Program) -> list[tuple[Field, object]]:
+    """The sizes that decided the structure, and their values."""
+    return [(field, value) for letter, value in program.fixed for field in program.fields if field.letter == letter]
 
 
 def closed_forms(program: Program) -> list[tuple[str, str, list[str]]]:
