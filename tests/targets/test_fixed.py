@@ -57,7 +57,7 @@ def test_the_module_is_of_the_defaults(project):
     stages = module(project)
     one = stages.Estimator(stages.Sizes.from_config({"channels": 5}))
     assert one.forward(stages.moments(latent=[[4, 5]])) == forward(5, [8, 16])
-    with pytest.raises(stages.OtherStructure, match=r"'widths' is \\(8, 16\\), not \\(8,\\)"):
+    with pytest.raises(stages.OtherStructure, match=r"'widths' is \(8, 16\), not \(8,\)"):
         stages.Estimator(stages.Sizes.from_config({"widths": [8]}))
 
 
