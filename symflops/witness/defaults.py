@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from symflops.api import Model
-from symflops.runtime.sizes import look_up, sizes_of
+from symflops.runtime.sizes import is_null, look_up, sizes_of
 from symflops.witness.live import class_of
 
 EXAMPLES = {"number": 1, "count": 1, "rational": 1, "flag": False, "text": "", "list": []}
@@ -24,7 +24,21 @@ def class_defaults(reference: str) -> Mapping[str, Any]:
     if config_class is not None and hasattr(config_class, "to_dict"):
         found: Mapping[str, Any] = config_class().to_dict()
         return found
-    parameters = inspect.signature(real.__init__).parameters.values()
+    return _signature(real)
+
+
+def written_defaults(reference: str) -> Mapping[str, Any]:
+    """The defaults as the class writes them, before it fills in what it leaves null (``layer_types`` from a number of layers).
+
+    Raises:
+        SymflopsError: the package or the class is not there.
+    """
+    real = class_of(reference)
+    return _signature(getattr(real, "config_class", None) or real)
+
+
+def _signature(kind: type) -> Mapping[str, Any]:
+    parameters = inspect.signature(kind.__init__).parameters.values()  # type: ignore[misc]
     return {item.name: _plain(item.default) for item in parameters if item.default is not inspect.Parameter.empty}
 
 
@@ -35,19 +49,21 @@ def _plain(value: Any) -> Any:
 def default_differences(model: Model) -> Iterator[str]:
     """The sizes whose default is not that of the real class, for every class that the spec describes.
 
-    A size without a default is one for which the class has no value either: a config must give it.
+    A size without a default is one for which the class has no value either: a config must give it. A size may be null where
+    the class writes null, whatever the class then makes of it: the spec says itself what null means.
     """
     program = model.program(["forward"], ["symflops"], {})
     needed = [field for field in program.fields if field.required and field.default is None]
     for reference in model.spec.references:
-        defaults = class_defaults(reference)
+        defaults, written = class_defaults(reference), written_defaults(reference)
         known = {field.keys[0]: look_up(defaults, field.keys) for field in needed}
         examples = {field.keys[0]: EXAMPLES[field.kind] for field in needed}
         given = {key: examples[key] if value is None else value for key, value in known.items()}
         ours, theirs = sizes_of(program, _with({}, given)), sizes_of(program, _with(defaults, given))
         for field in program.fields:
             own, real = ours[field.letter], theirs[field.letter]
-            if own != real or known.get(field.keys[0]) is not None:
+            left_null = own is None and is_null(written, field.keys)
+            if (own != real and not left_null) or known.get(field.keys[0]) is not None:
                 told = f"{'none' if field in needed else repr(own)} in the spec, {real!r} in {reference}"
                 yield f"default of size '{field.letter}' ({field.keys[0]}): {told}"
 

@@ -39,3 +39,25 @@ def test_a_default_that_the_spec_lacks_is_told(tmp_path):
 
 def test_a_size_for_which_the_class_has_no_value_needs_no_default(tmp_path):
     assert changed(tmp_path, "latte", "key: patch_size, doc", "key: patch_size, doc") == []
+
+
+OWN = """
+name: own
+extends: llama
+reference: transformers.Gemma2ForCausalLM
+sizes: {kinds: {key: layer_types, type: list, optional: true}, W: {key: sliding_window, optional: true}}
+graph:
+  - model.layers:
+      index: i
+      graph:
+        - self_attn: {sliding: "W if kinds != null and kinds[i] == 'sliding_attention' else null"}
+"""
+
+
+def test_null_stands_where_the_class_writes_null(tmp_path):
+    """The class writes null for ``layer_types`` and fills it in; for ``sliding_window`` it writes a number."""
+    path = tmp_path / "own.yaml"
+    path.write_text(OWN)
+    told = [difference.partition(":")[0] for difference in default_differences(load(path))]
+    assert "default of size 'W' (sliding_window)" in told
+    assert "default of size 'kinds' (layer_types)" not in told
