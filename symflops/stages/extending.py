@@ -1,9 +1,10 @@
 """``extends``: a spec that is written as what differs from another one.
 
 ``sizes``, ``derived``, ``streams``, ``inputs`` and ``blocks`` are merged by name, where null takes a name away. ``graph``
-changes the other graph: an entry with a kind (``op``, ``block``, ``repeat``) replaces the one of its path, one without changes
-single fields of it (its own ``graph`` goes on inside), null drops it, and an entry that says ``after`` or ``before`` which
-path it stands is new. Everything else is the spec's own, ``outputs`` the other's where it says none.
+changes the other graph: an entry with a kind (``op``, ``block``, ``repeat``) replaces the one of its path (where several have
+it, the one of its kind), one without changes single fields of it (its own ``graph`` goes on inside), null drops it, and an
+entry that says ``after`` or ``before`` which path it stands is new. Everything else is the spec's own, ``outputs`` the
+other's where it says none.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ class _Merging:
             if placed and isinstance(body, Mapping):
                 self.insert(items, path, body, placed[0])
                 continue
-            position = self.find(items, path, path)
+            position = self.find(items, path, path, _kind(item))
             if position is None:
                 continue
             if _null(body):
@@ -127,9 +128,11 @@ class _Merging:
             new = Mapping(((path, _without(body, *PLACES)),), body.span)
             items.insert(position + (place == "after"), new)
 
-    def find(self, items: list[Node], wanted: Scalar, path: Scalar) -> int | None:
-        """The one entry whose path is ``wanted``; none, or several, are reported."""
+    def find(self, items: list[Node], wanted: Scalar, path: Scalar, kind: tuple[str, str] | None = None) -> int | None:
+        """The one entry whose path is ``wanted``, of several the one of ``kind``; none, or several, are reported."""
         found = [position for position, item in enumerate(items) if wanted.text in _paths([item])]
+        if len(found) > 1 and kind is not None:
+            found = [position for position in found if _kind(items[position]) == kind] or found
         if len(found) == 1:
             return found[0]
         if found:
@@ -144,6 +147,16 @@ class _Merging:
 
 def _paths(items: Iterable[Node]) -> list[str]:
     return [item.entries[0][0].text for item in items if isinstance(item, Mapping) and len(item.entries) == 1]
+
+
+def _kind(item: Node) -> tuple[str, str] | None:
+    """Which operator or block an entry is, or that it is a repeat; None where it does not say."""
+    body = item.entries[0][1] if isinstance(item, Mapping) else None
+    for name in KINDS:
+        value = body.get(name) if isinstance(body, Mapping) else None
+        if value is not None:
+            return name, value.text if isinstance(value, Scalar) and name != "repeat" else ""
+    return None
 
 
 def _set(entries: list[tuple[Scalar, Node]], key: Scalar, value: Node) -> list[tuple[Scalar, Node]]:

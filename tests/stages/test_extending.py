@@ -99,7 +99,13 @@ def test_mistakes_are_found_at_their_place(text, code, line, hint):
     assert code in found and found[code][0] == line and hint in found[code][1]
 
 
-def test_a_path_that_several_entries_have_is_not_guessed():
+def test_of_several_entries_of_a_path_the_one_of_the_same_kind_is_replaced_and_none_is_guessed():
     base = BASE.replace("  - last:", "  - first: {op: mul, from: h, to: h}\n  - last:")
     with pytest.raises(SpecError, match="there are 2 entries 'first' here"):
         read(Source("own.yaml", own("graph:", "  - first: {bias: false}")), lambda name: None, lambda name: Source("base.yaml", base))
+    changed = own("graph:", "  - first: {op: linear, from: t, width: D, bias: false, to: h}")
+    spec = read(Source("own.yaml", changed), lambda name: None, lambda name: Source("base.yaml", base))
+    assert [(entry.path.text, entry.kind.text) for entry in spec.graph if hasattr(entry, "kind")] == [
+        ("first", "linear"), ("first", "mul"), ("last", "linear"),
+    ]  # fmt: skip
+    assert "first.bias" not in {str(item.path) for operator in build(spec).operators() for item in operator.parameters}
