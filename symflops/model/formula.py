@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, assert_never
 
+OF_A_LIST = ("item", "len", "count", "total")
+
 
 @dataclass(frozen=True, slots=True)
 class Num:
@@ -182,6 +184,8 @@ def _evaluate(formula: Formula, names: Mapping[str, Any]) -> Any:
 
 
 def _apply(function: str, values: list[Any]) -> Any:
+    if function in OF_A_LIST and values[0] == 0:
+        return 0  # null, which counts as 0, and so do its items
     match function:
         case "floordiv":
             return values[0] // values[1]
@@ -217,7 +221,7 @@ def _bracket(formula: Bracket, names: Mapping[str, Any]) -> int:
         case "equal":
             return int(values[0] == values[1])
         case "contains":
-            return int(values[0] in values[1])
+            return int(values[0] in (values[1] or ()))
         case "flag":
             return int(bool(values[0]))
     raise ValueError(formula.kind)

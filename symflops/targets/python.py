@@ -14,6 +14,7 @@ from symflops.targets.rendering import template
 
 PRINT = PythonPrinter()
 TYPES = {"number": "int", "count": "int", "rational": "Fraction", "flag": "bool", "text": "str", "list": "tuple[Any, ...]"}
+ABSENT = {"number": "{} or 0", "count": "{} or 0", "list": "_Null() if {0} is None else {0}"}
 AMBIGUOUS = {"l", "O", "I"}
 
 
@@ -51,6 +52,7 @@ def render(program: Program, version: str, verified: Sequence[Verification] = ()
         moments=[(moment, PRINT.text(moment.formula)) for moment in program.moments],
         ambiguous=bool(letters & AMBIGUOUS),
         nullable=[field.attribute for field in program.fields if field.nullable and not field.required],
+        null_lists=any(field.kind == "list" and field.nullable for field in program.fields),
         fractions=any(field.kind == "rational" for field in program.fields),
         tabulate=tabulate,
     )
@@ -147,8 +149,8 @@ def unpack(formulas: Iterable[Formula], program: Program) -> list[str]:
     lines = []
     for field in program.fields:
         if field.letter in wanted and field.letter in valued:
-            absent = " or 0" if field.nullable and field.kind in ("number", "count") else ""
-            lines.append(f"{field.letter} = sizes.{field.attribute}{absent}")
+            value = ABSENT.get(field.kind, "{}") if field.nullable else "{}"
+            lines.append(f"{field.letter} = {value.format(f'sizes.{field.attribute}')}")
         if field.nullable and Sym(field.letter) in asked:
             lines.append(f"has_{field.letter} = sizes.{field.attribute} is not None")
     return lines + [f"{item.letter} = {PRINT.text(item.formula)}" for item in program.definitions if item.letter in wanted]

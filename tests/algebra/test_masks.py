@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from functools import cache
 from itertools import product
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -25,7 +26,8 @@ from symflops.stages.formulas import Formulas
 from symflops.stages.naming import atom_name
 
 from ..oracle.interpreter import run
-from ..oracle.package import CONVENTIONS, interpreted, program_of, symbolic
+from ..oracle.package import CONVENTIONS, generated, interpreted, program_of, symbolic
+from ..oracle.package import closed_form as closed_form_of
 from ..oracle.specs import Case
 
 LONGEST = 12
@@ -395,7 +397,7 @@ def test_a_cache_of_the_window_drops_what_nobody_sees() -> None:
 HEAD = """
 name: small
 sizes: {{D: D, L: L, W: {{key: sliding_window, optional: true}}, C: {{key: chunk, optional: true}}, V: window, P: prefix,
-  kinds: {{key: layer_types, type: list}}, layers: {{key: layers, type: list}}, flag: {{key: flag, type: bool}}}}
+  kinds: {{key: layer_types, type: list}}, maybe: {{key: maybe, type: list, optional: true}}, layers: {{key: layers, type: list}}, flag: {{key: flag, type: bool}}}}
 streams: {{text: [x], memory: [y]}}
 inputs: {{h: {{stream: text, width: D}}, m: {{stream: memory, width: D}}}}
 outputs: [h]
@@ -454,6 +456,21 @@ def test_fields_mean_masks(fields: str, streams: str) -> None:
             for program in programs:
                 assert program is None or interpreted(program, case, convention) == want, (changed, convention)
         assert "layers" in fields or "kinds" in fields or programs[1] is not None
+
+
+MAYBE = "V if (i % 2 == 0 if maybe == null else maybe[i] == 'sliding' and count(maybe, 'full') < 3) else null"
+
+
+@pytest.mark.parametrize("maybe", (None, ["full", "full", "sliding", "sliding"]), ids=("null", "given"))
+def test_a_list_that_may_be_null(maybe: list[str] | None, tmp_path: Path) -> None:
+    """The layers of a list where the config has one, else a rule: as the oracle counts them, in every form that is written."""
+    case = case_of(f'mask: causal, sliding: "{MAYBE}"', "self", {**CONFIG, "maybe": maybe})
+    program = symbolic(case)
+    assert program is not None
+    for convention in CONVENTIONS:
+        want = run(case.document, case.config, case.batch, train=case.train, convention=convention)
+        assert interpreted(program, case, convention) == generated(program, case, convention, tmp_path) == want
+        assert closed_form_of(program, case, convention) == (want.forward, want.backward)
 
 
 def test_a_window_that_may_be_null_is_one_formula() -> None:
