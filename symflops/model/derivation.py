@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sympy import Expr, Integer
+from sympy import Expr, Integer, Symbol
 
 from symflops.algebra.truth import Truth
 from symflops.model.graph import Contraction, Graph, Operator, Parameter
@@ -36,12 +36,16 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class ParameterCount:
-    """A parameter with its copies over repeats, when it exists, and whether it trains."""
+    """A parameter with its copies over repeats, when it exists, and whether it trains.
+
+    ``within`` are the classes of iterations, by their loops' indices, that are counted here; all that read it where it is None.
+    """
 
     parameter: Parameter
     copies: Expr
     exists: Truth
     trains: bool
+    within: tuple[tuple[Symbol, Truth], ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,17 +15,16 @@ from dataclasses import dataclass, field, replace
 
 from sympy import Expr, Integer, Symbol
 
-from symflops.algebra.functions import AtLeast
 from symflops.algebra.polynomial import Polynomial
 from symflops.algebra.truth import NO, YES, Truth, any_of
 from symflops.ground.diagnostics import Diagnostic, SpecError, did_you_mean
-from symflops.model.derivation import Derivation, Gradient, ParameterCount, Work
-from symflops.model.graph import Checkpoint, Contraction, Graph, Loop, Node, Operator, Parameter, mentions
-from symflops.model.path import Path
+from symflops.model.derivation import Derivation, Gradient, Work
+from symflops.model.graph import Checkpoint, Contraction, Graph, Loop, Node, Operator, Parameter
 from symflops.model.patterns import matches, spelled
 from symflops.model.regime import Passes, Recompute, Regime
 from symflops.stages.adapt import adapt
 from symflops.stages.checks import check_patterns
+from symflops.stages.copies import Copies
 from symflops.stages.decode import decoded
 from symflops.stages.facts import Facts, Trace, iterations, lives, needs, operand_need
 from symflops.stages.recompute import repeated
@@ -59,7 +58,7 @@ def derive(graph: Graph, regime: Regime) -> Derivation:
     works = tuple(_passes(entry.work(), regime.passes) for entry in tally.entries.values())
     if regime.decode:
         works = decoded(works, regime.decode, regime.name)
-    return Derivation(graph, written, works, tally.parameter_counts())
+    return Derivation(graph, written, works, tally.copies.counts())
 
 
 def step_of(phases: Sequence[tuple[Derivation, int]]) -> Derivation:
@@ -163,12 +162,11 @@ class _Tally:
         chosen: Mapping[Expr, frozenset[str]],
     ) -> None:
         self.trains = trains
-        self.lengths = lengths
         self.recompute = recompute
         self.chosen = chosen
         self.entries: dict[tuple[int, int], _Entry] = {}
-        self.parameters: dict[tuple[Path, tuple[Expr, ...]], ParameterCount] = {}
-        self.loops: list[Loop] = []
+        self.copies = Copies(trains, lengths)
+        self.around: list[tuple[Loop, Truth]] = []
         self.again: dict[tuple[int, int], Expr] = {}
 
     def region(self, nodes: tuple[Node, ...], need: Facts, live: Facts, times: Expr) -> None:
@@ -187,14 +185,14 @@ class _Tally:
 
     def loop(self, loop: Loop, need: Facts, live: Facts, times: Expr) -> None:
         ahead, behind = need.traces[loop.id], live.traces[loop.id]
-        self.loops.append(loop)
         for position, (bracket, body) in enumerate(loop.classes):
+            self.around.append((loop, bracket))
             for a in range(len(ahead.states)):
                 for b in range(len(behind.states)):
                     count = self.iterations(loop, bracket, (ahead, a), (behind, b))
                     if count != 0:
                         self.region(body, ahead.facts[a][position], behind.facts[b][position], times * count)
-        self.loops.pop()
+            self.around.pop()
 
     @staticmethod
     def iterations(loop: Loop, bracket: Truth, need: tuple[Trace, int], live: tuple[Trace, int]) -> Expr:
@@ -202,13 +200,14 @@ class _Tally:
 
     def operator(self, operator: Operator, need: Facts, alive: Truth, times: Expr) -> None:
         for parameter in operator.parameters:
-            self.parameter(parameter)
+            self.copies.enter(parameter, self.around)
         by_name = {contraction.name: contraction for contraction in operator.contractions}
         for position, contraction in enumerate(operator.contractions):
             key = (operator.id, position)
             if key not in self.entries:
                 zeros = [Integer(0)] * len(contraction.operands)
-                self.entries[key] = _Entry(operator, contraction, tuple(self.loops), computed=list(zeros), needed=list(zeros))
+                loops = tuple(loop for loop, _ in self.around)
+                self.entries[key] = _Entry(operator, contraction, loops, computed=list(zeros), needed=list(zeros))
             entry = self.entries[key]
             entry.forward += times * operator.guard.expr
             entry.lived += times * alive.expr
@@ -217,27 +216,3 @@ class _Tally:
                 wanted = wanted if operator.flows else NO
                 entry.needed[side] += times * wanted.expr
                 entry.computed[side] += times * (wanted & alive).expr
-
-    def parameter(self, parameter: Parameter) -> None:
-        """Enter a parameter once per path, however many operators read it; classes of iterations may have other shapes."""
-        identity = (parameter.path, parameter.shape)
-        known = self.parameters.get(identity)
-        exists = parameter.exists
-        copies: Expr = Integer(1)
-        inside = parameter.path.indices
-        for loop in self.loops:
-            inside_classes = any_of(bracket for bracket, body in loop.classes if mentions(body, parameter))
-            count = iterations(loop, inside_classes, _ALL, _ALL)
-            if loop.index in inside:
-                copies *= count
-            elif not count.free_symbols & self.lengths:
-                exists = exists & Truth.of(AtLeast(count, Integer(1)))
-        if known:
-            exists = exists | known.exists
-        self.parameters[identity] = ParameterCount(parameter, copies, exists, self.trains(parameter))
-
-    def parameter_counts(self) -> tuple[ParameterCount, ...]:
-        return tuple(self.parameters.values())
-
-
-_ALL = (Trace([()], [], 0), 0)

@@ -204,7 +204,7 @@ class _Lower:
                 self.formulas.of(loop.offset + loop.count),
                 self.formulas.of(bracket),
             )
-            for loop, bracket in enclosing(derivation.graph.body, parameter)
+            for loop, bracket in enclosing(derivation.graph.body, entry)
         )
         return Tensor(
             str(parameter.path), tuple(self.formulas.of(size) for size in parameter.shape), self.formulas.of(entry.copies),

@@ -9,8 +9,8 @@ from fractions import Fraction
 from sympy import Expr, Integer, Symbol
 
 from symflops.algebra.polynomial import Polynomial
-from symflops.model.derivation import Derivation, Work
-from symflops.model.graph import Graph, Length, Loop, Node, Parameter, mentions
+from symflops.model.derivation import Derivation, ParameterCount, Work
+from symflops.model.graph import Graph, Length, Loop, Node, mentions
 from symflops.model.spec import Layout
 from symflops.stages.decode import decoded_tokens, variables
 
@@ -33,15 +33,16 @@ def loop_counts(nodes: tuple[Node, ...]) -> list[Expr]:
     return found
 
 
-def enclosing(nodes: tuple[Node, ...], parameter: Parameter) -> list[tuple[Loop, Expr]]:
+def enclosing(nodes: tuple[Node, ...], entry: ParameterCount) -> list[tuple[Loop, Expr]]:
     """The loops whose index the path of a parameter holds, outermost first, with the bracket of the class that it is in."""
     found: list[tuple[Loop, Expr]] = []
     for node in nodes:
         if isinstance(node, Loop):
             for bracket, body in node.classes:
-                if node.index in parameter.path.indices and mentions(body, parameter):
+                counted = entry.within is None or (node.index, bracket) in entry.within
+                if counted and node.index in entry.parameter.path.indices and mentions(body, entry.parameter):
                     found.append((node, bracket.expr))
-                found.extend(enclosing(body, parameter))
+                found.extend(enclosing(body, entry))
     return found
 
 

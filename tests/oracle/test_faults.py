@@ -21,6 +21,7 @@ Fault = Callable[[pytest.MonkeyPatch], None]
 SEEDS = range(400)  # negative ones are written by hand
 CLEAN = 400
 FACTS, DERIVE, LOWER = "symflops.stages.facts", "symflops.stages.derive", "symflops.stages.lower"
+COPIES = "symflops.stages.copies:Copies"
 TRUTH, POLYNOMIAL = "symflops.algebra.truth:Truth", "symflops.algebra.polynomial"
 
 
@@ -117,12 +118,17 @@ FAULTS: dict[str, Fault] = {
     "everything trains": edit(f"{DERIVE}:trainable", "and wanted and not frozen", ""),
     "the loss uses one output": edit(f"{DERIVE}:loss_values", "in graph.outputs if", "in graph.outputs[:1] if"),
     # parameters
-    "a shared parameter is counted per iteration": edit(f"{DERIVE}:_Tally.parameter", "if loop.index in inside:", "if True:"),
-    "a parameter of a loop is counted once": edit(f"{DERIVE}:_Tally.parameter", "copies *= count", "pass"),
-    "a parameter of a loop that never runs is counted": edit(
-        f"{DERIVE}:_Tally.parameter", "exists & Truth.of(AtLeast(count, Integer(1)))", "exists"
+    "a shared parameter is counted per iteration": edit(
+        f"{COPIES}.enter", "for loop, bracket in around if loop.index in parameter.path.indices]", "for loop, bracket in around]"
     ),
-    "a parameter exists as its last reader does": edit(f"{DERIVE}:_Tally.parameter", "exists | known.exists", "exists"),
+    "a parameter of a loop is counted once": edit(
+        f"{COPIES}.counts", "Mul(*(self.turns(loop, parameter) for loop in loops))", "Integer(1)"
+    ),
+    "a parameter of a loop that never runs is counted": edit(
+        f"{COPIES}.enter", "exists & Truth.of(AtLeast(count, Integer(1)))", "exists"
+    ),
+    "a parameter exists as its last reader does": edit(f"{COPIES}.enter", "exists | known.get(within, NO)", "exists"),
+    "a parameter exists in one class as in the others": edit(f"{COPIES}.counts", "len(set(exists.values())) == 1", "True"),
     "parameters ignore when they exist": edit(f"{LOWER}:_Lower.total", "count * Polynomial.of(entry.exists.expr)", "count"),
     "parameters ignore their copies": edit(f"{LOWER}:_Lower.total", " * Polynomial.of(entry.copies)", ""),
     # units, extents and moments
@@ -167,7 +173,7 @@ WITNESSES: dict[str, int] = {
     "the facts after a loop are the last ones": 52, "a loop may run fewer times than never": 309,
     "classes ignore the first iterations": -2, "classes ignore the last iterations": -3,
     "alternating iterations ignore the remainder": 52, "a shared parameter is counted per iteration": 25,
-    "a parameter exists as its last reader does": 111, "the fraction of an extent is lost": 37,
+    "a parameter exists as its last reader does": 111, "a parameter exists in one class as in the others": -5, "the fraction of an extent is lost": 37,
     "useful pairs are executed ones": 37, "executed pairs are useful ones": 37, "work is taken over samples": 36,
     "work once is taken per sample": 36, "a causal mask leaves the diagonal out": 37,
     "a causal mask starts at the first key": 37, "or adds": 53, "a choice forgets what is otherwise": 244,
@@ -184,7 +190,7 @@ outputs: [h]
 graph:
 """
 CONFIG = {"D": 3, "L": 4, "n": 1, "flag": True, "layers": [1, 3]}
-HAND = (  # what the generator does not write: a detach under a condition, layers of a list, a condition on a count
+HAND = (  # what the generator does not write: a detach under a condition, layers of a list, conditions on a count
     """
   - a: {op: linear, from: h, width: D, to: h}
   - d: {op: detach, from: h, to: h, when: flag}
@@ -206,6 +212,9 @@ HAND = (  # what the generator does not write: a detach under a condition, layer
         - b: {op: linear, from: h, width: D, to: v, when: i in layers}""",
     """
   - m: {repeat: n, graph: [{a: {op: linear, from: h, width: D, to: h, when: n >= 2}}]}""",
+    """
+  - p: {op: linear, from: h, width: D, to: h}
+  - m: {repeat: L, index: i, graph: [{a: {op: linear, from: h, width: D, add_to: h, when: i in layers if flag else i < n}}]}""",
 )
 ORACLE: dict[int, tuple[Case, dict[str, Result]]] = {}
 
