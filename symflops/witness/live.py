@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -85,8 +85,9 @@ def verify_live(model: Model, case: LiveCase) -> LiveReport:
     program = model.program(["full", "forward"], ["torch"], config)
     trained, inferred = (InterpretedEstimator(program, config, regime=name, convention="torch") for name in ("full", "forward"))
     arguments = arguments_of(program, case.batch, trained.sizes, case.arguments)
-    forward, backward = run(real, arguments, case, train=True)
-    inference, nothing = run(real, arguments, case, train=False)
+    outputs = outputs_of(model)
+    forward, backward = run(real, arguments, case, train=True, outputs=outputs)
+    inference, nothing = run(real, arguments, case, train=False, outputs=outputs)
     moments = trained.moments(**case.batch)
     work = {path: flops.forward for path, flops in trained.by_module(moments).items()}
     expected, aliases = parameters_of(real)
@@ -163,15 +164,22 @@ def parameters_of(model: Any) -> tuple[dict[str, Shape], dict[str, str]]:
     return shapes, {name: first[id(tensor)] for name, tensor in model.named_parameters(remove_duplicate=False)}
 
 
-def run(model: Any, arguments: Mapping[str, Any], case: LiveCase, train: bool, modules: bool = True) -> tuple[Counts, Counts]:
-    """FLOPs of the forward pass, and of the backward pass from the sum of the first output (none where gradients are off)."""
+def outputs_of(model: Model) -> tuple[str, ...]:
+    """The outputs of a spec, which the loss sums."""
+    return tuple(output.text for output in model.spec.outputs)
+
+
+def run(
+    model: Any, arguments: Mapping[str, Any], case: LiveCase, train: bool, modules: bool = True, outputs: Sequence[str] = ()
+) -> tuple[Counts, Counts]:
+    """FLOPs of the forward pass, and of the backward pass from the sum of ``outputs`` (none where gradients are off)."""
     torch = needed("torch")
     try:
         with torch.set_grad_enabled(train), counter(modules) as forward:
-            output = first_tensor(model(**arguments))
+            summed = [tensor for tensor in summed_tensors(model(**arguments), outputs) if tensor.requires_grad]
         with counter(modules) as backward:
-            if output.requires_grad:
-                output.sum().backward()
+            if summed:
+                torch.autograd.backward([tensor.sum() for tensor in summed])
     except SymflopsError:
         raise
     except Exception as error:
@@ -181,8 +189,14 @@ def run(model: Any, arguments: Mapping[str, Any], case: LiveCase, train: bool, m
     return counted(forward, model), counted(backward, model)
 
 
+def summed_tensors(output: Any, names: Sequence[str]) -> list[Any]:
+    """The tensors that the loss sums: those of ``names`` that the model returns under these names, else the first one."""
+    tensors = [getattr(output, name, None) for name in names]
+    return [tensor for tensor in tensors if isinstance(tensor, needed("torch").Tensor)] or [first_tensor(output)]
+
+
 def first_tensor(output: Any) -> Any:
-    """The output that the loss sums."""
+    """The output that the loss sums where a model names none."""
     for name in OUTPUTS:
         if getattr(output, name, None) is not None:
             return getattr(output, name)

@@ -26,7 +26,7 @@ from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.stages.build import build as build_graph
 from symflops.witness.cases import LiveCase
 from symflops.witness.drawing import parts_of, pattern_of, some
-from symflops.witness.live import Figure, build, run
+from symflops.witness.live import Figure, build, outputs_of, run
 from symflops.witness.tensors import arguments_of, needed
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ class Bench:
                 tensor.requires_grad_(wanted and not any(fnmatchcase(name, pattern) for pattern in choice.freeze))
                 trainable += tensor.numel() * tensor.requires_grad
             try:
-                forward, backward = run(self.real, self.arguments, self.case, train=True, modules=False)
+                forward, backward = run(self.real, self.arguments, self.case, True, False, outputs_of(self.model))
             finally:
                 self.real.requires_grad_(True)
         return trainable, forward.total, backward.total

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -115,9 +115,19 @@ def verify_record(model: Model, record: Record) -> Verdict:
 def regime_of_record(model: Model, record: Record) -> Regime:
     """What trained: as ``regime`` says, else everything; of some records the inputs needed a gradient, too."""
     if record.get("regime"):
-        return regime_of_words(record["regime"])
+        regime = regime_of_words(record["regime"])
+        return regime if regime.loss else replace(regime, loss=loss_of(model, record))
     wanted = (record.get("tokens") or {}).get("input_requires_grad")
-    return Regime("record", input_grad=tuple(item.name.text for item in model.spec.inputs) if wanted else ())
+    inputs = tuple(item.name.text for item in model.spec.inputs) if wanted else ()
+    return Regime("record", input_grad=inputs, loss=loss_of(model, record))
+
+
+def loss_of(model: Model, record: Record) -> tuple[str, ...]:
+    """The outputs of the spec that the loss of ``record`` sums, where it names any of them; nothing where that is all."""
+    told = record.get("loss_over")
+    outputs = [output.text for output in model.spec.outputs]
+    summed = tuple(name for name in outputs if isinstance(told, list) and name in told)
+    return () if len(summed) == len(outputs) else summed
 
 
 def arguments_of(model: Model, record: Record) -> dict[str, Any]:

@@ -56,6 +56,14 @@ def test_the_records_have_the_same_numbers() -> None:
     assert [figure.expected for figure in figures] == [316_128, 65_615_616, 131_231_232]
 
 
+def test_the_loss_sums_the_outputs_that_the_spec_names(tmp_path: Path) -> None:
+    case = cases_of(find_spec("bert"))[0]
+    both = verify_live(load("bert"), case)
+    one = verify_live(broken(tmp_path, "bert", ("outputs: [last_hidden_state, pooler_output]", "outputs: [last_hidden_state]")), case)
+    assert both.exact and one.exact
+    assert both.backward.expected - one.backward.expected == 2 * 2 * 2 * 96 * 96  # both gradients of the pooler, two samples
+
+
 def test_a_dropped_bias(tmp_path: Path) -> None:
     report = report_of(tmp_path, "llama", 2, ("width: H*d, bias: biased", "width: H*d, bias: false"))
     assert report.missing == (("model.layers.0.self_attn.q_proj.bias", (48,)),)

@@ -9,7 +9,7 @@ import pytest
 
 from symflops.api import load
 from symflops.library import shipped, specs_in
-from symflops.witness.records import read_records, verify_record
+from symflops.witness.records import loss_of, read_records, verify_record
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 MODELS = {reference.rpartition(".")[2]: model for file in specs_in(shipped("specs")) for model in [load(file.path)] for reference in model.spec.references}
@@ -47,6 +47,22 @@ def test_a_changed_record_is_not_exact(change, flag):
     assert verdict.status == "mismatch" and not getattr(verdict, flag)
     flags = {"parameters_ok", "forward_ok", "backward_ok", "modules_ok"} - {flag}
     assert all(getattr(verdict, other) for other in flags)
+
+
+@pytest.mark.parametrize(
+    ("told", "loss"),
+    [
+        (["last_hidden_state"], ("last_hidden_state",)),
+        (["pooler_output", "hidden_states"], ("pooler_output",)),
+        (["last_hidden_state", "pooler_output"], ()),
+        (["sample"], ()),
+        ([0], ()),
+        ("first of logits/sample/last_hidden_state/out[0]", ()),
+        (None, ()),
+    ],
+)
+def test_the_loss_is_over_the_outputs_that_a_record_names(told, loss):
+    assert loss_of(load("bert"), {"loss_over": told}) == loss
 
 
 def test_what_the_counter_missed_may_be_of_unknown_amount():
