@@ -81,7 +81,7 @@ class View:
         Field("as", Form.WORD, "the kind of change", default="reshape", words=KINDS),
         Field("stream", Form.AXES, "the new stream: its name, or its axes"),
         Field("axes", Form.AXES, "axes of the old stream that change"),
-        Field("like", Form.VALUES, "take the stream of this value"),
+        Field("like", Form.VALUES, "take the stream of this value, which 'stream' and 'axes' may change"),
         Field("width", Form.EXPRESSION, "the new width; default: the old one"),
     )
 
@@ -96,8 +96,7 @@ class View:
 
     def target(self, call: Call, old: Stream) -> Stream:
         """The stream that the fields name."""
-        if call.values.get("like"):
-            return call.values["like"][0].stream
+        old = call.values["like"][0].stream if call.values.get("like") else old
         if call.fields.get("stream") is not None:
             new: Stream = call.streams.resolve(call.fields["stream"], old, call)
             return Stream(ONCE, new.parts) if call.fields["as"] == "batch" else new
