@@ -68,7 +68,9 @@ def checked(field: Field, value: Any) -> Any:
             return value
         case "list" if isinstance(value, (list, tuple)):
             return tuple(value)
-        case "number" if number and isinstance(value, int) and 0 <= value < LARGEST:
+        case "entries" if isinstance(value, (dict, list, tuple)):
+            return len(value)
+        case "number" | "entries" if number and isinstance(value, int) and 0 <= value < LARGEST:
             return value
         case "count" if number and isinstance(value, int) and 0 <= value <= MOST:
             return value

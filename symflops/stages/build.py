@@ -82,7 +82,7 @@ def size_names(spec: Spec, fixed: Mapping[str, Any]) -> dict[str, Any]:
         name = size.name.text
         if name in fixed:
             names[name] = known(fixed[name])
-        elif size.kind == "number" and not size.optional:
+        elif size.kind in ("number", "entries") and not size.optional:
             names[name] = size_symbol(name)
         elif size.kind == "flag":
             names[name] = Truth.of(flag_symbol(name))

@@ -24,7 +24,7 @@ DOCUMENT = (
     "graph", "outputs",
 )  # fmt: skip
 SIZE = ("key", "default", "optional", "doc", "latex", "type")
-TYPES = {"int": "number", "float": "rational", "bool": "flag", "text": "text", "list": "list"}
+TYPES = {"int": "number", "float": "rational", "bool": "flag", "text": "text", "list": "list", "entries": "entries"}
 INPUT = ("stream", "width", "when", "layout", "values", "counts", "over")
 
 

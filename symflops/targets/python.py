@@ -13,7 +13,10 @@ from symflops.targets.python_printer import PythonPrinter
 from symflops.targets.rendering import template
 
 PRINT = PythonPrinter()
-TYPES = {"number": "int", "count": "int", "rational": "Fraction", "flag": "bool", "text": "str", "list": "tuple[Any, ...]"}
+TYPES = {
+    "number": "int", "count": "int", "entries": "int", "rational": "Fraction", "flag": "bool", "text": "str",
+    "list": "tuple[Any, ...]",
+}  # fmt: skip
 ABSENT = {"number": "{} or 0", "count": "{} or 0", "list": "_Null() if {0} is None else {0}"}
 AMBIGUOUS = {"l", "O", "I"}
 
@@ -54,6 +57,7 @@ def render(program: Program, version: str, verified: Sequence[Verification] = ()
         nullable=[field.attribute for field in program.fields if field.nullable and not field.required],
         null_lists=any(field.kind == "list" and field.nullable for field in program.fields),
         fractions=any(field.kind == "rational" for field in program.fields),
+        entries=any(field.kind == "entries" for field in program.fields),
         tabulate=tabulate,
     )
 

@@ -14,6 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import symflops
+from symflops.api import load
+from symflops.runtime.sizes import ConfigError, sizes_of
+from symflops.targets.python import render
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = {
@@ -156,3 +159,19 @@ def test_derivation_time_does_not_grow_with_depth():
     model = symflops.load("llama")
     shallow, deep = (model.graph({"num_hidden_layers": layers}) for layers in (2, 200))
     assert shallow is deep and len(deep.values) < 100
+
+
+@pytest.mark.parametrize(
+    ("config", "classes"),
+    [({}, 2), ({"num_labels": 7}, 7), ({"id2label": {str(label): "cat" for label in range(10)}}, 10), ({"id2label": ["cat", "dog", "cow"]}, 3)],
+)
+def test_a_size_may_be_the_entries_of_a_field(config, classes):
+    program = load("vit").program(["full"], ["torch"], {})
+    found = {"__name__": "vit"}
+    exec(render(program, "0"), found)
+    assert found["Sizes"].from_config(config).num_labels == sizes_of(program, config)["N"] == classes
+    for wrong in ("cats", 2.5, True):
+        with pytest.raises(ConfigError, match="num_labels"):
+            sizes_of(program, {"num_labels": wrong})
+        with pytest.raises(ValueError, match="num_labels"):
+            found["Sizes"].from_config({"num_labels": wrong})
