@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sympy import Expr, Symbol
+from sympy import Expr, Symbol, expand
 
 from symflops.algebra import functions as fn
 from symflops.algebra.truth import NO, YES, Truth, any_of
@@ -53,6 +53,19 @@ def number_of(value: Any) -> Any:
     return value.symbol if isinstance(value, Setting) and value.kind == "number" and not value.nullable else value
 
 
+def either(condition: Truth, then: Expr, otherwise: Expr) -> Expr:
+    """The number ``then`` where ``condition`` holds, else ``otherwise``.
+
+    Where one side holds for an equation only, and both are equal by it, the other side is what both are: ``D if E != D else E``
+    is ``D``.
+    """
+    for truth, side, other in ((condition, then, otherwise), (~condition, otherwise, then)):
+        left, right = truth.equation or (None, None)
+        if left is not None and expand((side - other).subs(left, right)) == 0:
+            return other
+    return condition.expr * then + (~condition).expr * otherwise
+
+
 def choose(condition: Truth, then: Any, otherwise: Any) -> Any:
     """``then`` where ``condition`` holds, else ``otherwise``."""
     then, otherwise = (number_of(value) for value in (then, otherwise))
@@ -61,7 +74,7 @@ def choose(condition: Truth, then: Any, otherwise: Any) -> Any:
     if isinstance(then, Truth) and isinstance(otherwise, Truth):
         return condition.choose(then, otherwise)
     if isinstance(then, Expr) and isinstance(otherwise, Expr):
-        return condition.expr * then + (~condition).expr * otherwise
+        return either(condition, then, otherwise)
     cases: list[tuple[Truth, Any]] = []
     for side, value in ((condition, then), (~condition, otherwise)):
         inner = value.cases if isinstance(value, Choice) else ((YES, value),)

@@ -88,6 +88,16 @@ class Truth:
         """The polynomial as an expression, to multiply a cost with."""
         return Add(*(Mul(Integer(factor), *sorted(product, key=str)) for product, factor in self.terms.items()))
 
+    @property
+    def equation(self) -> tuple[Expr, Expr] | None:
+        """The size and what it is equal to, when this says that and nothing else."""
+        for product in self.terms:
+            (atom, *more) = product or (None,)
+            if isinstance(atom, Equal) and not more and self.terms == {product: 1}:
+                left, right = atom.args if atom.args[0].is_Symbol else atom.args[::-1]
+                return (left, right) if left.is_Symbol and isinstance(right, Expr) else None
+        return None
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Truth) and self.terms == other.terms
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn
 
+from symflops.algebra.domain import either
 from symflops.algebra.truth import NO, Truth
 from symflops.ground.diagnostics import Diagnostic, Span, SpecError, did_you_mean
 from symflops.model.graph import Operator, Select, Value
@@ -41,7 +42,7 @@ class Steps(Registry):
             raise SpecError([Diagnostic("row-mismatch", message, new.value.span, "bind a new name")])
         width = new.value.width
         if width is not None and old.value.width is not None and not self.definitions.equal(width, old.value.width):
-            width = condition.expr * width + (~condition).expr * old.value.width
+            width = either(condition, width, old.value.width)
         value = self.new_value(new.value.name, new.value.stream, width, new.value.span)
         frame.nodes.append(Select(value.id, condition, new.value.id, old.value.id))
         return Binding(value, present)
