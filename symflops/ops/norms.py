@@ -19,6 +19,7 @@ class Norm:
             Field("affine", Form.EXPRESSION, "whether it has a weight", default="true"),
             Field("dim", Form.EXPRESSION, "elements of the weight; default: the width"),
             Field("bias", Form.EXPRESSION, "whether it has a bias", default=str(bias).lower()),
+            Field("shape", Form.EXPRESSION, "the stored shape of weight and bias, with as many elements"),
             Field("weight", Form.TEMPLATE, "path of the weight, relative to the entry's parent"),
             Field("bias_name", Form.TEMPLATE, "path of the bias, relative to the entry's parent"),
         )
@@ -28,7 +29,8 @@ class Norm:
         x = call.operand()
         dim = call.number("dim") if call.has("dim") else call.width(x)
         affine = call.truth("affine")
-        call.parameter("weight", (dim,), when=affine, field="weight")
-        call.parameter("bias", (dim,), when=affine & call.truth("bias"), field="bias_name")
+        shape = call.numbers("shape") if call.has("shape") else (dim,)
+        call.parameter("weight", shape, when=affine, field="weight")
+        call.parameter("bias", shape, when=affine & call.truth("bias"), field="bias_name")
         call.caption = f"over {dim}"
         call.result(x.stream, x.width)
