@@ -25,7 +25,7 @@ class Mark(NamedTuple):
     """A point to come back to."""
 
     values: int
-    parameters: dict[Path, tuple[Parameter, bool]]
+    parameters: dict[Path, tuple[tuple[Parameter, bool], ...]]
     diagnostics: list[Diagnostic]
     nodes: int
     bindings: dict[str, Binding]
@@ -41,7 +41,7 @@ class Registry(Meaning):
         self.streams = streams
         self.values: list[Value] = []
         self.count = 0
-        self.parameters: dict[Path, tuple[Parameter, bool]] = {}
+        self.parameters: dict[Path, tuple[tuple[Parameter, bool], ...]] = {}
         self.indices: dict[tuple[Any, ...], Symbol] = {}
         self.patterns = tuple(patterns)
         self.chosen: dict[Expr, frozenset[str]] = {}
@@ -83,24 +83,31 @@ class Registry(Meaning):
         return self.count
 
     def declare(self, entry: OperatorEntry, frame: Frame, call: Call) -> None:
-        """Enter the parameters: one path has one shape, and is used twice only where the spec says so."""
+        """Enter the parameters: a path has one shape at a time, and is used twice only where the spec says so."""
         tied = {name for name in ("weight", "bias_name") if entry.fields.get(name)}
         shared = entry.fields.get("shared") is not None and self.condition(entry.fields["shared"], frame) is YES
         for position, parameter in enumerate(call.parameters):
             shape = (*frame.copies, *parameter.shape)
             parameter = replace(parameter, shape=shape, exists=parameter.exists & frame.guard)
             call.parameters[position] = parameter
-            known = self.parameters.get(parameter.path)
-            if known is None:
-                self.parameters[parameter.path] = (parameter, bool(tied))
+            known = self.parameters.get(parameter.path, ())
+            same = next((item for item in known if self.alike(item[0].shape, parameter.shape)), None)
+            if same is None:
+                self.another_shape(parameter, known, call)
+                self.parameters[parameter.path] = (*known, (parameter, bool(tied)))
                 continue
-            same = len(known[0].shape) == len(parameter.shape) and all(
-                self.definitions.equal(a, b) for a, b in zip(known[0].shape, parameter.shape, strict=True)
-            )
-            if not same:
-                shapes = f"{list(known[0].shape)} and {list(parameter.shape)}"
-                call.fail("parameter-shape", f"parameter '{parameter.path}' has two shapes, {shapes}")
-            call.parameters[position] = replace(parameter, shape=known[0].shape)
-            if not shared and not self.sharing and not tied and not known[1] and known[0].exists & parameter.exists is not NO:
+            call.parameters[position] = replace(parameter, shape=same[0].shape)
+            if not shared and not self.sharing and not tied and not same[1] and same[0].exists & parameter.exists is not NO:
                 hint = "if the model calls this module twice, write 'shared: true'"
                 call.fail("parameter-twice", f"parameter '{parameter.path}' is claimed twice", "", hint)
+
+    def alike(self, one: tuple[Expr, ...], other: tuple[Expr, ...]) -> bool:
+        """Whether two shapes are the same for all sizes."""
+        return len(one) == len(other) and all(self.definitions.equal(a, b) for a, b in zip(one, other, strict=True))
+
+    def another_shape(self, parameter: Parameter, known: tuple[tuple[Parameter, bool], ...], call: Call) -> None:
+        """Refuse a second shape where the parameter may have the first one at the same time."""
+        for other, _ in known:
+            if other.exists & parameter.exists is not NO:
+                shapes = f"{list(other.shape)} and {list(parameter.shape)}"
+                call.fail("parameter-shape", f"parameter '{parameter.path}' has two shapes, {shapes}")

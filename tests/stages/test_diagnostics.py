@@ -123,3 +123,17 @@ def test_a_swapped_pair_of_carried_values_alternates_and_is_counted():
         "- o: {op: linear, from: t, width: D}",
     )
     assert findings(text) == []
+
+
+def test_a_parameter_may_have_another_shape_where_it_has_not_the_first_one():
+    one, other = "- a: {op: linear, from: t, width: D, when: tied, to: o}", "- a: {op: linear, from: t, width: D, shape: '[D, D, 1]', %s}"
+    assert findings(graph(one, other % "when: not tied, to: o")) == []
+    assert [found.code for found in findings(graph(one, other % "to: o"))] == ["parameter-shape"]
+
+
+def test_a_size_that_may_be_null_is_a_number_where_it_is_given():
+    head = HEAD.replace("  tied:", "  k: {key: k, optional: true}\n  tied:")
+    line = "- o: {op: linear, from: t, width: 2*(k if %s else 1)}"
+    assert findings(graph(line % "k != null", head=head)) == []
+    assert findings(graph(line % "k != null and tied", head=head)) == []
+    assert [found.code for found in findings(graph(line % "tied", head=head))] == ["bad-expression"]
