@@ -48,9 +48,12 @@ def equal_numbers(a: Expr, b: Expr) -> Truth:
     return Truth.of(fn.Equal(a, b))
 
 
-def number_of(value: Any) -> Any:
-    """A setting that is a plain number, as its symbol; anything else as it is."""
-    return value.symbol if isinstance(value, Setting) and value.kind == "number" and not value.nullable else value
+def number_of(value: Any, where: Truth = YES) -> Any:
+    """A setting that is a number where ``where`` holds, as its symbol; anything else as it is."""
+    if not isinstance(value, Setting) or value.kind != "number":
+        return value
+    given = not value.nullable or where.implies(Truth.of(fn.Given(value.symbol)))
+    return value.symbol if given else value
 
 
 def either(condition: Truth, then: Expr, otherwise: Expr) -> Expr:
@@ -68,7 +71,7 @@ def either(condition: Truth, then: Expr, otherwise: Expr) -> Expr:
 
 def choose(condition: Truth, then: Any, otherwise: Any) -> Any:
     """``then`` where ``condition`` holds, else ``otherwise``."""
-    then, otherwise = (number_of(value) for value in (then, otherwise))
+    then, otherwise = number_of(then, condition), number_of(otherwise, ~condition)
     if then == otherwise:
         return then
     if isinstance(then, Truth) and isinstance(otherwise, Truth):
