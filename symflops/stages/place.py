@@ -97,7 +97,12 @@ class Builder(Steps):
                 inner = frame.inside(names=names, values=values)
                 names[parameter.text] = self.value(default, inner)
         inner = frame.inside(path=self.path(entry.path, frame), names=names, values=values)
-        self.entries(block.body, inner)
+        shared = self.shares(entry.common, frame)
+        self.sharing += shared
+        try:
+            self.entries(block.body, inner)
+        finally:
+            self.sharing -= shared
         results = []
         for output in block.outputs:
             binding = inner.values.get(output.text, ABSENT)

@@ -85,7 +85,7 @@ class Registry(Meaning):
     def declare(self, entry: OperatorEntry, frame: Frame, call: Call) -> None:
         """Enter the parameters: a path has one shape at a time, and is used twice only where the spec says so."""
         tied = {name for name in ("weight", "bias_name") if entry.fields.get(name)}
-        shared = entry.fields.get("shared") is not None and self.condition(entry.fields["shared"], frame) is YES
+        shared = self.sharing or self.shares(entry.fields, frame)
         for position, parameter in enumerate(call.parameters):
             shape = (*frame.copies, *parameter.shape)
             parameter = replace(parameter, shape=shape, exists=parameter.exists & frame.guard)
@@ -97,9 +97,13 @@ class Registry(Meaning):
                 self.parameters[parameter.path] = (*known, (parameter, bool(tied)))
                 continue
             call.parameters[position] = replace(parameter, shape=same[0].shape)
-            if not shared and not self.sharing and not tied and not same[1] and same[0].exists & parameter.exists is not NO:
+            if not shared and not tied and not same[1] and same[0].exists & parameter.exists is not NO:
                 hint = "if the model calls this module twice, write 'shared: true'"
                 call.fail("parameter-twice", f"parameter '{parameter.path}' is claimed twice", "", hint)
+
+    def shares(self, fields: Any, frame: Frame) -> bool:
+        """Whether an entry says that it uses parameters a second time."""
+        return fields.get("shared") is not None and self.condition(fields["shared"], frame) is YES
 
     def alike(self, one: tuple[Expr, ...], other: tuple[Expr, ...]) -> bool:
         """Whether two shapes are the same for all sizes."""

@@ -137,3 +137,10 @@ def test_a_size_that_may_be_null_is_a_number_where_it_is_given():
     assert findings(graph(line % "k != null", head=head)) == []
     assert findings(graph(line % "k != null and tied", head=head)) == []
     assert [found.code for found in findings(graph(line % "tied", head=head))] == ["bad-expression"]
+
+
+def test_a_block_that_is_called_twice_says_so():
+    head = HEAD.replace("graph:", "blocks:\n  half: {inputs: [x], outputs: [y], graph: [a: {op: linear, from: x, width: D, to: y}]}\ngraph:")
+    one, other = "- m: {block: half, from: t, to: o}", "- m: {block: half, from: v, %sto: q}"
+    assert [found.code for found in findings(graph(one, other % "", head=head))] == ["parameter-twice"]
+    assert findings(graph(one, other % "shared: true, ", head=head)) == []
