@@ -86,7 +86,7 @@ class Polynomial:
                 powers = dict(monomial)
                 for atom, exponent in divisor:
                     powers[atom] = powers.get(atom, 0) - exponent
-                if any(exponent < 0 for exponent in powers.values()):
+                if any(powers[atom] < 0 for atom, _ in divisor):
                     return None
                 terms[frozenset((a, e) for a, e in powers.items() if e)] = value / factor
             return Polynomial(terms)
