@@ -71,7 +71,10 @@ def tensor_of(info: InputInfo, items: list[Item], sizes: Mapping[str, Any], stre
 
 
 def described(value: Any) -> Any:
-    """A further argument: ``{shape: [2, 24], dtype: float32}`` is a tensor, ``{value: [[1, 4, 4]]}`` one with those values."""
+    """A further argument: ``{shape: [2, 24], dtype: float32}`` is a tensor, ``{value: [[1, 4, 4]]}`` one with those values.
+
+    Tensors may stand within mappings and lists.
+    """
     if isinstance(value, Mapping) and {"shape"} <= value.keys() <= {"shape", "dtype"}:
         torch = needed("torch")
         return torch.zeros(value["shape"], dtype=_dtype(torch, value.get("dtype", "float32")), device="meta")
@@ -79,7 +82,9 @@ def described(value: Any) -> Any:
         torch = needed("torch")
         dtype = _dtype(torch, value["dtype"]) if "dtype" in value else None
         return torch.tensor(value["value"], dtype=dtype, device="cpu")
-    return value
+    if isinstance(value, Mapping):
+        return {name: described(item) for name, item in value.items()}
+    return [described(item) for item in value] if isinstance(value, list) else value
 
 
 def _dtype(torch: Any, name: Any) -> Any:

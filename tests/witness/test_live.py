@@ -16,6 +16,7 @@ from symflops.runtime.batch import BatchError
 from symflops.witness.cases import LiveCase, cases_of, read_cases
 from symflops.witness.instances import _indices, _ranges
 from symflops.witness.live import LiveReport, class_of, counter, different, render, starred, verify_live
+from symflops.witness.tensors import described
 
 SPECS = ("llama", "qwen_image")
 CASES = [pytest.param(name, case, id=f"{name}-{row}") for name in SPECS for row, case in enumerate(cases_of(find_spec(name)))]
@@ -217,3 +218,10 @@ def test_runs_of_one_index_are_joined() -> None:
 def test_starred() -> None:
     assert starred("0.layer1.12.fc2.0") == "*.layer1.*.fc2.*"
     assert list(different({"a": 3, "a.0": 1, "a.1": 2}, {"a.*": 3}, ["a", "a.0", "a.1"])) == []
+
+
+def test_further_arguments_may_be_nested() -> None:
+    """Models take mappings and lists of tensors, too."""
+    found = described({"sizes": {"resolution": {"shape": [1, 2]}, "none": None}, "images": [{"shape": [3, 4]}, [[1, 4]]]})
+    assert found["sizes"]["resolution"].shape == (1, 2) and found["sizes"]["none"] is None
+    assert found["images"][0].shape == (3, 4) and found["images"][1] == [[1, 4]]
