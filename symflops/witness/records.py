@@ -131,10 +131,16 @@ def loss_of(model: Model, record: Record) -> tuple[str, ...]:
 
 
 def arguments_of(model: Model, record: Record) -> dict[str, Any]:
-    """The inputs by name; ``args`` are positional, in the order of the spec's inputs."""
+    """The inputs by name; ``args`` are positional, in the order of the spec's inputs.
+
+    A single tensor under a name that the spec does not know is every input: attention of a sequence to itself.
+    """
     named = dict(record["inputs"])
     given = named.pop("args", ())
-    return {**dict(zip((item.name.text for item in model.spec.inputs), given, strict=False)), **named}
+    names = [item.name.text for item in model.spec.inputs]
+    if not given and len(named) == 1 and not named.keys() & set(names):
+        return dict.fromkeys(names, *named.values())
+    return {**dict(zip(names, given, strict=False)), **named}
 
 
 def tensor_differences(estimator: InterpretedEstimator, record: Record) -> Iterator[str]:

@@ -9,7 +9,7 @@ import pytest
 
 from symflops.api import load
 from symflops.library import shipped, specs_in
-from symflops.witness.records import loss_of, read_records, verify_record
+from symflops.witness.records import arguments_of, loss_of, read_records, verify_record
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 MODELS = {reference.rpartition(".")[2]: model for file in specs_in(shipped("specs")) for model in [load(file.path)] for reference in model.spec.references}
@@ -70,3 +70,11 @@ def test_what_the_counter_missed_may_be_of_unknown_amount():
     record = copy.deepcopy(RECORDS["transformers/LlamaForCausalLM/tiny-c"])
     record["uncounted_ops"] = {"fwd": {"aten.solve": {"calls": 3, "flops": None}}, "bwd": {"aten.solve": {"calls": 3, "flops": None}}}
     assert verify_record(MODELS[record["class"]], record).status == "exact"
+
+
+def test_a_single_tensor_of_another_name_is_every_input():
+    """Attention of a sequence to itself is measured on one tensor."""
+    shape = {"shape": [2, 8, 16]}
+    record = {"inputs": {"x": shape}}
+    assert arguments_of(load("flux"), record) == dict.fromkeys([item.name.text for item in load("flux").spec.inputs], shape)
+    assert arguments_of(load("llama"), {"inputs": {"input_ids": shape}}) == {"input_ids": shape}
