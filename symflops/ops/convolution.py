@@ -55,7 +55,7 @@ class Conv:
         if quotient is None or (quotient.is_Rational and not quotient.is_Integer):
             if not width.is_Symbol:
                 call.fail("group-mismatch", f"the width {width} does not divide into {groups} groups", field)
-            return width / groups
+            return FloorDiv(width, groups)
         return quotient
 
     def stream(self, call: Call, x: Value, kernel: tuple[Expr, ...], transposed: bool) -> Stream:
@@ -80,7 +80,7 @@ class Conv:
         return Stream(x.stream.items, (Part((*axes[:first], *changed)),))
 
     def length(self, call: Call, position: int, length: Expr, side: Expr) -> Expr:
-        """``(n + 2p - d(k-1) - 1) // s + 1``, with whole multiples of ``s`` taken out of the division."""
+        """``(n + 2p - d(k-1) - 1) // s + 1``: whole multiples of ``s`` taken out of the division, or all in it."""
         stride = self.along(call, "stride", position)
         if call.fields["padding"] == "same":
             if stride != 1:
@@ -90,7 +90,7 @@ class Conv:
         steps = call.definitions.divide(border, stride)
         if steps is not None and all(factor.denominator == 1 for factor in Polynomial.of(steps).terms.values()):
             return FloorDiv(length, stride) + steps + 1
-        return FloorDiv(length + border, stride) + 1
+        return FloorDiv(length + border + stride, stride)
 
     def transposed_length(self, call: Call, position: int, length: Expr, side: Expr) -> Expr:
         """``(n - 1)s - 2p + d(k-1) + output_padding + 1``."""

@@ -84,7 +84,7 @@ def test_axes_before_the_kernel_are_rows(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("stride", "padding", "rows"),
-    [("k", "0", "FloorDiv(x, k)"), ("1", "same", "x"), ("1", "0", "-k + x + 1"), ("2", "1", "FloorDiv(x + 2 - k, 2) + 1")],
+    [("k", "0", "FloorDiv(x, k)"), ("1", "same", "x"), ("1", "0", "-k + x + 1"), ("2", "1", "FloorDiv(-k + x + 4, 2)")],
 )
 def test_lengths_are_said_simply(stride: str, padding: str, rows: str, tmp_path: Path) -> None:
     text = document({"kernel": "k", "n": [0], "stride": stride, "padding": padding}).replace("O: o", "O: o, k: k")
@@ -92,7 +92,7 @@ def test_lengths_are_said_simply(stride: str, padding: str, rows: str, tmp_path:
     path.write_text(text, "utf-8")
     graph = load(path).graph({})
     (result,) = (node.results[0] for node in walk(graph.body) if node.kind == "conv")
-    found = str(graph.values[result].stream.rows).replace("-k + x + 2", "x + 2 - k")
+    found = str(graph.values[result].stream.rows)
     assert found == rows
 
 
