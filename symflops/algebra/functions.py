@@ -178,6 +178,10 @@ class Item(Reading):
     """``list[i]`` of a list that is only known when a config is read."""
 
 
+class Each(Reading):
+    """``list[i]`` of what is only known when a config is read, and may be one number that stands at every place."""
+
+
 class Length(Reading):
     """``len(list)`` of a list that is only known when a config is read."""
 

@@ -201,6 +201,8 @@ def _apply(function: str, values: list[Any]) -> Any:
             return max(0, values[0])
         case "item":
             return values[0][values[1]]
+        case "each":
+            return values[0][values[1]] if isinstance(values[0], tuple) else values[0]
         case "len":
             return len(values[0])
         case "count":

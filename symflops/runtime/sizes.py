@@ -70,13 +70,19 @@ def checked(field: Field, value: Any) -> Any:
             return tuple(value)
         case "entries" if isinstance(value, (dict, list, tuple)):
             return len(value)
-        case "number" | "entries" if number and isinstance(value, int) and 0 <= value < LARGEST:
+        case "number or list" if isinstance(value, (list, tuple)) and all(_whole(item) for item in value):
+            return tuple(value)
+        case "number" | "entries" | "number or list" if _whole(value):
             return value
         case "count" if number and isinstance(value, int) and 0 <= value <= MOST:
             return value
         case "rational" if number and 0 <= value < LARGEST:
             return Fraction(repr(value))
     raise ConfigError(f"the config's '{field.keys[0]}' is {value!r}, not a {field.kind}")
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < LARGEST
 
 
 def default(field: Field, known: Mapping[str, Any]) -> Any:

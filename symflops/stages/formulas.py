@@ -16,7 +16,7 @@ from symflops.model.formula import ONE, ZERO, Apply, Bracket, Formula, Num, Powe
 
 APPLY: dict[type, str] = {
     fn.FloorDiv: "floordiv", fn.CeilDiv: "ceildiv", fn.Modulo: "mod", fn.Least: "min", fn.Most: "max", fn.Excess: "excess",
-    fn.Item: "item", fn.Length: "len", fn.Occurrences: "count", fn.Total: "total",
+    fn.Item: "item", fn.Each: "each", fn.Length: "len", fn.Occurrences: "count", fn.Total: "total",
 }  # fmt: skip
 BRACKET: dict[type, str] = {fn.AtLeast: "at_least", fn.Equal: "equal", fn.Given: "given", fn.Contains: "contains"}
 

@@ -24,7 +24,10 @@ DOCUMENT = (
     "graph", "outputs",
 )  # fmt: skip
 SIZE = ("key", "default", "optional", "doc", "latex", "type")
-TYPES = {"int": "number", "float": "rational", "bool": "flag", "text": "text", "list": "list", "entries": "entries"}
+TYPES = {
+    "int": "number", "float": "rational", "bool": "flag", "text": "text", "list": "list", "entries": "entries",
+    "each": "number or list",
+}  # fmt: skip
 INPUT = ("stream", "width", "when", "layout", "values", "counts", "over")
 
 

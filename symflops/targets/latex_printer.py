@@ -117,7 +117,7 @@ class LatexPrinter(Printer):
                 return rf"{self.inside(first, UNARY)} \bmod {self.inside(rest[0], UNARY)}", PRODUCT
             case "excess":
                 return f"({self.text(first)})^{{+}}", UNARY
-            case "item":
+            case "item" | "each":
                 name = self.inside(first, ATOM)
                 return f"{f'({name})' if '_' in name else name}_{{{self.text(rest[0])}}}", ATOM
             case "len":

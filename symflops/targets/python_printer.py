@@ -74,6 +74,8 @@ class PythonPrinter(Printer):
                 return f"max(0, {self.text(arguments[0])})", ATOM
             case "item":
                 return f"{self.text(arguments[0])}[{self.text(arguments[1])}]", ATOM
+            case "each":
+                return f"_each({self.text(arguments[0])}, {self.text(arguments[1])})", ATOM
             case "count":
                 return f"{self.text(arguments[0])}.count({self.text(arguments[1])})", ATOM
             case "total":

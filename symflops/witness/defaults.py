@@ -10,7 +10,7 @@ from symflops.api import Model
 from symflops.runtime.sizes import is_null, look_up, sizes_of
 from symflops.witness.live import class_of
 
-EXAMPLES = {"number": 1, "count": 1, "entries": 1, "rational": 1, "flag": False, "text": "", "list": []}
+EXAMPLES = {"number": 1, "count": 1, "entries": 1, "rational": 1, "flag": False, "text": "", "list": [], "number or list": 1}
 
 
 def class_defaults(reference: str) -> Mapping[str, Any]:
