@@ -1,7 +1,9 @@
 """Whether a mutant is caught: it does not build, or some measured record of its class is not exact.
 
-Records are those of full training, those under other regimes, and those in ``partial.json``: one parameter of the real model
-trains alone, so that its backward pass tells which operators lie behind it.
+Records are those of full training, those under other regimes, and those in ``partial.json``, on configs of its own: one
+parameter of the real model trains alone, so that its backward pass tells which operators lie behind it; one part of each block
+is recomputed, which tells what is saved where; linears get adapters, which tells which linears there are; and of the forward
+pass the work on pairs that the real masks leave out is taken away.
 """
 
 from __future__ import annotations
@@ -14,10 +16,10 @@ from typing import Any
 from symflops.api import Model
 from symflops.ground.diagnostics import Source, SpecError, SymflopsError
 from symflops.library import SpecFile, roots, specs_in
-from symflops.model.regime import Regime
+from symflops.model.regime import Adapter, Recompute, Regime
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.stages.read import read
-from symflops.witness.live_regimes import derived
+from symflops.witness.live_regimes import NAMES, derived
 from symflops.witness.records import verify_record
 from tests.mutation.mutants import Mutant, mutants
 from tests.mutation.trees import tree_of, written
@@ -27,6 +29,7 @@ RECORDS = ROOT / "tests" / "data" / "truth"
 REGIMES = ROOT / "tests" / "data" / "regimes"
 EXTRA = Path(__file__).parent / "records.json"
 PARTIAL = Path(__file__).parent / "partial.json"
+RANK = 4
 SPECS = ("qwen_image", "llama", "wan", "sd3", "flux", "qwen3_moe", "deepseek_v3")
 
 
@@ -80,7 +83,8 @@ class Subject:
         self.records += [record for record in json.loads(EXTRA.read_text("utf-8")) if record["class"] in classes]
         files = [REGIMES / f"{name}_variants.json" for name in sorted(classes)]
         self.variants = [record for path in files if path.is_file() for record in json.loads(path.read_text("utf-8"))]
-        self.partial = [(row, single) for row in partial().get(file.name, ()) for single in row["measured"]]
+        self.rows = partial().get(file.name, ())
+        self.partial = [(row, single) for row in self.rows for single in row["measured"]]
         self.records.sort(key=lambda record: ("tiny" not in record["tag"], -len(record["config_json"]), record["fwd_flops"]))
 
     def model(self, document: str, text: str) -> Model:
@@ -98,7 +102,9 @@ class Subject:
                 return f"{record['tag']}: {verdict.status}"
         for row, single in self.partial:
             if not alone(model, row, single):
-                return f"{single['train']} alone"
+                return " ".join(f"{key}: {value}" for key, value in single.items() if key != "figures")
+        if not all(useful(model, row) for row in self.rows):
+            return "useful pairs"
         for record in self.variants:
             verdict = verify_record(model, record)
             if verdict.status != "exact":
@@ -115,13 +121,8 @@ class Subject:
         return numbers(self.model(self.name, self.documents[self.name]), self.records[0]["config_json"])
 
     def reason(self, model: Model) -> str:
-        """Why no record tells a mutant from the spec: ``same`` numbers in every regime and convention, another number of
-        useful pairs only (``mask``), or a number that no record has a config for (``unmeasured``)."""
-        found = numbers(model, self.records[0]["config_json"])
-        if found == self.numbers:
-            return "same"
-        torch = [{key: value for key, value in side.items() if key != "symflops"} for side in (found, self.numbers)]
-        return "mask" if torch[0] == torch[1] else "unmeasured"
+        """Why no record tells a mutant from the spec: the ``same`` closed forms, or others but for no measured config."""
+        return "same" if numbers(model, self.records[0]["config_json"]) == self.numbers else "unmeasured"
 
     def outcome(self, mutant: Mutant) -> str:
         """``diagnostic``, ``record``, the reason why it survived, or ``none`` where no choice of the mutant builds (a swap without an equal)."""
@@ -140,12 +141,25 @@ class Subject:
 
 
 def alone(model: Model, row: Any, single: Any) -> bool:
-    """Whether the passes with one parameter trained are those that were measured."""
+    """Whether trainable elements and both passes are those of one measurement of ``partial.json``."""
+    recompute = Recompute((single["recompute"],)) if "recompute" in single else None
+    adapters = (Adapter("lora", RANK, (single["targets"],), NAMES),) if "targets" in single else ()
+    train = (single["train"],) if "train" in single else ()
+    regime = Regime("alone", train=train, adapters=adapters, recompute=recompute)
     try:
-        found = derived(model, Regime("alone", train=(single["train"],)), row["config"], row["batch"], known=True)
+        found = derived(model, regime, row["config"], row["batch"], known=True)
     except SymflopsError:
         return False
     return found == tuple(single["figures"])
+
+
+def useful(model: Model, row: Any) -> bool:
+    """Whether the forward pass without masked pairs is what was measured."""
+    try:
+        estimator = model.estimator(row["config"], "full", "symflops")
+        return bool(estimator.forward(estimator.moments(**row["batch"])) == row["useful_forward"])
+    except SymflopsError:
+        return False
 
 
 @cache
