@@ -29,6 +29,7 @@ T = TypeVar("T")
 
 REGIMES = ("full", "forward")
 CONVENTIONS = ("symflops", "torch")
+STRUCTURAL = ("structural-size", "alternating-repeat", "bad-pattern")  # what a known size would settle
 
 
 def regime_of(regime: str | Path | Regime) -> Regime:
@@ -157,6 +158,19 @@ class Model:
             return compile_graphs([[(build_for(phase), phase, times) for phase, times in step] for step in steps], counted)
 
         return self._settled(config, compiled)
+
+    def typical(
+        self,
+        regimes: Sequence[str | Path | Regime] = REGIMES,
+        conventions: Sequence[str | Path | Convention] = CONVENTIONS,
+    ) -> Program:
+        """The program of all configs; where a config decides the structure, that of the structure which the defaults have."""
+        try:
+            return self.program(regimes, conventions)
+        except SpecError as error:
+            if any(diagnostic.code not in STRUCTURAL for diagnostic in error.diagnostics):
+                raise
+            return self.program(regimes, conventions, {})
 
     def derive(
         self,

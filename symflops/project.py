@@ -24,7 +24,6 @@ from symflops.library import PACKAGE, SpecFile
 
 MANIFEST, CATALOG, STAMP = "manifest.json", "catalog.json", ".stamp.json"
 BAKED = ("full", "forward", "lora", "checkpointed")
-STRUCTURAL = ("structural-size", "alternating-repeat", "bad-pattern")
 OPTIONAL = ("unmatched-pattern", "bad-recompute", "bad-adapter")
 DATA = ("*.jinja", "*.yaml", "*.json")
 
@@ -75,12 +74,7 @@ def compile_spec(file: SpecFile) -> Output:
     from symflops.verified import verifications
 
     model = load(file.path)
-    try:
-        program = model.program(baked(model))
-    except SpecError as error:
-        if any(diagnostic.code not in STRUCTURAL for diagnostic in error.diagnostics):
-            raise
-        program = model.program(baked(model, {}), config={})  # the structure that the defaults have
+    program = model.typical(baked(model))
     texts = emit(program, __version__, verifications(file))
     folder = f"{file.group}/" if file.group else ""
     files = {f"{folder}{program.name}.{ending}": text for ending, text in texts.items()}
@@ -97,15 +91,23 @@ def compile_spec(file: SpecFile) -> Output:
     return Output(program.name, file.group, files, entry, sources)
 
 
-def baked(model: Model, config: Mapping[str, Any] | None = None) -> list[str]:
-    """The regimes that a generated module knows: all of ``BAKED`` that fit the model and have closed forms."""
-    found = []
+def baked(model: Model) -> list[str]:
+    """The regimes that a generated module knows: all of ``BAKED`` that fit the model and have forms as general as its own."""
+    from symflops.api import STRUCTURAL
+
+    config: dict[str, Any] | None = None
+    found: list[str] = []
     for regime in BAKED:
         try:
-            model.check_regime(regime, config)
+            try:
+                model.check_regime(regime, config)
+            except SpecError as error:
+                if found or any(diagnostic.code not in STRUCTURAL for diagnostic in error.diagnostics):
+                    raise
+                config = {}  # the structure that the defaults have
+                model.check_regime(regime, config)
         except SpecError as error:
-            codes = {diagnostic.code for diagnostic in error.diagnostics}
-            if not codes <= {*OPTIONAL, *STRUCTURAL} or (regime == BAKED[0] and codes & {*STRUCTURAL}):
+            if not found or any(diagnostic.code not in (*OPTIONAL, *STRUCTURAL) for diagnostic in error.diagnostics):
                 raise
             continue
         found.append(regime)

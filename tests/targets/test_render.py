@@ -136,7 +136,7 @@ def test_the_modules_add_up_to_the_closed_form_of_their_convention(name: str, co
 
 
 MODELS = {
-    (name, convention): load(name).program(["full"], [convention])
+    (name, convention): load(name).typical(["full"], [convention])
     for name in ALL
     for convention in ("symflops", "torch")
 }
@@ -152,6 +152,7 @@ def test_the_modules_hold_their_tensors(name: str, data: st.DataObject) -> None:
     sizes |= {field.letter: (1, 2, 3) for field in model.fields if field.kind == "list"}
     sizes |= {field.letter: field.default for field in model.fields if field.kind == "text"}
     sizes |= {field.letter: Fraction(3, 2) for field in model.fields if field.kind == "rational"}
+    sizes |= dict(model.fixed)
     for definition in model.definitions:
         sizes[definition.letter] = evaluate(definition.formula, sizes)
     for module in fragments(model).modules:
@@ -162,7 +163,7 @@ def test_the_modules_hold_their_tensors(name: str, data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("name", ALL)
 def test_every_letter_is_in_the_table_of_symbols(name: str) -> None:
-    model = load(name).program()
+    model = load(name).typical()
     names = set(letters(model).values())
     for target in TARGETS:
         pieces = {piece: body(text) for piece, text in target.render_fragments(model, "0").items()}
