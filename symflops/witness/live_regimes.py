@@ -250,7 +250,8 @@ def _checkpointed(checkpoint: Callable[..., Any], forward: Callable[..., Any], r
     """
 
     def run(*given: Any, **named: Any) -> Any:
-        named.pop("past_key_values", None)
+        given = tuple(None if _is_cache(value) else value for value in given)
+        named = {name: value for name, value in named.items() if not _is_cache(value)}
 
         def inner(*values: Any) -> Any:
             return forward(*values[: len(given)], **dict(zip(named, values[len(given) :], strict=True)))
@@ -258,6 +259,11 @@ def _checkpointed(checkpoint: Callable[..., Any], forward: Callable[..., Any], r
         return checkpoint(inner, *given, *named.values(), use_reentrant=reentrant, preserve_rng_state=False)
 
     return run
+
+
+def _is_cache(value: Any) -> bool:
+    """Whether ``value`` is a cache of keys and values, by whatever name it is passed (``past_key_values``, ``layer_past``)."""
+    return type(value).__name__.endswith("Cache")
 
 
 def benches(models: Mapping[str, Model], cases: Mapping[str, Sequence[LiveCase]], layers: int = 3) -> list[tuple[str, Bench]]:

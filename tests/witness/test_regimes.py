@@ -139,3 +139,11 @@ def test_patterns_match() -> None:
     names = ["a.0.b.weight", "a.1.b.weight", "c.bias"]
     drawn = [pattern_of(Random(seed), names) for seed in range(60)]
     assert len(set(drawn)) > 8 and () in drawn
+
+
+@pytest.mark.parametrize("name", ["gpt2", "gpt_neox"])
+def test_what_runs_twice_gets_no_cache(name: str) -> None:
+    """These hand the cache to their layers by position, and as ``layer_past``: neither layer may see it twice."""
+    one = bench(name, 0)
+    (layers,) = one.lists
+    assert one.check(Choice(train=("*",), recompute=Recompute((f"{layers}.*",))), known=True).exact
