@@ -37,7 +37,7 @@ class Once:
     """A model whose program is derived once for all records, where its structure does not depend on the config."""
 
     def __init__(self, model: Model) -> None:
-        self.model = model
+        self.model, self.spec = model, model.spec
         self.program: Any = None
         self.structural = False
 

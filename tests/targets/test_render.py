@@ -147,9 +147,9 @@ MODELS = {
 @settings(max_examples=10, deadline=None)
 def test_the_modules_hold_their_tensors(name: str, data: st.DataObject) -> None:
     model = MODELS[name, "symflops"]
-    sizes = {field.letter: data.draw(st.integers(1, 9)) for field in model.fields if field.kind in ("number", "count")}
+    sizes = {field.letter: data.draw(st.integers(1, 9)) for field in model.fields if field.kind in ("number", "count", "entries", "number or list")}
     sizes |= {field.letter: data.draw(st.booleans()) for field in model.fields if field.kind == "flag"}
-    sizes |= {field.letter: (1, 2, 3) for field in model.fields if field.kind == "list"}
+    sizes |= {field.letter: (1, 2, 3) * 4 for field in model.fields if field.kind == "list"}
     sizes |= {field.letter: field.default for field in model.fields if field.kind == "text"}
     sizes |= {field.letter: Fraction(3, 2) for field in model.fields if field.kind == "rational"}
     sizes |= dict(model.fixed)
@@ -172,7 +172,7 @@ def test_every_letter_is_in_the_table_of_symbols(name: str) -> None:
         formulas += re.findall(r"(?<!\\)\$([^$]+)\$", re.sub("`[^`]*`", "", pieces["modules"]))
         text = " ".join(formulas)
         used = {found.group() for found in TOKEN.finditer(text) if found.lastgroup == "letter"} & names
-        assert len(used) > 5
+        assert len(used) > 2
         first = re.findall(r"^\|? ?((?:\$[^$]+\$(?:, )?)+) [&|]", table, re.MULTILINE)
         listed = {sign for cell in first for sign in re.findall(r"\$([^$]+)\$", cell)}
         assert used <= listed
