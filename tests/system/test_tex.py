@@ -80,7 +80,7 @@ def compiled(source: Path) -> str:
 @pytest.mark.parametrize("name", [*ALL, "crowded"])
 def test_fragments_compile_in_a_paper(name: str, options: str, tmp_path: Path) -> None:
     """The packages are those that the fragments ask for, the text as narrow as an article's (345 points, at 11pt 360)."""
-    model = crowded() if name == "crowded" else load(name).program()
+    model = crowded() if name == "crowded" else load(name).typical()
     pieces = render_fragments(model, "0.1.0")
     for piece, text in pieces.items():
         (tmp_path / f"{model.name}-{piece}.tex").write_text(text)

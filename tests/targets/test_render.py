@@ -172,7 +172,7 @@ def test_every_letter_is_in_the_table_of_symbols(name: str) -> None:
         formulas += re.findall(r"(?<!\\)\$([^$]+)\$", re.sub("`[^`]*`", "", pieces["modules"]))
         text = " ".join(formulas)
         used = {found.group() for found in TOKEN.finditer(text) if found.lastgroup == "letter"} & names
-        assert len(used) > 2
+        assert used
         first = re.findall(r"^\|? ?((?:\$[^$]+\$(?:, )?)+) [&|]", table, re.MULTILINE)
         listed = {sign for cell in first for sign in re.findall(r"\$([^$]+)\$", cell)}
         assert used <= listed
@@ -183,7 +183,7 @@ def test_every_letter_is_in_the_table_of_symbols(name: str) -> None:
 
 @pytest.mark.parametrize("name", ALL)
 def test_latex_fragments_are_fragments(name: str) -> None:
-    for text in latex.render_fragments(load(name).program(), "0").values():
+    for text in latex.render_fragments(load(name).typical(), "0").values():
         code = body(text)
         assert "documentclass" not in code and "usepackage" not in code and r"\thin " not in code
         assert text.startswith("% ") and r"% Needs \usepackage" in text
