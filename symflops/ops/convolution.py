@@ -28,6 +28,7 @@ class Conv:
         Field("bias", Form.EXPRESSION, "whether there is a bias", default="true"),
         Field("transposed", Form.EXPRESSION, "whether it is the transpose of a convolution", default="false"),
         Field("output_padding", Form.EXPRESSION, "rows added to a transposed one, per axis or one for all", default="0"),
+        Field("weight_norm", Form.EXPRESSION, "the weight is made of a direction and a norm along all dimensions but this one"),
         Field("weight", Form.TEMPLATE, "path of the weight, relative to the entry's parent"),
         Field("bias_name", Form.TEMPLATE, "path of the bias, relative to the entry's parent"),
     )
@@ -39,7 +40,7 @@ class Conv:
         per_group_in, per_group_out = self.divided(call, inner, "from"), self.divided(call, outer, "width")
         transposed = bool(call.truth("transposed").terms)
         shape = (inner, per_group_out, *kernel) if transposed else (outer, per_group_in, *kernel)
-        weight = call.parameter("weight", shape, field="weight")
+        weight = self.weight(call, shape)
         call.parameter("bias", (outer,), when=call.truth("bias"), field="bias_name")
         stream = self.stream(call, x, kernel, transposed)
         rows = x.stream.rows if transposed else stream.rows
@@ -47,6 +48,17 @@ class Conv:
         call.contract("y = xW", whole(x), Operand("W", parameters=weight), size, x.stream.items, rows, "conv")
         call.caption = f"{inner} -> {outer}, {' x '.join(str(side) for side in kernel)}"
         call.result(stream, outer)
+
+    def weight(self, call: Call, shape: tuple[Expr, ...]) -> tuple[int, ...]:
+        """The parameters that the weight is made of: itself, or its norm and direction, either of which needs its gradient."""
+        if not call.has("weight_norm"):
+            return call.parameter("weight", shape, field="weight")
+        kept = call.number("weight_norm")
+        if kept not in range(len(shape)):
+            call.fail("bad-field", f"the weight has the dimensions 0 to {len(shape) - 1}, not {kept}", "weight_norm")
+        norm = tuple(size if position == kept else Integer(1) for position, size in enumerate(shape))
+        path = "parametrizations.weight.original"
+        return (*call.parameter(f"{path}0", norm), *call.parameter(f"{path}1", shape))
 
     def divided(self, call: Call, width: Expr, field: str) -> Expr:
         """``width / groups``; a plain size may divide at run time."""

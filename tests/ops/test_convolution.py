@@ -10,6 +10,8 @@ import pytest
 from symflops.api import load
 from symflops.ground.diagnostics import SpecError
 from symflops.model.graph import walk
+from symflops.model.regime import Regime
+from symflops.witness.instances import instances_of
 
 CASES = (
     {"kernel": [3], "n": [11]},
@@ -77,6 +79,30 @@ def test_a_convolution_is_torchs(case: dict[str, Any], tmp_path: Path) -> None:
     assert len(shapes["conv.weight"]) == real.weight.dim()
 
 
+@pytest.mark.parametrize("dim", [0, 1, 2])
+@pytest.mark.parametrize("trained", ["original0", "original1", "bias"])
+def test_the_weight_may_be_a_norm_and_a_direction(dim: int, trained: str, tmp_path: Path) -> None:
+    """As ``torch.nn.utils.parametrizations.weight_norm`` makes it: what trains either of them needs the weight's gradient."""
+    import torch
+    from torch.utils.flop_counter import FlopCounterMode
+
+    real = torch.nn.Conv1d(8, 12, kernel_size=3, groups=2, device="meta")
+    real = torch.nn.utils.parametrizations.weight_norm(real, dim=dim)
+    for name, tensor in real.named_parameters():
+        tensor.requires_grad_(name.endswith(trained))
+    result = real(torch.zeros(2, 8, 11, device="meta"))
+    with FlopCounterMode(display=False) as counter:
+        result.sum().backward()
+    path = tmp_path / "one.yaml"
+    path.write_text(document({"kernel": [3], "n": [11], "groups": 2, "weight_norm": dim}), "utf-8")
+    derived = load(path).estimator({"c": 8, "o": 12}, Regime("drawn", train=(f"conv.*{trained}",)), "torch")
+    shapes = instances_of(derived.program, derived.sizes)
+    known = {f"conv.{name}": tuple(tensor.shape) for name, tensor in real.named_parameters()}
+    assert {name: shape for name, shape in shapes.items() if name != "out.weight"} == known
+    work = derived.by_module(derived.moments(latent=[11, 11]))["conv"]
+    assert work.backward == counter.get_total_flops() // 2  # torch counts the weight's gradient of every group for each of them
+
+
 def test_axes_before_the_kernel_are_rows(tmp_path: Path) -> None:
     derived = estimator(document({"kernel": [3, 3], "n": [6, 4], "padding": 1}, lead="f"), tmp_path, 12)
     assert derived.by_module(derived.moments(latent=[[5, 6, 4]]))["conv"].forward == 2 * 5 * 6 * 4 * 9 * 8 * 12
@@ -103,6 +129,7 @@ def test_lengths_are_said_simply(stride: str, padding: str, rows: str, tmp_path:
         ("kernel: 3, stride: [1, 2]", "bad-field"),
         ("kernel: 3, stride: 2, padding: same", "bad-field"),
         ("kernel: 3, padding: full", "unknown-size"),
+        ("kernel: 3, weight_norm: 3", "bad-field"),
         ("width: 12, kernel: 3, groups: 5", "group-mismatch"),
         ("width: C + O, kernel: 3, groups: C", "group-mismatch"),
     ],
