@@ -126,9 +126,7 @@ class Call:
 
     def number(self, field: str) -> Expr:
         """The number in ``field``; a size that may be null is the number that it is where it is given."""
-        value = self.fields[field]
-        if isinstance(value, Setting) and value.kind == "number":
-            return value.symbol
+        value = plain(self.fields[field])
         if isinstance(value, Truth):
             return value.expr
         if not isinstance(value, Expr):
@@ -147,7 +145,7 @@ class Call:
     def numbers(self, field: str) -> tuple[Expr, ...]:
         """The list of numbers in ``field``; a single number is a list of one."""
         value = self.fields[field]
-        items = value if isinstance(value, tuple) else (value,)
+        items = tuple(plain(item) for item in (value if isinstance(value, tuple) else (value,)))
         if not all(isinstance(item, Expr) for item in items):
             self.fail("bad-field", f"'{field}' must be a list of numbers", field)
         return tuple(self.whole(item, field) for item in items)
@@ -189,6 +187,11 @@ class Call:
     def result(self, stream: Stream, width: Expr | None) -> None:
         """One more result."""
         self.results.append((stream, width))
+
+
+def plain(value: Any) -> Any:
+    """A size that may be null, or an item of a list, as the number that it is where it is one; anything else as it is."""
+    return value.symbol if isinstance(value, Setting) and value.kind in ("number", "item") else value
 
 
 def whole(value: Value, label: str = "") -> Operand:

@@ -122,6 +122,14 @@ def test_lengths_are_said_simply(stride: str, padding: str, rows: str, tmp_path:
     assert found == rows
 
 
+def test_sides_and_steps_may_be_items_of_lists(tmp_path: Path) -> None:
+    text = document({"kernel": '"ks[1]"', "n": [0], "stride": '"ks[0]"'}).replace("O: o", "O: o, ks: {key: ks, type: list}")
+    path = tmp_path / "one.yaml"
+    path.write_text(text, "utf-8")
+    derived = load(path).estimator({"c": 8, "o": 12, "ks": [2, 5]}, "full", "torch")
+    assert derived.by_module(derived.moments(latent=[11]))["conv"].forward == 2 * 8 * 12 * 5 * ((11 - 5) // 2 + 1)
+
+
 @pytest.mark.parametrize(
     ("fields", "code"),
     [
