@@ -76,6 +76,7 @@ class Bench:
         self.real, self.config = build(case.reference or (references[0] if references else ""), case)
         program = model.program(["full"], ["torch"], self.config)
         sizes = InterpretedEstimator(program, self.config, regime="full", convention="torch").sizes
+        self.fixed = {id(tensor) for tensor in self.real.parameters() if not tensor.requires_grad}  # by the class itself
         self.arguments = arguments_of(program, case.batch, sizes, case.arguments)
         linear = needed("torch").nn.Linear
         self.linears = tuple(name for name, module in self.real.named_modules() if type(module) is linear)
@@ -131,6 +132,7 @@ class Bench:
             trainable = 0
             for name, tensor in self.real.named_parameters():
                 wanted = name in adapters or any(fnmatchcase(name, pattern) for pattern in choice.train)
+                wanted = wanted and id(tensor) not in self.fixed
                 tensor.requires_grad_(wanted and not any(fnmatchcase(name, pattern) for pattern in choice.freeze))
                 trainable += tensor.numel() * tensor.requires_grad
             try:

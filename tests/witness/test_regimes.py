@@ -56,6 +56,15 @@ def test_closed_forms_of_any_number_of_layers(name: str, row: int) -> None:
         assert outcome.exact, outcome
 
 
+@pytest.mark.parametrize("train", ["*", "model.encoder.embed_positions.*"])
+def test_what_a_class_freezes_never_trains(train: str) -> None:
+    """Whisper's sinusoids are a parameter without a gradient, whatever a pattern says."""
+    outcome = bench("whisper", 0).check(Choice((train,)), known=True)
+    assert outcome.exact, outcome
+    everything = sum(tensor.numel() for tensor in bench("whisper", 0).real.parameters())
+    assert outcome.trainable.expected == (everything - 20 * 96 if train == "*" else 0)
+
+
 @pytest.mark.parametrize("name", ["llama", "qwen_image", "wan", "sd3", "flux", "qwen3_moe", "deepseek_v3"])
 def test_nothing_trains(name: str) -> None:
     one = bench(name, {"sd3": 3, "qwen3_moe": 2}.get(name, 1))
