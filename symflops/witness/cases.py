@@ -1,8 +1,8 @@
 """Case files: the configurations and batches with which a spec is held against the real model.
 
-``llama.cases.yaml`` beside ``llama.yaml`` is a list of ``{config: ..., batch: ...}``, perhaps with ``arguments``, ``options``
-and ``reference``. Plain scalars are read by the core rules of YAML 1.2 (``true``, ``null``, ``12``, ``1e-5``), quoted ones are
-texts.
+``llama.cases.yaml`` beside ``llama.yaml`` is a list of ``{config: ..., batch: ...}``, perhaps with ``arguments``, ``options``,
+``reference`` and ``device``. Plain scalars are read by the core rules of YAML 1.2 (``true``, ``null``, ``12``,
+``1e-5``), quoted ones are texts.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from symflops.ground.diagnostics import Reporter, Source, Span, did_you_mean
 from symflops.ground.nodes import Mapping, Node, Scalar, Sequence, read_yaml
 from symflops.library import SpecFile, read_source
 
-FIELDS = ("config", "batch", "arguments", "options", "reference")
+FIELDS = ("config", "batch", "arguments", "options", "reference", "device")
+DEVICES = ("meta", "cpu")
 CONSTANTS = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
     **dict.fromkeys(("true", "True", "TRUE"), True),
@@ -36,7 +37,7 @@ class LiveCase:
 
     ``config`` are the arguments of the class (or of its config class), ``batch`` the lengths per stream, ``arguments`` what the
     forward pass takes beside them, ``options`` how the class is built (``attn_implementation``), ``reference`` which of several
-    classes.
+    classes, ``device`` is ``cpu`` for a model that looks at values.
     """
 
     config: Mapped[str, Any]
@@ -44,6 +45,7 @@ class LiveCase:
     arguments: Mapped[str, Any] = field(default_factory=dict)
     options: Mapped[str, Any] = field(default_factory=dict)
     reference: str = ""
+    device: str = "meta"
     span: Span | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -95,6 +97,8 @@ def _case(node: Node, report: Reporter) -> LiveCase | None:
             report.error("unknown-field", f"a case has no field '{key.text}'", key.span, hint)
         elif key.text == "reference":
             known["reference"] = _reference(value, report)
+        elif key.text == "device":
+            known["device"] = _device(value, report)
         elif isinstance(value, Mapping):
             known[key.text] = plain(value, report)
         else:
@@ -113,6 +117,14 @@ def _reference(node: Node, report: Reporter) -> str:
         report.error("bad-shape", "'reference' must be the name of a class", node.span, "package.Class")
         return ""
     return value
+
+
+def _device(node: Node, report: Reporter) -> str:
+    value = plain(node, report)
+    if value not in DEVICES:
+        report.error("unknown-word", f"a case runs on {' or '.join(DEVICES)}", node.span)
+        return DEVICES[0]
+    return str(value)
 
 
 def plain(node: Node, report: Reporter) -> Any:

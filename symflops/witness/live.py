@@ -1,4 +1,7 @@
-"""Live verification: the real class of a spec, built and run on the meta device, against all that is derived from the spec."""
+"""Live verification: the real class of a spec, built and run, against all that is derived from the spec.
+
+It is on the meta device, unless its case says that it looks at values.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +14,16 @@ from typing import TYPE_CHECKING, Any
 from symflops.ground.diagnostics import SymflopsError, did_you_mean
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.witness.cases import LiveCase
-from symflops.witness.counting import counter
+from symflops.witness.counting import counter, plain_attention
 from symflops.witness.instances import Shape, instances_of
-from symflops.witness.tensors import arguments_of, needed
+from symflops.witness.outputs import summed_tensors
+from symflops.witness.tensors import arguments_of, moved, needed
 
 if TYPE_CHECKING:
     from symflops.api import Model
 
 PACKAGES = ("transformers", "diffusers", "torch")
 OPTIONS = {"transformers": {"attn_implementation": "eager"}}
-OUTPUTS = ("logits", "sample", "last_hidden_state")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +87,7 @@ def verify_live(model: Model, case: LiveCase) -> LiveReport:
     real, config = build(reference, case)
     program = model.program(["full", "forward"], ["torch"], config)
     trained, inferred = (InterpretedEstimator(program, config, regime=name, convention="torch") for name in ("full", "forward"))
-    arguments = arguments_of(program, case.batch, trained.sizes, case.arguments)
+    arguments = moved(arguments_of(program, case.batch, trained.sizes, case.arguments), case.device)
     outputs = outputs_of(model)
     forward, backward = run(real, arguments, case, train=True, outputs=outputs)
     inference, nothing = run(real, arguments, case, train=False, outputs=outputs)
@@ -140,11 +143,11 @@ def class_of(reference: str) -> Any:
 
 
 def build(reference: str, case: LiveCase) -> tuple[Any, Mapping[str, Any]]:
-    """The real model on the meta device in evaluation mode, and its complete config (what the class fills in included)."""
+    """The real model in evaluation mode, and its complete config (what the class fills in included)."""
     kind = class_of(reference)
     options = {**OPTIONS.get(reference.partition(".")[0], {}), **case.options}
     try:
-        with needed("torch").device("meta"):
+        with needed("torch").device(case.device):
             if getattr(kind, "config_class", None) is not None:
                 model = kind(kind.config_class(**case.config, **options)).eval()
             else:
@@ -175,9 +178,9 @@ def run(
     """FLOPs of the forward pass, and of the backward pass from the sum of ``outputs`` (none where gradients are off)."""
     torch = needed("torch")
     try:
-        with torch.set_grad_enabled(train), counter(modules) as forward:
+        with torch.set_grad_enabled(train), plain_attention(), counter(modules) as forward:
             summed = [tensor for tensor in summed_tensors(model(**arguments), outputs) if tensor.requires_grad]
-        with counter(modules) as backward:
+        with plain_attention(), counter(modules) as backward:
             if summed:
                 torch.autograd.backward([tensor.sum() for tensor in summed])
     except SymflopsError:
@@ -187,24 +190,6 @@ def run(
     finally:
         model.zero_grad(set_to_none=True)
     return counted(forward, model), counted(backward, model)
-
-
-def summed_tensors(output: Any, names: Sequence[str]) -> list[Any]:
-    """The tensors that the loss sums: those of ``names`` that the model returns under these names, else the first one."""
-    tensors = [getattr(output, name, None) for name in names]
-    return [tensor for tensor in tensors if isinstance(tensor, needed("torch").Tensor)] or [first_tensor(output)]
-
-
-def first_tensor(output: Any) -> Any:
-    """The output that the loss sums where a model names none."""
-    for name in OUTPUTS:
-        if getattr(output, name, None) is not None:
-            return getattr(output, name)
-    while isinstance(output, (tuple, list)) or hasattr(output, "to_tuple"):
-        output = output[0]
-    if not isinstance(output, needed("torch").Tensor):
-        raise SymflopsError(f"the model returns no tensor to sum but a {type(output).__name__}")
-    return output
 
 
 def counted(mode: Any, model: Any) -> Counts:

@@ -1,6 +1,6 @@
 """Live verification of regimes: random choices of what trains, and of adapters, on the real model and in the derivation.
 
-A :class:`Bench` holds one real model on the meta device. A :class:`Choice` says which parameters train (whole real names, so
+A :class:`Bench` holds one real model. A :class:`Choice` says which parameters train (whole real names, so
 that a pattern cuts repeats at any layer) and which linears get an adapter; :meth:`Bench.check` counts both passes of the real
 model, with PyTorch's counter, and derives them.
 """
@@ -27,7 +27,7 @@ from symflops.stages.build import build as build_graph
 from symflops.witness.cases import LiveCase
 from symflops.witness.drawing import parts_of, pattern_of, some
 from symflops.witness.live import Figure, build, outputs_of, run
-from symflops.witness.tensors import arguments_of, needed
+from symflops.witness.tensors import arguments_of, moved, needed
 
 if TYPE_CHECKING:
     from symflops.api import Model
@@ -77,7 +77,7 @@ class Bench:
         program = model.program(["full"], ["torch"], self.config)
         sizes = InterpretedEstimator(program, self.config, regime="full", convention="torch").sizes
         self.fixed = {id(tensor) for tensor in self.real.parameters() if not tensor.requires_grad}  # by the class itself
-        self.arguments = arguments_of(program, case.batch, sizes, case.arguments)
+        self.arguments = moved(arguments_of(program, case.batch, sizes, case.arguments), case.device)
         linear = needed("torch").nn.Linear
         self.linears = tuple(name for name, module in self.real.named_modules() if type(module) is linear)
         lists = [(name, module) for name, module in self.real.named_modules() if type(module).__name__ == "ModuleList"]

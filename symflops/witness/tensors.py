@@ -1,6 +1,7 @@
 """The real arguments of a forward pass: tensors made from the layouts of a program's inputs and the lengths of a batch.
 
-They live on the meta device and cost nothing; only lengths that values carry are real numbers, on the CPU.
+They live on the meta device and cost nothing; only lengths that values carry are real numbers, on the CPU. Where the model
+itself is there, all of them are.
 """
 
 from __future__ import annotations
@@ -68,6 +69,17 @@ def tensor_of(info: InputInfo, items: list[Item], sizes: Mapping[str, Any], stre
     width = None if info.width is None else evaluate(info.width, sizes)
     shape = [_dimension(info, axis, {**lengths, "b": len(items)}, width, sizes) for axis in layout.axes]
     return torch.zeros(shape, dtype=torch.int64 if width is None else torch.float32, device="meta")
+
+
+def moved(value: Any, device: str) -> Any:
+    """Arguments on another device: those without values are zeros there."""
+    if isinstance(value, Mapping):
+        return {name: moved(item, device) for name, item in value.items()}
+    if isinstance(value, list):
+        return [moved(item, device) for item in value]
+    torch = needed("torch")
+    there = not isinstance(value, torch.Tensor) or value.device.type == "cpu" or device == "meta"
+    return value if there else torch.zeros_like(value, device=device)
 
 
 def described(value: Any) -> Any:

@@ -16,7 +16,8 @@ from symflops.runtime.batch import BatchError
 from symflops.witness.cases import LiveCase, cases_of, read_cases
 from symflops.witness.instances import _indices, _ranges
 from symflops.witness.live import LiveReport, class_of, counter, different, render, starred, verify_live
-from symflops.witness.tensors import described
+from symflops.witness.outputs import summed_tensors
+from symflops.witness.tensors import described, moved
 
 SPECS = ("llama", "qwen_image")
 CASES = [pytest.param(name, case, id=f"{name}-{row}") for name in SPECS for row, case in enumerate(cases_of(find_spec(name)))]
@@ -225,3 +226,32 @@ def test_further_arguments_may_be_nested() -> None:
     found = described({"sizes": {"resolution": {"shape": [1, 2]}, "none": None}, "images": [{"shape": [3, 4]}, [[1, 4]]]})
     assert found["sizes"]["resolution"].shape == (1, 2) and found["sizes"]["none"] is None
     assert found["images"][0].shape == (3, 4) and found["images"][1] == [[1, 4]]
+
+
+def test_a_model_that_looks_at_values_runs_on_the_cpu() -> None:
+    """Attention is counted there, too: as two products, not as the kernel that the counter does not see."""
+    first = cases_of(find_spec("qwen_image"))[0]
+    case = LiveCase(first.config, first.batch, first.arguments, device="cpu")
+    report = verify_live(load("qwen_image"), case)
+    assert report.exact, render(report)
+    assert moved({"a": [torch_zeros("meta"), None]}, "cpu")["a"][0].device.type == "cpu"
+
+
+def test_outputs_may_be_lists_of_tensors() -> None:
+    from types import SimpleNamespace
+
+    one, two, three = (torch_zeros("meta") for _ in range(3))
+    output = SimpleNamespace(samples=[one, (two,)], more=three, none=None)
+    assert [id(tensor) for tensor in summed_tensors(output, ("samples", "more", "none"))] == [id(one), id(two), id(three)]
+
+
+def test_a_device_that_there_is_not() -> None:
+    with pytest.raises(SpecError) as caught:
+        read_cases(Source("x.cases.yaml", "- {config: {}, batch: {}, device: tpu}"))
+    assert [finding.code for finding in caught.value.diagnostics] == ["unknown-word"]
+
+
+def torch_zeros(device: str):  # type: ignore[no-untyped-def]
+    import torch
+
+    return torch.zeros(1, device=device)

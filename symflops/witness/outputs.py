@@ -1,0 +1,37 @@
+"""The tensors of what a model returns that the loss sums."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from symflops.ground.diagnostics import SymflopsError
+from symflops.witness.tensors import needed
+
+OUTPUTS = ("logits", "sample", "last_hidden_state")
+
+
+def summed_tensors(output: Any, names: Sequence[str]) -> list[Any]:
+    """The tensors that the loss sums: those of ``names`` that the model returns under these names, else the first one."""
+    return [tensor for name in names for tensor in tensors_in(getattr(output, name, None))] or [first_tensor(output)]
+
+
+def tensors_in(value: Any) -> Iterator[Any]:
+    """The tensors of an output, which may be a list of them."""
+    if isinstance(value, (tuple, list)):
+        for item in value:
+            yield from tensors_in(item)
+    elif isinstance(value, needed("torch").Tensor):
+        yield value
+
+
+def first_tensor(output: Any) -> Any:
+    """The output that the loss sums where a model names none."""
+    for name in OUTPUTS:
+        if getattr(output, name, None) is not None:
+            return getattr(output, name)
+    while isinstance(output, (tuple, list)) or hasattr(output, "to_tuple"):
+        output = output[0]
+    if not isinstance(output, needed("torch").Tensor):
+        raise SymflopsError(f"the model returns no tensor to sum but a {type(output).__name__}")
+    return output
