@@ -241,10 +241,13 @@ class _Walker:
         self.fail("bad-expression", f"{describe(value)} is not a list", node)
         return ()
 
+    @staticmethod
+    def decides(value: Any) -> bool:
+        """Whether ``value`` is a setting or a flag that a config decides."""
+        return isinstance(value, Setting) or (isinstance(value, Truth) and value not in (YES, NO))
+
     def structural(self, node: ast.expr, message: str) -> None:
         hint = "it decides the structure: give it a value in a variant"
         diagnostic = Diagnostic("structural-size", message, self.expression.place(node), hint)
-        unknown = [
-            name.id for name in ast.walk(node) if isinstance(name, ast.Name) and isinstance(self.names.get(name.id), Setting)
-        ]
+        unknown = [name.id for name in ast.walk(node) if isinstance(name, ast.Name) and self.decides(self.names.get(name.id))]
         raise Structural(unknown[0] if unknown else "", diagnostic)

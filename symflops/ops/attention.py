@@ -7,7 +7,7 @@ from itertools import product
 from sympy import Add, Expr, Integer, Mul
 
 from symflops.algebra.domain import Setting, is_null
-from symflops.algebra.functions import FloorDiv, Modulo, Most
+from symflops.algebra.functions import FloorDiv, Modulo, Most, Reading
 from symflops.algebra.masks import Mask, useful_pairs
 from symflops.algebra.truth import NO, YES, Truth, all_of
 from symflops.model.graph import Extent, Part, Value
@@ -69,7 +69,7 @@ class Attention:
             if not call.definitions.equal(call.width(query, "query"), width):
                 call.fail("width-mismatch", f"'{query.name}' has width {query.width}, '{queries[0].name}' has {width}", "query")
         one = call.definitions.divide(width, heads)
-        if (one is None or not one.is_integer) and not self.allows_rounding(call, width):
+        if (one is None or not one.is_integer) and not self.allows_rounding(call, width, heads):
             call.fail(
                 "head-mismatch", f"the width of '{queries[0].name}', {width}, does not divide into {heads} heads", "heads"
             )
@@ -83,9 +83,14 @@ class Attention:
         return width
 
     @staticmethod
-    def allows_rounding(call: Call, width: Expr) -> bool:
-        """A width that a config gives may divide at run time; the config's own class checks that."""
-        return bool(width.is_Symbol) and width not in call.definitions.pairs
+    def allows_rounding(call: Call, width: Expr, heads: Expr) -> bool:
+        """A width that a config gives may divide at run time; the config's own class checks that.
+
+        Where heads are a number, or stand in a list, so may a multiple of that width: both change from stage to stage.
+        """
+        if heads.is_Integer or isinstance(heads, Reading):
+            width = width.as_coeff_Mul()[1]
+        return isinstance(width, Reading) or (bool(width.is_Symbol) and width not in call.definitions.pairs)
 
     def mixed_width(self, call: Call, values: tuple[Value, ...], heads: Expr, groups: Expr) -> Expr:
         """``heads * width of one value head``."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sympy import Expr, Integer, Mul
 
-from symflops.algebra.functions import FloorDiv
+from symflops.algebra.functions import FloorDiv, Reading
 from symflops.algebra.polynomial import Polynomial
 from symflops.model.graph import Part, Stream, Value
 from symflops.ops.fields import FROM, Field, Form
@@ -65,7 +65,7 @@ class Conv:
         groups = call.number("groups")
         quotient = call.definitions.divide(width, groups)
         if quotient is None or (quotient.is_Rational and not quotient.is_Integer):
-            if not width.is_Symbol:
+            if not (width.is_Symbol or isinstance(width, Reading)):
                 call.fail("group-mismatch", f"the width {width} does not divide into {groups} groups", field)
             return FloorDiv(width, groups)
         return quotient
@@ -99,10 +99,17 @@ class Conv:
                 call.fail("bad-field", "'same' padding goes with a stride of 1", "padding")
             return length
         border = 2 * self.padding(call, position) - self.along(call, "dilation", position) * (side - 1) - 1
-        steps = call.definitions.divide(border, stride)
-        if steps is not None and all(factor.denominator == 1 for factor in Polynomial.of(steps).terms.values()):
-            return FloorDiv(length, stride) + steps + 1
+        steps, all_of_it = (self.exactly(call, amount, stride) for amount in (border, length))
+        if steps is not None:
+            return (FloorDiv(length, stride) if all_of_it is None else all_of_it) + steps + 1
         return FloorDiv(length + border + stride, stride)
+
+    @staticmethod
+    def exactly(call: Call, amount: Expr, stride: Expr) -> Expr | None:
+        """``amount / stride`` where that is a whole number whatever the sizes are."""
+        quotient = call.definitions.divide(amount, stride)
+        whole = quotient is not None and all(factor.denominator == 1 for factor in Polynomial.of(quotient).terms.values())
+        return quotient if whole else None
 
     def transposed_length(self, call: Call, position: int, length: Expr, side: Expr) -> Expr:
         """``(n - 1)s - 2p + d(k-1) + output_padding + 1``."""

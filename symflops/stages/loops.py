@@ -82,6 +82,7 @@ def _count(builder: Builder, entry: Repeat, frame: Frame) -> Any:
         if isinstance(value, Setting) and value.kind == "list":
             message = f"the list '{value.name}' decides how often this repeats"
             raise Structural(value.name, Diagnostic("structural-size", message, entry.count.span))
+        value = value.symbol if isinstance(value, Setting) and value.kind == "item" else value
         return value.expr if isinstance(value, Truth) else value
     for _, stream in builder.streams.declared.items():
         for part in stream.parts:
