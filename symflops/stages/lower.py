@@ -44,6 +44,7 @@ from symflops.stages.regions import (
     loop_counts,
     measures,
     merged,
+    repeated,
     spread,
 )
 
@@ -237,7 +238,7 @@ class _Lower:
             name=spec.name, title=spec.title, references=spec.references,
             model_types=spec.model_types, pipelines=spec.pipelines,
             sources=tuple((source.path, hashlib.sha256(source.text.encode()).hexdigest()) for source in spec.sources),
-            fields=size_fields(spec, self.formulas, self.repeated()),
+            fields=size_fields(spec, self.formulas, repeated(self.graph)),
             definitions=definition_infos(graph, self.formulas),
             streams=self.streams(),
             inputs=self.inputs(),
@@ -252,14 +253,6 @@ class _Lower:
             unseen=tuple((convention.name, convention.unseen) for convention in self.conventions),
             lengths=tuple((convention.name, convention.length) for convention in self.conventions),
         )  # fmt: skip
-
-    def repeated(self) -> frozenset[str]:
-        """The letters that say how often something repeats."""
-        found = {symbol for count in loop_counts(self.graph.body) for symbol in count.free_symbols}
-        for symbol, value in reversed(self.graph.definitions):
-            if symbol in found:
-                found |= value.free_symbols
-        return frozenset(symbol.name for symbol in found)
 
     def streams(self) -> tuple[StreamInfo, ...]:
         infos: list[StreamInfo] = []

@@ -33,6 +33,15 @@ def loop_counts(nodes: tuple[Node, ...]) -> list[Expr]:
     return found
 
 
+def repeated(graph: Graph) -> frozenset[str]:
+    """The letters that say how often something repeats."""
+    found = {symbol for count in loop_counts(graph.body) for symbol in count.free_symbols}
+    for symbol, value in reversed(graph.definitions):
+        if symbol in found:
+            found |= value.free_symbols
+    return frozenset(symbol.name for symbol in found)
+
+
 def enclosing(nodes: tuple[Node, ...], entry: ParameterCount) -> list[tuple[Loop, Expr]]:
     """The loops whose index the path of a parameter holds, outermost first, with the bracket of the class that it is in."""
     found: list[tuple[Loop, Expr]] = []
