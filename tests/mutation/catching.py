@@ -13,7 +13,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from symflops.api import Model
+from symflops.api import STRUCTURAL, Model
 from symflops.ground.diagnostics import Source, SpecError, SymflopsError
 from symflops.library import SpecFile, roots, specs_in
 from symflops.model.regime import Adapter, Recompute, Regime
@@ -34,23 +34,24 @@ SPECS = ("qwen_image", "llama", "wan", "sd3", "flux", "qwen3_moe", "deepseek_v3"
 
 
 class Once:
-    """A model whose program is derived once for all records, where its structure does not depend on the config."""
+    """A model whose program is derived once per regime for all records, where its structure does not depend on the config."""
 
     def __init__(self, model: Model) -> None:
         self.model, self.spec = model, model.spec
-        self.program: Any = None
+        self.programs: dict[Any, Any] = {}
         self.structural = False
 
-    def estimator(self, config: Any, regime: str, convention: str) -> InterpretedEstimator:
-        if self.program is None and not self.structural:
+    def estimator(self, config: Any, regime: str | Regime, convention: str) -> InterpretedEstimator:
+        name = regime.name if isinstance(regime, Regime) else regime
+        if regime not in self.programs and not self.structural:
             try:
-                self.program = self.model.program([regime], [convention])
+                self.programs[regime] = self.model.program([regime], [convention])
             except SpecError as error:
-                if not any(diagnostic.code in ("structural-size", "alternating-repeat") for diagnostic in error.diagnostics):
+                if any(diagnostic.code not in STRUCTURAL for diagnostic in error.diagnostics):
                     raise
                 self.structural = True
-        program = self.model.program([regime], [convention], config) if self.structural else self.program
-        return InterpretedEstimator(program, config, regime=regime, convention=convention)
+        program = self.model.program([regime], [convention], config) if self.structural else self.programs[regime]
+        return InterpretedEstimator(program, config, regime=name, convention=convention)
 
 
 def numbers(model: Model, config: Any) -> dict[str, Any]:
