@@ -18,6 +18,11 @@ def size_symbol(name: str) -> Symbol:
     return Symbol(name, integer=True, nonnegative=True)
 
 
+def position_symbol(name: str) -> Symbol:
+    """The symbol of a place in a list: an integer, negative where it is counted from the end."""
+    return Symbol(name, integer=True)
+
+
 def _numbers(*args: Any) -> bool:
     return all(arg.is_Rational for arg in args)
 

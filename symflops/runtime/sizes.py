@@ -76,6 +76,8 @@ def checked(field: Field, value: Any) -> Any:
             return value
         case "count" if number and isinstance(value, int) and 0 <= value <= MOST:
             return value
+        case "position" if number and isinstance(value, int) and -MOST <= value <= MOST:
+            return value
         case "rational" if number and 0 <= value < LARGEST:
             return Fraction(repr(value))
     raise ConfigError(f"the config's '{field.keys[0]}' is {value!r}, not a {field.kind}")

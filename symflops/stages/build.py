@@ -15,7 +15,7 @@ from sympy import Expr, Integer, Symbol
 
 from symflops.algebra.domain import Setting
 from symflops.algebra.evaluate import evaluate
-from symflops.algebra.functions import flag_symbol, size_symbol
+from symflops.algebra.functions import flag_symbol, position_symbol, size_symbol
 from symflops.algebra.truth import NO, YES, Truth
 from symflops.ground.diagnostics import Reporter, SpecError, did_you_mean
 from symflops.ground.expression import Expression
@@ -84,6 +84,8 @@ def size_names(spec: Spec, fixed: Mapping[str, Any]) -> dict[str, Any]:
             names[name] = known(fixed[name])
         elif size.kind in ("number", "entries") and not size.optional:
             names[name] = size_symbol(name)
+        elif size.kind == "position" and not size.optional:
+            names[name] = position_symbol(name)
         elif size.kind == "flag":
             names[name] = Truth.of(flag_symbol(name))
         elif size.kind == "rational":

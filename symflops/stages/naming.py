@@ -10,7 +10,7 @@ from typing import Any
 from sympy import Expr, Integer
 
 from symflops.algebra.evaluate import evaluate
-from symflops.algebra.functions import CeilDiv, Excess, FloorDiv, Least, Most, flag_symbol, size_symbol
+from symflops.algebra.functions import CeilDiv, Excess, FloorDiv, Least, Most, flag_symbol, position_symbol, size_symbol
 from symflops.algebra.polynomial import Monomial, sorted_atoms
 from symflops.algebra.truth import Truth
 from symflops.ground.names import latex_symbol
@@ -76,7 +76,9 @@ def size_fields(spec: Spec, formulas: Formulas, counts: Collection[str] = ()) ->
         kind = "count" if size.kind == "number" and size.name.text in counts else size.kind
         fields.append(Field(size.name.text, attribute, size.keys, kind, default, required, size.doc, latex, size.optional))
         letter = size.name.text
-        known[letter] = Truth.of(flag_symbol(letter)) if size.kind == "flag" else size_symbol(letter)
+        symbols = {"flag": flag_symbol, "position": position_symbol}
+        symbol = symbols.get(size.kind, size_symbol)(letter)
+        known[letter] = Truth.of(symbol) if size.kind == "flag" else symbol
     return tuple(fields)
 
 

@@ -25,8 +25,8 @@ DOCUMENT = (
 )  # fmt: skip
 SIZE = ("key", "default", "optional", "doc", "latex", "type")
 TYPES = {
-    "int": "number", "float": "rational", "bool": "flag", "text": "text", "list": "list", "entries": "entries",
-    "each": "number or list",
+    "int": "number", "position": "position", "float": "rational", "bool": "flag", "text": "text", "list": "list",
+    "entries": "entries", "each": "number or list",
 }  # fmt: skip
 INPUT = ("stream", "width", "when", "layout", "values", "counts", "over")
 
@@ -137,6 +137,8 @@ class _Document:
             return "text"
         if text.startswith("[") or (default is not None and not isinstance(default, (Scalar, MappingNode))):
             return "list"
+        if text[:1] == "-" and text[1:].isdigit():
+            return "position"
         return "rational" if text.count(".") == 1 and text.replace(".", "").isdigit() else "number"
 
     def derived(self, node: Node | None) -> tuple[tuple[Name, Expression], ...]:

@@ -10,7 +10,10 @@ from symflops.api import Model
 from symflops.runtime.sizes import is_null, look_up, sizes_of
 from symflops.witness.live import class_of
 
-EXAMPLES = {"number": 1, "count": 1, "entries": 1, "rational": 1, "flag": False, "text": "", "list": [], "number or list": 1}
+EXAMPLES = {
+    "number": 1, "count": 1, "entries": 1, "position": 0, "rational": 1, "flag": False, "text": "", "list": [],
+    "number or list": 1,
+}  # fmt: skip
 
 
 def class_defaults(reference: str) -> Mapping[str, Any]:

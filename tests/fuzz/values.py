@@ -62,6 +62,8 @@ def likely(kind: str, rng: random.Random) -> Any:
         return rng.choice(("rms_norm", "", "silu", "\u0000", rng.choice(INJECTIONS)))
     if kind == "list":
         return [rng.choice((*SMALL, -1, 10**15)) for _ in range(rng.randrange(5))]
+    if kind == "position":
+        return rng.choice((-2, -1, 0, 1, 3, -(10**6)))
     if kind == "rational":
         return rng.choice((0.5, 2.5, 4, 2.6666666, 0))
     return rng.choice((*SMALL, *NUMBERS[:16]))
