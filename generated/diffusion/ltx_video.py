@@ -5,7 +5,7 @@
 # sha256 c446ad13c1086e5f06bc8c4e54f7907b9e4bdb3f8faa5f89acd50edc159b8fab  specs/blocks/feed_forward.yaml
 # sha256 f2b2e8eda4f1972ede4ca1e2658d9f8572597857cabde890e600d442f00182a0  specs/blocks/self_attention.yaml
 # sha256 8857822f13ede493c043d9d948360fe7e6dcee292b8e19bdb77ed7a5fb35a96b  specs/blocks/text_projection.yaml
-# sha256 d2eeae6644bcb48775a132a5c410a35e8c1f7eeeee0d1689e406c272fecf0d3a  specs/blocks/timestep_mlp.yaml
+# sha256 f0e8048faed6f79efbd94bd1dcd5c158c72d8252cf281223eabbb0867bba711f  specs/blocks/timestep_mlp.yaml
 # fmt: off
 """LTX-Video transformer, self-attention over space and time, cross-attention to text: parameters and FLOPs in closed form.
 

@@ -431,7 +431,7 @@ def _is_null(config: Mapping[str, Any], keys: Sequence[str]) -> bool:
     return False
 
 
-class _Null(tuple):
+class _Null(tuple[object, ...]):
     """A list that is null: it counts as 0, and so do its items."""
 
     def __getitem__(self, index: Any) -> Any:
