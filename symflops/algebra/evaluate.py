@@ -249,5 +249,8 @@ class _Walker:
     def structural(self, node: ast.expr, message: str) -> None:
         hint = "it decides the structure: give it a value in a variant"
         diagnostic = Diagnostic("structural-size", message, self.expression.place(node), hint)
-        unknown = [name.id for name in ast.walk(node) if isinstance(name, ast.Name) and self.decides(self.names.get(name.id))]
-        raise Structural(unknown[0] if unknown else "", diagnostic)
+        found = [name for name in ast.walk(node) if isinstance(name, ast.Name)]
+        lists = [name.id for name in found if self.decides(self.names.get(name.id))]
+        values = [self.names.get(name.id) for name in found]
+        numbers = sorted(symbol.name for value in values if isinstance(value, Expr) for symbol in value.free_symbols)
+        raise Structural([*lists, *numbers, ""][0], diagnostic)

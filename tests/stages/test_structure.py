@@ -1,0 +1,77 @@
+"""Sizes that decide the structure and are plain numbers, or a list or one value for all of its items."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from symflops.api import Model
+from symflops.ground.diagnostics import Source, SpecError, SymflopsError
+from symflops.library import SpecFile
+from symflops.stages.emit import emit
+from symflops.stages.read import read
+
+HEAD = """name: shaped
+sizes: {D: width, pick: {key: pick, default: 0}, F: {key: hidden, type: each, default: 3}}
+streams: {text: [x]}
+inputs:
+  h: {stream: text, width: D}
+graph:
+"""
+PICKED = HEAD + """  - more: {op: view, from: h, as: pad, axes: {x: "x + [2, 5][pick]"}, to: h}
+  - out: {op: linear, from: h, width: D, bias: false, to: y}
+outputs: [y]
+"""
+EACH = HEAD + """  - layers:
+      repeat: per(F, 2)
+      item: hidden
+      graph:
+        - up: {op: linear, from: h, width: hidden, bias: false, to: u}
+        - down: {op: linear, from: u, width: D, bias: false, to: h}
+outputs: [h]
+"""
+TEXTS = {"picked": PICKED, "each": EACH}
+
+
+def model(text: str) -> Model:
+    return Model(SpecFile(Path("."), Path("case.yaml"), "case.yaml"), read(Source("case.yaml", text), lambda name: None))
+
+
+def forward(text: str, config: dict) -> int:
+    estimator = model(text).estimator(config)
+    return estimator.forward(estimator.moments(text=[4]))
+
+
+@pytest.mark.parametrize(("pick", "more"), [(0, 2), (1, 5)])
+def test_a_number_that_picks_from_a_list_is_taken_from_the_config(pick, more):
+    assert forward(PICKED, {"width": 5, "pick": pick}) == 2 * 25 * (4 + more)
+
+
+def test_a_number_that_picks_nothing_is_a_mistake():
+    with pytest.raises(SpecError, match="outside a list of 2"):
+        forward(PICKED, {"width": 5, "pick": 2})
+
+
+@pytest.mark.parametrize(("hidden", "widths"), [(7, 14), ([7, 9], 16), ([7], 7)])
+def test_one_value_stands_for_all_items(hidden, widths):
+    assert forward(EACH, {"width": 5, "hidden": hidden}) == 2 * 2 * 5 * widths * 4
+
+
+def test_other_things_are_refused():
+    with pytest.raises(SymflopsError):
+        forward(EACH, {"width": 5, "hidden": {"a": 1}})
+
+
+def test_the_printed_module_reads_both(tmp_path):
+    (tmp_path / "shaped.py").write_text(emit(model(EACH).program(config={"width": 5, "hidden": [7, 9]}), "0", ())["py"])
+    spec = importlib.util.spec_from_file_location("shaped", tmp_path / "shaped.py")
+    shaped = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(shaped)
+    one = shaped.Estimator(shaped.Sizes.from_config({"width": 5, "hidden": [7, 9]}))
+    assert one.forward(shaped.moments(text=[4])) == 2 * 2 * 5 * 16 * 4
+    with pytest.raises(shaped.OtherStructure):
+        shaped.Estimator(shaped.Sizes.from_config({"width": 5, "hidden": 7}))
+    with pytest.raises(ValueError, match="is {.a.: 1}"):
+        shaped.Sizes.from_config({"width": 5, "hidden": {"a": 1}})
