@@ -69,8 +69,8 @@ class _Walker:
     def visit_BinOp(self, node: ast.BinOp) -> Any:
         left, right = self.visit(node.left), self.visit(node.right)
         if isinstance(node.op, ast.Add):
-            if isinstance(left, tuple) and isinstance(right, tuple):
-                return left + right
+            if isinstance(left, tuple) or isinstance(right, tuple):
+                return self.list_of(left, node.left) + self.list_of(right, node.right)
             if isinstance(left, str) and isinstance(right, str):
                 return left + right
         a, b = self.number(left, node.left), self.number(right, node.right)

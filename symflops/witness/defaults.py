@@ -37,7 +37,9 @@ def written_defaults(reference: str) -> Mapping[str, Any]:
         SymflopsError: the package or the class is not there.
     """
     real = class_of(reference)
-    return _signature(getattr(real, "config_class", None) or real)
+    kind = getattr(real, "config_class", None) or real
+    parts = getattr(kind, "sub_configs", {})
+    return {**_signature(kind), **{name: _signature(part) for name, part in parts.items() if hasattr(part, "to_dict")}}
 
 
 def _signature(kind: type) -> Mapping[str, Any]:

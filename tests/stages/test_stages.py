@@ -90,3 +90,13 @@ def test_heads_of_a_plain_size_divide_its_width(tmp_path: Path) -> None:
 def test_without_a_config_the_flag_is_asked_for(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="must be a known number"):
         model(tmp_path).graph()
+
+
+def test_a_list_before_a_list_of_a_config(tmp_path: Path) -> None:
+    """The list must be known: a config gives it, else the default."""
+    pieces = ("{hidden:", "{before: \"[0] + depths\", hidden:")
+    changed = model(tmp_path, pieces, ('repeat: depths[s]', "repeat: depths[s] + before[s]"))
+    estimator = changed.estimator({"deep": True}, "forward", "torch")
+    assert estimator.forward(estimator.moments(images=[[9, 4]])) == work({"deep": True, "depths": [1, 3]}, 9, 4)
+    with pytest.raises(SpecError, match="not a list"):
+        model(tmp_path, ("{hidden:", "{before: \"[0] + C\", hidden:")).graph({})

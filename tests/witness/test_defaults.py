@@ -61,3 +61,27 @@ def test_null_stands_where_the_class_writes_null(tmp_path):
     told = [difference.partition(":")[0] for difference in default_differences(load(path))]
     assert "default of size 'W' (sliding_window)" in told
     assert "default of size 'kinds' (layer_types)" not in told
+
+
+NESTED = """
+name: nested
+extends: llama
+reference: transformers.Qwen2VLForConditionalGeneration
+sizes:
+  kinds: {key: text_config.layer_types, type: list, optional: true}
+  first: {key: text_config.max_window_layers, optional: true}
+  L: {key: text_config.num_hidden_layers, default: 80}
+graph:
+  - model.layers:
+      index: i
+      graph:
+        - self_attn: {sliding: "first if kinds != null and kinds[i] == 'sliding_attention' else null"}
+"""
+
+
+def test_null_stands_where_the_class_of_a_nested_config_writes_null(tmp_path):
+    path = tmp_path / "nested.yaml"
+    path.write_text(NESTED)
+    told = [difference.partition(":")[0] for difference in default_differences(load(path))]
+    assert "default of size 'first' (text_config.max_window_layers)" in told
+    assert not any("layer_types" in difference for difference in told)
