@@ -130,7 +130,7 @@ __all__ = ["Estimator", "Flops", "Moments", "Sizes", "moments"]
 NAME = "llava_next"
 REGIMES = ("full", "forward", "lora")
 CONVENTIONS = ("symflops", "torch")
-STREAMS = {"text": False, "images": False, "classes": True}
+STREAMS = {"text": False, "images": False}
 _PAIRS = {"symflops": "useful", "torch": "all"}
 _LENGTHS = {"symflops": "real", "torch": "padded"}
 _FIELDS = (
@@ -336,7 +336,7 @@ class Flops:
         return f"Flops(forward={self.forward}, backward={self.backward}, recomputed={self.recomputed})"
 
 
-def moments(*, text: Streams, images: Streams, classes: Streams | None = None) -> Moments:
+def moments(*, text: Streams, images: Streams) -> Moments:
     """The moments of a batch.
 
     Each stream is a list with one entry per item: a length, or a list of lengths where it has several axes; or
@@ -344,7 +344,6 @@ def moments(*, text: Streams, images: Streams, classes: Streams | None = None) -
 
     ``text``: x per item of samples.
     ``images``: t, h, w per item of images.
-    ``classes``: t per item of images; may be left out.
 
     Raises:
         ValueError: a length is not a whole number, or streams of one index set differ in their number of items.
@@ -353,7 +352,7 @@ def moments(*, text: Streams, images: Streams, classes: Streams | None = None) -
     padded: list[list[int]] = []
     for streams in (
         (("text", text, 1, 0),),
-        (("images", images, 3, 0), ("classes", classes, 1, 1),),
+        (("images", images, 3, 0),),
     ):
         for columns, padding in _columns(streams):
             real.extend(columns)
@@ -371,7 +370,7 @@ def _joined(one: Columns | None, two: Columns | None) -> Columns | None:
     return [left + right for left, right in zip(one, two)]
 
 
-def _sums(sizes: Sizes, x_: list[int], t_: list[int], h_: list[int], w_: list[int], t_: list[int]) -> Moments:
+def _sums(sizes: Sizes, x_: list[int], t_: list[int], h_: list[int], w_: list[int]) -> Moments:
     p = sizes.patch_size
     return Moments(
         n=len(x_),

@@ -12,7 +12,7 @@ from dataclasses import replace
 from fractions import Fraction
 from math import lcm
 
-from sympy import Expr, Symbol
+from sympy import Expr
 
 from symflops.algebra.polynomial import CONSTANT, Monomial, Polynomial, sorted_atoms
 from symflops.algebra.truth import YES
@@ -33,7 +33,7 @@ from symflops.model.program import (
 )  # fmt: skip
 from symflops.model.regime import Convention
 from symflops.stages.formulas import Formulas
-from symflops.stages.naming import definition_infos, moment_name, size_fields
+from symflops.stages.naming import definition_infos, distinct, moment_name, size_fields
 from symflops.stages.regions import (
     enclosing,
     executions,
@@ -242,7 +242,7 @@ class _Lower:
             definitions=definition_infos(graph, self.formulas),
             streams=self.streams(),
             inputs=self.inputs(),
-            moments=tuple(self.moment(key) for key in self.moments),
+            moments=distinct(self.moment(key) for key in self.moments),
             amounts=tuple(amount for amount, _ in self.amounts.values()),
             tensors=regimes[0].tensors,
             parameters=regimes[0].parameters,
@@ -259,7 +259,12 @@ class _Lower:
         measured = {length.items for length in self.graph.lengths}
         for name, stream in self.graph.streams:
             used = {symbol for part in stream.parts for _, length in part.axes for symbol in length.free_symbols}
-            mine = tuple(length.symbol.name for known, group in self.measures.items() if known in used for length in group)
+            own = {
+                length.symbol for length in self.graph.lengths if length.stream == name
+            }  # others are given with their stream
+            mine = tuple(
+                length.symbol.name for known, group in self.measures.items() if known in used & own for length in group
+            )
             if name != ONCE:
                 users = [item for item in self.graph.spec.inputs if item.stream and item.stream.text == name]
                 absent = 1 if mine and all(has_default(item.layout, mine) for item in users if item.layout) else 0
@@ -269,8 +274,8 @@ class _Lower:
         return tuple(infos)
 
     def inputs(self) -> tuple[InputInfo, ...]:
-        values = {name: self.graph.values[identity].width for name, identity, _ in self.graph.inputs}
         present = {name: self.formulas.of(there.expr) for name, _, there in self.graph.inputs if there is not YES}
+        values = {name: self.graph.values[identity].width for name, identity, _ in self.graph.inputs}
         widths = {name: self.formulas.of(width) for name, width in values.items() if width is not None}
         infos = []
         for item in self.graph.spec.inputs:
@@ -292,7 +297,5 @@ class _Lower:
     def moment(self, key: Key) -> Moment:
         items, monomial = key
         formula = self.formulas.term(monomial, Fraction(1))
-        free: set[Symbol] = set()
-        for atom, _ in monomial:
-            free |= atom.free_symbols - self.lengths
-        return Moment(self.name(items, monomial), items, formula, tuple(sorted(symbol.name for symbol in free)))
+        free = {symbol.name for atom, _ in monomial for symbol in atom.free_symbols - self.lengths}
+        return Moment(self.name(items, monomial), items, formula, tuple(sorted(free)))

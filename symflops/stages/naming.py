@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import keyword
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -15,7 +16,7 @@ from symflops.algebra.polynomial import Monomial, sorted_atoms
 from symflops.algebra.truth import Truth
 from symflops.ground.names import latex_symbol
 from symflops.model.graph import ONCE, SAMPLES, Graph
-from symflops.model.program import Definition, Field
+from symflops.model.program import Definition, Field, Moment
 from symflops.model.spec import SizeSpec, Spec
 from symflops.stages.formulas import Formulas
 
@@ -34,6 +35,17 @@ def moment_name(items: str, monomial: Monomial, rows: Mapping[Monomial, str]) ->
             powers = {atom: exponent - dict(product).get(atom, 0) for atom, exponent in powers.items()}
     words += [atom_name(atom) for atom, exponent in sorted_atoms(powers.items()) for _ in range(exponent)]
     return ("" if all(len(word) == 1 for word in words) else "_").join(words)
+
+
+def distinct(moments: Iterable[Moment]) -> tuple[Moment, ...]:
+    """The moments, a number behind a name that one before has already."""
+    found: dict[str, Moment] = {}
+    for moment in moments:
+        name, number = moment.name, 2
+        while name in found:
+            name, number = f"{moment.name}_{number}", number + 1
+        found[name] = replace(moment, name=name)
+    return tuple(found.values())
 
 
 def atom_name(atom: Expr) -> str:
