@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,6 +11,7 @@ from symflops.algebra.evaluate import evaluate
 from symflops.algebra.structural import Structural
 from symflops.compiler import compile_graphs
 from symflops.ground.diagnostics import SpecError
+from symflops.ground.expression import names
 from symflops.library import SpecFile, find_spec, page
 from symflops.model.graph import Graph
 from symflops.model.patterns import cutting
@@ -18,7 +19,7 @@ from symflops.model.program import Case, Program
 from symflops.model.regime import Convention, Regime
 from symflops.model.spec import SizeSpec, Spec
 from symflops.runtime.interpreted import InterpretedEstimator
-from symflops.runtime.sizes import look_up
+from symflops.runtime.sizes import is_null, look_up
 from symflops.stages.build import build, known
 from symflops.stages.data import inline_regime, read_convention, read_regime
 from symflops.stages.derive import derive
@@ -115,20 +116,35 @@ class Model:
             try:
                 return use(build_for)
             except Structural as structural:
-                size = by_letter.get(structural.size)
+                wanted = self.asked(structural.size, fixed)
+                size = by_letter.get(wanted)
                 value = self.value_of(size, config) if config is not None and size else None
                 null = value is None and not (size and size.optional and config is not None)
-                if null or structural.size in fixed:
+                if null or wanted in fixed:
                     found = structural.diagnostic
                     raise SpecError([replace(found, span=found.span or (size.name.span if size else None))]) from None
-                fixed = {**fixed, structural.size: value}
+                fixed = {**fixed, wanted: value}
+
+    def asked(self, name: str, given: Mapping[str, Any]) -> str:
+        """The size that is to be known next for ``name``: itself, or the first of those that a derived one is made of."""
+        derived = {letter.text: expression for letter, expression in self.spec.derived}
+
+        def sizes(letter: str) -> Iterator[str]:
+            if letter not in derived:
+                yield letter
+                return
+            for inner, _ in names(derived[letter]):
+                yield from sizes(inner)
+
+        return next((size for size in sizes(name) if size not in given), name)
 
     def value_of(self, wanted: SizeSpec, config: Mapping[str, Any]) -> Any:
         """A size of a config, or its default, which may depend on the sizes above it."""
         scope: dict[str, Any] = {}
         for size in self.spec.sizes:
             value = look_up(config, size.keys)
-            if value is None and size.default is not None:
+            null = size.optional and is_null(config, size.keys)
+            if value is None and size.default is not None and not null:
                 value = plain(evaluate(size.default, scope))
             if size is wanted:
                 return value

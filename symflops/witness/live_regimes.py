@@ -212,9 +212,10 @@ def _fixed(model: Model, regime: Regime, config: Mapping[str, Any]) -> Program:
             graph = build_graph(model.spec, sizes, cutting(regime.patterns))
             return compile_graphs([[(graph, regime, 1)]], [convention_of("torch")])
         except Structural as structural:
-            if structural.size in sizes or structural.size not in values:
+            wanted = model.asked(structural.size, sizes)
+            if wanted in sizes or wanted not in values:
                 raise SpecError([structural.diagnostic]) from None
-            sizes[structural.size] = values[structural.size]
+            sizes[wanted] = values[wanted]
 
 
 def lora(base: Any, rank: int) -> Any:
