@@ -277,11 +277,10 @@ class _Lower:
         present = {name: self.formulas.of(there.expr) for name, _, there in self.graph.inputs if there is not YES}
         values = {name: self.graph.values[identity].width for name, identity, _ in self.graph.inputs}
         widths = {name: self.formulas.of(width) for name, width in values.items() if width is not None}
-        infos = []
-        for item in self.graph.spec.inputs:
-            name, stream = item.name.text, item.stream.text if item.stream else ""
-            infos.append(InputInfo(name, stream, item.layout, item.over, widths.get(name), present.get(name)))
-        return tuple(infos)
+        named = ((item.name.text, item.stream.text if item.stream else "", item) for item in self.graph.spec.inputs)
+        return tuple(
+            InputInfo(name, stream, item.layout, item.over, widths.get(name), present.get(name)) for name, stream, item in named
+        )
 
     def name(self, items: str, monomial: Monomial) -> str:
         """The name of a moment, in which the rows of a value go by the name of the value."""
