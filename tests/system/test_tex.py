@@ -16,7 +16,7 @@ from symflops.model.graph import ONCE
 from symflops.model.program import Moment, Program
 from symflops.model.verification import Verification, VerifiedCase
 from symflops.targets.latex import render, render_fragments
-from tests.targets.programs import ROOT, SPECS, program
+from tests.targets.programs import SPECS, program
 
 pytestmark = pytest.mark.system
 
