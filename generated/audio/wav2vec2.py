@@ -2,6 +2,7 @@
 # sha256 6d80ce392f71599b56329bcea851aaf4ae6b3e1cf62c0184e9ac5488e326cbec  specs/audio/wav2vec2.yaml
 # sha256 e6af824a95a4caf1cdf7da06d56122627b3538f4fe8b6ce4b5ef28e64144d54c  specs/blocks/projected_attention.yaml
 # fmt: off
+# ruff: noqa: B002, E741, F841, RUF100
 """Wav2Vec2, convolutions over a waveform and a transformer with a convolution for its positions: parameters and FLOPs in closed form.
 
 Regime 'full', convention symflops, torch, FLOPs per batch:

@@ -2,6 +2,7 @@
 # sha256 aeec0a59b2bc22c77793501c0b4a1d493fe87801f20599af4e5228d346d8ca96  specs/audio/whisper.yaml
 # sha256 e6af824a95a4caf1cdf7da06d56122627b3538f4fe8b6ce4b5ef28e64144d54c  specs/blocks/projected_attention.yaml
 # fmt: off
+# ruff: noqa: B002, E741, F841, RUF100
 """Whisper, an encoder of spectrograms and a causal text decoder that attends to it: parameters and FLOPs in closed form.
 
 Regime 'full', convention symflops, FLOPs per batch:

@@ -2,6 +2,7 @@
 # sha256 b2c839b4b13e4e172fc2004832d69038612e15e851537173d2d532c0745a840f  specs/diffusion/auraflow.yaml
 # sha256 f0e8048faed6f79efbd94bd1dcd5c158c72d8252cf281223eabbb0867bba711f  specs/blocks/timestep_mlp.yaml
 # fmt: off
+# ruff: noqa: B002, E741, F841, RUF100
 """AuraFlow transformer, double-stream blocks with joint attention, then single-stream blocks, without biases: parameters and FLOPs in closed form.
 
 Regime 'full', convention symflops, torch, FLOPs per batch:

@@ -4,6 +4,7 @@
 # sha256 a7a7f03c0e216acf412512822828c519b0d0ec0f3ee8643c615af8465a80477f  specs/blocks/resnet.yaml
 # sha256 f2b2e8eda4f1972ede4ca1e2658d9f8572597857cabde890e600d442f00182a0  specs/blocks/self_attention.yaml
 # fmt: off
+# ruff: noqa: B002, E741, F841, RUF100
 """Image autoencoder of Stable Diffusion and Flux, convolutions to latents and back to pixels: parameters and FLOPs in closed form.
 
 Regime 'full', convention symflops, torch, FLOPs per batch:

@@ -5,6 +5,7 @@
 # sha256 f2b2e8eda4f1972ede4ca1e2658d9f8572597857cabde890e600d442f00182a0  specs/blocks/self_attention.yaml
 # sha256 8857822f13ede493c043d9d948360fe7e6dcee292b8e19bdb77ed7a5fb35a96b  specs/blocks/text_projection.yaml
 # fmt: off
+# ruff: noqa: B002, E741, F841, RUF100
 """Chroma transformer, FLUX.1 with one small network that makes the modulation of all blocks: parameters and FLOPs in closed form.
 
 Regime 'full', convention symflops, torch, FLOPs per batch:

@@ -4,7 +4,7 @@
 # sha256 c446ad13c1086e5f06bc8c4e54f7907b9e4bdb3f8faa5f89acd50edc159b8fab  specs/blocks/feed_forward.yaml
 # sha256 f2b2e8eda4f1972ede4ca1e2658d9f8572597857cabde890e600d442f00182a0  specs/blocks/self_attention.yaml
 # fmt: off
-# ruff: noqa: E741, RUF100
+# ruff: noqa: B002, E741, F841, RUF100
 """Cosmos video transformer, self-attention and cross-attention to text, modulated through low-rank products: parameters and FLOPs in closed form.
 
 Regime 'full', convention symflops, torch, FLOPs per batch:

@@ -3,6 +3,7 @@
 # sha256 0f4c69051375dc70eb1370dcea4b0cd201d1c1af1e44b2553f8556d27af8bacf  specs/blocks/joint_attention.yaml
 # sha256 f0e8048faed6f79efbd94bd1dcd5c158c72d8252cf281223eabbb0867bba711f  specs/blocks/timestep_mlp.yaml
 # fmt: off
+# ruff: noqa: B002, E741, F841, RUF100
 """FLUX.2 transformer, double-stream then single-stream blocks that share three modulations, without biases: parameters and FLOPs in closed form.
 
 Regime 'full', convention symflops, torch, FLOPs per batch:

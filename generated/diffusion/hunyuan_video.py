@@ -8,6 +8,7 @@
 # sha256 f0e8048faed6f79efbd94bd1dcd5c158c72d8252cf281223eabbb0867bba711f  specs/blocks/timestep_mlp.yaml
 # sha256 7f36de56efd6b2dd97c89129eb712ec72806c06a6800cdab17eb291f610bc16e  specs/blocks/token_refiner.yaml
 # fmt: off
+# ruff: noqa: B002, E741, F841, RUF100
 """HunyuanVideo transformer, double-stream blocks with joint attention, then single-stream blocks: parameters and FLOPs in closed form.
 
 Regime 'full', convention symflops, torch, FLOPs per batch:

@@ -2,6 +2,7 @@
 # sha256 59daecb4b6e7efa8dcb283b3443dea50925d0c27fc9d627e2f615e97531360d5  specs/diffusion/lumina2.yaml
 # sha256 f0e8048faed6f79efbd94bd1dcd5c158c72d8252cf281223eabbb0867bba711f  specs/blocks/timestep_mlp.yaml
 # fmt: off
+# ruff: noqa: B002, E741, F841, RUF100
 """Lumina-Image 2.0 transformer, text and image refined alone, then blocks over both in one sequence: parameters and FLOPs in closed form.
 
 Regime 'full', convention symflops, torch, FLOPs per batch:

@@ -6,6 +6,7 @@
 # sha256 8857822f13ede493c043d9d948360fe7e6dcee292b8e19bdb77ed7a5fb35a96b  specs/blocks/text_projection.yaml
 # sha256 f0e8048faed6f79efbd94bd1dcd5c158c72d8252cf281223eabbb0867bba711f  specs/blocks/timestep_mlp.yaml
 # fmt: off
+# ruff: noqa: B002, E741, F841, RUF100
 """PixArt transformer, self-attention, cross-attention to text, and one modulation that all blocks share: parameters and FLOPs in closed form.
 
 Regime 'full', convention symflops, torch, FLOPs per batch:

@@ -7,6 +7,7 @@
 # sha256 a71711af676c3361b5fa0654b21e139b5f3aa2640e1193966dbf9cb91917b0d7  specs/blocks/time_text_embed.yaml
 # sha256 f0e8048faed6f79efbd94bd1dcd5c158c72d8252cf281223eabbb0867bba711f  specs/blocks/timestep_mlp.yaml
 # fmt: off
+# ruff: noqa: B002, E741, F841, RUF100
 """Stable Diffusion 3 transformer, a double-stream MM-DiT whose last block drops the text: parameters and FLOPs in closed form.
 
 Regime 'full', convention symflops, torch, FLOPs per batch:

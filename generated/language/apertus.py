@@ -2,6 +2,7 @@
 # sha256 bd873399778508559897f9e4a61041406683792fb3815757dc7fa6f4d5b3f536  specs/language/apertus.yaml
 # sha256 d7576062b7516073ccff29cc92b2d6a59b77c839757b3c3fd483e181ced571f2  specs/language/llama.yaml
 # fmt: off
+# ruff: noqa: B002, E741, F841, RUF100
 """Apertus, Llama with normalised queries and keys and a feed-forward whose activation is learned: parameters and FLOPs in closed form.
 
 Regime 'full', convention symflops, FLOPs per batch:

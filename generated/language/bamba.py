@@ -5,6 +5,7 @@
 # sha256 44ec96c17ab4c62ca8e2fbe8827fc3551e0977226f16f58226ee0bfebafc3933  specs/blocks/gated_mlp.yaml
 # sha256 b5a70166e10c229c5fdc3504efcf90be744d9781e7be54ecc2ade12d49bf3275  specs/blocks/mamba2_mixer.yaml
 # fmt: off
+# ruff: noqa: B002, E741, F841, RUF100
 """Bamba, a decoder of Mamba-2 layers and, where its config lists them, of attention: parameters and FLOPs in closed form.
 
 Regime 'full', convention symflops, FLOPs per batch:

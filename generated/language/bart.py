@@ -2,6 +2,7 @@
 # sha256 561b92329178517a4a849224326d8b13953388c8d99359377d525ef67d044c07  specs/language/bart.yaml
 # sha256 e6af824a95a4caf1cdf7da06d56122627b3538f4fe8b6ce4b5ef28e64144d54c  specs/blocks/projected_attention.yaml
 # fmt: off
+# ruff: noqa: B002, E741, F841, RUF100
 """BART, a post-norm encoder and a causal decoder that attends to it: parameters and FLOPs in closed form.
 
 Regime 'full', convention symflops, FLOPs per batch:

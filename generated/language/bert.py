@@ -3,6 +3,7 @@
 # sha256 166c12831488bb4560a1c3adddda7f98d6ea4f2fff10fc8d57522f57fa2a8ca0  specs/blocks/bert_encoder.yaml
 # sha256 db727ebf397b84897950fea7735dee8b68576f24c396cd672a1e91a9b8c00603  specs/blocks/bert_output.yaml
 # fmt: off
+# ruff: noqa: B002, E741, F841, RUF100
 """BERT, a bidirectional encoder with post-norm layers, and its pooler: parameters and FLOPs in closed form.
 
 Regime 'full', convention symflops, torch, FLOPs per batch:

@@ -2,6 +2,7 @@
 # sha256 fbd465c1c664d7cf8f5b0d8f1fe84d96948067816bee54694329d747fa7d05c5  specs/language/bitnet.yaml
 # sha256 d7576062b7516073ccff29cc92b2d6a59b77c839757b3c3fd483e181ced571f2  specs/language/llama.yaml
 # fmt: off
+# ruff: noqa: B002, E741, F841, RUF100
 """BitNet, Llama with norms before the last linear of both halves of a layer: parameters and FLOPs in closed form.
 
 Regime 'full', convention symflops, FLOPs per batch:

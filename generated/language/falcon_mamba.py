@@ -4,7 +4,7 @@
 # sha256 e7ec3ba912589488ac3443b00022e77ae5f7581a9e2396aa6f08be2026cae4d2  specs/blocks/causal_conv.yaml
 # sha256 c466497cb2bbb65f7012c902390a7d409f895f0c3e592597bdd469c1e50be8b8  specs/blocks/mamba_mixer.yaml
 # fmt: off
-# ruff: noqa: E741, RUF100
+# ruff: noqa: B002, E741, F841, RUF100
 """Falcon Mamba, Mamba with normalised steps and states: parameters and FLOPs in closed form.
 
 Regime 'full', convention symflops, FLOPs per batch:

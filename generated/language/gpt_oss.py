@@ -2,6 +2,7 @@
 # sha256 3051d35822f5cc361040eeb677774ee15f0fe506604ae8433a302ccc4f612d01  specs/language/gpt_oss.yaml
 # sha256 d7576062b7516073ccff29cc92b2d6a59b77c839757b3c3fd483e181ced571f2  specs/language/llama.yaml
 # fmt: off
+# ruff: noqa: B002, E741, F841, RUF100
 """GPT-OSS, a causal decoder with attention sinks, every other layer with a window, and routed experts with biases: parameters and FLOPs in closed form.
 
 Regime 'full', convention symflops, FLOPs per batch:

@@ -5,6 +5,7 @@
 # sha256 c466497cb2bbb65f7012c902390a7d409f895f0c3e592597bdd469c1e50be8b8  specs/blocks/mamba_mixer.yaml
 # sha256 7eeb4285324bac757dadc7d451fd25b55cad9f2245f0bf5bea8299bb775b9fbe  specs/blocks/routed_mlp.yaml
 # fmt: off
+# ruff: noqa: B002, E741, F841, RUF100
 """Jamba, a decoder of Mamba layers, a few of attention, and routed experts in every other one: parameters and FLOPs in closed form.
 
 Regime 'full', convention symflops, FLOPs per batch:

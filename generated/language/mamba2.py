@@ -4,6 +4,7 @@
 # sha256 3d28e666c84af49e7b65ddc5b859d5aadac9ba402b3fbc7dfcbc061bc3f93f62  specs/blocks/chunked_scan.yaml
 # sha256 b5a70166e10c229c5fdc3504efcf90be744d9781e7be54ecc2ade12d49bf3275  specs/blocks/mamba2_mixer.yaml
 # fmt: off
+# ruff: noqa: B002, E741, F841, RUF100
 """Mamba-2, a causal decoder of state spaces that runs chunk by chunk: parameters and FLOPs in closed form.
 
 Regime 'full', convention symflops, torch, FLOPs per batch:

@@ -3,6 +3,7 @@
 # sha256 d7576062b7516073ccff29cc92b2d6a59b77c839757b3c3fd483e181ced571f2  specs/language/llama.yaml
 # sha256 44ec96c17ab4c62ca8e2fbe8827fc3551e0977226f16f58226ee0bfebafc3933  specs/blocks/gated_mlp.yaml
 # fmt: off
+# ruff: noqa: B002, E741, F841, RUF100
 """OLMo 2, Llama with norms after both halves of a layer and over whole queries and keys: parameters and FLOPs in closed form.
 
 Regime 'full', convention symflops, FLOPs per batch:

@@ -3,6 +3,7 @@
 # sha256 d7576062b7516073ccff29cc92b2d6a59b77c839757b3c3fd483e181ced571f2  specs/language/llama.yaml
 # sha256 7eeb4285324bac757dadc7d451fd25b55cad9f2245f0bf5bea8299bb775b9fbe  specs/blocks/routed_mlp.yaml
 # fmt: off
+# ruff: noqa: B002, E741, F841, RUF100
 """OLMoE, Llama with normalised queries and keys and routed experts for a feed-forward: parameters and FLOPs in closed form.
 
 Regime 'full', convention symflops, FLOPs per batch:

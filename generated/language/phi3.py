@@ -3,6 +3,7 @@
 # sha256 d7576062b7516073ccff29cc92b2d6a59b77c839757b3c3fd483e181ced571f2  specs/language/llama.yaml
 # sha256 539dfe932e72756f9e866d032d5ed335afbd577d05536a36a0c9d5e8271aaa25  specs/blocks/fused_gated_mlp.yaml
 # fmt: off
+# ruff: noqa: B002, E741, F841, RUF100
 """Phi-3, Llama without biases whose projections are fused: parameters and FLOPs in closed form.
 
 Regime 'full', convention symflops, FLOPs per batch:

@@ -3,6 +3,7 @@
 # sha256 44ec96c17ab4c62ca8e2fbe8827fc3551e0977226f16f58226ee0bfebafc3933  specs/blocks/gated_mlp.yaml
 # sha256 7eeb4285324bac757dadc7d451fd25b55cad9f2245f0bf5bea8299bb775b9fbe  specs/blocks/routed_mlp.yaml
 # fmt: off
+# ruff: noqa: B002, E741, F841, RUF100
 """Qwen3 MoE, a causal decoder with normalised queries and keys and routed experts in most layers: parameters and FLOPs in closed form.
 
 Regime 'full', convention symflops, FLOPs per batch:

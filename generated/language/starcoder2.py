@@ -2,6 +2,7 @@
 # sha256 548002638af7ac565b9d2ab0240add80fa094911230d70889dbf955e0bcbe611  specs/language/starcoder2.yaml
 # sha256 d7576062b7516073ccff29cc92b2d6a59b77c839757b3c3fd483e181ced571f2  specs/language/llama.yaml
 # fmt: off
+# ruff: noqa: B002, E741, F841, RUF100
 """StarCoder2, Llama with layer norms and a feed-forward without a gate: parameters and FLOPs in closed form.
 
 Regime 'full', convention symflops, FLOPs per batch:

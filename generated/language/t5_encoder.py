@@ -3,6 +3,7 @@
 # sha256 c0db25653a4116963dd77373a34645f1c913540d7b901c7351d1f45d7e8c085e  specs/blocks/t5_attention.yaml
 # sha256 5598fc08100d35214c24fbc270471d72d41dc9d89cff6d15be0e4e044321da54  specs/blocks/t5_feed_forward.yaml
 # fmt: off
+# ruff: noqa: B002, E741, F841, RUF100
 """T5 encoder, pre-norm layers with relative positions that the first one learns for all: parameters and FLOPs in closed form.
 
 Regime 'full', convention symflops, torch, FLOPs per batch:

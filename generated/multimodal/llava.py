@@ -2,6 +2,7 @@
 # sha256 86ea3c7a907b3b07a6b8651d6472e582c2f7461d420da490d7557ea5ed8ad5ee  specs/multimodal/llava.yaml
 # sha256 44ec96c17ab4c62ca8e2fbe8827fc3551e0977226f16f58226ee0bfebafc3933  specs/blocks/gated_mlp.yaml
 # fmt: off
+# ruff: noqa: B002, E741, F841, RUF100
 """LLaVA, a Llama that reads images through a CLIP encoder and a projector: parameters and FLOPs in closed form.
 
 Regime 'full', convention symflops, FLOPs per batch:

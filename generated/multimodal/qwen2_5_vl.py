@@ -3,7 +3,7 @@
 # sha256 4eaf948d53dfe73dce3c52bc59dea784c59668856bf7788a1ef754780c0684f3  specs/multimodal/qwen2_vl.yaml
 # sha256 44ec96c17ab4c62ca8e2fbe8827fc3551e0977226f16f58226ee0bfebafc3933  specs/blocks/gated_mlp.yaml
 # fmt: off
-# ruff: noqa: E741, RUF100
+# ruff: noqa: B002, E741, F841, RUF100
 """Qwen2.5-VL, Qwen2-VL whose image encoder attends within windows in most layers: parameters and FLOPs in closed form.
 
 Regime 'full', convention symflops, FLOPs per batch:

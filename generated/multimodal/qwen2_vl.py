@@ -3,7 +3,7 @@
 # sha256 44ec96c17ab4c62ca8e2fbe8827fc3551e0977226f16f58226ee0bfebafc3933  specs/blocks/gated_mlp.yaml
 # sha256 87d71644e9e4df8ca16562e16465a1ee05a6f7d648ece57561f6f4907c3e34a0  specs/blocks/plain_mlp.yaml
 # fmt: off
-# ruff: noqa: E741, RUF100
+# ruff: noqa: B002, E741, F841, RUF100
 """Qwen2-VL, a causal decoder that reads images and videos of any size through an encoder of its own: parameters and FLOPs in closed form.
 
 Regime 'full', convention symflops, FLOPs per batch:

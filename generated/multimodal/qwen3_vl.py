@@ -2,7 +2,7 @@
 # sha256 79cee14cd7ea5b8eecb11c3922b2c5d955b4146d620e35c082ff9fcfd60cf7b1  specs/multimodal/qwen3_vl.yaml
 # sha256 44ec96c17ab4c62ca8e2fbe8827fc3551e0977226f16f58226ee0bfebafc3933  specs/blocks/gated_mlp.yaml
 # fmt: off
-# ruff: noqa: E741, RUF100
+# ruff: noqa: B002, E741, F841, RUF100
 """Qwen3-VL, a causal decoder that reads images, whose first layers are also given what layers of its image encoder saw: parameters and FLOPs in closed form.
 
 Regime 'full', convention symflops, FLOPs per batch:

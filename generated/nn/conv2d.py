@@ -2,7 +2,7 @@
 # sha256 8965cef801b8928eea3aa0985873146a0899fd9fbce4ddf42fe1861b204a4592  specs/nn/conv2d.yaml
 # sha256 6c61885c3d6caa6943bdfc57a51e61f4c8b75bc864de1bec14a1aee52bc290bf  specs/nn/conv1d.yaml
 # fmt: off
-# ruff: noqa: E741, RUF100
+# ruff: noqa: B002, E741, F841, RUF100
 """A convolution over two axes: parameters and FLOPs in closed form.
 
 Regime 'full', convention symflops, torch, FLOPs per batch:

@@ -2,7 +2,7 @@
 # sha256 16c466552ee56c3cb3a48f1b4c09bed721cb70fd8006e811ae779229e64899c1  specs/nn/conv3d.yaml
 # sha256 6c61885c3d6caa6943bdfc57a51e61f4c8b75bc864de1bec14a1aee52bc290bf  specs/nn/conv1d.yaml
 # fmt: off
-# ruff: noqa: E741, RUF100
+# ruff: noqa: B002, E741, F841, RUF100
 """A convolution over three axes: parameters and FLOPs in closed form.
 
 Regime 'full', convention symflops, torch, FLOPs per batch:

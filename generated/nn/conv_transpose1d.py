@@ -2,7 +2,7 @@
 # sha256 c45cf1cb872dd790c2f3e68e4a82f61fe8c48c5c845a1fee4e9d6b47119099fb  specs/nn/conv_transpose1d.yaml
 # sha256 6c61885c3d6caa6943bdfc57a51e61f4c8b75bc864de1bec14a1aee52bc290bf  specs/nn/conv1d.yaml
 # fmt: off
-# ruff: noqa: E741, RUF100
+# ruff: noqa: B002, E741, F841, RUF100
 """The transpose of a convolution over one axis: parameters and FLOPs in closed form.
 
 Regime 'full', convention symflops, torch, FLOPs per batch:

@@ -2,7 +2,7 @@
 # sha256 e0fd4bf28ba989a79666a1a4d6eb58855ed4a1a9579c9604b4d0f6e7be696a4c  specs/nn/gru_cell.yaml
 # sha256 9ef03c2f6cac04b3d6c71ea82091096adc1c2f87284104cd6929b3fbf2075a9a  specs/nn/rnn_cell.yaml
 # fmt: off
-# ruff: noqa: E741, RUF100
+# ruff: noqa: B002, E741, F841, RUF100
 """One step of gated recurrent units: parameters and FLOPs in closed form.
 
 Regime 'full', convention symflops, torch, FLOPs per batch:

@@ -2,7 +2,7 @@
 # sha256 078dcb140f883e9fe676972bd9796736b931cfe9b02ddd91991f44b9995b900a  specs/nn/lstm_cell.yaml
 # sha256 9ef03c2f6cac04b3d6c71ea82091096adc1c2f87284104cd6929b3fbf2075a9a  specs/nn/rnn_cell.yaml
 # fmt: off
-# ruff: noqa: E741, RUF100
+# ruff: noqa: B002, E741, F841, RUF100
 """One step of long short-term memory: parameters and FLOPs in closed form.
 
 Regime 'full', convention symflops, torch, FLOPs per batch:

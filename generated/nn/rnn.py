@@ -2,7 +2,7 @@
 # sha256 a03f70f6224e5998ef7d875d80f699227fb3aac60218446d9f143a0a0c8c93df  specs/nn/rnn.yaml
 # sha256 7d63a3ec6f41b3aad4a4b6af097e32994383268b16830609f1d8bb71183f8672  specs/blocks/recurrent.yaml
 # fmt: off
-# ruff: noqa: E741, RUF100
+# ruff: noqa: B002, E741, F841, RUF100
 """A plain recurrent network, of several layers and perhaps in both directions: parameters and FLOPs in closed form.
 
 Regime 'full', convention symflops, torch, FLOPs per batch:

@@ -4,6 +4,7 @@
 # sha256 55bdbac58175b71d6deb39cbc8187e6b0ef0e53ee7ccab6f4a5da9879b7740c1  specs/blocks/encoder_layer.yaml
 # sha256 1ddf48f8a3cf7e802701c2669749730ffccec7285b7ed288a7f3fd23d1f62fbe  specs/blocks/multihead_attention.yaml
 # fmt: off
+# ruff: noqa: B002, E741, F841, RUF100
 """torch's encoder-decoder transformer: parameters and FLOPs in closed form.
 
 Regime 'full', convention symflops, torch, FLOPs per batch:

@@ -4,6 +4,7 @@
 # sha256 812e56e5193620cc26c6ee4131d2d579e9dc71a1cdb14df19cd9698fc7445117  specs/blocks/decoder_layer.yaml
 # sha256 1ddf48f8a3cf7e802701c2669749730ffccec7285b7ed288a7f3fd23d1f62fbe  specs/blocks/multihead_attention.yaml
 # fmt: off
+# ruff: noqa: B002, E741, F841, RUF100
 """A layer of torch's transformer decoder: parameters and FLOPs in closed form.
 
 Regime 'full', convention symflops, torch, FLOPs per batch:

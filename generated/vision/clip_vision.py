@@ -5,6 +5,7 @@
 # sha256 87d71644e9e4df8ca16562e16465a1ee05a6f7d648ece57561f6f4907c3e34a0  specs/blocks/plain_mlp.yaml
 # sha256 e6af824a95a4caf1cdf7da06d56122627b3538f4fe8b6ce4b5ef28e64144d54c  specs/blocks/projected_attention.yaml
 # fmt: off
+# ruff: noqa: B002, E741, F841, RUF100
 """CLIP image encoder, a vision transformer, and its projection: parameters and FLOPs in closed form.
 
 Regime 'full', convention symflops, torch, FLOPs per batch:

@@ -3,6 +3,7 @@
 # sha256 44ec96c17ab4c62ca8e2fbe8827fc3551e0977226f16f58226ee0bfebafc3933  specs/blocks/gated_mlp.yaml
 # sha256 e6af824a95a4caf1cdf7da06d56122627b3538f4fe8b6ce4b5ef28e64144d54c  specs/blocks/projected_attention.yaml
 # fmt: off
+# ruff: noqa: B002, E741, F841, RUF100
 """DINOv3, a vision transformer with rotary positions and register tokens whose layers scale what they add: parameters and FLOPs in closed form.
 
 Regime 'full', convention symflops, torch, FLOPs per batch:

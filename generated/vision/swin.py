@@ -2,6 +2,7 @@
 # sha256 4050b76c6669f55b334aad1ad957b929c5f8ac899029204a12d7fd3b159219b1  specs/vision/swin.yaml
 # sha256 87d71644e9e4df8ca16562e16465a1ee05a6f7d648ece57561f6f4907c3e34a0  specs/blocks/plain_mlp.yaml
 # fmt: off
+# ruff: noqa: B002, E741, F841, RUF100
 """Swin Transformer, attention within windows in stages that merge patches, with a classifier: parameters and FLOPs in closed form.
 
 Regime 'full', convention symflops, torch, FLOPs per batch:

@@ -18,12 +18,10 @@ TYPES = {
     "text": "str", "list": "tuple[Any, ...]", "number or list": "Any",
 }  # fmt: skip
 ABSENT = {"number": "{} or 0", "count": "{} or 0", "list": "_Null() if {0} is None else {0}"}
-AMBIGUOUS = {"l", "O", "I"}
 
 
 def render(program: Program, version: str, verified: Sequence[Verification] = ()) -> str:
     """The module of ``program``. What it was verified against stands on the derivation page, not here."""
-    letters = {field.letter for field in program.fields} | {definition.letter for definition in program.definitions}
     names, tables = parameter_tables(program)
     return template("estimator.py.jinja").render(
         program=program,
@@ -53,7 +51,6 @@ def render(program: Program, version: str, verified: Sequence[Verification] = ()
         regimes=[regime_table(regime, program) for regime in program.regimes],
         amounts=[(amount, amount_text(amount, program)) for amount in program.amounts],
         moments=[(moment, PRINT.text(moment.formula)) for moment in program.moments],
-        ambiguous=bool(letters & AMBIGUOUS),
         nullable=[field.attribute for field in program.fields if field.nullable and not field.required],
         null_lists=any(field.kind == "list" and field.nullable for field in program.fields),
         fractions=any(field.kind == "rational" for field in program.fields),
