@@ -252,5 +252,6 @@ class _Walker:
         found = [name for name in ast.walk(node) if isinstance(name, ast.Name)]
         lists = [name.id for name in found if self.decides(self.names.get(name.id))]
         values = [self.names.get(name.id) for name in found]
-        numbers = sorted(symbol.name for value in values if isinstance(value, Expr) for symbol in value.free_symbols)
+        numbers = sorted({symbol.name for value in values if isinstance(value, Expr) for symbol in value.free_symbols})
+        numbers = [name for name in numbers if "@" not in name]  # the index of a repeat is no size
         raise Structural([*lists, *numbers, ""][0], diagnostic)
