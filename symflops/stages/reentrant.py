@@ -81,15 +81,18 @@ class _Checkpointing:
 
 
 def _members(nodes: tuple[Node, ...], operators: Iterable[Operator]) -> list[int]:
-    """The positions of a group's operators, and of the choices between values of which it makes one."""
+    """The positions of a group's operators, and of the choices between a value that it makes and one that was there before."""
     wanted = {operator.id for operator in operators}
     made: set[int] = set()
+    since: set[int] = set()  # made by others after it began
     found = []
     for position, node in enumerate(nodes):
-        chooses = isinstance(node, Select) and bool({node.then, node.otherwise} & made)
-        if chooses or (isinstance(node, Operator) and node.id in wanted):
+        sides = {node.then, node.otherwise} if isinstance(node, Select) else set()
+        if (sides & made and not sides & since) or (isinstance(node, Operator) and node.id in wanted):
             made |= set(results(node))
             found.append(position)
+        elif found:
+            since |= set(results(node))
     return found
 
 
