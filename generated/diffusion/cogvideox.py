@@ -9,71 +9,71 @@
 Regime 'full', convention symflops, torch, FLOPs per batch:
 
     forward    = (24*L*D*E + 2*E*has_offset*(E + offset) + 2*E*(3*D + E)) * n
+               + (4*L*D) * ffhhww
+               + (8*L*D**2*((activation == "geglu") + 3) + 2*D*frames*p**2*(c + o)) * fhw
+               + (8*L*D) * fhwy
                + (8*L*D**2*((activation == "geglu") + 3) + 2*D*J) * y
                + (4*L*D) * yy
-               + (8*L*D**2*((activation == "geglu") + 3)//(frames*p**2) + 2*D*(c + o)) * fhw
-               + (8*L*D//(frames*p**2)) * fhwy
-               + (4*L*D//(frames**2*p**4)) * ffhhww
     backward   = (48*L*D*E + 2*E*has_offset*(2*E + offset) + 2*E*(5*D + 2*E)) * n
+               + (8*L*D) * ffhhww
+               + (16*L*D**2*((activation == "geglu") + 3) + 2*D*frames*p**2*(c + 2*o)) * fhw
+               + (16*L*D) * fhwy
                + (2*(L >= 1)*D*J + 16*L*D**2*((activation == "geglu") + 3)) * y
                + (8*L*D) * yy
-               + (16*L*D**2*((activation == "geglu") + 3)//(frames*p**2) + 2*D*(c + 2*o)) * fhw
-               + (16*L*D//(frames*p**2)) * fhwy
-               + (8*L*D//(frames**2*p**4)) * ffhhww
 
 Regime 'forward', convention symflops, torch, FLOPs per batch:
 
     forward    = (24*L*D*E + 2*E*has_offset*(E + offset) + 2*E*(3*D + E)) * n
+               + (4*L*D) * ffhhww
+               + (8*L*D**2*((activation == "geglu") + 3) + 2*D*frames*p**2*(c + o)) * fhw
+               + (8*L*D) * fhwy
                + (8*L*D**2*((activation == "geglu") + 3) + 2*D*J) * y
                + (4*L*D) * yy
-               + (8*L*D**2*((activation == "geglu") + 3)//(frames*p**2) + 2*D*(c + o)) * fhw
-               + (8*L*D//(frames*p**2)) * fhwy
-               + (4*L*D//(frames**2*p**4)) * ffhhww
 
 Regime 'lora', convention symflops, torch, FLOPs per batch:
 
     forward    = (24*L*D*E + 2*E*has_offset*(E + offset) + 2*E*(3*D + E)) * n
+               + (4*L*D) * ffhhww
+               + (8*L*D*(D*(activation == "geglu") + 3*D + 32) + 2*D*frames*p**2*(c + o)) * fhw
+               + (8*L*D) * fhwy
                + (8*L*D*(D*(activation == "geglu") + 3*D + 32) + 2*D*J) * y
                + (4*L*D) * yy
-               + (8*L*D*(D*(activation == "geglu") + 3*D + 32)//(frames*p**2) + 2*D*(c + o)) * fhw
-               + (8*L*D//(frames*p**2)) * fhwy
-               + (4*L*D//(frames**2*p**4)) * ffhhww
-    backward   = (6*max(0, L - 1)*D*(D + 16) + 2*L*D*(4*D*(activation == "geglu") + 9*D + 208)) * y
+    backward   = (8*L*D) * ffhhww
+               + (2*(L >= 1)*D*frames*o*p**2 + 6*max(0, L - 1)*D*(D + 16) + 2*L*D*(4*D*(activation == "geglu") + 9*D +
+                   208)) * fhw
+               + (16*L*D) * fhwy
+               + (6*max(0, L - 1)*D*(D + 16) + 2*L*D*(4*D*(activation == "geglu") + 9*D + 208)) * y
                + (8*L*D) * yy
-               + (2*(L >= 1)*D*o + 6*max(0, L - 1)*D*(D + 16)//(frames*p**2) + 2*L*D*(4*D*(activation == "geglu") + 9*D +
-                   208)//(frames*p**2)) * fhw
-               + (16*L*D//(frames*p**2)) * fhwy
-               + (8*L*D//(frames**2*p**4)) * ffhhww
 
 Regime 'checkpointed', convention symflops, torch, FLOPs per batch:
 
     forward    = (24*L*D*E + 2*E*has_offset*(E + offset) + 2*E*(3*D + E)) * n
+               + (4*L*D) * ffhhww
+               + (8*L*D**2*((activation == "geglu") + 3) + 2*D*frames*p**2*(c + o)) * fhw
+               + (8*L*D) * fhwy
                + (8*L*D**2*((activation == "geglu") + 3) + 2*D*J) * y
                + (4*L*D) * yy
-               + (8*L*D**2*((activation == "geglu") + 3)//(frames*p**2) + 2*D*(c + o)) * fhw
-               + (8*L*D//(frames*p**2)) * fhwy
-               + (4*L*D//(frames**2*p**4)) * ffhhww
     backward   = (48*L*D*E + 2*E*has_offset*(2*E + offset) + 2*E*(5*D + 2*E)) * n
+               + (8*L*D) * ffhhww
+               + (16*L*D**2*((activation == "geglu") + 3) + 2*D*frames*p**2*(c + 2*o)) * fhw
+               + (16*L*D) * fhwy
                + (2*(L >= 1)*D*J + 16*L*D**2*((activation == "geglu") + 3)) * y
                + (8*L*D) * yy
-               + (16*L*D**2*((activation == "geglu") + 3)//(frames*p**2) + 2*D*(c + 2*o)) * fhw
-               + (16*L*D//(frames*p**2)) * fhwy
-               + (8*L*D//(frames**2*p**4)) * ffhhww
     recomputed = (24*L*D*E) * n
+               + (4*L*D) * ffhhww
+               + (8*L*D**2*((activation == "geglu") + 3)) * fhw
+               + (8*L*D) * fhwy
                + (8*L*D**2*((activation == "geglu") + 3)) * y
                + (4*L*D) * yy
-               + (8*L*D**2*((activation == "geglu") + 3)//(frames*p**2)) * fhw
-               + (8*L*D//(frames*p**2)) * fhwy
-               + (4*L*D//(frames**2*p**4)) * ffhhww
 
 Moments are sums over the items of a batch:
 
     n        sum of 1 over samples
+    ffhhww   sum of f**2*h**2*w**2//(frames**2*p**4) over samples
+    fhw      sum of f*h*w//(frames*p**2) over samples
+    fhwy     sum of f*h*w*y//(frames*p**2) over samples
     y        sum of y over samples
     yy       sum of y**2 over samples
-    fhw      sum of f*h*w over samples
-    fhwy     sum of f*h*w*y over samples
-    ffhhww   sum of f**2*h**2*w**2 over samples
 
 Sizes:
 
@@ -196,26 +196,28 @@ class Moments:
     ``padded`` holds the moments of the padded lengths where a batch gives both.
     """
 
-    __slots__ = ("ffhhww", "fhw", "fhwy", "n", "padded", "y", "yy")
+    __slots__ = ("ffhhww", "fhw", "fhwy", "lengths", "n", "padded", "y", "yy")
 
     def __init__(
         self,
         n: int = 0,
-        y: int = 0,
-        yy: int = 0,
+        ffhhww: int = 0,
         fhw: int = 0,
         fhwy: int = 0,
-        ffhhww: int = 0,
+        y: int = 0,
+        yy: int = 0,
         *,
         padded: Moments | None = None,
+        lengths: Columns | None = None,
     ) -> None:
         self.n = n
-        self.y = y
-        self.yy = yy
+        self.ffhhww = ffhhww
         self.fhw = fhw
         self.fhwy = fhwy
-        self.ffhhww = ffhhww
+        self.y = y
+        self.yy = yy
         self.padded = padded
+        self.lengths = lengths
 
     def __add__(self, other: Moments) -> Moments:
         padded = None
@@ -223,12 +225,13 @@ class Moments:
             padded = (self.padded or self) + (other.padded or other)
         return Moments(
             self.n + other.n,
-            self.y + other.y,
-            self.yy + other.yy,
+            self.ffhhww + other.ffhhww,
             self.fhw + other.fhw,
             self.fhwy + other.fhwy,
-            self.ffhhww + other.ffhhww,
+            self.y + other.y,
+            self.yy + other.yy,
             padded=padded,
+            lengths=_joined(self.lengths, other.lengths),
         )
 
     def __eq__(self, other: object) -> bool:
@@ -239,15 +242,34 @@ class Moments:
     def __repr__(self) -> str:
         return f"Moments({', '.join(f'{name}={getattr(self, name)!r}' for name in self.__slots__)})"
 
+    def bound(self, sizes: Sizes) -> Moments:
+        """The sums, once the sizes are known that some of them depend on."""
+        padded = None if self.padded is None else self.padded.bound(sizes)
+        if self.lengths is None:
+            return self
+        here = Moments(
+            self.n,
+            self.ffhhww,
+            self.fhw,
+            self.fhwy,
+            self.y,
+            self.yy,
+        )
+        found = here + _sums(sizes, *self.lengths)
+        found.padded = padded
+        return found
+
     def as_dict(self) -> dict[str, int]:
         """The moments by name."""
+        if self.lengths is not None:
+            raise ValueError("these moments depend on sizes: make them with Estimator.moments")
         return {
             "n": self.n,
-            "y": self.y,
-            "yy": self.yy,
+            "ffhhww": self.ffhhww,
             "fhw": self.fhw,
             "fhwy": self.fhwy,
-            "ffhhww": self.ffhhww,
+            "y": self.y,
+            "yy": self.yy,
         }
 
 
@@ -290,20 +312,31 @@ def moments(*, latent: Streams, prompt: Streams) -> Moments:
         for columns, padding in _columns(streams):
             real.extend(columns)
             padded.extend(padding)
-    result = _sums(*real)
+    result = Moments(lengths=real)
     if padded != real:
-        result.padded = _sums(*padded)
+        result.padded = Moments(lengths=padded)
     return result
 
 
-def _sums(f_: list[int], h_: list[int], w_: list[int], y_: list[int]) -> Moments:
+def _joined(one: Columns | None, two: Columns | None) -> Columns | None:
+    """The items of two batches together."""
+    if one is None or two is None:
+        return one or two
+    return [left + right for left, right in zip(one, two)]
+
+
+def _sums(sizes: Sizes, f_: list[int], h_: list[int], w_: list[int], y_: list[int]) -> Moments:
+    p = sizes.patch_size
+    pt = sizes.patch_size_t or 0
+    has_pt = sizes.patch_size_t is not None
+    frames = has_pt*pt + 1 - has_pt
     return Moments(
         n=len(f_),
+        ffhhww=sum(f**2*h**2*w**2//(frames**2*p**4) for f, h, w in zip(f_, h_, w_)),
+        fhw=sum(f*h*w//(frames*p**2) for f, h, w in zip(f_, h_, w_)),
+        fhwy=sum(f*h*w*y//(frames*p**2) for f, h, w, y in zip(f_, h_, w_, y_)),
         y=sum(y_),
         yy=sum(y**2 for y in y_),
-        fhw=sum(f*h*w for f, h, w in zip(f_, h_, w_)),
-        fhwy=sum(f*h*w*y for f, h, w, y in zip(f_, h_, w_, y_)),
-        ffhhww=sum(f**2*h**2*w**2 for f, h, w in zip(f_, h_, w_)),
     )
 
 
@@ -395,12 +428,12 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     activation = sizes.activation_fn
     D = H*d
     frames = has_pt*pt + 1 - has_pt
-    # what a contraction runs over, in multiples of (n, y, yy, fhw, fhwy, ffhhww)
+    # what a contraction runs over, in multiples of (n, ffhhww, fhw, fhwy, y, yy)
     sample_ = (1, 0, 0, 0, 0, 0)
-    prompt_ = (0, 1, 0, 0, 0, 0)
-    patch_embed_proj_rows_ = (0, 0, 0, 1//(frames*p**2), 0, 0)
-    attn1_to_q_rows_ = (0, 1, 0, 1//(frames*p**2), 0, 0)
-    attn1_pairs_ = (0, 0, 1, 0, 2//(frames*p**2), 1//(frames**2*p**4))
+    prompt_ = (0, 0, 0, 0, 1, 0)
+    patch_embed_proj_rows_ = (0, 0, 1, 0, 0, 0)
+    attn1_to_q_rows_ = (0, 0, 1, 0, 1, 0)
+    attn1_pairs_ = (0, 1, 0, 2, 0, 1)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
         ("time_embedding.linear_1",              sample_,                 2*D*E,                                    1,           (0, 1),                    0),  # y = xW
@@ -441,12 +474,12 @@ def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     activation = sizes.activation_fn
     D = H*d
     frames = has_pt*pt + 1 - has_pt
-    # what a contraction runs over, in multiples of (n, y, yy, fhw, fhwy, ffhhww)
+    # what a contraction runs over, in multiples of (n, ffhhww, fhw, fhwy, y, yy)
     sample_ = (1, 0, 0, 0, 0, 0)
-    prompt_ = (0, 1, 0, 0, 0, 0)
-    patch_embed_proj_rows_ = (0, 0, 0, 1//(frames*p**2), 0, 0)
-    attn1_to_q_rows_ = (0, 1, 0, 1//(frames*p**2), 0, 0)
-    attn1_pairs_ = (0, 0, 1, 0, 2//(frames*p**2), 1//(frames**2*p**4))
+    prompt_ = (0, 0, 0, 0, 1, 0)
+    patch_embed_proj_rows_ = (0, 0, 1, 0, 0, 0)
+    attn1_to_q_rows_ = (0, 0, 1, 0, 1, 0)
+    attn1_pairs_ = (0, 1, 0, 2, 0, 1)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
         ("time_embedding.linear_1",              sample_,                 2*D*E,                                    1,           (0, 0),  0),  # y = xW
@@ -487,12 +520,12 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     activation = sizes.activation_fn
     D = H*d
     frames = has_pt*pt + 1 - has_pt
-    # what a contraction runs over, in multiples of (n, y, yy, fhw, fhwy, ffhhww)
+    # what a contraction runs over, in multiples of (n, ffhhww, fhw, fhwy, y, yy)
     sample_ = (1, 0, 0, 0, 0, 0)
-    prompt_ = (0, 1, 0, 0, 0, 0)
-    patch_embed_proj_rows_ = (0, 0, 0, 1//(frames*p**2), 0, 0)
-    attn1_to_q_rows_ = (0, 1, 0, 1//(frames*p**2), 0, 0)
-    attn1_pairs_ = (0, 0, 1, 0, 2//(frames*p**2), 1//(frames**2*p**4))
+    prompt_ = (0, 0, 0, 0, 1, 0)
+    patch_embed_proj_rows_ = (0, 0, 1, 0, 0, 0)
+    attn1_to_q_rows_ = (0, 0, 1, 0, 1, 0)
+    attn1_pairs_ = (0, 1, 0, 2, 0, 1)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
         ("time_embedding.linear_1",                             sample_,                 2*D*E,                                    1,           (0, 0),              0),  # y = xW
@@ -541,12 +574,12 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     activation = sizes.activation_fn
     D = H*d
     frames = has_pt*pt + 1 - has_pt
-    # what a contraction runs over, in multiples of (n, y, yy, fhw, fhwy, ffhhww)
+    # what a contraction runs over, in multiples of (n, ffhhww, fhw, fhwy, y, yy)
     sample_ = (1, 0, 0, 0, 0, 0)
-    prompt_ = (0, 1, 0, 0, 0, 0)
-    patch_embed_proj_rows_ = (0, 0, 0, 1//(frames*p**2), 0, 0)
-    attn1_to_q_rows_ = (0, 1, 0, 1//(frames*p**2), 0, 0)
-    attn1_pairs_ = (0, 0, 1, 0, 2//(frames*p**2), 1//(frames**2*p**4))
+    prompt_ = (0, 0, 0, 0, 1, 0)
+    patch_embed_proj_rows_ = (0, 0, 1, 0, 0, 0)
+    attn1_to_q_rows_ = (0, 0, 1, 0, 1, 0)
+    attn1_pairs_ = (0, 1, 0, 2, 0, 1)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
         ("time_embedding.linear_1",              sample_,                 2*D*E,                                    1,           (0, 1),                    0),  # y = xW
@@ -793,8 +826,8 @@ class Estimator:
         return tuple(map(sum, zip(*rows)))
 
     def moments(self, **streams: Any) -> Moments:
-        """The moments of a batch, as the function ``moments`` makes them."""
-        return moments(**streams)
+        """The moments of a batch, as the function ``moments`` makes them, with the sizes that some of them depend on."""
+        return moments(**streams).bound(self.sizes)
 
     def forward(self, m: Moments) -> int:
         """FLOPs of the forward pass."""
@@ -819,6 +852,7 @@ class Estimator:
     def by_module(self, m: Moments) -> dict[str, Flops]:
         """FLOPs per module that does work; ``*`` stands for the index of a repeat, summed over."""
         found: dict[str, Flops] = {}
+        m = m.bound(self.sizes)
         for module, amount, unit, forward, gradients, again in self._lines:
             size = self._apply(amount, m) * unit
             flops = found.setdefault(module, Flops(0, 0, 0))
@@ -830,4 +864,5 @@ class Estimator:
     def _apply(self, c: tuple[int, ...], m: Moments) -> int:
         if self._padded and m.padded is not None:
             m = m.padded
-        return c[0] * m.n + c[1] * m.y + c[2] * m.yy + c[3] * m.fhw + c[4] * m.fhwy + c[5] * m.ffhhww
+        m = m.bound(self.sizes)
+        return c[0] * m.n + c[1] * m.ffhhww + c[2] * m.fhw + c[3] * m.fhwy + c[4] * m.y + c[5] * m.yy

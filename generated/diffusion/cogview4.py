@@ -10,70 +10,70 @@
 Regime 'full', convention symflops, torch, FLOPs per batch:
 
     forward    = (24*L*D*E + 2*E*(3*D + 2*E + 6*s)) * n
+               + (4*L*D) * hhww
+               + (24*L*D**2 + 2*D*p**2*(c + o)) * hw
+               + (8*L*D) * hwy
                + (24*L*D**2 + 2*D*J) * y
-               + (24*L*D**2//p**2 + 2*D*(c + o)) * hw
                + (4*L*D) * yy
-               + (8*L*D//p**2) * hwy
-               + (4*L*D//p**4) * hhww
     backward   = (48*L*D*E + 2*E*(5*D + 4*E + 6*s)) * n
+               + (8*L*D) * hhww
+               + (48*L*D**2 + 2*D*p**2*(c + 2*o)) * hw
+               + (16*L*D) * hwy
                + (2*(L >= 1)*D*J + 32*max(0, L - 1)*D**2 + 16*L*D**2) * y
-               + (48*L*D**2//p**2 + 2*D*(c + 2*o)) * hw
                + (8*L*D) * yy
-               + (16*L*D//p**2) * hwy
-               + (8*L*D//p**4) * hhww
 
 Regime 'forward', convention symflops, torch, FLOPs per batch:
 
     forward    = (24*L*D*E + 2*E*(3*D + 2*E + 6*s)) * n
+               + (4*L*D) * hhww
+               + (24*L*D**2 + 2*D*p**2*(c + o)) * hw
+               + (8*L*D) * hwy
                + (24*L*D**2 + 2*D*J) * y
-               + (24*L*D**2//p**2 + 2*D*(c + o)) * hw
                + (4*L*D) * yy
-               + (8*L*D//p**2) * hwy
-               + (4*L*D//p**4) * hhww
 
 Regime 'lora', convention symflops, torch, FLOPs per batch:
 
     forward    = (24*L*D*E + 2*E*(3*D + 2*E + 6*s)) * n
+               + (4*L*D) * hhww
+               + (8*L*D*(3*D + 32) + 2*D*p**2*(c + o)) * hw
+               + (8*L*D) * hwy
                + (8*L*D*(3*D + 32) + 2*D*J) * y
-               + (8*L*D*(3*D + 32)//p**2 + 2*D*(c + o)) * hw
                + (4*L*D) * yy
-               + (8*L*D//p**2) * hwy
-               + (4*L*D//p**4) * hhww
-    backward   = (2*max(0, L - 1)*D*(11*D + 48) + 2*L*D*(D + 208)) * y
-               + (2*(L >= 1)*D*o + 6*max(0, L - 1)*D*(D + 16)//p**2 + 2*L*D*(9*D + 208)//p**2) * hw
+    backward   = (8*L*D) * hhww
+               + (2*(L >= 1)*D*o*p**2 + 6*max(0, L - 1)*D*(D + 16) + 2*L*D*(9*D + 208)) * hw
+               + (16*L*D) * hwy
+               + (2*max(0, L - 1)*D*(11*D + 48) + 2*L*D*(D + 208)) * y
                + (8*L*D) * yy
-               + (16*L*D//p**2) * hwy
-               + (8*L*D//p**4) * hhww
 
 Regime 'checkpointed', convention symflops, torch, FLOPs per batch:
 
     forward    = (24*L*D*E + 2*E*(3*D + 2*E + 6*s)) * n
+               + (4*L*D) * hhww
+               + (24*L*D**2 + 2*D*p**2*(c + o)) * hw
+               + (8*L*D) * hwy
                + (24*L*D**2 + 2*D*J) * y
-               + (24*L*D**2//p**2 + 2*D*(c + o)) * hw
                + (4*L*D) * yy
-               + (8*L*D//p**2) * hwy
-               + (4*L*D//p**4) * hhww
     backward   = (48*L*D*E + 2*E*(5*D + 4*E + 6*s)) * n
+               + (8*L*D) * hhww
+               + (48*L*D**2 + 2*D*p**2*(c + 2*o)) * hw
+               + (16*L*D) * hwy
                + (2*(L >= 1)*D*J + 32*max(0, L - 1)*D**2 + 16*L*D**2) * y
-               + (48*L*D**2//p**2 + 2*D*(c + 2*o)) * hw
                + (8*L*D) * yy
-               + (16*L*D//p**2) * hwy
-               + (8*L*D//p**4) * hhww
     recomputed = (24*L*D*E) * n
+               + (4*L*D) * hhww
+               + (24*L*D**2) * hw
+               + (8*L*D) * hwy
                + (24*L*D**2) * y
-               + (24*L*D**2//p**2) * hw
                + (4*L*D) * yy
-               + (8*L*D//p**2) * hwy
-               + (4*L*D//p**4) * hhww
 
 Moments are sums over the items of a batch:
 
     n        sum of 1 over samples
+    hhww     sum of h**2*w**2//p**4 over samples
+    hw       sum of h*w//p**2 over samples
+    hwy      sum of h*w*y//p**2 over samples
     y        sum of y over samples
-    hw       sum of h*w over samples
     yy       sum of y**2 over samples
-    hwy      sum of h*w*y over samples
-    hhww     sum of h**2*w**2 over samples
 
 Sizes:
 
@@ -173,26 +173,28 @@ class Moments:
     ``padded`` holds the moments of the padded lengths where a batch gives both.
     """
 
-    __slots__ = ("hhww", "hw", "hwy", "n", "padded", "y", "yy")
+    __slots__ = ("hhww", "hw", "hwy", "lengths", "n", "padded", "y", "yy")
 
     def __init__(
         self,
         n: int = 0,
-        y: int = 0,
-        hw: int = 0,
-        yy: int = 0,
-        hwy: int = 0,
         hhww: int = 0,
+        hw: int = 0,
+        hwy: int = 0,
+        y: int = 0,
+        yy: int = 0,
         *,
         padded: Moments | None = None,
+        lengths: Columns | None = None,
     ) -> None:
         self.n = n
-        self.y = y
-        self.hw = hw
-        self.yy = yy
-        self.hwy = hwy
         self.hhww = hhww
+        self.hw = hw
+        self.hwy = hwy
+        self.y = y
+        self.yy = yy
         self.padded = padded
+        self.lengths = lengths
 
     def __add__(self, other: Moments) -> Moments:
         padded = None
@@ -200,12 +202,13 @@ class Moments:
             padded = (self.padded or self) + (other.padded or other)
         return Moments(
             self.n + other.n,
-            self.y + other.y,
-            self.hw + other.hw,
-            self.yy + other.yy,
-            self.hwy + other.hwy,
             self.hhww + other.hhww,
+            self.hw + other.hw,
+            self.hwy + other.hwy,
+            self.y + other.y,
+            self.yy + other.yy,
             padded=padded,
+            lengths=_joined(self.lengths, other.lengths),
         )
 
     def __eq__(self, other: object) -> bool:
@@ -216,15 +219,34 @@ class Moments:
     def __repr__(self) -> str:
         return f"Moments({', '.join(f'{name}={getattr(self, name)!r}' for name in self.__slots__)})"
 
+    def bound(self, sizes: Sizes) -> Moments:
+        """The sums, once the sizes are known that some of them depend on."""
+        padded = None if self.padded is None else self.padded.bound(sizes)
+        if self.lengths is None:
+            return self
+        here = Moments(
+            self.n,
+            self.hhww,
+            self.hw,
+            self.hwy,
+            self.y,
+            self.yy,
+        )
+        found = here + _sums(sizes, *self.lengths)
+        found.padded = padded
+        return found
+
     def as_dict(self) -> dict[str, int]:
         """The moments by name."""
+        if self.lengths is not None:
+            raise ValueError("these moments depend on sizes: make them with Estimator.moments")
         return {
             "n": self.n,
-            "y": self.y,
-            "hw": self.hw,
-            "yy": self.yy,
-            "hwy": self.hwy,
             "hhww": self.hhww,
+            "hw": self.hw,
+            "hwy": self.hwy,
+            "y": self.y,
+            "yy": self.yy,
         }
 
 
@@ -267,20 +289,28 @@ def moments(*, latent: Streams, prompt: Streams) -> Moments:
         for columns, padding in _columns(streams):
             real.extend(columns)
             padded.extend(padding)
-    result = _sums(*real)
+    result = Moments(lengths=real)
     if padded != real:
-        result.padded = _sums(*padded)
+        result.padded = Moments(lengths=padded)
     return result
 
 
-def _sums(h_: list[int], w_: list[int], y_: list[int]) -> Moments:
+def _joined(one: Columns | None, two: Columns | None) -> Columns | None:
+    """The items of two batches together."""
+    if one is None or two is None:
+        return one or two
+    return [left + right for left, right in zip(one, two)]
+
+
+def _sums(sizes: Sizes, h_: list[int], w_: list[int], y_: list[int]) -> Moments:
+    p = sizes.patch_size
     return Moments(
         n=len(h_),
+        hhww=sum(h**2*w**2//p**4 for h, w in zip(h_, w_)),
+        hw=sum(h*w//p**2 for h, w in zip(h_, w_)),
+        hwy=sum(h*w*y//p**2 for h, w, y in zip(h_, w_, y_)),
         y=sum(y_),
-        hw=sum(h*w for h, w in zip(h_, w_)),
         yy=sum(y**2 for y in y_),
-        hwy=sum(h*w*y for h, w, y in zip(h_, w_, y_)),
-        hhww=sum(h**2*w**2 for h, w in zip(h_, w_)),
     )
 
 
@@ -357,12 +387,12 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     E = sizes.time_embed_dim
     s = sizes.condition_dim
     D = H*d
-    # what a contraction runs over, in multiples of (n, y, hw, yy, hwy, hhww)
-    patch_embed_proj_rows_ = (0, 0, p**-2, 0, 0, 0)
-    prompt_ = (0, 1, 0, 0, 0, 0)
+    # what a contraction runs over, in multiples of (n, hhww, hw, hwy, y, yy)
+    patch_embed_proj_rows_ = (0, 0, 1, 0, 0, 0)
+    prompt_ = (0, 0, 0, 0, 1, 0)
     sample_ = (1, 0, 0, 0, 0, 0)
-    attn1_to_q_rows_ = (0, 1, p**-2, 0, 0, 0)
-    attn1_pairs_ = (0, 0, 0, 1, 2//p**2, p**-4)
+    attn1_to_q_rows_ = (0, 0, 1, 0, 1, 0)
+    attn1_pairs_ = (0, 1, 0, 2, 0, 1)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
         ("patch_embed.proj",                                  patch_embed_proj_rows_,  2*D*c*p**2,  1,  (0, 1),                          0),  # y = xW
@@ -399,12 +429,12 @@ def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     E = sizes.time_embed_dim
     s = sizes.condition_dim
     D = H*d
-    # what a contraction runs over, in multiples of (n, y, hw, yy, hwy, hhww)
-    patch_embed_proj_rows_ = (0, 0, p**-2, 0, 0, 0)
-    prompt_ = (0, 1, 0, 0, 0, 0)
+    # what a contraction runs over, in multiples of (n, hhww, hw, hwy, y, yy)
+    patch_embed_proj_rows_ = (0, 0, 1, 0, 0, 0)
+    prompt_ = (0, 0, 0, 0, 1, 0)
     sample_ = (1, 0, 0, 0, 0, 0)
-    attn1_to_q_rows_ = (0, 1, p**-2, 0, 0, 0)
-    attn1_pairs_ = (0, 0, 0, 1, 2//p**2, p**-4)
+    attn1_to_q_rows_ = (0, 0, 1, 0, 1, 0)
+    attn1_pairs_ = (0, 1, 0, 2, 0, 1)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
         ("patch_embed.proj",                                  patch_embed_proj_rows_,  2*D*c*p**2,  1,  (0, 0),  0),  # y = xW
@@ -441,12 +471,12 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     E = sizes.time_embed_dim
     s = sizes.condition_dim
     D = H*d
-    # what a contraction runs over, in multiples of (n, y, hw, yy, hwy, hhww)
-    patch_embed_proj_rows_ = (0, 0, p**-2, 0, 0, 0)
-    prompt_ = (0, 1, 0, 0, 0, 0)
+    # what a contraction runs over, in multiples of (n, hhww, hw, hwy, y, yy)
+    patch_embed_proj_rows_ = (0, 0, 1, 0, 0, 0)
+    prompt_ = (0, 0, 0, 0, 1, 0)
     sample_ = (1, 0, 0, 0, 0, 0)
-    attn1_to_q_rows_ = (0, 1, p**-2, 0, 0, 0)
-    attn1_pairs_ = (0, 0, 0, 1, 2//p**2, p**-4)
+    attn1_to_q_rows_ = (0, 0, 1, 0, 1, 0)
+    attn1_pairs_ = (0, 1, 0, 2, 0, 1)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
         ("patch_embed.proj",                                    patch_embed_proj_rows_,  2*D*c*p**2,  1,  (0, 0),              0),  # y = xW
@@ -491,12 +521,12 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     E = sizes.time_embed_dim
     s = sizes.condition_dim
     D = H*d
-    # what a contraction runs over, in multiples of (n, y, hw, yy, hwy, hhww)
-    patch_embed_proj_rows_ = (0, 0, p**-2, 0, 0, 0)
-    prompt_ = (0, 1, 0, 0, 0, 0)
+    # what a contraction runs over, in multiples of (n, hhww, hw, hwy, y, yy)
+    patch_embed_proj_rows_ = (0, 0, 1, 0, 0, 0)
+    prompt_ = (0, 0, 0, 0, 1, 0)
     sample_ = (1, 0, 0, 0, 0, 0)
-    attn1_to_q_rows_ = (0, 1, p**-2, 0, 0, 0)
-    attn1_pairs_ = (0, 0, 0, 1, 2//p**2, p**-4)
+    attn1_to_q_rows_ = (0, 0, 1, 0, 1, 0)
+    attn1_pairs_ = (0, 1, 0, 2, 0, 1)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
         ("patch_embed.proj",                                  patch_embed_proj_rows_,  2*D*c*p**2,  1,  (0, 1),                          0),  # y = xW
@@ -700,8 +730,8 @@ class Estimator:
         return tuple(map(sum, zip(*rows)))
 
     def moments(self, **streams: Any) -> Moments:
-        """The moments of a batch, as the function ``moments`` makes them."""
-        return moments(**streams)
+        """The moments of a batch, as the function ``moments`` makes them, with the sizes that some of them depend on."""
+        return moments(**streams).bound(self.sizes)
 
     def forward(self, m: Moments) -> int:
         """FLOPs of the forward pass."""
@@ -726,6 +756,7 @@ class Estimator:
     def by_module(self, m: Moments) -> dict[str, Flops]:
         """FLOPs per module that does work; ``*`` stands for the index of a repeat, summed over."""
         found: dict[str, Flops] = {}
+        m = m.bound(self.sizes)
         for module, amount, unit, forward, gradients, again in self._lines:
             size = self._apply(amount, m) * unit
             flops = found.setdefault(module, Flops(0, 0, 0))
@@ -737,4 +768,5 @@ class Estimator:
     def _apply(self, c: tuple[int, ...], m: Moments) -> int:
         if self._padded and m.padded is not None:
             m = m.padded
-        return c[0] * m.n + c[1] * m.y + c[2] * m.hw + c[3] * m.yy + c[4] * m.hwy + c[5] * m.hhww
+        m = m.bound(self.sizes)
+        return c[0] * m.n + c[1] * m.hhww + c[2] * m.hw + c[3] * m.hwy + c[4] * m.y + c[5] * m.yy

@@ -9,102 +9,96 @@
 
 Regime 'full', convention symflops, torch, FLOPs per batch:
 
-    forward    = (24*L*D*A + 6*D*A) * equal_t_1
+    forward    = (4*L*D) * ffhhww
+               + (2*L*D**2*has_I + 4*L*D*(3*D + (D*r)//1 + 6*A) + 2*D*(pt*ph*pw*C + pt*ph*pw*o + 3*A)) * fhw
+               + (24*L*D*A + 6*D*A) * equal_t_1
+               + (-24*L*D*A - 6*D*A) * equal_t_1_f_h_w
+               + (4*L*D*has_I) * fhkw
+               + (4*L*D) * fhwy
                + (4*L*D*has_I*K + 2*has_I*I*K) * k
                + (8*D**2) * t
                + (4*L*D*J + 2*J*Q*projected) * y
-               + (2*L*D**2*has_I//(pt*ph*pw) + 4*L*D*(3*D + (D*r)//1 + 6*A)//(pt*ph*pw) + 2*D*(C + o + 3*A//(pt*ph*pw)))
-                   * fhw
-               + (-24*L*D*A//(pt*ph*pw) - 6*D*A//(pt*ph*pw)) * equal_t_1_f_h_w
-               + (4*L*D*has_I//(pt*ph*pw)) * fhkw
-               + (4*L*D//(pt*ph*pw)) * fhwy
-               + (4*L*D//(pt**2*ph**2*pw**2)) * ffhhww
-    backward   = (48*L*D*A + 12*D*A) * equal_t_1
+    backward   = (8*L*D) * ffhhww
+               + (4*L*D**2*has_I + 8*L*D*(3*D + (D*r)//1 + 6*A) + 2*D*(pt*ph*pw*C + 2*pt*ph*pw*o + 6*A)) * fhw
+               + (48*L*D*A + 12*D*A) * equal_t_1
+               + (-48*L*D*A - 12*D*A) * equal_t_1_f_h_w
+               + (8*L*D*has_I) * fhkw
+               + (8*L*D) * fhwy
                + (2*(L >= 1)*has_I*I*K + 8*L*D*has_I*K) * k
                + (14*D**2) * t
                + (2*(L >= 1)*J*Q*projected + 4*L*D*J*projected + 4*L*D*J) * y
-               + (4*L*D**2*has_I//(pt*ph*pw) + 8*L*D*(3*D + (D*r)//1 + 6*A)//(pt*ph*pw) + 2*D*(C + 2*o +
-                   6*A//(pt*ph*pw))) * fhw
-               + (-48*L*D*A//(pt*ph*pw) - 12*D*A//(pt*ph*pw)) * equal_t_1_f_h_w
-               + (8*L*D*has_I//(pt*ph*pw)) * fhkw
-               + (8*L*D//(pt*ph*pw)) * fhwy
-               + (8*L*D//(pt**2*ph**2*pw**2)) * ffhhww
 
 Regime 'forward', convention symflops, torch, FLOPs per batch:
 
-    forward    = (24*L*D*A + 6*D*A) * equal_t_1
+    forward    = (4*L*D) * ffhhww
+               + (2*L*D**2*has_I + 4*L*D*(3*D + (D*r)//1 + 6*A) + 2*D*(pt*ph*pw*C + pt*ph*pw*o + 3*A)) * fhw
+               + (24*L*D*A + 6*D*A) * equal_t_1
+               + (-24*L*D*A - 6*D*A) * equal_t_1_f_h_w
+               + (4*L*D*has_I) * fhkw
+               + (4*L*D) * fhwy
                + (4*L*D*has_I*K + 2*has_I*I*K) * k
                + (8*D**2) * t
                + (4*L*D*J + 2*J*Q*projected) * y
-               + (2*L*D**2*has_I//(pt*ph*pw) + 4*L*D*(3*D + (D*r)//1 + 6*A)//(pt*ph*pw) + 2*D*(C + o + 3*A//(pt*ph*pw)))
-                   * fhw
-               + (-24*L*D*A//(pt*ph*pw) - 6*D*A//(pt*ph*pw)) * equal_t_1_f_h_w
-               + (4*L*D*has_I//(pt*ph*pw)) * fhkw
-               + (4*L*D//(pt*ph*pw)) * fhwy
-               + (4*L*D//(pt**2*ph**2*pw**2)) * ffhhww
 
 Regime 'lora', convention symflops, torch, FLOPs per batch:
 
-    forward    = (24*L*D*A + 6*D*A) * equal_t_1
+    forward    = (4*L*D) * ffhhww
+               + (2*L*D**2*has_I + 4*L*D*(3*D + (D*r)//1 + 6*A + 96) + 2*D*(pt*ph*pw*C + pt*ph*pw*o + 3*A)) * fhw
+               + (24*L*D*A + 6*D*A) * equal_t_1
+               + (-24*L*D*A - 6*D*A) * equal_t_1_f_h_w
+               + (4*L*D*has_I) * fhkw
+               + (4*L*D) * fhwy
                + (4*L*D*has_I*K + 2*has_I*I*K) * k
                + (8*D**2) * t
                + (4*L*(D*J + 16*D + 16*J) + 2*J*Q*projected) * y
-               + (2*L*D**2*has_I//(pt*ph*pw) + 4*L*D*(3*D + (D*r)//1 + 6*A + 96)//(pt*ph*pw) + 2*D*(C + o +
-                   3*A//(pt*ph*pw))) * fhw
-               + (-24*L*D*A//(pt*ph*pw) - 6*D*A//(pt*ph*pw)) * equal_t_1_f_h_w
-               + (4*L*D*has_I//(pt*ph*pw)) * fhkw
-               + (4*L*D//(pt*ph*pw)) * fhwy
-               + (4*L*D//(pt**2*ph**2*pw**2)) * ffhhww
-    backward   = (64*L*(2*D + J)) * y
-               + (2*L*D**2*has_I//(pt*ph*pw) + 2*(L >= 1)*D*o + 6*max(0, L - 1)*D*(D + 16)//(pt*ph*pw) + 2*L*D*(3*D +
-                   2*((D*r)//1) + 336)//(pt*ph*pw)) * fhw
-               + (4*L*D*has_I//(pt*ph*pw)) * fhkw
-               + (8*L*D//(pt*ph*pw)) * fhwy
-               + (8*L*D//(pt**2*ph**2*pw**2)) * ffhhww
+    backward   = (8*L*D) * ffhhww
+               + (2*L*D**2*has_I + 2*(L >= 1)*D*pt*ph*pw*o + 6*max(0, L - 1)*D*(D + 16) + 2*L*D*(3*D + 2*((D*r)//1) +
+                   336)) * fhw
+               + (4*L*D*has_I) * fhkw
+               + (8*L*D) * fhwy
+               + (64*L*(2*D + J)) * y
 
 Regime 'checkpointed', convention symflops, torch, FLOPs per batch:
 
-    forward    = (24*L*D*A + 6*D*A) * equal_t_1
+    forward    = (4*L*D) * ffhhww
+               + (2*L*D**2*has_I + 4*L*D*(3*D + (D*r)//1 + 6*A) + 2*D*(pt*ph*pw*C + pt*ph*pw*o + 3*A)) * fhw
+               + (24*L*D*A + 6*D*A) * equal_t_1
+               + (-24*L*D*A - 6*D*A) * equal_t_1_f_h_w
+               + (4*L*D*has_I) * fhkw
+               + (4*L*D) * fhwy
                + (4*L*D*has_I*K + 2*has_I*I*K) * k
                + (8*D**2) * t
                + (4*L*D*J + 2*J*Q*projected) * y
-               + (2*L*D**2*has_I//(pt*ph*pw) + 4*L*D*(3*D + (D*r)//1 + 6*A)//(pt*ph*pw) + 2*D*(C + o + 3*A//(pt*ph*pw)))
-                   * fhw
-               + (-24*L*D*A//(pt*ph*pw) - 6*D*A//(pt*ph*pw)) * equal_t_1_f_h_w
-               + (4*L*D*has_I//(pt*ph*pw)) * fhkw
-               + (4*L*D//(pt*ph*pw)) * fhwy
-               + (4*L*D//(pt**2*ph**2*pw**2)) * ffhhww
-    backward   = (48*L*D*A + 12*D*A) * equal_t_1
+    backward   = (8*L*D) * ffhhww
+               + (4*L*D**2*has_I + 8*L*D*(3*D + (D*r)//1 + 6*A) + 2*D*(pt*ph*pw*C + 2*pt*ph*pw*o + 6*A)) * fhw
+               + (48*L*D*A + 12*D*A) * equal_t_1
+               + (-48*L*D*A - 12*D*A) * equal_t_1_f_h_w
+               + (8*L*D*has_I) * fhkw
+               + (8*L*D) * fhwy
                + (2*(L >= 1)*has_I*I*K + 8*L*D*has_I*K) * k
                + (14*D**2) * t
                + (2*(L >= 1)*J*Q*projected + 4*L*D*J*projected + 4*L*D*J) * y
-               + (4*L*D**2*has_I//(pt*ph*pw) + 8*L*D*(3*D + (D*r)//1 + 6*A)//(pt*ph*pw) + 2*D*(C + 2*o +
-                   6*A//(pt*ph*pw))) * fhw
-               + (-48*L*D*A//(pt*ph*pw) - 12*D*A//(pt*ph*pw)) * equal_t_1_f_h_w
-               + (8*L*D*has_I//(pt*ph*pw)) * fhkw
-               + (8*L*D//(pt*ph*pw)) * fhwy
-               + (8*L*D//(pt**2*ph**2*pw**2)) * ffhhww
-    recomputed = (24*L*D*A) * equal_t_1
+    recomputed = (4*L*D) * ffhhww
+               + (2*L*D**2*has_I + 4*L*D*(3*D + (D*r)//1 + 6*A)) * fhw
+               + (24*L*D*A) * equal_t_1
+               + (-24*L*D*A) * equal_t_1_f_h_w
+               + (4*L*D*has_I) * fhkw
+               + (4*L*D) * fhwy
                + (4*L*D*has_I*K) * k
                + (4*L*D*J) * y
-               + (2*L*D**2*has_I//(pt*ph*pw) + 4*L*D*(3*D + (D*r)//1 + 6*A)//(pt*ph*pw)) * fhw
-               + (-24*L*D*A//(pt*ph*pw)) * equal_t_1_f_h_w
-               + (4*L*D*has_I//(pt*ph*pw)) * fhkw
-               + (4*L*D//(pt*ph*pw)) * fhwy
-               + (4*L*D//(pt**2*ph**2*pw**2)) * ffhhww
 
 Moments are sums over the items of a batch:
 
     n        sum of 1 over samples
+    ffhhww   sum of f**2*h**2*w**2//(pt**2*ph**2*pw**2) over samples
+    fhw      sum of f*h*w//(pt*ph*pw) over samples
     equal_t_1 sum of (t == 1) over samples
+    equal_t_1_f_h_w sum of f*h*w*(t == 1)//(pt*ph*pw) over samples
+    fhkw     sum of f*h*w*k//(pt*ph*pw) over samples
+    fhwy     sum of f*h*w*y//(pt*ph*pw) over samples
     k        sum of k over samples
     t        sum of t over samples
     y        sum of y over samples
-    fhw      sum of f*h*w over samples
-    equal_t_1_f_h_w sum of f*h*w*(t == 1) over samples
-    fhkw     sum of f*h*w*k over samples
-    fhwy     sum of f*h*w*y over samples
-    ffhhww   sum of f**2*h**2*w**2 over samples
 
 Sizes:
 
@@ -240,34 +234,36 @@ class Moments:
     ``padded`` holds the moments of the padded lengths where a batch gives both.
     """
 
-    __slots__ = ("equal_t_1", "equal_t_1_f_h_w", "ffhhww", "fhkw", "fhw", "fhwy", "k", "n", "padded", "t", "y")
+    __slots__ = ("equal_t_1", "equal_t_1_f_h_w", "ffhhww", "fhkw", "fhw", "fhwy", "k", "lengths", "n", "padded", "t", "y")
 
     def __init__(
         self,
         n: int = 0,
-        equal_t_1: int = 0,
-        k: int = 0,
-        t: int = 0,
-        y: int = 0,
+        ffhhww: int = 0,
         fhw: int = 0,
+        equal_t_1: int = 0,
         equal_t_1_f_h_w: int = 0,
         fhkw: int = 0,
         fhwy: int = 0,
-        ffhhww: int = 0,
+        k: int = 0,
+        t: int = 0,
+        y: int = 0,
         *,
         padded: Moments | None = None,
+        lengths: Columns | None = None,
     ) -> None:
         self.n = n
-        self.equal_t_1 = equal_t_1
-        self.k = k
-        self.t = t
-        self.y = y
+        self.ffhhww = ffhhww
         self.fhw = fhw
+        self.equal_t_1 = equal_t_1
         self.equal_t_1_f_h_w = equal_t_1_f_h_w
         self.fhkw = fhkw
         self.fhwy = fhwy
-        self.ffhhww = ffhhww
+        self.k = k
+        self.t = t
+        self.y = y
         self.padded = padded
+        self.lengths = lengths
 
     def __add__(self, other: Moments) -> Moments:
         padded = None
@@ -275,16 +271,17 @@ class Moments:
             padded = (self.padded or self) + (other.padded or other)
         return Moments(
             self.n + other.n,
-            self.equal_t_1 + other.equal_t_1,
-            self.k + other.k,
-            self.t + other.t,
-            self.y + other.y,
+            self.ffhhww + other.ffhhww,
             self.fhw + other.fhw,
+            self.equal_t_1 + other.equal_t_1,
             self.equal_t_1_f_h_w + other.equal_t_1_f_h_w,
             self.fhkw + other.fhkw,
             self.fhwy + other.fhwy,
-            self.ffhhww + other.ffhhww,
+            self.k + other.k,
+            self.t + other.t,
+            self.y + other.y,
             padded=padded,
+            lengths=_joined(self.lengths, other.lengths),
         )
 
     def __eq__(self, other: object) -> bool:
@@ -295,19 +292,42 @@ class Moments:
     def __repr__(self) -> str:
         return f"Moments({', '.join(f'{name}={getattr(self, name)!r}' for name in self.__slots__)})"
 
+    def bound(self, sizes: Sizes) -> Moments:
+        """The sums, once the sizes are known that some of them depend on."""
+        padded = None if self.padded is None else self.padded.bound(sizes)
+        if self.lengths is None:
+            return self
+        here = Moments(
+            self.n,
+            self.ffhhww,
+            self.fhw,
+            self.equal_t_1,
+            self.equal_t_1_f_h_w,
+            self.fhkw,
+            self.fhwy,
+            self.k,
+            self.t,
+            self.y,
+        )
+        found = here + _sums(sizes, *self.lengths)
+        found.padded = padded
+        return found
+
     def as_dict(self) -> dict[str, int]:
         """The moments by name."""
+        if self.lengths is not None:
+            raise ValueError("these moments depend on sizes: make them with Estimator.moments")
         return {
             "n": self.n,
-            "equal_t_1": self.equal_t_1,
-            "k": self.k,
-            "t": self.t,
-            "y": self.y,
+            "ffhhww": self.ffhhww,
             "fhw": self.fhw,
+            "equal_t_1": self.equal_t_1,
             "equal_t_1_f_h_w": self.equal_t_1_f_h_w,
             "fhkw": self.fhkw,
             "fhwy": self.fhwy,
-            "ffhhww": self.ffhhww,
+            "k": self.k,
+            "t": self.t,
+            "y": self.y,
         }
 
 
@@ -352,24 +372,35 @@ def moments(*, latent: Streams, prompt: Streams, image_context: Streams | None =
         for columns, padding in _columns(streams):
             real.extend(columns)
             padded.extend(padding)
-    result = _sums(*real)
+    result = Moments(lengths=real)
     if padded != real:
-        result.padded = _sums(*padded)
+        result.padded = Moments(lengths=padded)
     return result
 
 
-def _sums(f_: list[int], h_: list[int], w_: list[int], y_: list[int], k_: list[int], t_: list[int]) -> Moments:
+def _joined(one: Columns | None, two: Columns | None) -> Columns | None:
+    """The items of two batches together."""
+    if one is None or two is None:
+        return one or two
+    return [left + right for left, right in zip(one, two)]
+
+
+def _sums(sizes: Sizes, f_: list[int], h_: list[int], w_: list[int], y_: list[int], k_: list[int], t_: list[int]) -> Moments:
+    patch = sizes.patch_size
+    pt = patch[0]
+    ph = patch[1]
+    pw = patch[2]
     return Moments(
         n=len(f_),
+        ffhhww=sum(f**2*h**2*w**2//(pt**2*ph**2*pw**2) for f, h, w in zip(f_, h_, w_)),
+        fhw=sum(f*h*w//(pt*ph*pw) for f, h, w in zip(f_, h_, w_)),
         equal_t_1=sum((t == 1) for t in t_),
+        equal_t_1_f_h_w=sum(f*h*w*(t == 1)//(pt*ph*pw) for f, h, w, t in zip(f_, h_, w_, t_)),
+        fhkw=sum(f*h*w*k//(pt*ph*pw) for f, h, w, k in zip(f_, h_, w_, k_)),
+        fhwy=sum(f*h*w*y//(pt*ph*pw) for f, h, w, y in zip(f_, h_, w_, y_)),
         k=sum(k_),
         t=sum(t_),
         y=sum(y_),
-        fhw=sum(f*h*w for f, h, w in zip(f_, h_, w_)),
-        equal_t_1_f_h_w=sum(f*h*w*(t == 1) for f, h, w, t in zip(f_, h_, w_, t_)),
-        fhkw=sum(f*h*w*k for f, h, w, k in zip(f_, h_, w_, k_)),
-        fhwy=sum(f*h*w*y for f, h, w, y in zip(f_, h_, w_, y_)),
-        ffhhww=sum(f**2*h**2*w**2 for f, h, w in zip(f_, h_, w_)),
     )
 
 
@@ -468,15 +499,15 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     ph = patch[1]
     pw = patch[2]
     C = c + masked
-    # what a contraction runs over, in multiples of (n, equal_t_1, k, t, y, fhw, equal_t_1_f_h_w, fhkw, fhwy, ffhhww)
-    patch_embed_proj_rows_ = (0, 0, 0, 0, 0, 1//(pt*ph*pw), 0, 0, 0, 0)
-    time_ = (0, 0, 0, 1, 0, 0, 0, 0, 0, 0)
-    prompt_ = (0, 0, 0, 0, 1, 0, 0, 0, 0, 0)
-    image_context_ = (0, 0, 1, 0, 0, 0, 0, 0, 0, 0)
-    norm1_linear_1_rows_ = (0, 1, 0, 0, 0, 1//(pt*ph*pw), -1//(pt*ph*pw), 0, 0, 0)
-    attn1_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 1//(pt**2*ph**2*pw**2))
-    attn2_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 1//(pt*ph*pw), 0)
-    attn2_pairs_2_ = (0, 0, 0, 0, 0, 0, 0, 1//(pt*ph*pw), 0, 0)
+    # what a contraction runs over, in multiples of (n, ffhhww, fhw, equal_t_1, equal_t_1_f_h_w, fhkw, fhwy, k, t, y)
+    patch_embed_proj_rows_ = (0, 0, 1, 0, 0, 0, 0, 0, 0, 0)
+    time_ = (0, 0, 0, 0, 0, 0, 0, 0, 1, 0)
+    prompt_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 1)
+    image_context_ = (0, 0, 0, 0, 0, 0, 0, 1, 0, 0)
+    norm1_linear_1_rows_ = (0, 0, 1, 1, -1, 0, 0, 0, 0, 0)
+    attn1_pairs_ = (0, 1, 0, 0, 0, 0, 0, 0, 0, 0)
+    attn2_pairs_ = (0, 0, 0, 0, 0, 0, 1, 0, 0, 0)
+    attn2_pairs_2_ = (0, 0, 0, 0, 0, 1, 0, 0, 0, 0)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
         ("patch_embed.proj",                     patch_embed_proj_rows_,  2*D*pt*ph*pw*C,                               1,          (0, 1),                   0),  # y = xW
@@ -537,15 +568,15 @@ def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     ph = patch[1]
     pw = patch[2]
     C = c + masked
-    # what a contraction runs over, in multiples of (n, equal_t_1, k, t, y, fhw, equal_t_1_f_h_w, fhkw, fhwy, ffhhww)
-    patch_embed_proj_rows_ = (0, 0, 0, 0, 0, 1//(pt*ph*pw), 0, 0, 0, 0)
-    time_ = (0, 0, 0, 1, 0, 0, 0, 0, 0, 0)
-    prompt_ = (0, 0, 0, 0, 1, 0, 0, 0, 0, 0)
-    image_context_ = (0, 0, 1, 0, 0, 0, 0, 0, 0, 0)
-    norm1_linear_1_rows_ = (0, 1, 0, 0, 0, 1//(pt*ph*pw), -1//(pt*ph*pw), 0, 0, 0)
-    attn1_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 1//(pt**2*ph**2*pw**2))
-    attn2_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 1//(pt*ph*pw), 0)
-    attn2_pairs_2_ = (0, 0, 0, 0, 0, 0, 0, 1//(pt*ph*pw), 0, 0)
+    # what a contraction runs over, in multiples of (n, ffhhww, fhw, equal_t_1, equal_t_1_f_h_w, fhkw, fhwy, k, t, y)
+    patch_embed_proj_rows_ = (0, 0, 1, 0, 0, 0, 0, 0, 0, 0)
+    time_ = (0, 0, 0, 0, 0, 0, 0, 0, 1, 0)
+    prompt_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 1)
+    image_context_ = (0, 0, 0, 0, 0, 0, 0, 1, 0, 0)
+    norm1_linear_1_rows_ = (0, 0, 1, 1, -1, 0, 0, 0, 0, 0)
+    attn1_pairs_ = (0, 1, 0, 0, 0, 0, 0, 0, 0, 0)
+    attn2_pairs_ = (0, 0, 0, 0, 0, 0, 1, 0, 0, 0)
+    attn2_pairs_2_ = (0, 0, 0, 0, 0, 1, 0, 0, 0, 0)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
         ("patch_embed.proj",                     patch_embed_proj_rows_,  2*D*pt*ph*pw*C,                               1,          (0, 0),  0),  # y = xW
@@ -606,15 +637,15 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     ph = patch[1]
     pw = patch[2]
     C = c + masked
-    # what a contraction runs over, in multiples of (n, equal_t_1, k, t, y, fhw, equal_t_1_f_h_w, fhkw, fhwy, ffhhww)
-    patch_embed_proj_rows_ = (0, 0, 0, 0, 0, 1//(pt*ph*pw), 0, 0, 0, 0)
-    time_ = (0, 0, 0, 1, 0, 0, 0, 0, 0, 0)
-    prompt_ = (0, 0, 0, 0, 1, 0, 0, 0, 0, 0)
-    image_context_ = (0, 0, 1, 0, 0, 0, 0, 0, 0, 0)
-    norm1_linear_1_rows_ = (0, 1, 0, 0, 0, 1//(pt*ph*pw), -1//(pt*ph*pw), 0, 0, 0)
-    attn1_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 1//(pt**2*ph**2*pw**2))
-    attn2_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 1//(pt*ph*pw), 0)
-    attn2_pairs_2_ = (0, 0, 0, 0, 0, 0, 0, 1//(pt*ph*pw), 0, 0)
+    # what a contraction runs over, in multiples of (n, ffhhww, fhw, equal_t_1, equal_t_1_f_h_w, fhkw, fhwy, k, t, y)
+    patch_embed_proj_rows_ = (0, 0, 1, 0, 0, 0, 0, 0, 0, 0)
+    time_ = (0, 0, 0, 0, 0, 0, 0, 0, 1, 0)
+    prompt_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 1)
+    image_context_ = (0, 0, 0, 0, 0, 0, 0, 1, 0, 0)
+    norm1_linear_1_rows_ = (0, 0, 1, 1, -1, 0, 0, 0, 0, 0)
+    attn1_pairs_ = (0, 1, 0, 0, 0, 0, 0, 0, 0, 0)
+    attn2_pairs_ = (0, 0, 0, 0, 0, 0, 1, 0, 0, 0)
+    attn2_pairs_2_ = (0, 0, 0, 0, 0, 1, 0, 0, 0, 0)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
         ("patch_embed.proj",                                    patch_embed_proj_rows_,  2*D*pt*ph*pw*C,                               1,          (0, 0),              0),  # y = xW
@@ -691,15 +722,15 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     ph = patch[1]
     pw = patch[2]
     C = c + masked
-    # what a contraction runs over, in multiples of (n, equal_t_1, k, t, y, fhw, equal_t_1_f_h_w, fhkw, fhwy, ffhhww)
-    patch_embed_proj_rows_ = (0, 0, 0, 0, 0, 1//(pt*ph*pw), 0, 0, 0, 0)
-    time_ = (0, 0, 0, 1, 0, 0, 0, 0, 0, 0)
-    prompt_ = (0, 0, 0, 0, 1, 0, 0, 0, 0, 0)
-    image_context_ = (0, 0, 1, 0, 0, 0, 0, 0, 0, 0)
-    norm1_linear_1_rows_ = (0, 1, 0, 0, 0, 1//(pt*ph*pw), -1//(pt*ph*pw), 0, 0, 0)
-    attn1_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 1//(pt**2*ph**2*pw**2))
-    attn2_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 1//(pt*ph*pw), 0)
-    attn2_pairs_2_ = (0, 0, 0, 0, 0, 0, 0, 1//(pt*ph*pw), 0, 0)
+    # what a contraction runs over, in multiples of (n, ffhhww, fhw, equal_t_1, equal_t_1_f_h_w, fhkw, fhwy, k, t, y)
+    patch_embed_proj_rows_ = (0, 0, 1, 0, 0, 0, 0, 0, 0, 0)
+    time_ = (0, 0, 0, 0, 0, 0, 0, 0, 1, 0)
+    prompt_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 1)
+    image_context_ = (0, 0, 0, 0, 0, 0, 0, 1, 0, 0)
+    norm1_linear_1_rows_ = (0, 0, 1, 1, -1, 0, 0, 0, 0, 0)
+    attn1_pairs_ = (0, 1, 0, 0, 0, 0, 0, 0, 0, 0)
+    attn2_pairs_ = (0, 0, 0, 0, 0, 0, 1, 0, 0, 0)
+    attn2_pairs_2_ = (0, 0, 0, 0, 0, 1, 0, 0, 0, 0)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
         ("patch_embed.proj",                     patch_embed_proj_rows_,  2*D*pt*ph*pw*C,                               1,          (0, 1),                   0),        # y = xW
@@ -968,8 +999,8 @@ class Estimator:
         return tuple(map(sum, zip(*rows)))
 
     def moments(self, **streams: Any) -> Moments:
-        """The moments of a batch, as the function ``moments`` makes them."""
-        return moments(**streams)
+        """The moments of a batch, as the function ``moments`` makes them, with the sizes that some of them depend on."""
+        return moments(**streams).bound(self.sizes)
 
     def forward(self, m: Moments) -> int:
         """FLOPs of the forward pass."""
@@ -994,6 +1025,7 @@ class Estimator:
     def by_module(self, m: Moments) -> dict[str, Flops]:
         """FLOPs per module that does work; ``*`` stands for the index of a repeat, summed over."""
         found: dict[str, Flops] = {}
+        m = m.bound(self.sizes)
         for module, amount, unit, forward, gradients, again in self._lines:
             size = self._apply(amount, m) * unit
             flops = found.setdefault(module, Flops(0, 0, 0))
@@ -1005,4 +1037,5 @@ class Estimator:
     def _apply(self, c: tuple[int, ...], m: Moments) -> int:
         if self._padded and m.padded is not None:
             m = m.padded
-        return c[0] * m.n + c[1] * m.equal_t_1 + c[2] * m.k + c[3] * m.t + c[4] * m.y + c[5] * m.fhw + c[6] * m.equal_t_1_f_h_w + c[7] * m.fhkw + c[8] * m.fhwy + c[9] * m.ffhhww
+        m = m.bound(self.sizes)
+        return c[0] * m.n + c[1] * m.ffhhww + c[2] * m.fhw + c[3] * m.equal_t_1 + c[4] * m.equal_t_1_f_h_w + c[5] * m.fhkw + c[6] * m.fhwy + c[7] * m.k + c[8] * m.t + c[9] * m.y

@@ -8,78 +8,78 @@
 Regime 'full', convention symflops, torch, FLOPs per batch:
 
     forward    = (8*R*E*D + 8*L*E*D + 2*E*(E + D + 256)) * n
+               + (4*R*d*H + 4*L*d*H) * hhww
+               + (2*R*D*(2*d*K + 2*d*H + 3*F) + 2*L*D*(2*d*K + 2*d*H + 3*F) + 2*D*p**2*(c + o)) * hw
+               + (8*L*d*H) * hwy
                + (2*R*D*(2*d*K + 2*d*H + 3*F) + 2*L*D*(2*d*K + 2*d*H + 3*F) + 2*D*(o*p**2 + J)) * y
-               + (2*R*D*(2*d*K + 2*d*H + 3*F)//p**2 + 2*L*D*(2*d*K + 2*d*H + 3*F)//p**2 + 2*D*(c + o)) * hw
                + (4*R*d*H + 4*L*d*H) * yy
-               + (8*L*d*H//p**2) * hwy
-               + (4*R*d*H//p**4 + 4*L*d*H//p**4) * hhww
     backward   = (16*R*E*D + 16*L*E*D + 4*E*(E + D + 128)) * n
+               + (8*R*d*H + 8*L*d*H) * hhww
+               + (4*R*D*(2*d*K + 2*d*H + 3*F) + 4*L*D*(2*d*K + 2*d*H + 3*F) + 2*D*p**2*(c + 2*o)) * hw
+               + (16*L*d*H) * hwy
                + (4*R*D*(2*d*K + 2*d*H + 3*F) + 4*L*D*(2*d*K + 2*d*H + 3*F) + 4*D*(o*p**2 + J)) * y
-               + (4*R*D*(2*d*K + 2*d*H + 3*F)//p**2 + 4*L*D*(2*d*K + 2*d*H + 3*F)//p**2 + 2*D*(c + 2*o)) * hw
                + (8*R*d*H + 8*L*d*H) * yy
-               + (16*L*d*H//p**2) * hwy
-               + (8*R*d*H//p**4 + 8*L*d*H//p**4) * hhww
 
 Regime 'forward', convention symflops, torch, FLOPs per batch:
 
     forward    = (8*R*E*D + 8*L*E*D + 2*E*(E + D + 256)) * n
+               + (4*R*d*H + 4*L*d*H) * hhww
+               + (2*R*D*(2*d*K + 2*d*H + 3*F) + 2*L*D*(2*d*K + 2*d*H + 3*F) + 2*D*p**2*(c + o)) * hw
+               + (8*L*d*H) * hwy
                + (2*R*D*(2*d*K + 2*d*H + 3*F) + 2*L*D*(2*d*K + 2*d*H + 3*F) + 2*D*(o*p**2 + J)) * y
-               + (2*R*D*(2*d*K + 2*d*H + 3*F)//p**2 + 2*L*D*(2*d*K + 2*d*H + 3*F)//p**2 + 2*D*(c + o)) * hw
                + (4*R*d*H + 4*L*d*H) * yy
-               + (8*L*d*H//p**2) * hwy
-               + (4*R*d*H//p**4 + 4*L*d*H//p**4) * hhww
 
 Regime 'lora', convention symflops, torch, FLOPs per batch:
 
     forward    = (8*R*E*D + 8*L*E*D + 2*E*(E + D + 256)) * n
+               + (4*R*d*H + 4*L*d*H) * hhww
+               + (2*R*(2*d*K*D + 2*d*D*H + 32*d*K + 32*d*H + 3*F*D + 64*D) + 2*L*(2*d*K*D + 2*d*D*H + 32*d*K + 32*d*H +
+                   3*F*D + 64*D) + 2*D*p**2*(c + o)) * hw
+               + (8*L*d*H) * hwy
                + (2*R*(2*d*K*D + 2*d*D*H + 32*d*K + 32*d*H + 3*F*D + 64*D) + 2*L*(2*d*K*D + 2*d*D*H + 32*d*K + 32*d*H +
                    3*F*D + 64*D) + 2*D*(o*p**2 + J)) * y
-               + (2*R*(2*d*K*D + 2*d*D*H + 32*d*K + 32*d*H + 3*F*D + 64*D)//p**2 + 2*L*(2*d*K*D + 2*d*D*H + 32*d*K +
-                   32*d*H + 3*F*D + 64*D)//p**2 + 2*D*(c + o)) * hw
                + (4*R*d*H + 4*L*d*H) * yy
-               + (8*L*d*H//p**2) * hwy
-               + (4*R*d*H//p**4 + 4*L*d*H//p**4) * hhww
-    backward   = (2*(R >= 1)*max(0, L - 1)*D*(-2*d*K - d*H - 48) + 2*(R >= 1)*L*D*(2*d*K + d*H + 48) + 2*(R >=
+    backward   = (8*R*d*H + 8*L*d*H) * hhww
+               + (2*(R >= 1)*max(0, L - 1)*D*(-2*d*K - d*H - 48) + 2*(R >= 1)*L*D*(2*d*K + d*H + 48) + 2*(R >=
+                   1)*D*o*p**2 + 2*max(0, R - 1)*D*(2*d*K + d*H + 48) + 2*R*(d*D*H + 64*d*K + 64*d*H + 3*F*D + 80*D) + 2*(L
+                   >= 1)*D*o*p**2 + 2*max(0, L - 1)*D*(2*d*K + d*H + 48) + 2*L*(d*D*H + 64*d*K + 64*d*H + 3*F*D + 80*D) -
+                   2*(R >= 1)*(L >= 1)*D*o*p**2) * hw
+               + (16*L*d*H) * hwy
+               + (2*(R >= 1)*max(0, L - 1)*D*(-2*d*K - d*H - 48) + 2*(R >= 1)*L*D*(2*d*K + d*H + 48) + 2*(R >=
                    1)*D*o*p**2 + 2*max(0, R - 1)*D*(2*d*K + d*H + 48) + 2*R*(d*D*H + 64*d*K + 64*d*H + 3*F*D + 80*D) + 2*(L
                    >= 1)*D*o*p**2 + 2*max(0, L - 1)*D*(2*d*K + d*H + 48) + 2*L*(d*D*H + 64*d*K + 64*d*H + 3*F*D + 80*D) -
                    2*(R >= 1)*(L >= 1)*D*o*p**2) * y
-               + (2*(R >= 1)*max(0, L - 1)*D*(-2*d*K - d*H - 48)//p**2 + 2*(R >= 1)*L*D*(2*d*K + d*H + 48)//p**2 + 2*(R
-                   >= 1)*D*o + 2*max(0, R - 1)*D*(2*d*K + d*H + 48)//p**2 + 2*R*(d*D*H + 64*d*K + 64*d*H + 3*F*D +
-                   80*D)//p**2 + 2*(L >= 1)*D*o + 2*max(0, L - 1)*D*(2*d*K + d*H + 48)//p**2 + 2*L*(d*D*H + 64*d*K + 64*d*H
-                   + 3*F*D + 80*D)//p**2 - 2*(R >= 1)*(L >= 1)*D*o) * hw
                + (8*R*d*H + 8*L*d*H) * yy
-               + (16*L*d*H//p**2) * hwy
-               + (8*R*d*H//p**4 + 8*L*d*H//p**4) * hhww
 
 Regime 'checkpointed', convention symflops, torch, FLOPs per batch:
 
     forward    = (8*R*E*D + 8*L*E*D + 2*E*(E + D + 256)) * n
+               + (4*R*d*H + 4*L*d*H) * hhww
+               + (2*R*D*(2*d*K + 2*d*H + 3*F) + 2*L*D*(2*d*K + 2*d*H + 3*F) + 2*D*p**2*(c + o)) * hw
+               + (8*L*d*H) * hwy
                + (2*R*D*(2*d*K + 2*d*H + 3*F) + 2*L*D*(2*d*K + 2*d*H + 3*F) + 2*D*(o*p**2 + J)) * y
-               + (2*R*D*(2*d*K + 2*d*H + 3*F)//p**2 + 2*L*D*(2*d*K + 2*d*H + 3*F)//p**2 + 2*D*(c + o)) * hw
                + (4*R*d*H + 4*L*d*H) * yy
-               + (8*L*d*H//p**2) * hwy
-               + (4*R*d*H//p**4 + 4*L*d*H//p**4) * hhww
     backward   = (16*R*E*D + 16*L*E*D + 4*E*(E + D + 128)) * n
+               + (8*R*d*H + 8*L*d*H) * hhww
+               + (4*R*D*(2*d*K + 2*d*H + 3*F) + 4*L*D*(2*d*K + 2*d*H + 3*F) + 2*D*p**2*(c + 2*o)) * hw
+               + (16*L*d*H) * hwy
                + (4*R*D*(2*d*K + 2*d*H + 3*F) + 4*L*D*(2*d*K + 2*d*H + 3*F) + 4*D*(o*p**2 + J)) * y
-               + (4*R*D*(2*d*K + 2*d*H + 3*F)//p**2 + 4*L*D*(2*d*K + 2*d*H + 3*F)//p**2 + 2*D*(c + 2*o)) * hw
                + (8*R*d*H + 8*L*d*H) * yy
-               + (16*L*d*H//p**2) * hwy
-               + (8*R*d*H//p**4 + 8*L*d*H//p**4) * hhww
     recomputed = (8*L*E*D) * n
+               + (4*L*d*H) * hhww
+               + (2*L*D*(2*d*K + 2*d*H + 3*F)) * hw
+               + (8*L*d*H) * hwy
                + (2*L*D*(2*d*K + 2*d*H + 3*F)) * y
-               + (2*L*D*(2*d*K + 2*d*H + 3*F)//p**2) * hw
                + (4*L*d*H) * yy
-               + (8*L*d*H//p**2) * hwy
-               + (4*L*d*H//p**4) * hhww
 
 Moments are sums over the items of a batch:
 
     n        sum of 1 over samples
+    hhww     sum of h**2*w**2//p**4 over samples
+    hw       sum of h*w//p**2 over samples
+    hwy      sum of h*w*y//p**2 over samples
     y        sum of y over samples
-    hw       sum of h*w over samples
     yy       sum of y**2 over samples
-    hwy      sum of h*w*y over samples
-    hhww     sum of h**2*w**2 over samples
 
 Sizes:
 
@@ -196,26 +196,28 @@ class Moments:
     ``padded`` holds the moments of the padded lengths where a batch gives both.
     """
 
-    __slots__ = ("hhww", "hw", "hwy", "n", "padded", "y", "yy")
+    __slots__ = ("hhww", "hw", "hwy", "lengths", "n", "padded", "y", "yy")
 
     def __init__(
         self,
         n: int = 0,
-        y: int = 0,
-        hw: int = 0,
-        yy: int = 0,
-        hwy: int = 0,
         hhww: int = 0,
+        hw: int = 0,
+        hwy: int = 0,
+        y: int = 0,
+        yy: int = 0,
         *,
         padded: Moments | None = None,
+        lengths: Columns | None = None,
     ) -> None:
         self.n = n
-        self.y = y
-        self.hw = hw
-        self.yy = yy
-        self.hwy = hwy
         self.hhww = hhww
+        self.hw = hw
+        self.hwy = hwy
+        self.y = y
+        self.yy = yy
         self.padded = padded
+        self.lengths = lengths
 
     def __add__(self, other: Moments) -> Moments:
         padded = None
@@ -223,12 +225,13 @@ class Moments:
             padded = (self.padded or self) + (other.padded or other)
         return Moments(
             self.n + other.n,
-            self.y + other.y,
-            self.hw + other.hw,
-            self.yy + other.yy,
-            self.hwy + other.hwy,
             self.hhww + other.hhww,
+            self.hw + other.hw,
+            self.hwy + other.hwy,
+            self.y + other.y,
+            self.yy + other.yy,
             padded=padded,
+            lengths=_joined(self.lengths, other.lengths),
         )
 
     def __eq__(self, other: object) -> bool:
@@ -239,15 +242,34 @@ class Moments:
     def __repr__(self) -> str:
         return f"Moments({', '.join(f'{name}={getattr(self, name)!r}' for name in self.__slots__)})"
 
+    def bound(self, sizes: Sizes) -> Moments:
+        """The sums, once the sizes are known that some of them depend on."""
+        padded = None if self.padded is None else self.padded.bound(sizes)
+        if self.lengths is None:
+            return self
+        here = Moments(
+            self.n,
+            self.hhww,
+            self.hw,
+            self.hwy,
+            self.y,
+            self.yy,
+        )
+        found = here + _sums(sizes, *self.lengths)
+        found.padded = padded
+        return found
+
     def as_dict(self) -> dict[str, int]:
         """The moments by name."""
+        if self.lengths is not None:
+            raise ValueError("these moments depend on sizes: make them with Estimator.moments")
         return {
             "n": self.n,
-            "y": self.y,
-            "hw": self.hw,
-            "yy": self.yy,
-            "hwy": self.hwy,
             "hhww": self.hhww,
+            "hw": self.hw,
+            "hwy": self.hwy,
+            "y": self.y,
+            "yy": self.yy,
         }
 
 
@@ -290,20 +312,28 @@ def moments(*, latent: Streams, prompt: Streams) -> Moments:
         for columns, padding in _columns(streams):
             real.extend(columns)
             padded.extend(padding)
-    result = _sums(*real)
+    result = Moments(lengths=real)
     if padded != real:
-        result.padded = _sums(*padded)
+        result.padded = Moments(lengths=padded)
     return result
 
 
-def _sums(h_: list[int], w_: list[int], y_: list[int]) -> Moments:
+def _joined(one: Columns | None, two: Columns | None) -> Columns | None:
+    """The items of two batches together."""
+    if one is None or two is None:
+        return one or two
+    return [left + right for left, right in zip(one, two)]
+
+
+def _sums(sizes: Sizes, h_: list[int], w_: list[int], y_: list[int]) -> Moments:
+    p = sizes.patch_size
     return Moments(
         n=len(h_),
+        hhww=sum(h**2*w**2//p**4 for h, w in zip(h_, w_)),
+        hw=sum(h*w//p**2 for h, w in zip(h_, w_)),
+        hwy=sum(h*w*y//p**2 for h, w, y in zip(h_, w_, y_)),
         y=sum(y_),
-        hw=sum(h*w for h, w in zip(h_, w_)),
         yy=sum(y**2 for y in y_),
-        hwy=sum(h*w*y for h, w, y in zip(h_, w_, y_)),
-        hhww=sum(h**2*w**2 for h, w in zip(h_, w_)),
     )
 
 
@@ -398,14 +428,14 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     K = G*has_G + H - H*has_G
     F = (-(-((4*D*r)//1)//m))*m
     E = min(D, 1024)
-    # what a contraction runs over, in multiples of (n, y, hw, yy, hwy, hhww)
+    # what a contraction runs over, in multiples of (n, hhww, hw, hwy, y, yy)
     sample_ = (1, 0, 0, 0, 0, 0)
-    prompt_ = (0, 1, 0, 0, 0, 0)
-    x_embedder_rows_ = (0, 0, p**-2, 0, 0, 0)
-    attn_pairs_ = (0, 0, 0, 1, 0, 0)
-    attn_pairs_2_ = (0, 0, 0, 0, 0, p**-4)
-    attn_to_q_rows_ = (0, 1, p**-2, 0, 0, 0)
-    attn_pairs_3_ = (0, 0, 0, 1, 2//p**2, p**-4)
+    prompt_ = (0, 0, 0, 0, 1, 0)
+    x_embedder_rows_ = (0, 0, 1, 0, 0, 0)
+    attn_pairs_ = (0, 0, 0, 0, 0, 1)
+    attn_pairs_2_ = (0, 1, 0, 0, 0, 0)
+    attn_to_q_rows_ = (0, 0, 1, 0, 1, 0)
+    attn_pairs_3_ = (0, 1, 0, 2, 0, 1)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
         ("time_caption_embed.timestep_embedder.linear_1",  sample_,           512*E,       1,  (0, 1),  0),  # y = xW
@@ -464,14 +494,14 @@ def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     K = G*has_G + H - H*has_G
     F = (-(-((4*D*r)//1)//m))*m
     E = min(D, 1024)
-    # what a contraction runs over, in multiples of (n, y, hw, yy, hwy, hhww)
+    # what a contraction runs over, in multiples of (n, hhww, hw, hwy, y, yy)
     sample_ = (1, 0, 0, 0, 0, 0)
-    prompt_ = (0, 1, 0, 0, 0, 0)
-    x_embedder_rows_ = (0, 0, p**-2, 0, 0, 0)
-    attn_pairs_ = (0, 0, 0, 1, 0, 0)
-    attn_pairs_2_ = (0, 0, 0, 0, 0, p**-4)
-    attn_to_q_rows_ = (0, 1, p**-2, 0, 0, 0)
-    attn_pairs_3_ = (0, 0, 0, 1, 2//p**2, p**-4)
+    prompt_ = (0, 0, 0, 0, 1, 0)
+    x_embedder_rows_ = (0, 0, 1, 0, 0, 0)
+    attn_pairs_ = (0, 0, 0, 0, 0, 1)
+    attn_pairs_2_ = (0, 1, 0, 0, 0, 0)
+    attn_to_q_rows_ = (0, 0, 1, 0, 1, 0)
+    attn_pairs_3_ = (0, 1, 0, 2, 0, 1)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
         ("time_caption_embed.timestep_embedder.linear_1",  sample_,           512*E,       1,  (0, 0),  0),  # y = xW
@@ -530,14 +560,14 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     K = G*has_G + H - H*has_G
     F = (-(-((4*D*r)//1)//m))*m
     E = min(D, 1024)
-    # what a contraction runs over, in multiples of (n, y, hw, yy, hwy, hhww)
+    # what a contraction runs over, in multiples of (n, hhww, hw, hwy, y, yy)
     sample_ = (1, 0, 0, 0, 0, 0)
-    prompt_ = (0, 1, 0, 0, 0, 0)
-    x_embedder_rows_ = (0, 0, p**-2, 0, 0, 0)
-    attn_pairs_ = (0, 0, 0, 1, 0, 0)
-    attn_pairs_2_ = (0, 0, 0, 0, 0, p**-4)
-    attn_to_q_rows_ = (0, 1, p**-2, 0, 0, 0)
-    attn_pairs_3_ = (0, 0, 0, 1, 2//p**2, p**-4)
+    prompt_ = (0, 0, 0, 0, 1, 0)
+    x_embedder_rows_ = (0, 0, 1, 0, 0, 0)
+    attn_pairs_ = (0, 0, 0, 0, 0, 1)
+    attn_pairs_2_ = (0, 1, 0, 0, 0, 0)
+    attn_to_q_rows_ = (0, 0, 1, 0, 1, 0)
+    attn_pairs_3_ = (0, 1, 0, 2, 0, 1)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
         ("time_caption_embed.timestep_embedder.linear_1",   sample_,           512*E,       1,  (0, 0),                                                    0),  # y = xW
@@ -620,14 +650,14 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     K = G*has_G + H - H*has_G
     F = (-(-((4*D*r)//1)//m))*m
     E = min(D, 1024)
-    # what a contraction runs over, in multiples of (n, y, hw, yy, hwy, hhww)
+    # what a contraction runs over, in multiples of (n, hhww, hw, hwy, y, yy)
     sample_ = (1, 0, 0, 0, 0, 0)
-    prompt_ = (0, 1, 0, 0, 0, 0)
-    x_embedder_rows_ = (0, 0, p**-2, 0, 0, 0)
-    attn_pairs_ = (0, 0, 0, 1, 0, 0)
-    attn_pairs_2_ = (0, 0, 0, 0, 0, p**-4)
-    attn_to_q_rows_ = (0, 1, p**-2, 0, 0, 0)
-    attn_pairs_3_ = (0, 0, 0, 1, 2//p**2, p**-4)
+    prompt_ = (0, 0, 0, 0, 1, 0)
+    x_embedder_rows_ = (0, 0, 1, 0, 0, 0)
+    attn_pairs_ = (0, 0, 0, 0, 0, 1)
+    attn_pairs_2_ = (0, 1, 0, 0, 0, 0)
+    attn_to_q_rows_ = (0, 0, 1, 0, 1, 0)
+    attn_pairs_3_ = (0, 1, 0, 2, 0, 1)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
         ("time_caption_embed.timestep_embedder.linear_1",  sample_,           512*E,       1,  (0, 1),  0),  # y = xW
@@ -931,8 +961,8 @@ class Estimator:
         return tuple(map(sum, zip(*rows)))
 
     def moments(self, **streams: Any) -> Moments:
-        """The moments of a batch, as the function ``moments`` makes them."""
-        return moments(**streams)
+        """The moments of a batch, as the function ``moments`` makes them, with the sizes that some of them depend on."""
+        return moments(**streams).bound(self.sizes)
 
     def forward(self, m: Moments) -> int:
         """FLOPs of the forward pass."""
@@ -957,6 +987,7 @@ class Estimator:
     def by_module(self, m: Moments) -> dict[str, Flops]:
         """FLOPs per module that does work; ``*`` stands for the index of a repeat, summed over."""
         found: dict[str, Flops] = {}
+        m = m.bound(self.sizes)
         for module, amount, unit, forward, gradients, again in self._lines:
             size = self._apply(amount, m) * unit
             flops = found.setdefault(module, Flops(0, 0, 0))
@@ -968,4 +999,5 @@ class Estimator:
     def _apply(self, c: tuple[int, ...], m: Moments) -> int:
         if self._padded and m.padded is not None:
             m = m.padded
-        return c[0] * m.n + c[1] * m.y + c[2] * m.hw + c[3] * m.yy + c[4] * m.hwy + c[5] * m.hhww
+        m = m.bound(self.sizes)
+        return c[0] * m.n + c[1] * m.hhww + c[2] * m.hw + c[3] * m.hwy + c[4] * m.y + c[5] * m.yy

@@ -23,8 +23,9 @@ Regime 'full', convention symflops, FLOPs per batch:
                + (2*max(0, L - first)*d*H*(has_kinds*windowed + 1 - windowed) + 2*min(L, first)*d*H - 2*sum((kinds[i] ==
                    "sliding_attention") for i in range(min(L, first)))*d*H*has_kinds*windowed - 2*sum((kinds[i] ==
                    "sliding_attention") for i in range(first, max(0, L - first) + first))*d*H*has_kinds*windowed) * xx
+               + (2*Dv*s**2*(Dv*s**2 + O)) * htw
                + (4*Lv*side**4*Dv - 4*sum((i in full) for i in range(Lv))*side**4*Dv) * h_over_side_w_over_side_t
-               + (2*Lv*Dv*(4*Dv + 3*Fv) + 2*Dv*(c*T*p**2 + Dv*s**2 + O)) * htw
+               + (2*Lv*Dv*(4*Dv + 3*Fv) + 2*Dv*c*T*p**2) * htw_2
                + (4*Lv*side**2*Dv - 4*sum((i in full) for i in range(Lv))*side**2*Dv) *
                    h_over_side_modulo_w_side_modulo_w_side_t
                + (4*Lv*side**2*Dv - 4*sum((i in full) for i in range(Lv))*side**2*Dv) *
@@ -47,8 +48,9 @@ Regime 'full', convention symflops, FLOPs per batch:
                + (4*max(0, L - first)*d*H*(has_kinds*windowed + 1 - windowed) + 4*min(L, first)*d*H - 4*sum((kinds[i] ==
                    "sliding_attention") for i in range(min(L, first)))*d*H*has_kinds*windowed - 4*sum((kinds[i] ==
                    "sliding_attention") for i in range(first, max(0, L - first) + first))*d*H*has_kinds*windowed) * xx
+               + (4*Dv*s**2*(Dv*s**2 + O)) * htw
                + (8*Lv*side**4*Dv - 8*sum((i in full) for i in range(Lv))*side**4*Dv) * h_over_side_w_over_side_t
-               + (4*Lv*Dv*(4*Dv + 3*Fv) + 2*Dv*(c*T*p**2 + 2*Dv*s**2 + 2*O)) * htw
+               + (4*Lv*Dv*(4*Dv + 3*Fv) + 2*Dv*c*T*p**2) * htw_2
                + (8*Lv*side**2*Dv - 8*sum((i in full) for i in range(Lv))*side**2*Dv) *
                    h_over_side_modulo_w_side_modulo_w_side_t
                + (8*Lv*side**2*Dv - 8*sum((i in full) for i in range(Lv))*side**2*Dv) *
@@ -61,8 +63,9 @@ Regime 'full', convention torch, FLOPs per batch:
 
     forward    = (2*max(0, L - first)*D*(2*d*H + 2*d*G + 3*F) + 2*min(L, first)*D*(2*d*H + 2*d*G + 3*F) + 2*D*V) * x
                + (4*max(0, L - first)*d*H + 4*min(L, first)*d*H) * xx
+               + (2*Dv*s**2*(Dv*s**2 + O)) * htw
                + (4*Lv*side**4*Dv - 4*sum((i in full) for i in range(Lv))*side**4*Dv) * h_over_side_w_over_side_t
-               + (2*Lv*Dv*(4*Dv + 3*Fv) + 2*Dv*(c*T*p**2 + Dv*s**2 + O)) * htw
+               + (2*Lv*Dv*(4*Dv + 3*Fv) + 2*Dv*c*T*p**2) * htw_2
                + (4*Lv*side**2*Dv - 4*sum((i in full) for i in range(Lv))*side**2*Dv) *
                    h_over_side_modulo_w_side_modulo_w_side_t
                + (4*Lv*side**2*Dv - 4*sum((i in full) for i in range(Lv))*side**2*Dv) *
@@ -72,8 +75,9 @@ Regime 'full', convention torch, FLOPs per batch:
                + (4*sum((i in full) for i in range(Lv))*Dv) * hhtww
     backward   = (4*max(0, L - first)*D*(2*d*H + 2*d*G + 3*F) + 4*min(L, first)*D*(2*d*H + 2*d*G + 3*F) + 4*D*V) * x
                + (8*max(0, L - first)*d*H + 8*min(L, first)*d*H) * xx
+               + (4*Dv*s**2*(Dv*s**2 + O)) * htw
                + (8*Lv*side**4*Dv - 8*sum((i in full) for i in range(Lv))*side**4*Dv) * h_over_side_w_over_side_t
-               + (4*Lv*Dv*(4*Dv + 3*Fv) + 2*Dv*(c*T*p**2 + 2*Dv*s**2 + 2*O)) * htw
+               + (4*Lv*Dv*(4*Dv + 3*Fv) + 2*Dv*c*T*p**2) * htw_2
                + (8*Lv*side**2*Dv - 8*sum((i in full) for i in range(Lv))*side**2*Dv) *
                    h_over_side_modulo_w_side_modulo_w_side_t
                + (8*Lv*side**2*Dv - 8*sum((i in full) for i in range(Lv))*side**2*Dv) *
@@ -99,8 +103,9 @@ Regime 'forward', convention symflops, FLOPs per batch:
                + (2*max(0, L - first)*d*H*(has_kinds*windowed + 1 - windowed) + 2*min(L, first)*d*H - 2*sum((kinds[i] ==
                    "sliding_attention") for i in range(min(L, first)))*d*H*has_kinds*windowed - 2*sum((kinds[i] ==
                    "sliding_attention") for i in range(first, max(0, L - first) + first))*d*H*has_kinds*windowed) * xx
+               + (2*Dv*s**2*(Dv*s**2 + O)) * htw
                + (4*Lv*side**4*Dv - 4*sum((i in full) for i in range(Lv))*side**4*Dv) * h_over_side_w_over_side_t
-               + (2*Lv*Dv*(4*Dv + 3*Fv) + 2*Dv*(c*T*p**2 + Dv*s**2 + O)) * htw
+               + (2*Lv*Dv*(4*Dv + 3*Fv) + 2*Dv*c*T*p**2) * htw_2
                + (4*Lv*side**2*Dv - 4*sum((i in full) for i in range(Lv))*side**2*Dv) *
                    h_over_side_modulo_w_side_modulo_w_side_t
                + (4*Lv*side**2*Dv - 4*sum((i in full) for i in range(Lv))*side**2*Dv) *
@@ -113,8 +118,9 @@ Regime 'forward', convention torch, FLOPs per batch:
 
     forward    = (2*max(0, L - first)*D*(2*d*H + 2*d*G + 3*F) + 2*min(L, first)*D*(2*d*H + 2*d*G + 3*F) + 2*D*V) * x
                + (4*max(0, L - first)*d*H + 4*min(L, first)*d*H) * xx
+               + (2*Dv*s**2*(Dv*s**2 + O)) * htw
                + (4*Lv*side**4*Dv - 4*sum((i in full) for i in range(Lv))*side**4*Dv) * h_over_side_w_over_side_t
-               + (2*Lv*Dv*(4*Dv + 3*Fv) + 2*Dv*(c*T*p**2 + Dv*s**2 + O)) * htw
+               + (2*Lv*Dv*(4*Dv + 3*Fv) + 2*Dv*c*T*p**2) * htw_2
                + (4*Lv*side**2*Dv - 4*sum((i in full) for i in range(Lv))*side**2*Dv) *
                    h_over_side_modulo_w_side_modulo_w_side_t
                + (4*Lv*side**2*Dv - 4*sum((i in full) for i in range(Lv))*side**2*Dv) *
@@ -140,8 +146,9 @@ Regime 'lora', convention symflops, FLOPs per batch:
                + (2*max(0, L - first)*d*H*(has_kinds*windowed + 1 - windowed) + 2*min(L, first)*d*H - 2*sum((kinds[i] ==
                    "sliding_attention") for i in range(min(L, first)))*d*H*has_kinds*windowed - 2*sum((kinds[i] ==
                    "sliding_attention") for i in range(first, max(0, L - first) + first))*d*H*has_kinds*windowed) * xx
+               + (2*Dv*s**2*(Dv*s**2 + O)) * htw
                + (4*Lv*side**4*Dv - 4*sum((i in full) for i in range(Lv))*side**4*Dv) * h_over_side_w_over_side_t
-               + (2*Lv*Dv*(4*Dv + 3*Fv) + 2*Dv*(c*T*p**2 + Dv*s**2 + O)) * htw
+               + (2*Lv*Dv*(4*Dv + 3*Fv) + 2*Dv*c*T*p**2) * htw_2
                + (4*Lv*side**2*Dv - 4*sum((i in full) for i in range(Lv))*side**2*Dv) *
                    h_over_side_modulo_w_side_modulo_w_side_t
                + (4*Lv*side**2*Dv - 4*sum((i in full) for i in range(Lv))*side**2*Dv) *
@@ -173,8 +180,9 @@ Regime 'lora', convention torch, FLOPs per batch:
     forward    = (2*max(0, L - first)*(2*d*D*H + 2*d*D*G + 32*d*H + 32*d*G + 3*D*F + 64*D) + 2*min(L, first)*(2*d*D*H +
                    2*d*D*G + 32*d*H + 32*d*G + 3*D*F + 64*D) + 2*D*V) * x
                + (4*max(0, L - first)*d*H + 4*min(L, first)*d*H) * xx
+               + (2*Dv*s**2*(Dv*s**2 + O)) * htw
                + (4*Lv*side**4*Dv - 4*sum((i in full) for i in range(Lv))*side**4*Dv) * h_over_side_w_over_side_t
-               + (2*Lv*Dv*(4*Dv + 3*Fv) + 2*Dv*(c*T*p**2 + Dv*s**2 + O)) * htw
+               + (2*Lv*Dv*(4*Dv + 3*Fv) + 2*Dv*c*T*p**2) * htw_2
                + (4*Lv*side**2*Dv - 4*sum((i in full) for i in range(Lv))*side**2*Dv) *
                    h_over_side_modulo_w_side_modulo_w_side_t
                + (4*Lv*side**2*Dv - 4*sum((i in full) for i in range(Lv))*side**2*Dv) *
@@ -197,8 +205,9 @@ Moments are sums over the items of a batch:
     min_x_W_min_x_W sum of min(x, W)**2 over samples
     xx       sum of x**2 over samples
     n_images sum of 1 over images
+    htw      sum of t*h*w//s**2 over images
     h_over_side_w_over_side_t sum of (h//side)*(w//side)*t over images
-    htw      sum of t*h*w over images
+    htw_2    sum of t*h*w over images
     h_over_side_modulo_w_side_modulo_w_side_t sum of (h//side)*(w % side)**2*t over images
     w_over_side_modulo_h_side_modulo_h_side_t sum of (w//side)*(h % side)**2*t over images
     modulo_h_side_modulo_h_side_modulo_w_side_modulo_w_side_t sum of (h % side)**2*(w % side)**2*t over images
@@ -357,7 +366,7 @@ class Moments:
     ``padded`` holds the moments of the padded lengths where a batch gives both.
     """
 
-    __slots__ = ("h_over_side_modulo_w_side_modulo_w_side_t", "h_over_side_w_over_side_t", "hhtww", "htw", "lengths", "min_x_W", "min_x_W_min_x_W", "modulo_h_side_modulo_h_side_modulo_w_side_modulo_w_side_t", "n", "n_images", "padded", "w_over_side_modulo_h_side_modulo_h_side_t", "x", "xx")
+    __slots__ = ("h_over_side_modulo_w_side_modulo_w_side_t", "h_over_side_w_over_side_t", "hhtww", "htw", "htw_2", "lengths", "min_x_W", "min_x_W_min_x_W", "modulo_h_side_modulo_h_side_modulo_w_side_modulo_w_side_t", "n", "n_images", "padded", "w_over_side_modulo_h_side_modulo_h_side_t", "x", "xx")
 
     def __init__(
         self,
@@ -367,8 +376,9 @@ class Moments:
         min_x_W_min_x_W: int = 0,
         xx: int = 0,
         n_images: int = 0,
-        h_over_side_w_over_side_t: int = 0,
         htw: int = 0,
+        h_over_side_w_over_side_t: int = 0,
+        htw_2: int = 0,
         h_over_side_modulo_w_side_modulo_w_side_t: int = 0,
         w_over_side_modulo_h_side_modulo_h_side_t: int = 0,
         modulo_h_side_modulo_h_side_modulo_w_side_modulo_w_side_t: int = 0,
@@ -383,8 +393,9 @@ class Moments:
         self.min_x_W_min_x_W = min_x_W_min_x_W
         self.xx = xx
         self.n_images = n_images
-        self.h_over_side_w_over_side_t = h_over_side_w_over_side_t
         self.htw = htw
+        self.h_over_side_w_over_side_t = h_over_side_w_over_side_t
+        self.htw_2 = htw_2
         self.h_over_side_modulo_w_side_modulo_w_side_t = h_over_side_modulo_w_side_modulo_w_side_t
         self.w_over_side_modulo_h_side_modulo_h_side_t = w_over_side_modulo_h_side_modulo_h_side_t
         self.modulo_h_side_modulo_h_side_modulo_w_side_modulo_w_side_t = modulo_h_side_modulo_h_side_modulo_w_side_modulo_w_side_t
@@ -403,8 +414,9 @@ class Moments:
             self.min_x_W_min_x_W + other.min_x_W_min_x_W,
             self.xx + other.xx,
             self.n_images + other.n_images,
-            self.h_over_side_w_over_side_t + other.h_over_side_w_over_side_t,
             self.htw + other.htw,
+            self.h_over_side_w_over_side_t + other.h_over_side_w_over_side_t,
+            self.htw_2 + other.htw_2,
             self.h_over_side_modulo_w_side_modulo_w_side_t + other.h_over_side_modulo_w_side_modulo_w_side_t,
             self.w_over_side_modulo_h_side_modulo_h_side_t + other.w_over_side_modulo_h_side_modulo_h_side_t,
             self.modulo_h_side_modulo_h_side_modulo_w_side_modulo_w_side_t + other.modulo_h_side_modulo_h_side_modulo_w_side_modulo_w_side_t,
@@ -433,8 +445,9 @@ class Moments:
             self.min_x_W_min_x_W,
             self.xx,
             self.n_images,
-            self.h_over_side_w_over_side_t,
             self.htw,
+            self.h_over_side_w_over_side_t,
+            self.htw_2,
             self.h_over_side_modulo_w_side_modulo_w_side_t,
             self.w_over_side_modulo_h_side_modulo_h_side_t,
             self.modulo_h_side_modulo_h_side_modulo_w_side_modulo_w_side_t,
@@ -455,8 +468,9 @@ class Moments:
             "min_x_W_min_x_W": self.min_x_W_min_x_W,
             "xx": self.xx,
             "n_images": self.n_images,
-            "h_over_side_w_over_side_t": self.h_over_side_w_over_side_t,
             "htw": self.htw,
+            "h_over_side_w_over_side_t": self.h_over_side_w_over_side_t,
+            "htw_2": self.htw_2,
             "h_over_side_modulo_w_side_modulo_w_side_t": self.h_over_side_modulo_w_side_modulo_w_side_t,
             "w_over_side_modulo_h_side_modulo_h_side_t": self.w_over_side_modulo_h_side_modulo_h_side_t,
             "modulo_h_side_modulo_h_side_modulo_w_side_modulo_w_side_t": self.modulo_h_side_modulo_h_side_modulo_w_side_modulo_w_side_t,
@@ -530,8 +544,9 @@ def _sums(sizes: Sizes, x_: list[int], t_: list[int], h_: list[int], w_: list[in
         min_x_W_min_x_W=sum(min(x, W)**2 for x in x_),
         xx=sum(x**2 for x in x_),
         n_images=len(t_),
+        htw=sum(t*h*w//s**2 for t, h, w in zip(t_, h_, w_)),
         h_over_side_w_over_side_t=sum((h//side)*(w//side)*t for h, w, t in zip(h_, w_, t_)),
-        htw=sum(t*h*w for t, h, w in zip(t_, h_, w_)),
+        htw_2=sum(t*h*w for t, h, w in zip(t_, h_, w_)),
         h_over_side_modulo_w_side_modulo_w_side_t=sum((h//side)*(w % side)**2*t for h, w, t in zip(h_, w_, t_)),
         w_over_side_modulo_h_side_modulo_h_side_t=sum((w//side)*(h % side)**2*t for w, h, t in zip(w_, h_, t_)),
         modulo_h_side_modulo_h_side_modulo_w_side_modulo_w_side_t=sum((h % side)**2*(w % side)**2*t for h, w, t in zip(h_, w_, t_)),
@@ -645,16 +660,16 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     blocks_1 = sum((i in full) for i in range(Lv))
     layers_1 = sum((kinds[i] == "sliding_attention") for i in range(min(L, first)))
     layers_2 = sum((kinds[i] == "sliding_attention") for i in range(first, max(0, L - first) + first))
-    # what a contraction runs over, in multiples of (n, min_x_W, x, min_x_W_min_x_W, xx, n_images, h_over_side_w_over_side_t, htw, h_over_side_modulo_w_side_modulo_w_side_t, w_over_side_modulo_h_side_modulo_h_side_t, modulo_h_side_modulo_h_side_modulo_w_side_modulo_w_side_t, hhtww)
-    images_ = (0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0)
-    attn_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1)
-    attn_pairs_2_ = (0, 0, 0, 0, 0, 0, side**4, 0, side**2, side**2, 1, 0)
-    model_visual_merger_mlp_0_rows_ = (0, 0, 0, 0, 0, 0, 0, s**-2, 0, 0, 0, 0)
-    text_ = (0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    self_attn_pairs_ = (0, has_kinds*windowed - 2*W*has_kinds*windowed, 2*W*has_kinds*windowed + 1 - has_kinds*windowed, has_kinds*windowed, 1 - has_kinds*windowed, 0, 0, 0, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0)
-    self_attn_pairs_2_ = (0, 0, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0)
-    self_attn_pairs_3_ = (0, windowed - 2*W*windowed, 2*W*windowed + 1 - windowed, windowed, 1 - windowed, 0, 0, 0, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0)
-    self_attn_pairs_4_ = (0, 2*W*has_kinds*windowed + windowed - 2*W*windowed - has_kinds*windowed, 2*W*windowed + has_kinds*windowed + 1 - 2*W*has_kinds*windowed - windowed, windowed - has_kinds*windowed, has_kinds*windowed + 1 - windowed, 0, 0, 0, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0)
+    # what a contraction runs over, in multiples of (n, min_x_W, x, min_x_W_min_x_W, xx, n_images, htw, h_over_side_w_over_side_t, htw_2, h_over_side_modulo_w_side_modulo_w_side_t, w_over_side_modulo_h_side_modulo_h_side_t, modulo_h_side_modulo_h_side_modulo_w_side_modulo_w_side_t, hhtww)
+    images_ = (0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0)
+    attn_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1)
+    attn_pairs_2_ = (0, 0, 0, 0, 0, 0, 0, side**4, 0, side**2, side**2, 1, 0)
+    model_visual_merger_mlp_0_rows_ = (0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0)
+    text_ = (0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+    self_attn_pairs_ = (0, has_kinds*windowed - 2*W*has_kinds*windowed, 2*W*has_kinds*windowed + 1 - has_kinds*windowed, has_kinds*windowed, 1 - has_kinds*windowed, 0, 0, 0, 0, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0)
+    self_attn_pairs_2_ = (0, 0, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0)
+    self_attn_pairs_3_ = (0, windowed - 2*W*windowed, 2*W*windowed + 1 - windowed, windowed, 1 - windowed, 0, 0, 0, 0, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0)
+    self_attn_pairs_4_ = (0, 2*W*has_kinds*windowed + windowed - 2*W*windowed - has_kinds*windowed, 2*W*windowed + has_kinds*windowed + 1 - 2*W*has_kinds*windowed - windowed, windowed - has_kinds*windowed, has_kinds*windowed + 1 - windowed, 0, 0, 0, 0, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
         ("model.visual.patch_embed.proj",                   images_,                          2*Dv*c*T*p**2,  1,                                  (0, 1),                                                                  0),  # y = xW
@@ -716,16 +731,16 @@ def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     blocks_1 = sum((i in full) for i in range(Lv))
     layers_1 = sum((kinds[i] == "sliding_attention") for i in range(min(L, first)))
     layers_2 = sum((kinds[i] == "sliding_attention") for i in range(first, max(0, L - first) + first))
-    # what a contraction runs over, in multiples of (n, min_x_W, x, min_x_W_min_x_W, xx, n_images, h_over_side_w_over_side_t, htw, h_over_side_modulo_w_side_modulo_w_side_t, w_over_side_modulo_h_side_modulo_h_side_t, modulo_h_side_modulo_h_side_modulo_w_side_modulo_w_side_t, hhtww)
-    images_ = (0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0)
-    attn_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1)
-    attn_pairs_2_ = (0, 0, 0, 0, 0, 0, side**4, 0, side**2, side**2, 1, 0)
-    model_visual_merger_mlp_0_rows_ = (0, 0, 0, 0, 0, 0, 0, s**-2, 0, 0, 0, 0)
-    text_ = (0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    self_attn_pairs_ = (0, has_kinds*windowed - 2*W*has_kinds*windowed, 2*W*has_kinds*windowed + 1 - has_kinds*windowed, has_kinds*windowed, 1 - has_kinds*windowed, 0, 0, 0, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0)
-    self_attn_pairs_2_ = (0, 0, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0)
-    self_attn_pairs_3_ = (0, windowed - 2*W*windowed, 2*W*windowed + 1 - windowed, windowed, 1 - windowed, 0, 0, 0, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0)
-    self_attn_pairs_4_ = (0, 2*W*has_kinds*windowed + windowed - 2*W*windowed - has_kinds*windowed, 2*W*windowed + has_kinds*windowed + 1 - 2*W*has_kinds*windowed - windowed, windowed - has_kinds*windowed, has_kinds*windowed + 1 - windowed, 0, 0, 0, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0)
+    # what a contraction runs over, in multiples of (n, min_x_W, x, min_x_W_min_x_W, xx, n_images, htw, h_over_side_w_over_side_t, htw_2, h_over_side_modulo_w_side_modulo_w_side_t, w_over_side_modulo_h_side_modulo_h_side_t, modulo_h_side_modulo_h_side_modulo_w_side_modulo_w_side_t, hhtww)
+    images_ = (0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0)
+    attn_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1)
+    attn_pairs_2_ = (0, 0, 0, 0, 0, 0, 0, side**4, 0, side**2, side**2, 1, 0)
+    model_visual_merger_mlp_0_rows_ = (0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0)
+    text_ = (0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+    self_attn_pairs_ = (0, has_kinds*windowed - 2*W*has_kinds*windowed, 2*W*has_kinds*windowed + 1 - has_kinds*windowed, has_kinds*windowed, 1 - has_kinds*windowed, 0, 0, 0, 0, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0)
+    self_attn_pairs_2_ = (0, 0, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0)
+    self_attn_pairs_3_ = (0, windowed - 2*W*windowed, 2*W*windowed + 1 - windowed, windowed, 1 - windowed, 0, 0, 0, 0, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0)
+    self_attn_pairs_4_ = (0, 2*W*has_kinds*windowed + windowed - 2*W*windowed - has_kinds*windowed, 2*W*windowed + has_kinds*windowed + 1 - 2*W*has_kinds*windowed - windowed, windowed - has_kinds*windowed, has_kinds*windowed + 1 - windowed, 0, 0, 0, 0, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
         ("model.visual.patch_embed.proj",                   images_,                          2*Dv*c*T*p**2,  1,                                  (0, 0),  0),  # y = xW
@@ -787,16 +802,16 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     blocks_1 = sum((i in full) for i in range(Lv))
     layers_1 = sum((kinds[i] == "sliding_attention") for i in range(min(L, first)))
     layers_2 = sum((kinds[i] == "sliding_attention") for i in range(first, max(0, L - first) + first))
-    # what a contraction runs over, in multiples of (n, min_x_W, x, min_x_W_min_x_W, xx, n_images, h_over_side_w_over_side_t, htw, h_over_side_modulo_w_side_modulo_w_side_t, w_over_side_modulo_h_side_modulo_h_side_t, modulo_h_side_modulo_h_side_modulo_w_side_modulo_w_side_t, hhtww)
-    images_ = (0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0)
-    attn_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1)
-    attn_pairs_2_ = (0, 0, 0, 0, 0, 0, side**4, 0, side**2, side**2, 1, 0)
-    model_visual_merger_mlp_0_rows_ = (0, 0, 0, 0, 0, 0, 0, s**-2, 0, 0, 0, 0)
-    text_ = (0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    self_attn_pairs_ = (0, has_kinds*windowed - 2*W*has_kinds*windowed, 2*W*has_kinds*windowed + 1 - has_kinds*windowed, has_kinds*windowed, 1 - has_kinds*windowed, 0, 0, 0, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0)
-    self_attn_pairs_2_ = (0, 0, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0)
-    self_attn_pairs_3_ = (0, windowed - 2*W*windowed, 2*W*windowed + 1 - windowed, windowed, 1 - windowed, 0, 0, 0, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0)
-    self_attn_pairs_4_ = (0, 2*W*has_kinds*windowed + windowed - 2*W*windowed - has_kinds*windowed, 2*W*windowed + has_kinds*windowed + 1 - 2*W*has_kinds*windowed - windowed, windowed - has_kinds*windowed, has_kinds*windowed + 1 - windowed, 0, 0, 0, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0)
+    # what a contraction runs over, in multiples of (n, min_x_W, x, min_x_W_min_x_W, xx, n_images, htw, h_over_side_w_over_side_t, htw_2, h_over_side_modulo_w_side_modulo_w_side_t, w_over_side_modulo_h_side_modulo_h_side_t, modulo_h_side_modulo_h_side_modulo_w_side_modulo_w_side_t, hhtww)
+    images_ = (0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0)
+    attn_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1)
+    attn_pairs_2_ = (0, 0, 0, 0, 0, 0, 0, side**4, 0, side**2, side**2, 1, 0)
+    model_visual_merger_mlp_0_rows_ = (0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0)
+    text_ = (0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+    self_attn_pairs_ = (0, has_kinds*windowed - 2*W*has_kinds*windowed, 2*W*has_kinds*windowed + 1 - has_kinds*windowed, has_kinds*windowed, 1 - has_kinds*windowed, 0, 0, 0, 0, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0)
+    self_attn_pairs_2_ = (0, 0, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0)
+    self_attn_pairs_3_ = (0, windowed - 2*W*windowed, 2*W*windowed + 1 - windowed, windowed, 1 - windowed, 0, 0, 0, 0, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0)
+    self_attn_pairs_4_ = (0, 2*W*has_kinds*windowed + windowed - 2*W*windowed - has_kinds*windowed, 2*W*windowed + has_kinds*windowed + 1 - 2*W*has_kinds*windowed - windowed, windowed - has_kinds*windowed, has_kinds*windowed + 1 - windowed, 0, 0, 0, 0, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
         ("model.visual.patch_embed.proj",                                  images_,                          2*Dv*c*T*p**2,  1,                                  (0, 0),                                                                                                                                                                        0),  # y = xW
@@ -1076,4 +1091,4 @@ class Estimator:
         if self._padded and m.padded is not None:
             m = m.padded
         m = m.bound(self.sizes)
-        return c[0] * m.n + c[1] * m.min_x_W + c[2] * m.x + c[3] * m.min_x_W_min_x_W + c[4] * m.xx + c[5] * m.n_images + c[6] * m.h_over_side_w_over_side_t + c[7] * m.htw + c[8] * m.h_over_side_modulo_w_side_modulo_w_side_t + c[9] * m.w_over_side_modulo_h_side_modulo_h_side_t + c[10] * m.modulo_h_side_modulo_h_side_modulo_w_side_modulo_w_side_t + c[11] * m.hhtww
+        return c[0] * m.n + c[1] * m.min_x_W + c[2] * m.x + c[3] * m.min_x_W_min_x_W + c[4] * m.xx + c[5] * m.n_images + c[6] * m.htw + c[7] * m.h_over_side_w_over_side_t + c[8] * m.htw_2 + c[9] * m.h_over_side_modulo_w_side_modulo_w_side_t + c[10] * m.w_over_side_modulo_h_side_modulo_h_side_t + c[11] * m.modulo_h_side_modulo_h_side_modulo_w_side_modulo_w_side_t + c[12] * m.hhtww

@@ -23,7 +23,8 @@ Regime 'full', convention symflops, FLOPs per batch:
                + (2*max(0, L - first)*d*H*(has_kinds*windowed + 1 - windowed) + 2*min(L, first)*d*H - 2*sum((kinds[i] ==
                    "sliding_attention") for i in range(min(L, first)))*d*H*has_kinds*windowed - 2*sum((kinds[i] ==
                    "sliding_attention") for i in range(first, max(0, L - first) + first))*d*H*has_kinds*windowed) * xx
-               + (4*Lv*Dv*(2*Dv + (Dv*m)//1) + 2*Dv*(c*T*p**2 + Dv*s**2 + O)) * htw
+               + (2*Dv*s**2*(Dv*s**2 + O)) * htw
+               + (4*Lv*Dv*(2*Dv + (Dv*m)//1) + 2*Dv*c*T*p**2) * htw_2
                + (4*Lv*Dv) * hhtww
     backward   = (4*max(0, L - first)*d*H*windowed*(2*W*has_kinds + 1 - 2*W - has_kinds) + 4*sum((kinds[i] ==
                    "sliding_attention") for i in range(min(L, first)))*d*H*has_kinds*windowed*(1 - 2*W) + 4*sum((kinds[i]
@@ -40,18 +41,21 @@ Regime 'full', convention symflops, FLOPs per batch:
                + (4*max(0, L - first)*d*H*(has_kinds*windowed + 1 - windowed) + 4*min(L, first)*d*H - 4*sum((kinds[i] ==
                    "sliding_attention") for i in range(min(L, first)))*d*H*has_kinds*windowed - 4*sum((kinds[i] ==
                    "sliding_attention") for i in range(first, max(0, L - first) + first))*d*H*has_kinds*windowed) * xx
-               + (8*Lv*Dv*(2*Dv + (Dv*m)//1) + 2*Dv*(c*T*p**2 + 2*Dv*s**2 + 2*O)) * htw
+               + (4*Dv*s**2*(Dv*s**2 + O)) * htw
+               + (8*Lv*Dv*(2*Dv + (Dv*m)//1) + 2*Dv*c*T*p**2) * htw_2
                + (8*Lv*Dv) * hhtww
 
 Regime 'full', convention torch, FLOPs per batch:
 
     forward    = (2*max(0, L - first)*D*(2*d*H + 2*d*G + 3*F) + 2*min(L, first)*D*(2*d*H + 2*d*G + 3*F) + 2*D*V) * x
                + (4*max(0, L - first)*d*H + 4*min(L, first)*d*H) * xx
-               + (4*Lv*Dv*(2*Dv + (Dv*m)//1) + 2*Dv*(c*T*p**2 + Dv*s**2 + O)) * htw
+               + (2*Dv*s**2*(Dv*s**2 + O)) * htw
+               + (4*Lv*Dv*(2*Dv + (Dv*m)//1) + 2*Dv*c*T*p**2) * htw_2
                + (4*Lv*Dv) * hhtww
     backward   = (4*max(0, L - first)*D*(2*d*H + 2*d*G + 3*F) + 4*min(L, first)*D*(2*d*H + 2*d*G + 3*F) + 4*D*V) * x
                + (8*max(0, L - first)*d*H + 8*min(L, first)*d*H) * xx
-               + (8*Lv*Dv*(2*Dv + (Dv*m)//1) + 2*Dv*(c*T*p**2 + 2*Dv*s**2 + 2*O)) * htw
+               + (4*Dv*s**2*(Dv*s**2 + O)) * htw
+               + (8*Lv*Dv*(2*Dv + (Dv*m)//1) + 2*Dv*c*T*p**2) * htw_2
                + (8*Lv*Dv) * hhtww
 
 Regime 'forward', convention symflops, FLOPs per batch:
@@ -71,14 +75,16 @@ Regime 'forward', convention symflops, FLOPs per batch:
                + (2*max(0, L - first)*d*H*(has_kinds*windowed + 1 - windowed) + 2*min(L, first)*d*H - 2*sum((kinds[i] ==
                    "sliding_attention") for i in range(min(L, first)))*d*H*has_kinds*windowed - 2*sum((kinds[i] ==
                    "sliding_attention") for i in range(first, max(0, L - first) + first))*d*H*has_kinds*windowed) * xx
-               + (4*Lv*Dv*(2*Dv + (Dv*m)//1) + 2*Dv*(c*T*p**2 + Dv*s**2 + O)) * htw
+               + (2*Dv*s**2*(Dv*s**2 + O)) * htw
+               + (4*Lv*Dv*(2*Dv + (Dv*m)//1) + 2*Dv*c*T*p**2) * htw_2
                + (4*Lv*Dv) * hhtww
 
 Regime 'forward', convention torch, FLOPs per batch:
 
     forward    = (2*max(0, L - first)*D*(2*d*H + 2*d*G + 3*F) + 2*min(L, first)*D*(2*d*H + 2*d*G + 3*F) + 2*D*V) * x
                + (4*max(0, L - first)*d*H + 4*min(L, first)*d*H) * xx
-               + (4*Lv*Dv*(2*Dv + (Dv*m)//1) + 2*Dv*(c*T*p**2 + Dv*s**2 + O)) * htw
+               + (2*Dv*s**2*(Dv*s**2 + O)) * htw
+               + (4*Lv*Dv*(2*Dv + (Dv*m)//1) + 2*Dv*c*T*p**2) * htw_2
                + (4*Lv*Dv) * hhtww
 
 Regime 'lora', convention symflops, FLOPs per batch:
@@ -98,7 +104,8 @@ Regime 'lora', convention symflops, FLOPs per batch:
                + (2*max(0, L - first)*d*H*(has_kinds*windowed + 1 - windowed) + 2*min(L, first)*d*H - 2*sum((kinds[i] ==
                    "sliding_attention") for i in range(min(L, first)))*d*H*has_kinds*windowed - 2*sum((kinds[i] ==
                    "sliding_attention") for i in range(first, max(0, L - first) + first))*d*H*has_kinds*windowed) * xx
-               + (4*Lv*Dv*(2*Dv + (Dv*m)//1) + 2*Dv*(c*T*p**2 + Dv*s**2 + O)) * htw
+               + (2*Dv*s**2*(Dv*s**2 + O)) * htw
+               + (4*Lv*Dv*(2*Dv + (Dv*m)//1) + 2*Dv*c*T*p**2) * htw_2
                + (4*Lv*Dv) * hhtww
     backward   = (4*max(0, L - first)*d*H*windowed*(2*W*has_kinds + 1 - 2*W - has_kinds) + 4*sum((kinds[i] ==
                    "sliding_attention") for i in range(min(L, first)))*d*H*has_kinds*windowed*(1 - 2*W) + 4*sum((kinds[i]
@@ -124,7 +131,8 @@ Regime 'lora', convention torch, FLOPs per batch:
     forward    = (2*max(0, L - first)*(2*d*D*H + 2*d*D*G + 32*d*H + 32*d*G + 3*D*F + 64*D) + 2*min(L, first)*(2*d*D*H +
                    2*d*D*G + 32*d*H + 32*d*G + 3*D*F + 64*D) + 2*D*V) * x
                + (4*max(0, L - first)*d*H + 4*min(L, first)*d*H) * xx
-               + (4*Lv*Dv*(2*Dv + (Dv*m)//1) + 2*Dv*(c*T*p**2 + Dv*s**2 + O)) * htw
+               + (2*Dv*s**2*(Dv*s**2 + O)) * htw
+               + (4*Lv*Dv*(2*Dv + (Dv*m)//1) + 2*Dv*c*T*p**2) * htw_2
                + (4*Lv*Dv) * hhtww
     backward   = (2*(min(L, first) >= 1)*max(0, L - first - 1)*D*(-d*H - 2*d*G - 48) + 2*(min(L, first) >= 1)*max(0, L -
                    first)*D*(d*H + 2*d*G + 48) + 2*(L - first >= 1)*D*V + 2*(min(L, first) >= 1)*D*V + 2*max(0, L - first -
@@ -141,7 +149,8 @@ Moments are sums over the items of a batch:
     min_x_W_min_x_W sum of min(x, W)**2 over samples
     xx       sum of x**2 over samples
     n_images sum of 1 over images
-    htw      sum of t*h*w over images
+    htw      sum of t*h*w//s**2 over images
+    htw_2    sum of t*h*w over images
     hhtww    sum of t*h**2*w**2 over images
 
 Sizes:
@@ -290,7 +299,7 @@ class Moments:
     ``padded`` holds the moments of the padded lengths where a batch gives both.
     """
 
-    __slots__ = ("hhtww", "htw", "lengths", "min_x_W", "min_x_W_min_x_W", "n", "n_images", "padded", "x", "xx")
+    __slots__ = ("hhtww", "htw", "htw_2", "lengths", "min_x_W", "min_x_W_min_x_W", "n", "n_images", "padded", "x", "xx")
 
     def __init__(
         self,
@@ -301,6 +310,7 @@ class Moments:
         xx: int = 0,
         n_images: int = 0,
         htw: int = 0,
+        htw_2: int = 0,
         hhtww: int = 0,
         *,
         padded: Moments | None = None,
@@ -313,6 +323,7 @@ class Moments:
         self.xx = xx
         self.n_images = n_images
         self.htw = htw
+        self.htw_2 = htw_2
         self.hhtww = hhtww
         self.padded = padded
         self.lengths = lengths
@@ -329,6 +340,7 @@ class Moments:
             self.xx + other.xx,
             self.n_images + other.n_images,
             self.htw + other.htw,
+            self.htw_2 + other.htw_2,
             self.hhtww + other.hhtww,
             padded=padded,
             lengths=_joined(self.lengths, other.lengths),
@@ -355,6 +367,7 @@ class Moments:
             self.xx,
             self.n_images,
             self.htw,
+            self.htw_2,
             self.hhtww,
         )
         found = here + _sums(sizes, *self.lengths)
@@ -373,6 +386,7 @@ class Moments:
             "xx": self.xx,
             "n_images": self.n_images,
             "htw": self.htw,
+            "htw_2": self.htw_2,
             "hhtww": self.hhtww,
         }
 
@@ -431,6 +445,7 @@ def _joined(one: Columns | None, two: Columns | None) -> Columns | None:
 
 
 def _sums(sizes: Sizes, x_: list[int], t_: list[int], h_: list[int], w_: list[int]) -> Moments:
+    s = sizes.spatial_merge_size
     W = sizes.sliding_window
     return Moments(
         n=len(x_),
@@ -439,7 +454,8 @@ def _sums(sizes: Sizes, x_: list[int], t_: list[int], h_: list[int], w_: list[in
         min_x_W_min_x_W=sum(min(x, W)**2 for x in x_),
         xx=sum(x**2 for x in x_),
         n_images=len(t_),
-        htw=sum(t*h*w for t, h, w in zip(t_, h_, w_)),
+        htw=sum(t*h*w//s**2 for t, h, w in zip(t_, h_, w_)),
+        htw_2=sum(t*h*w for t, h, w in zip(t_, h_, w_)),
         hhtww=sum(t*h**2*w**2 for t, h, w in zip(t_, h_, w_)),
     )
 
@@ -548,15 +564,15 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     d = D//H
     layers_1 = sum((kinds[i] == "sliding_attention") for i in range(min(L, first)))
     layers_2 = sum((kinds[i] == "sliding_attention") for i in range(first, max(0, L - first) + first))
-    # what a contraction runs over, in multiples of (n, min_x_W, x, min_x_W_min_x_W, xx, n_images, htw, hhtww)
-    images_ = (0, 0, 0, 0, 0, 0, 1, 0)
-    attn_pairs_ = (0, 0, 0, 0, 0, 0, 0, 1)
-    model_visual_merger_mlp_0_rows_ = (0, 0, 0, 0, 0, 0, s**-2, 0)
-    text_ = (0, 0, 1, 0, 0, 0, 0, 0)
-    self_attn_pairs_ = (0, has_kinds*windowed - 2*W*has_kinds*windowed, 2*W*has_kinds*windowed + 1 - has_kinds*windowed, has_kinds*windowed, 1 - has_kinds*windowed, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0)
-    self_attn_pairs_2_ = (0, 0, 1, 0, 1, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0)
-    self_attn_pairs_3_ = (0, windowed - 2*W*windowed, 2*W*windowed + 1 - windowed, windowed, 1 - windowed, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0)
-    self_attn_pairs_4_ = (0, 2*W*has_kinds*windowed + windowed - 2*W*windowed - has_kinds*windowed, 2*W*windowed + has_kinds*windowed + 1 - 2*W*has_kinds*windowed - windowed, windowed - has_kinds*windowed, has_kinds*windowed + 1 - windowed, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0)
+    # what a contraction runs over, in multiples of (n, min_x_W, x, min_x_W_min_x_W, xx, n_images, htw, htw_2, hhtww)
+    images_ = (0, 0, 0, 0, 0, 0, 0, 1, 0)
+    attn_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 1)
+    model_visual_merger_mlp_0_rows_ = (0, 0, 0, 0, 0, 0, 1, 0, 0)
+    text_ = (0, 0, 1, 0, 0, 0, 0, 0, 0)
+    self_attn_pairs_ = (0, has_kinds*windowed - 2*W*has_kinds*windowed, 2*W*has_kinds*windowed + 1 - has_kinds*windowed, has_kinds*windowed, 1 - has_kinds*windowed, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0)
+    self_attn_pairs_2_ = (0, 0, 1, 0, 1, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0)
+    self_attn_pairs_3_ = (0, windowed - 2*W*windowed, 2*W*windowed + 1 - windowed, windowed, 1 - windowed, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0)
+    self_attn_pairs_4_ = (0, 2*W*has_kinds*windowed + windowed - 2*W*windowed - has_kinds*windowed, 2*W*windowed + has_kinds*windowed + 1 - 2*W*has_kinds*windowed - windowed, windowed - has_kinds*windowed, has_kinds*windowed + 1 - windowed, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
         ("model.visual.patch_embed.proj",                   images_,                          2*Dv*c*T*p**2,     1,                                  (0, 1),                                                                  0),  # y = xW
@@ -611,15 +627,15 @@ def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     d = D//H
     layers_1 = sum((kinds[i] == "sliding_attention") for i in range(min(L, first)))
     layers_2 = sum((kinds[i] == "sliding_attention") for i in range(first, max(0, L - first) + first))
-    # what a contraction runs over, in multiples of (n, min_x_W, x, min_x_W_min_x_W, xx, n_images, htw, hhtww)
-    images_ = (0, 0, 0, 0, 0, 0, 1, 0)
-    attn_pairs_ = (0, 0, 0, 0, 0, 0, 0, 1)
-    model_visual_merger_mlp_0_rows_ = (0, 0, 0, 0, 0, 0, s**-2, 0)
-    text_ = (0, 0, 1, 0, 0, 0, 0, 0)
-    self_attn_pairs_ = (0, has_kinds*windowed - 2*W*has_kinds*windowed, 2*W*has_kinds*windowed + 1 - has_kinds*windowed, has_kinds*windowed, 1 - has_kinds*windowed, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0)
-    self_attn_pairs_2_ = (0, 0, 1, 0, 1, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0)
-    self_attn_pairs_3_ = (0, windowed - 2*W*windowed, 2*W*windowed + 1 - windowed, windowed, 1 - windowed, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0)
-    self_attn_pairs_4_ = (0, 2*W*has_kinds*windowed + windowed - 2*W*windowed - has_kinds*windowed, 2*W*windowed + has_kinds*windowed + 1 - 2*W*has_kinds*windowed - windowed, windowed - has_kinds*windowed, has_kinds*windowed + 1 - windowed, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0)
+    # what a contraction runs over, in multiples of (n, min_x_W, x, min_x_W_min_x_W, xx, n_images, htw, htw_2, hhtww)
+    images_ = (0, 0, 0, 0, 0, 0, 0, 1, 0)
+    attn_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 1)
+    model_visual_merger_mlp_0_rows_ = (0, 0, 0, 0, 0, 0, 1, 0, 0)
+    text_ = (0, 0, 1, 0, 0, 0, 0, 0, 0)
+    self_attn_pairs_ = (0, has_kinds*windowed - 2*W*has_kinds*windowed, 2*W*has_kinds*windowed + 1 - has_kinds*windowed, has_kinds*windowed, 1 - has_kinds*windowed, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0)
+    self_attn_pairs_2_ = (0, 0, 1, 0, 1, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0)
+    self_attn_pairs_3_ = (0, windowed - 2*W*windowed, 2*W*windowed + 1 - windowed, windowed, 1 - windowed, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0)
+    self_attn_pairs_4_ = (0, 2*W*has_kinds*windowed + windowed - 2*W*windowed - has_kinds*windowed, 2*W*windowed + has_kinds*windowed + 1 - 2*W*has_kinds*windowed - windowed, windowed - has_kinds*windowed, has_kinds*windowed + 1 - windowed, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
         ("model.visual.patch_embed.proj",                   images_,                          2*Dv*c*T*p**2,     1,                                  (0, 0),  0),  # y = xW
@@ -674,15 +690,15 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     d = D//H
     layers_1 = sum((kinds[i] == "sliding_attention") for i in range(min(L, first)))
     layers_2 = sum((kinds[i] == "sliding_attention") for i in range(first, max(0, L - first) + first))
-    # what a contraction runs over, in multiples of (n, min_x_W, x, min_x_W_min_x_W, xx, n_images, htw, hhtww)
-    images_ = (0, 0, 0, 0, 0, 0, 1, 0)
-    attn_pairs_ = (0, 0, 0, 0, 0, 0, 0, 1)
-    model_visual_merger_mlp_0_rows_ = (0, 0, 0, 0, 0, 0, s**-2, 0)
-    text_ = (0, 0, 1, 0, 0, 0, 0, 0)
-    self_attn_pairs_ = (0, has_kinds*windowed - 2*W*has_kinds*windowed, 2*W*has_kinds*windowed + 1 - has_kinds*windowed, has_kinds*windowed, 1 - has_kinds*windowed, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0)
-    self_attn_pairs_2_ = (0, 0, 1, 0, 1, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0)
-    self_attn_pairs_3_ = (0, windowed - 2*W*windowed, 2*W*windowed + 1 - windowed, windowed, 1 - windowed, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0)
-    self_attn_pairs_4_ = (0, 2*W*has_kinds*windowed + windowed - 2*W*windowed - has_kinds*windowed, 2*W*windowed + has_kinds*windowed + 1 - 2*W*has_kinds*windowed - windowed, windowed - has_kinds*windowed, has_kinds*windowed + 1 - windowed, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0)
+    # what a contraction runs over, in multiples of (n, min_x_W, x, min_x_W_min_x_W, xx, n_images, htw, htw_2, hhtww)
+    images_ = (0, 0, 0, 0, 0, 0, 0, 1, 0)
+    attn_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 1)
+    model_visual_merger_mlp_0_rows_ = (0, 0, 0, 0, 0, 0, 1, 0, 0)
+    text_ = (0, 0, 1, 0, 0, 0, 0, 0, 0)
+    self_attn_pairs_ = (0, has_kinds*windowed - 2*W*has_kinds*windowed, 2*W*has_kinds*windowed + 1 - has_kinds*windowed, has_kinds*windowed, 1 - has_kinds*windowed, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0)
+    self_attn_pairs_2_ = (0, 0, 1, 0, 1, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0)
+    self_attn_pairs_3_ = (0, windowed - 2*W*windowed, 2*W*windowed + 1 - windowed, windowed, 1 - windowed, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0)
+    self_attn_pairs_4_ = (0, 2*W*has_kinds*windowed + windowed - 2*W*windowed - has_kinds*windowed, 2*W*windowed + has_kinds*windowed + 1 - 2*W*has_kinds*windowed - windowed, windowed - has_kinds*windowed, has_kinds*windowed + 1 - windowed, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
         ("model.visual.patch_embed.proj",                                  images_,                          2*Dv*c*T*p**2,     1,                                  (0, 0),                                                                                                                                                                        0),  # y = xW
@@ -961,4 +977,4 @@ class Estimator:
         if self._padded and m.padded is not None:
             m = m.padded
         m = m.bound(self.sizes)
-        return c[0] * m.n + c[1] * m.min_x_W + c[2] * m.x + c[3] * m.min_x_W_min_x_W + c[4] * m.xx + c[5] * m.n_images + c[6] * m.htw + c[7] * m.hhtww
+        return c[0] * m.n + c[1] * m.min_x_W + c[2] * m.x + c[3] * m.min_x_W_min_x_W + c[4] * m.xx + c[5] * m.n_images + c[6] * m.htw + c[7] * m.htw_2 + c[8] * m.hhtww

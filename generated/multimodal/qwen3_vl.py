@@ -9,36 +9,42 @@ Regime 'full', convention symflops, FLOPs per batch:
 
     forward    = (2*max(0, L - 3)*(2*D*H*d + 2*D*G*d + 3*D*F + H*d) + 2*(6*D*H*d + 6*D*G*d + 9*D*F + D*V + 3*H*d)) * x
                + (2*max(0, L - 3)*H*d + 6*H*d) * xx
-               + (4*max(0, Lv - 25)*Dv*(2*Dv + Fv) + 2*Dv*(c*T*p**2 + 4*Dv*s**2 + 100*Dv + 50*Fv + 4*O)) * htw
+               + (8*Dv*s**2*(Dv*s**2 + O)) * htw
+               + (4*max(0, Lv - 25)*Dv*(2*Dv + Fv) + 2*Dv*(c*T*p**2 + 100*Dv + 50*Fv)) * htw_2
                + (4*max(0, Lv - 25)*Dv + 100*Dv) * hhtww
     backward   = (4*max(0, L - 3)*(2*D*H*d + 2*D*G*d + 3*D*F + H*d) + 4*(6*D*H*d + 6*D*G*d + 9*D*F + D*V + 3*H*d)) * x
                + (4*max(0, L - 3)*H*d + 12*H*d) * xx
-               + (8*max(0, Lv - 25)*Dv*(2*Dv + Fv) + 2*Dv*(c*T*p**2 + 8*Dv*s**2 + 200*Dv + 100*Fv + 8*O)) * htw
+               + (16*Dv*s**2*(Dv*s**2 + O)) * htw
+               + (8*max(0, Lv - 25)*Dv*(2*Dv + Fv) + 2*Dv*(c*T*p**2 + 200*Dv + 100*Fv)) * htw_2
                + (8*max(0, Lv - 25)*Dv + 200*Dv) * hhtww
 
 Regime 'full', convention torch, FLOPs per batch:
 
     forward    = (2*max(0, L - 3)*D*(2*H*d + 2*G*d + 3*F) + 2*D*(6*H*d + 6*G*d + 9*F + V)) * x
                + (4*max(0, L - 3)*H*d + 12*H*d) * xx
-               + (4*max(0, Lv - 25)*Dv*(2*Dv + Fv) + 2*Dv*(c*T*p**2 + 4*Dv*s**2 + 100*Dv + 50*Fv + 4*O)) * htw
+               + (8*Dv*s**2*(Dv*s**2 + O)) * htw
+               + (4*max(0, Lv - 25)*Dv*(2*Dv + Fv) + 2*Dv*(c*T*p**2 + 100*Dv + 50*Fv)) * htw_2
                + (4*max(0, Lv - 25)*Dv + 100*Dv) * hhtww
     backward   = (4*max(0, L - 3)*D*(2*H*d + 2*G*d + 3*F) + 4*D*(6*H*d + 6*G*d + 9*F + V)) * x
                + (8*max(0, L - 3)*H*d + 24*H*d) * xx
-               + (8*max(0, Lv - 25)*Dv*(2*Dv + Fv) + 2*Dv*(c*T*p**2 + 8*Dv*s**2 + 200*Dv + 100*Fv + 8*O)) * htw
+               + (16*Dv*s**2*(Dv*s**2 + O)) * htw
+               + (8*max(0, Lv - 25)*Dv*(2*Dv + Fv) + 2*Dv*(c*T*p**2 + 200*Dv + 100*Fv)) * htw_2
                + (8*max(0, Lv - 25)*Dv + 200*Dv) * hhtww
 
 Regime 'forward', convention symflops, FLOPs per batch:
 
     forward    = (2*max(0, L - 3)*(2*D*H*d + 2*D*G*d + 3*D*F + H*d) + 2*(6*D*H*d + 6*D*G*d + 9*D*F + D*V + 3*H*d)) * x
                + (2*max(0, L - 3)*H*d + 6*H*d) * xx
-               + (4*max(0, Lv - 25)*Dv*(2*Dv + Fv) + 2*Dv*(c*T*p**2 + 4*Dv*s**2 + 100*Dv + 50*Fv + 4*O)) * htw
+               + (8*Dv*s**2*(Dv*s**2 + O)) * htw
+               + (4*max(0, Lv - 25)*Dv*(2*Dv + Fv) + 2*Dv*(c*T*p**2 + 100*Dv + 50*Fv)) * htw_2
                + (4*max(0, Lv - 25)*Dv + 100*Dv) * hhtww
 
 Regime 'forward', convention torch, FLOPs per batch:
 
     forward    = (2*max(0, L - 3)*D*(2*H*d + 2*G*d + 3*F) + 2*D*(6*H*d + 6*G*d + 9*F + V)) * x
                + (4*max(0, L - 3)*H*d + 12*H*d) * xx
-               + (4*max(0, Lv - 25)*Dv*(2*Dv + Fv) + 2*Dv*(c*T*p**2 + 4*Dv*s**2 + 100*Dv + 50*Fv + 4*O)) * htw
+               + (8*Dv*s**2*(Dv*s**2 + O)) * htw
+               + (4*max(0, Lv - 25)*Dv*(2*Dv + Fv) + 2*Dv*(c*T*p**2 + 100*Dv + 50*Fv)) * htw_2
                + (4*max(0, Lv - 25)*Dv + 100*Dv) * hhtww
 
 Regime 'lora', convention symflops, FLOPs per batch:
@@ -46,7 +52,8 @@ Regime 'lora', convention symflops, FLOPs per batch:
     forward    = (2*max(0, L - 3)*(2*D*H*d + 2*D*G*d + 3*D*F + 33*H*d + 32*G*d + 64*D) + 2*(6*D*H*d + 6*D*G*d + 9*D*F +
                    D*V + 99*H*d + 96*G*d + 192*D)) * x
                + (2*max(0, L - 3)*H*d + 6*H*d) * xx
-               + (4*max(0, Lv - 25)*Dv*(2*Dv + Fv) + 2*Dv*(c*T*p**2 + 4*Dv*s**2 + 100*Dv + 50*Fv + 4*O)) * htw
+               + (8*Dv*s**2*(Dv*s**2 + O)) * htw
+               + (4*max(0, Lv - 25)*Dv*(2*Dv + Fv) + 2*Dv*(c*T*p**2 + 100*Dv + 50*Fv)) * htw_2
                + (4*max(0, Lv - 25)*Dv + 100*Dv) * hhtww
     backward   = (2*max(0, L - 3)*(2*D*H*d + 2*D*G*d + 3*D*F + 66*H*d + 64*G*d + 128*D) + 2*(5*D*H*d + 4*D*G*d + 9*D*F +
                    D*V + 198*H*d + 192*G*d + 336*D)) * x
@@ -57,7 +64,8 @@ Regime 'lora', convention torch, FLOPs per batch:
     forward    = (2*max(0, L - 3)*(2*D*H*d + 2*D*G*d + 3*D*F + 32*H*d + 32*G*d + 64*D) + 2*(6*D*H*d + 6*D*G*d + 9*D*F +
                    D*V + 96*H*d + 96*G*d + 192*D)) * x
                + (4*max(0, L - 3)*H*d + 12*H*d) * xx
-               + (4*max(0, Lv - 25)*Dv*(2*Dv + Fv) + 2*Dv*(c*T*p**2 + 4*Dv*s**2 + 100*Dv + 50*Fv + 4*O)) * htw
+               + (8*Dv*s**2*(Dv*s**2 + O)) * htw
+               + (4*max(0, Lv - 25)*Dv*(2*Dv + Fv) + 2*Dv*(c*T*p**2 + 100*Dv + 50*Fv)) * htw_2
                + (4*max(0, Lv - 25)*Dv + 100*Dv) * hhtww
     backward   = (2*max(0, L - 3)*(2*D*H*d + 2*D*G*d + 3*D*F + 64*H*d + 64*G*d + 128*D) + 2*(5*D*H*d + 4*D*G*d + 9*D*F +
                    D*V + 192*H*d + 192*G*d + 336*D)) * x
@@ -69,7 +77,8 @@ Moments are sums over the items of a batch:
     x        sum of x over samples
     xx       sum of x**2 over samples
     n_images sum of 1 over images
-    htw      sum of t*h*w over images
+    htw      sum of t*h*w//s**2 over images
+    htw_2    sum of t*h*w over images
     hhtww    sum of t*h**2*w**2 over images
 
 Sizes:
@@ -216,7 +225,7 @@ class Moments:
     ``padded`` holds the moments of the padded lengths where a batch gives both.
     """
 
-    __slots__ = ("hhtww", "htw", "n", "n_images", "padded", "x", "xx")
+    __slots__ = ("hhtww", "htw", "htw_2", "lengths", "n", "n_images", "padded", "x", "xx")
 
     def __init__(
         self,
@@ -225,17 +234,21 @@ class Moments:
         xx: int = 0,
         n_images: int = 0,
         htw: int = 0,
+        htw_2: int = 0,
         hhtww: int = 0,
         *,
         padded: Moments | None = None,
+        lengths: Columns | None = None,
     ) -> None:
         self.n = n
         self.x = x
         self.xx = xx
         self.n_images = n_images
         self.htw = htw
+        self.htw_2 = htw_2
         self.hhtww = hhtww
         self.padded = padded
+        self.lengths = lengths
 
     def __add__(self, other: Moments) -> Moments:
         padded = None
@@ -247,8 +260,10 @@ class Moments:
             self.xx + other.xx,
             self.n_images + other.n_images,
             self.htw + other.htw,
+            self.htw_2 + other.htw_2,
             self.hhtww + other.hhtww,
             padded=padded,
+            lengths=_joined(self.lengths, other.lengths),
         )
 
     def __eq__(self, other: object) -> bool:
@@ -259,14 +274,35 @@ class Moments:
     def __repr__(self) -> str:
         return f"Moments({', '.join(f'{name}={getattr(self, name)!r}' for name in self.__slots__)})"
 
+    def bound(self, sizes: Sizes) -> Moments:
+        """The sums, once the sizes are known that some of them depend on."""
+        padded = None if self.padded is None else self.padded.bound(sizes)
+        if self.lengths is None:
+            return self
+        here = Moments(
+            self.n,
+            self.x,
+            self.xx,
+            self.n_images,
+            self.htw,
+            self.htw_2,
+            self.hhtww,
+        )
+        found = here + _sums(sizes, *self.lengths)
+        found.padded = padded
+        return found
+
     def as_dict(self) -> dict[str, int]:
         """The moments by name."""
+        if self.lengths is not None:
+            raise ValueError("these moments depend on sizes: make them with Estimator.moments")
         return {
             "n": self.n,
             "x": self.x,
             "xx": self.xx,
             "n_images": self.n_images,
             "htw": self.htw,
+            "htw_2": self.htw_2,
             "hhtww": self.hhtww,
         }
 
@@ -311,19 +347,28 @@ def moments(*, text: Streams, images: Streams | None = None) -> Moments:
         for columns, padding in _columns(streams):
             real.extend(columns)
             padded.extend(padding)
-    result = _sums(*real)
+    result = Moments(lengths=real)
     if padded != real:
-        result.padded = _sums(*padded)
+        result.padded = Moments(lengths=padded)
     return result
 
 
-def _sums(x_: list[int], t_: list[int], h_: list[int], w_: list[int]) -> Moments:
+def _joined(one: Columns | None, two: Columns | None) -> Columns | None:
+    """The items of two batches together."""
+    if one is None or two is None:
+        return one or two
+    return [left + right for left, right in zip(one, two)]
+
+
+def _sums(sizes: Sizes, x_: list[int], t_: list[int], h_: list[int], w_: list[int]) -> Moments:
+    s = sizes.spatial_merge_size
     return Moments(
         n=len(x_),
         x=sum(x_),
         xx=sum(x**2 for x in x_),
         n_images=len(t_),
-        htw=sum(t*h*w for t, h, w in zip(t_, h_, w_)),
+        htw=sum(t*h*w//s**2 for t, h, w in zip(t_, h_, w_)),
+        htw_2=sum(t*h*w for t, h, w in zip(t_, h_, w_)),
         hhtww=sum(t*h**2*w**2 for t, h, w in zip(t_, h_, w_)),
     )
 
@@ -406,12 +451,12 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     d = sizes.head_dim
     F = sizes.intermediate_size
     V = sizes.vocab_size
-    # what a contraction runs over, in multiples of (n, x, xx, n_images, htw, hhtww)
-    images_ = (0, 0, 0, 0, 1, 0)
-    attn_pairs_ = (0, 0, 0, 0, 0, 1)
-    model_visual_deepstack_merger_list_0_linear_fc1_rows_ = (0, 0, 0, 0, s**-2, 0)
-    text_ = (0, 1, 0, 0, 0, 0)
-    model_language_model_layers_0_self_attn_pairs_ = (0, 1, 1, 0, 0, 0) if pairs == "useful" else (0, 0, 2, 0, 0, 0)
+    # what a contraction runs over, in multiples of (n, x, xx, n_images, htw, htw_2, hhtww)
+    images_ = (0, 0, 0, 0, 0, 1, 0)
+    attn_pairs_ = (0, 0, 0, 0, 0, 0, 1)
+    model_visual_deepstack_merger_list_0_linear_fc1_rows_ = (0, 0, 0, 0, 1, 0, 0)
+    text_ = (0, 1, 0, 0, 0, 0, 0)
+    model_language_model_layers_0_self_attn_pairs_ = (0, 1, 1, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 2, 0, 0, 0, 0)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
         ("model.visual.patch_embed.proj",                    images_,                                                2*Dv*c*T*p**2,  1,                     (0, 1),                                        0),  # y = xW
@@ -486,12 +531,12 @@ def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     d = sizes.head_dim
     F = sizes.intermediate_size
     V = sizes.vocab_size
-    # what a contraction runs over, in multiples of (n, x, xx, n_images, htw, hhtww)
-    images_ = (0, 0, 0, 0, 1, 0)
-    attn_pairs_ = (0, 0, 0, 0, 0, 1)
-    model_visual_deepstack_merger_list_0_linear_fc1_rows_ = (0, 0, 0, 0, s**-2, 0)
-    text_ = (0, 1, 0, 0, 0, 0)
-    model_language_model_layers_0_self_attn_pairs_ = (0, 1, 1, 0, 0, 0) if pairs == "useful" else (0, 0, 2, 0, 0, 0)
+    # what a contraction runs over, in multiples of (n, x, xx, n_images, htw, htw_2, hhtww)
+    images_ = (0, 0, 0, 0, 0, 1, 0)
+    attn_pairs_ = (0, 0, 0, 0, 0, 0, 1)
+    model_visual_deepstack_merger_list_0_linear_fc1_rows_ = (0, 0, 0, 0, 1, 0, 0)
+    text_ = (0, 1, 0, 0, 0, 0, 0)
+    model_language_model_layers_0_self_attn_pairs_ = (0, 1, 1, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 2, 0, 0, 0, 0)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
         ("model.visual.patch_embed.proj",                    images_,                                                2*Dv*c*T*p**2,  1,                     (0, 0),  0),  # y = xW
@@ -566,12 +611,12 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     d = sizes.head_dim
     F = sizes.intermediate_size
     V = sizes.vocab_size
-    # what a contraction runs over, in multiples of (n, x, xx, n_images, htw, hhtww)
-    images_ = (0, 0, 0, 0, 1, 0)
-    attn_pairs_ = (0, 0, 0, 0, 0, 1)
-    model_visual_deepstack_merger_list_0_linear_fc1_rows_ = (0, 0, 0, 0, s**-2, 0)
-    text_ = (0, 1, 0, 0, 0, 0)
-    model_language_model_layers_0_self_attn_pairs_ = (0, 1, 1, 0, 0, 0) if pairs == "useful" else (0, 0, 2, 0, 0, 0)
+    # what a contraction runs over, in multiples of (n, x, xx, n_images, htw, htw_2, hhtww)
+    images_ = (0, 0, 0, 0, 0, 1, 0)
+    attn_pairs_ = (0, 0, 0, 0, 0, 0, 1)
+    model_visual_deepstack_merger_list_0_linear_fc1_rows_ = (0, 0, 0, 0, 1, 0, 0)
+    text_ = (0, 1, 0, 0, 0, 0, 0)
+    model_language_model_layers_0_self_attn_pairs_ = (0, 1, 1, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 2, 0, 0, 0, 0)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
         ("model.visual.patch_embed.proj",                                  images_,                                                2*Dv*c*T*p**2,  1,                     (0, 0),                          0),  # y = xW
@@ -1037,8 +1082,8 @@ class Estimator:
         return tuple(map(sum, zip(*rows)))
 
     def moments(self, **streams: Any) -> Moments:
-        """The moments of a batch, as the function ``moments`` makes them."""
-        return moments(**streams)
+        """The moments of a batch, as the function ``moments`` makes them, with the sizes that some of them depend on."""
+        return moments(**streams).bound(self.sizes)
 
     def forward(self, m: Moments) -> int:
         """FLOPs of the forward pass."""
@@ -1063,6 +1108,7 @@ class Estimator:
     def by_module(self, m: Moments) -> dict[str, Flops]:
         """FLOPs per module that does work; ``*`` stands for the index of a repeat, summed over."""
         found: dict[str, Flops] = {}
+        m = m.bound(self.sizes)
         for module, amount, unit, forward, gradients, again in self._lines:
             size = self._apply(amount, m) * unit
             flops = found.setdefault(module, Flops(0, 0, 0))
@@ -1074,4 +1120,5 @@ class Estimator:
     def _apply(self, c: tuple[int, ...], m: Moments) -> int:
         if self._padded and m.padded is not None:
             m = m.padded
-        return c[0] * m.n + c[1] * m.x + c[2] * m.xx + c[3] * m.n_images + c[4] * m.htw + c[5] * m.hhtww
+        m = m.bound(self.sizes)
+        return c[0] * m.n + c[1] * m.x + c[2] * m.xx + c[3] * m.n_images + c[4] * m.htw + c[5] * m.htw_2 + c[6] * m.hhtww

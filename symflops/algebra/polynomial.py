@@ -69,11 +69,16 @@ class Polynomial:
             *(Mul(Rational(f.numerator, f.denominator), *(a**e for a, e in sorted_atoms(m))) for m, f in self.terms.items())
         )
 
-    def split(self, inside: Callable[[Expr], bool]) -> dict[Monomial, Polynomial]:
-        """Group by the part of each product whose atoms satisfy ``inside``: that part -> its coefficient."""
+    def split(self, inside: Callable[[Expr], bool], divided: bool = False) -> dict[Monomial, Polynomial]:
+        """Group by the part of each product whose atoms satisfy ``inside``: that part -> its coefficient.
+
+        With ``divided``, what such a part is divided by belongs to it, too: a quotient of lengths is whole, its inverse is not.
+        """
         parts: dict[Monomial, dict[Monomial, Fraction]] = {}
         for monomial, factor in self.terms.items():
             chosen = frozenset(pair for pair in monomial if inside(pair[0]))
+            if divided and chosen:
+                chosen |= frozenset(pair for pair in monomial if pair[1] < 0)
             parts.setdefault(chosen, {})[monomial - chosen] = factor
         return {chosen: Polynomial(terms) for chosen, terms in parts.items()}
 

@@ -87,7 +87,7 @@ class _Lower:
     def vector(self, items: str, extent: Expr) -> Vector:
         """An extent as multiples of moments: the part of each product that varies with the batch, and what stands before it."""
         if (items, extent) not in self.vectors:
-            parts = Polynomial.of(extent).split(lambda atom: bool(atom.free_symbols & self.lengths))
+            parts = Polynomial.of(extent).split(lambda atom: bool(atom.free_symbols & self.lengths), divided=True)
             self.vectors[items, extent] = {(items, monomial): coefficient for monomial, coefficient in parts.items()}
         return self.vectors[items, extent]
 
