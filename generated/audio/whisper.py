@@ -698,12 +698,14 @@ def _trained_full(sizes: Sizes) -> int:
     Y = sizes.max_target_positions
     V = sizes.vocab_size
     tied = sizes.tie_word_embeddings
-    return L*(4*D**2 + 2*D*F + 8*D + F) + M*(8*D**2 + 2*D*E + 13*D + E) + D*(3*D + 3*c + Y + 2*V + 6 - V*tied)
+    found: int = L*(4*D**2 + 2*D*F + 8*D + F) + M*(8*D**2 + 2*D*E + 13*D + E) + D*(3*D + 3*c + Y + 2*V + 6 - V*tied)
+    return found
 
 
 def _trained_forward(sizes: Sizes) -> int:
     """Elements that train in this regime."""
-    return 0
+    found: int = 0
+    return found
 
 
 def _trained_lora(sizes: Sizes) -> int:
@@ -711,7 +713,8 @@ def _trained_lora(sizes: Sizes) -> int:
     L = sizes.encoder_layers
     M = sizes.decoder_layers
     D = sizes.d_model
-    return 96*L*D + 192*M*D
+    found: int = 96*L*D + 192*M*D
+    return found
 
 
 _LINES = {

@@ -966,7 +966,8 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
 
 def _trained_forward(sizes: Sizes) -> int:
     """Elements that train in this regime."""
-    return 0
+    found: int = 0
+    return found
 
 
 def _trained_lora(sizes: Sizes) -> int:
@@ -975,7 +976,8 @@ def _trained_lora(sizes: Sizes) -> int:
     ups = sizes.up_block_types
     n = sizes.layers_per_block
     attentive = sizes.mid_block_add_attention
-    return 8192*max(0, n - 1)*(downs[0] == "AttnDownEncoderBlock2D") + 8192*n*(ups[0] == "AttnUpDecoderBlock2D") + 8192*(downs[0] == "AttnDownEncoderBlock2D") + 8192*(ups[0] == "AttnUpDecoderBlock2D") + 16384*attentive
+    found: int = 8192*max(0, n - 1)*(downs[0] == "AttnDownEncoderBlock2D") + 8192*n*(ups[0] == "AttnUpDecoderBlock2D") + 8192*(downs[0] == "AttnDownEncoderBlock2D") + 8192*(ups[0] == "AttnUpDecoderBlock2D") + 16384*attentive
+    return found
 
 
 _LINES = {

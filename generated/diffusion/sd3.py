@@ -833,7 +833,8 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
 
 def _trained_forward(sizes: Sizes) -> int:
     """Elements that train in this regime."""
-    return 0
+    found: int = 0
+    return found
 
 
 def _trained_lora(sizes: Sizes) -> int:
@@ -844,7 +845,8 @@ def _trained_lora(sizes: Sizes) -> int:
     dual = sizes.dual_attention_layers
     D = H*d
     transformer_blocks_1 = sum((i in dual) for i in range(max(0, L - 1)))
-    return 128*(L >= 1)*(max(0, L - 1) in dual)*D + 128*(L >= 1)*D + 128*max(0, L - 1)*D + 128*transformer_blocks_1*D
+    found: int = 128*(L >= 1)*(max(0, L - 1) in dual)*D + 128*(L >= 1)*D + 128*max(0, L - 1)*D + 128*transformer_blocks_1*D
+    return found
 
 
 _LINES = {

@@ -727,7 +727,8 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
 
 def _trained_forward(sizes: Sizes) -> int:
     """Elements that train in this regime."""
-    return 0
+    found: int = 0
+    return found
 
 
 def _trained_lora(sizes: Sizes) -> int:
@@ -742,7 +743,8 @@ def _trained_lora(sizes: Sizes) -> int:
     dr = sizes.qk_rope_head_dim
     dv = sizes.v_head_dim
     K = sizes.first_k_dense_replace
-    return 32*max(0, L - K)*has_rq*rq + 32*min(L, K)*has_rq*rq + 16*max(0, L - K)*(2*H*dn + H*dr + 2*H*dv + 3*D + 2*r + dr) + 16*min(L, K)*(2*H*dn + H*dr + 2*H*dv + 3*D + 2*r + dr)
+    found: int = 32*max(0, L - K)*has_rq*rq + 32*min(L, K)*has_rq*rq + 16*max(0, L - K)*(2*H*dn + H*dr + 2*H*dv + 3*D + 2*r + dr) + 16*min(L, K)*(2*H*dn + H*dr + 2*H*dv + 3*D + 2*r + dr)
+    return found
 
 
 _LINES = {

@@ -771,7 +771,8 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
 
 def _trained_forward(sizes: Sizes) -> int:
     """Elements that train in this regime."""
-    return 0
+    found: int = 0
+    return found
 
 
 def _trained_lora(sizes: Sizes) -> int:
@@ -785,7 +786,8 @@ def _trained_lora(sizes: Sizes) -> int:
     G = sizes.num_key_value_heads
     d = sizes.head_dim
     N = Lv + f + 1 - Lv*(f >= 0) - (f >= 0)
-    return 96*max(0, Lv - N)*Dv + 96*N*Dv + 32*L*(H*d + G*d + 2*D)
+    found: int = 96*max(0, Lv - N)*Dv + 96*N*Dv + 32*L*(H*d + G*d + 2*D)
+    return found
 
 
 _LINES = {

@@ -272,7 +272,8 @@ def _whole(value: Any) -> bool:
 
 def _each(size: Any, place: int) -> int:
     """The number at ``place`` of a list, or the one that stands at every place."""
-    return size[place] if isinstance(size, (list, tuple)) else size
+    found: int = size[place] if isinstance(size, (list, tuple)) else size
+    return found
 
 
 def _look_up(config: Mapping[str, Any], keys: Sequence[str]) -> Any:
@@ -345,7 +346,8 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
 
 def _trained_forward(sizes: Sizes) -> int:
     """Elements that train in this regime."""
-    return 0
+    found: int = 0
+    return found
 
 
 _LINES = {
