@@ -68,6 +68,8 @@ NAME = "falcon_mamba"
 REGIMES = ("full", "forward")
 CONVENTIONS = ("symflops", "torch")
 STREAMS = {"text": False}
+_UNSEEN = {"symflops": True, "torch": False}
+_HIDDEN: dict[str, tuple[int, ...]] = {'full': (4, 5), 'forward': (4, 5)}  # lines of work that PyTorch's counter does not see
 _PAIRS = {"symflops": "useful", "torch": "all"}
 _LENGTHS = {"symflops": "real", "torch": "padded"}
 _FIELDS = (
@@ -433,6 +435,8 @@ class Estimator:
         self.convention = convention
         self._padded = _LENGTHS[convention] == "padded"
         self._lines = _LINES[regime](sizes, _PAIRS[convention])
+        if not _UNSEEN[convention]:
+            self._lines = [line for position, line in enumerate(self._lines) if position not in _HIDDEN[regime]]
         self._forward = self._bound([unit * forward for _, _, unit, forward, _, _ in self._lines])
         self._backward = self._bound([unit * sum(gradients) for _, _, unit, _, gradients, _ in self._lines])
         self._recomputed = self._bound([unit * again for _, _, unit, _, _, again in self._lines])
@@ -444,7 +448,7 @@ class Estimator:
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
         rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
-        return tuple(map(sum, zip(*rows)))
+        return tuple(map(sum, zip(*rows))) or (0,) * 2
 
     def moments(self, **streams: Any) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them."""

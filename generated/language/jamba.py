@@ -132,6 +132,8 @@ NAME = "jamba"
 REGIMES = ("full", "forward", "checkpointed")
 CONVENTIONS = ("symflops", "torch")
 STREAMS = {"text": False}
+_UNSEEN = {"symflops": True, "torch": False}
+_HIDDEN: dict[str, tuple[int, ...]] = {'full': (16, 17), 'forward': (16, 17), 'checkpointed': (16, 17)}  # lines of work that PyTorch's counter does not see
 _PAIRS = {"symflops": "useful", "torch": "all"}
 _LENGTHS = {"symflops": "real", "torch": "padded"}
 _FIELDS = (
@@ -656,6 +658,8 @@ class Estimator:
         self.convention = convention
         self._padded = _LENGTHS[convention] == "padded"
         self._lines = _LINES[regime](sizes, _PAIRS[convention])
+        if not _UNSEEN[convention]:
+            self._lines = [line for position, line in enumerate(self._lines) if position not in _HIDDEN[regime]]
         self._forward = self._bound([unit * forward for _, _, unit, forward, _, _ in self._lines])
         self._backward = self._bound([unit * sum(gradients) for _, _, unit, _, gradients, _ in self._lines])
         self._recomputed = self._bound([unit * again for _, _, unit, _, _, again in self._lines])
@@ -667,7 +671,7 @@ class Estimator:
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
         rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
-        return tuple(map(sum, zip(*rows)))
+        return tuple(map(sum, zip(*rows))) or (0,) * 3
 
     def moments(self, **streams: Any) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them."""

@@ -28,6 +28,11 @@ def render(program: Program, version: str, verified: Sequence[Verification] = ()
         version=version,
         print=PRINT.text,
         formulas=closed_forms(program),
+        hidden={
+            regime.name: tuple(position for position, line in enumerate(regime.lines) if not line.seen)
+            for regime in program.regimes
+        },
+        unseen=any(not line.seen for regime in program.regimes for line in regime.lines),
         fixed=[(field.attribute, repr(value)) for field, value in fixed_fields(program)],
         symbols=symbol_table(program),
         fields=program.fields,
