@@ -90,7 +90,7 @@ class Stock:
     def programs(self) -> dict[str, Any]:
         """The programs of the shipped specs, and of the small one."""
         (self.folder / "fuzz" / "small.yaml").write_text(SMALL_SPEC, "utf-8")
-        paths = {file.name: file.path for file in specs_in(roots()[-1]) if file.name in FUZZED} | {"small": self.folder / "fuzz" / "small.yaml"}
+        paths = {file.name: file.path for file in specs_in(roots()[-1])} | {"small": self.folder / "fuzz" / "small.yaml"}
         found = {}
         for name, path in sorted(paths.items()):
             try:
@@ -210,7 +210,6 @@ def lookup_module(program: Any) -> Any:
 
 
 SPAN = Span(Source("expression", ""), 1, 1, 2)
-FUZZED = ("llama", "qwen_image", "wan", "sd3", "flux", "qwen3_moe", "deepseek_v3")
 NAMES: dict[str, Any] = {
     **{name: size_symbol(name) for name in ("L", "D", "H", "d", "i", "x", "y", "n", "s", "K", "k", "p", "o", "h", "w")},
     "r": Symbol("r", rational=True, nonnegative=True), "tied": Truth.of(flag_symbol("tied")), "three": Integer(3),
