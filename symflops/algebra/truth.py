@@ -13,7 +13,7 @@ from functools import reduce
 
 from sympy import Add, Expr, Integer, Mul
 
-from symflops.algebra.functions import AtLeast, Equal
+from symflops.algebra.functions import AtLeast, Equal, Given
 from symflops.algebra.structural import tangled
 
 Product = frozenset[Expr]
@@ -111,7 +111,7 @@ class Truth:
 def _join(left: Product, right: Product) -> Product | None:
     """The product of two products, or None when they exclude each other.
 
-    ``[a >= 1]*[a >= 3]`` is ``[a >= 3]``; ``[s = 'x']*[s = 'y']`` is nothing.
+    ``[a >= 1]*[a >= 3]`` is ``[a >= 3]``; ``[s = 'x']*[s = 'y']`` is nothing, ``[s = 'x']*[s given]`` is ``[s = 'x']``.
     """
     if left == right:
         return left
@@ -128,7 +128,8 @@ def _join(left: Product, right: Product) -> Product | None:
             rest.add(atom)
         else:
             rest.add(atom)
-    return frozenset(rest | {AtLeast(base, bound) for base, bound in bounds.items()})
+    texts = {Given(base) for base, value in values.items() if type(value).__name__ == "Str"}
+    return frozenset((rest - texts) | {AtLeast(base, bound) for base, bound in bounds.items()})
 
 
 def _constant(atom: Equal, values: Mapping[Expr, Expr]) -> bool:
