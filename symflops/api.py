@@ -103,7 +103,6 @@ class Model:
     def _settled(self, config: Mapping[str, Any] | None, use: Callable[[Callable[[Regime], Graph]], T]) -> T:
         """What ``use`` makes of the graphs for its regimes; sizes that the structure must know are taken from ``config``."""
         fixed: dict[str, Any] = {}
-        by_letter = {size.name.text: size for size in self.spec.sizes}
         while True:
             key = tuple(sorted((name, repr(value)) for name, value in fixed.items()))
 
@@ -117,7 +116,7 @@ class Model:
                 return use(build_for)
             except Structural as structural:
                 wanted = self.asked(structural.size, fixed)
-                size = by_letter.get(wanted)
+                size = next((size for size in self.spec.sizes if size.name.text == wanted), None)
                 value = self.value_of(size, config) if config is not None and size else None
                 null = value is None and not (size and size.optional and config is not None)
                 if null or wanted in fixed:

@@ -48,6 +48,16 @@ def equal_numbers(a: Expr, b: Expr) -> Truth:
     return Truth.of(fn.Equal(a, b))
 
 
+def sizes_behind(value: Any) -> list[str]:
+    """The sizes that decide what ``value`` is; the index of a repeat is none."""
+    if isinstance(value, Setting):
+        return [value.name]
+    if isinstance(value, Choice):
+        return [name for case, item in value.cases for name in (*sizes_behind(case.expr), *sizes_behind(item))]
+    symbols = {symbol.name.removeprefix("?") for symbol in value.free_symbols} if isinstance(value, Expr) else set()
+    return sorted(name for name in symbols if "@" not in name)
+
+
 def number_of(value: Any, where: Truth = YES) -> Any:
     """A setting that is a number where ``where`` holds, as its symbol; anything else as it is."""
     if not isinstance(value, Setting) or value.kind != "number":

@@ -15,7 +15,7 @@ from sympy import Expr, Integer, Rational
 from sympy.core.symbol import Str
 
 from symflops.algebra import functions as fn
-from symflops.algebra.domain import Choice, Setting, choose, describe, equal_numbers, is_null
+from symflops.algebra.domain import Choice, Setting, choose, describe, equal_numbers, is_null, sizes_behind
 from symflops.algebra.listing import FUNCTIONS
 from symflops.algebra.structural import Structural
 from symflops.algebra.truth import NO, YES, Truth, all_of, any_of
@@ -238,6 +238,8 @@ class _Walker:
             return value
         if isinstance(value, Setting) and value.kind == "list":
             self.structural(node, f"the list '{value.name}' must be known here")
+        if isinstance(value, Choice):
+            self.structural(node, f"which list '{self.expression.segment(node)}' is must be known here")
         self.fail("bad-expression", f"{describe(value)} is not a list", node)
         return ()
 
@@ -249,9 +251,6 @@ class _Walker:
     def structural(self, node: ast.expr, message: str) -> None:
         hint = "it decides the structure: give it a value in a variant"
         diagnostic = Diagnostic("structural-size", message, self.expression.place(node), hint)
-        found = [name for name in ast.walk(node) if isinstance(name, ast.Name)]
-        lists = [name.id for name in found if self.decides(self.names.get(name.id))]
-        values = [self.names.get(name.id) for name in found]
-        numbers = sorted({symbol.name for value in values if isinstance(value, Expr) for symbol in value.free_symbols})
-        numbers = [name for name in numbers if "@" not in name]  # the index of a repeat is no size
-        raise Structural([*lists, *numbers, ""][0], diagnostic)
+        found = [self.names.get(name.id) for name in ast.walk(node) if isinstance(name, ast.Name)]
+        found.sort(key=lambda value: not self.decides(value))
+        raise Structural(next((name for value in found for name in sizes_behind(value) if "@" not in name), ""), diagnostic)

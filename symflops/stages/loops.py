@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from sympy import Expr, Integer, Symbol
 
-from symflops.algebra.domain import Setting
+from symflops.algebra.domain import Choice, Setting, sizes_behind
 from symflops.algebra.functions import AtLeast, FloorDiv, Least, Modulo, Most, size_symbol
 from symflops.algebra.structural import Structural
 from symflops.algebra.truth import NO, Truth, all_of
@@ -79,9 +79,9 @@ def _count(builder: Builder, entry: Repeat, frame: Frame) -> Any:
     if entry.axis is None:
         assert entry.count is not None
         value = builder.value(entry.count, frame)
-        if isinstance(value, Setting) and value.kind == "list":
-            message = f"the list '{value.name}' decides how often this repeats"
-            raise Structural(value.name, Diagnostic("structural-size", message, entry.count.span))
+        if isinstance(value, Choice) or (isinstance(value, Setting) and value.kind == "list"):
+            message = f"the list '{entry.count.text}' decides how often this repeats"
+            raise Structural([*sizes_behind(value), ""][0], Diagnostic("structural-size", message, entry.count.span))
         value = value.symbol if isinstance(value, Setting) and value.kind == "item" else value
         return value.expr if isinstance(value, Truth) else value
     for _, stream in builder.streams.declared.items():

@@ -32,7 +32,26 @@ EACH = HEAD + """  - layers:
         - down: {op: linear, from: u, width: D, bias: false, to: h}
 outputs: [h]
 """
-TEXTS = {"picked": PICKED, "each": EACH}
+CHOSEN = """name: chosen
+sizes:
+  D: width
+  F: {key: hidden, type: each, default: 3}
+  W: {key: widths, default: "[2, 3]"}
+  R: {key: others, type: list, optional: true}
+derived: {count: len(W), widths: rev(W) if R == null else R, all: "per(F, count)"}
+streams: {text: [x]}
+inputs:
+  h: {stream: text, width: D}
+graph:
+  - layers:
+      repeat: widths
+      index: i
+      item: width
+      graph:
+        - up: {op: linear, from: h, width: "width*all[i]", bias: false, to: u}
+        - down: {op: linear, from: u, width: D, bias: false, to: h}
+outputs: [h]
+"""
 
 
 def model(text: str) -> Model:
@@ -57,6 +76,16 @@ def test_a_number_that_picks_nothing_is_a_mistake():
 @pytest.mark.parametrize(("hidden", "widths"), [(7, 14), ([7, 9], 16)])
 def test_one_value_stands_for_all_items(hidden, widths):
     assert forward(EACH, {"width": 5, "hidden": hidden}) == 2 * 2 * 5 * widths * 4
+
+
+@pytest.mark.parametrize(("config", "widths"), [({}, 3 * 3 + 3 * 2), ({"others": [4, 1]}, 3 * 4 + 3), ({"widths": [1], "hidden": [6]}, 6)])
+def test_derived_lists_are_known_when_their_sizes_are(config, widths):
+    assert forward(CHOSEN, {"width": 5, **config}) == 2 * 2 * 5 * widths * 4
+
+
+def test_without_a_config_the_list_is_asked_for():
+    with pytest.raises(SpecError, match="must be known here"):
+        model(CHOSEN).program()
 
 
 def test_other_things_are_refused():
