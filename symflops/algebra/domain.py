@@ -54,6 +54,7 @@ def sizes_behind(value: Any) -> list[str]:
         return [value.name]
     if isinstance(value, Choice):
         return [name for case, item in value.cases for name in (*sizes_behind(case.expr), *sizes_behind(item))]
+    value = value.expr if isinstance(value, Truth) else value
     symbols = {symbol.name.removeprefix("?") for symbol in value.free_symbols} if isinstance(value, Expr) else set()
     return sorted(name for name in symbols if "@" not in name)
 
