@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn
 
-from symflops.algebra.domain import either
+from symflops.algebra.domain import either, sizes_behind
+from symflops.algebra.structural import Structural
 from symflops.algebra.truth import NO, Truth
 from symflops.ground.diagnostics import Diagnostic, Span, SpecError, did_you_mean
 from symflops.model.graph import Operator, Select, Value
@@ -38,14 +39,22 @@ class Steps(Registry):
         if old.value is None or new.value is None or old.value.id == new.value.id:
             return Binding(new.value or old.value, present)
         if not old.value.stream.alike(new.value.stream):
-            message = f"'{new.value.name}' has other rows when '{condition.expr}' holds"
-            raise SpecError([Diagnostic("row-mismatch", message, new.value.span, "bind a new name")])
+            self.other_rows(condition, new.value)
         width = new.value.width
         if width is not None and old.value.width is not None and not self.definitions.equal(width, old.value.width):
             width = either(condition, width, old.value.width)
         value = self.new_value(new.value.name, new.value.stream, width, new.value.span)
         frame.nodes.append(Select(value.id, condition, new.value.id, old.value.id))
         return Binding(value, present)
+
+    def other_rows(self, condition: Truth, new: Value) -> NoReturn:
+        """A condition decides what rows a name has: the sizes in it must be known, or the names be two."""
+        message = f"'{new.name}' has other rows when '{condition.expr}' holds"
+        sizes = sizes_behind(condition.expr)
+        if not sizes:
+            raise SpecError([Diagnostic("row-mismatch", message, new.span, "bind a new name")])
+        hint = f"'{sizes[0]}' must be known for that; or bind a new name"
+        raise Structural(sizes[0], Diagnostic("structural-size", message, new.span, hint))
 
     def look_up(self, name: Name, frame: Frame, optional: bool) -> Binding:
         """The value that ``name`` stands for; an absent one only where the field allows it."""

@@ -104,3 +104,19 @@ def test_the_printed_module_reads_both(tmp_path):
     assert same.forward(shaped.moments(text=[4])) == 2 * 2 * 5 * 14 * 4
     with pytest.raises(ValueError, match="is {.a.: 1}"):
         shaped.Sizes.from_config({"width": 5, "hidden": {"a": 1}})
+
+
+PADDED = HEAD + """  - more: {op: view, from: h, as: pad, axes: {x: x + 2}, when: pick == 0, to: h}
+  - out: {op: linear, from: h, width: D, bias: false, to: y}
+outputs: [y]
+"""
+
+
+@pytest.mark.parametrize(("pick", "more"), [(0, 2), (1, 0)])
+def test_a_condition_that_decides_rows_is_taken_from_the_config(pick, more):
+    assert forward(PADDED, {"width": 5, "pick": pick}) == 2 * 25 * (4 + more)
+
+
+def test_a_condition_that_decides_rows_is_asked_for_without_a_config():
+    with pytest.raises(SpecError, match="has other rows when"):
+        model(PADDED).program()
