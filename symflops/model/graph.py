@@ -241,7 +241,8 @@ class Graph:
     """A built model. ``definitions`` are the derived sizes, in order; ``fixed`` the sizes that the structure took as known.
 
     ``inputs`` are names, values, and when they are there; ``chosen`` says which selectors of a regime's patterns choose the
-    iterations at an index, ``listed`` the same of iterations that are written out: module list, index, selectors.
+    iterations at an index, ``listed`` the same of iterations that are written out: module list, index, selectors. ``returned``
+    are the values that those hand on, read or not.
     """
 
     spec: Spec
@@ -256,6 +257,7 @@ class Graph:
     fixed: tuple[tuple[str, object], ...] = ()
     chosen: tuple[tuple[Expr, frozenset[str]], ...] = ()
     listed: tuple[tuple[Path, int, frozenset[str]], ...] = ()
+    returned: frozenset[int] = frozenset()
 
     def operators(self) -> Iterator[Operator]:
         """Every operator once, in execution order, the bodies of loops where the loops stand."""

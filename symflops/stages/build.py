@@ -72,6 +72,7 @@ def build(spec: Spec, fixed: Mapping[str, Any] | None = None, patterns: Sequence
         fixed=tuple((fixed or {}).items()),
         chosen=tuple(builder.chosen.items()),
         listed=tuple((path, index, found) for (path, index), found in builder.listed.items()),
+        returned=frozenset(builder.returned),
     )
 
 

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 class Chooser:
-    """The selectors of patterns at the index of one module list, which runs from ``start`` to ``end``."""
+    """The selectors of patterns at the index of a repeat's module lists, which runs from ``start`` to ``end``."""
 
-    def __init__(self, patterns: Sequence[str], module_list: Path | None, start: Expr, end: Expr) -> None:
-        self.module_list, self.start, self.end = module_list, start, end
-        self.selectors = selectors(patterns, module_list) if module_list is not None else ()
+    def __init__(self, patterns: Sequence[str], lists: Sequence[Path], start: Expr, end: Expr) -> None:
+        self.lists, self.start, self.end = lists, start, end
+        self.selectors = tuple(dict.fromkeys(name for path in lists for name in selectors(patterns, path)))
 
     def run(self, selector: str) -> tuple[Expr, Expr, int]:
         """The first index, the one past the last, and the step of a selector."""
@@ -58,8 +58,8 @@ class Chooser:
         found = self.chosen(position, past, span)
         if not position.is_Integer:
             builder.chosen[position] = found
-        elif found and self.module_list is not None:
-            builder.listed[self.module_list, int(position)] = found
+        elif found:
+            builder.listed.update({(path, int(position)): found for path in self.lists})
 
     def holds(self, selector: str, position: Expr, past: Callable[[Expr], bool], span: Span) -> bool:
         """Whether a selector chooses the iteration at index ``position``; ``past`` says whether it is at least some index."""

@@ -26,7 +26,7 @@ from symflops.stages.choosing import Chooser
 from symflops.stages.deciding import Decider, Segment, Undecided, renamed
 from symflops.stages.frames import ABSENT, Binding, Frame, assigned
 from symflops.stages.meaning import is_index
-from symflops.stages.unrolling import MAX_UNROLLED, base, module_list, write_out
+from symflops.stages.unrolling import MAX_UNROLLED, base, module_lists, write_out
 
 if TYPE_CHECKING:
     from symflops.stages.place import Builder
@@ -98,7 +98,7 @@ class _Segments:
     def __init__(self, builder: Builder, entry: Repeat, frame: Frame, count: Expr, start: Expr) -> None:
         self.builder, self.entry, self.frame = builder, entry, frame
         self.start, self.end = start, start + count
-        self.chooser = Chooser(builder.patterns, module_list(builder, entry, frame), self.start, self.end)
+        self.chooser = Chooser(builder.patterns, module_lists(builder, entry, frame), self.start, self.end)
         self.cuts: list[Expr] = self.chooser.cuts()
         self.selectors: list[Expr] = []
         self.canonical = size_symbol(f"{entry.index or 'i'}@")

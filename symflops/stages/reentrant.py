@@ -26,7 +26,7 @@ def reentrant(graph: Graph, recompute: Recompute | None) -> Graph:
     if recompute is None or not recompute.reentrant or recompute.attention_only:
         return graph
     work = _Checkpointing(recompute, dict(graph.chosen), list(graph.values))
-    body, names = work.region(graph.body, frozenset(value for _, value in graph.outputs))
+    body, names = work.region(graph.body, graph.returned | {value for _, value in graph.outputs})
     outputs = tuple((name, names.get(value, value)) for name, value in graph.outputs)
     return replace(graph, body=body, outputs=outputs, values=tuple(work.values))
 

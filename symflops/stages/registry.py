@@ -46,6 +46,7 @@ class Registry(Meaning):
         self.patterns = tuple(patterns)
         self.chosen: dict[Expr, frozenset[str]] = {}
         self.listed: dict[tuple[Path, int], frozenset[str]] = {}
+        self.returned: set[int] = set()
         self.sharing = 0
         self.depth = 0
         self.stacks = Stacks()
@@ -64,6 +65,7 @@ class Registry(Meaning):
     def reset(self, mark: Mark, frame: Frame) -> None:
         """Forget what was placed since ``mark``."""
         del self.values[mark.values :]
+        self.returned = {value for value in self.returned if value < mark.values}
         del frame.nodes[mark.nodes :]
         self.parameters = dict(mark.parameters)
         self.report.restore(mark.diagnostics)

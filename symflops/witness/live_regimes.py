@@ -168,7 +168,8 @@ class Bench:
         if not self.lists or random.random() < 0.5:
             return None
         names = random.choice([[name] for name in self.lists] + [list(self.lists)])
-        below = f".{random.choice(self.parts[names[0]])}" if len(names) == 1 and random.random() < 0.4 else ""
+        parts = self.parts[names[0]] if len(names) == 1 else ()
+        below = f".{random.choice(parts)}" if parts and random.random() < 0.4 else ""
         index = "*" if below or random.random() < 0.8 else str(random.randrange(min(self.lists[name] for name in names)))
         early, reentrant = random.choice(((True, False), (False, False), (True, True)))
         return Recompute(tuple(f"{name}.{index}{below}" for name in names), early_stop=early, reentrant=reentrant)

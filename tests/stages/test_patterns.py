@@ -189,3 +189,41 @@ def test_selectors_of_iterations_that_are_written_out(selector):
         moments = estimator.moments(**BATCH)
         figures.append((estimator.trainable_parameters, estimator.backward(moments)))
     assert figures[0] == figures[1] and figures[0][0] == len(chosen) * (3 * 4 * 5 + 4 * 5)
+
+
+TWO_LISTS = """name: two_lists
+sizes: {D: width, L: layers}
+streams: {text: [x]}
+inputs:
+  h: {stream: text, width: D}
+graph:
+  - net:
+      graph:
+        - _:
+            repeat: L
+            index: i
+            graph:
+              - norms.{i}: {op: rms_norm, from: h, to: n}
+              - layers.{i}:
+                  graph:
+                    - out: {op: linear, from: n, width: D, add_to: h}
+              - /:
+                  graph:
+                    - heads.{i}: {op: linear, from: h, width: D, to: made}
+  - last: {op: linear, from: h, width: D, to: h}
+outputs: [h]
+"""
+
+
+@pytest.mark.parametrize("module_list", ["net.layers", "net.norms", "heads"])
+@pytest.mark.parametrize("selector", SELECTORS)
+def test_a_repeat_through_several_module_lists_is_cut_by_the_names_of_each(module_list, selector):
+    """A pattern that selects a layer chooses as many parameters as the names of all chosen layers."""
+    model = model_of(TWO_LISTS)
+    config = {"width": 4, "layers": 5}
+    parts = [int(text) if text else None for text in selector.split(":")]
+    chosen = [index for index in range(5) if index - parts[0] in (0, 5)] if len(parts) == 1 else range(5)[slice(*parts)]
+    size = 4 if module_list == "net.norms" else 20
+    program = model.program([Regime("drawn", train=(f"{module_list}.{selector}.*",))], ["torch"], config)
+    estimator = InterpretedEstimator(program, config, regime="drawn", convention="torch")
+    assert estimator.trainable_parameters == size * len(chosen)

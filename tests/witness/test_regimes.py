@@ -93,6 +93,14 @@ def test_checkpoints_of_all_blocks(name: str, early_stop: bool, reentrant: bool)
         assert outcome.backward.derived > one.check(Choice(("*",)), known=True).backward.derived
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_the_dead_end_of_a_block_that_is_written_out(known: bool) -> None:
+    """Nobody reads the text that the last block returns; a reentrant checkpoint runs the backward pass of it all the same."""
+    one = bench("sd3_controlnet", 0)
+    outcome = one.check(Choice(("*",), recompute=Recompute(("transformer_blocks.*",), reentrant=True)), known=known)
+    assert outcome.exact, outcome
+
+
 def test_a_reentrant_checkpoint_that_no_gradient_enters_trains_nothing() -> None:
     one = bench("llama", 0)
     for patterns, trained in ((("model.layers.*",), 0), (("model.layers.*", "lm_head.*"), 1), (("*",), 1)):
