@@ -39,7 +39,8 @@ def batch_of(program: Program, arguments: Mapping[str, Any]) -> dict[str, list[A
         lengths = found.get(stream.items, [])
         if stream.counts:
             batch[stream.name] = [[] for _ in lengths] or [[] for _ in range(counts.get(stream.items, 0))]
-        if stream.variables and all(name in item for item in lengths for name in stream.variables) and lengths:
+        given = bool(lengths) or stream.items in found
+        if stream.variables and given and all(name in item for item in lengths for name in stream.variables):
             rows = [[item[name] for name in stream.variables] for item in lengths]
             batch[stream.name] = [row[0] for row in rows] if len(stream.variables) == 1 else rows
     return batch
@@ -74,7 +75,7 @@ def measure(info: InputInfo, layout: Layout, given: Any, counts: Mapping[str, in
     if layout.values:
         rows = given["value"] if isinstance(given, Mapping) else given
         return [dict(zip(layout.values, (int(value) for value in row), strict=True)) for row in rows]
-    if isinstance(given, (list, tuple)) and given and all(isinstance(item, Mapping) for item in given):
+    if isinstance(given, (list, tuple)) and all(isinstance(item, Mapping) for item in given):
         parts = [list(dimensions(info, layout.axes, shape_of(item), 1)) for item in given]
         return [dict(part) for part in parts]
     shape = shape_of(given)

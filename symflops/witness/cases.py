@@ -131,11 +131,15 @@ def plain(node: Node, report: Reporter) -> Any:
     """A node as dicts, lists and values."""
     match node:
         case Mapping():
-            return {key.text: plain(value, report) for key, value in node.entries}
+            return {_key(key): plain(value, report) for key, value in node.entries}
         case Sequence():
             return [plain(item, report) for item in node.items]
         case Scalar():
             return _scalar(node, report)
+
+
+def _key(node: Scalar) -> Any:
+    return int(node.text) if node.plain and node.text.isdecimal() and len(node.text) <= LONGEST else node.text
 
 
 def _scalar(node: Scalar, report: Reporter) -> Any:
