@@ -96,6 +96,8 @@ def _per(walker: Any, node: ast.Call, args: Sequence[Any]) -> Any:
     _need(args, 2)
     if isinstance(args[0], tuple):
         return args[0]
+    if getattr(args[0], "kind", "") == "any":
+        walker.structural(node.args[0], f"'{args[0].name}' must be known here, as a list or as one value")
     count = walker.integer(args[1], node.args[1])
     if not 0 <= count <= MAX_ITEMS:
         raise ValueError(f"a list has at most {MAX_ITEMS} items")

@@ -68,6 +68,8 @@ def checked(field: Field, value: Any) -> Any:
             return value
         case "list" if isinstance(value, (list, tuple)):
             return tuple(value)
+        case "any" if isinstance(value, (int, float, str, list, tuple)):
+            return tuple(value) if isinstance(value, list) else value
         case "entries" if isinstance(value, (dict, list, tuple)):
             return len(value)
         case "number or list" if isinstance(value, (list, tuple)) and all(_whole(item) for item in value):

@@ -26,7 +26,7 @@ DOCUMENT = (
 SIZE = ("key", "default", "optional", "doc", "latex", "type")
 TYPES = {
     "int": "number", "position": "position", "float": "rational", "bool": "flag", "text": "text", "list": "list",
-    "entries": "entries", "each": "number or list",
+    "entries": "entries", "each": "number or list", "any": "any",
 }  # fmt: skip
 INPUT = ("stream", "width", "when", "layout", "values", "counts", "over")
 

@@ -15,7 +15,7 @@ from symflops.targets.rendering import template
 PRINT = PythonPrinter()
 TYPES = {
     "number": "int", "count": "int", "entries": "int", "position": "int", "rational": "Fraction", "flag": "bool",
-    "text": "str", "list": "tuple[Any, ...]", "number or list": "Any",
+    "text": "str", "list": "tuple[Any, ...]", "number or list": "Any", "any": "Any",
 }  # fmt: skip
 ABSENT = {"number": "{} or 0", "count": "{} or 0", "list": "_Null() if {0} is None else {0}"}
 
@@ -61,6 +61,7 @@ def render(program: Program, version: str, verified: Sequence[Verification] = ()
         fractions=any(field.kind == "rational" for field in program.fields),
         entries=any(field.kind == "entries" for field in program.fields),
         each=any(field.kind == "number or list" for field in program.fields),
+        anything=any(field.kind == "any" for field in program.fields),
         positions=any(field.kind == "position" for field in program.fields),
         tabulate=tabulate,
     )

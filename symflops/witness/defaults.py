@@ -12,7 +12,7 @@ from symflops.witness.live import class_of
 
 EXAMPLES = {
     "number": 1, "count": 1, "entries": 1, "position": 0, "rational": 1, "flag": False, "text": "", "list": [],
-    "number or list": 1,
+    "number or list": 1, "any": 1,
 }  # fmt: skip
 
 
