@@ -68,6 +68,9 @@ class Meaning:
         for piece in template.pieces:
             meant = piece if isinstance(piece, str) else frame.decide(evaluate(piece, frame.names))
             meant = meant.symbol if isinstance(meant, Setting) and meant.kind == "number" else meant
+            if isinstance(meant, Setting):
+                message = f"'{meant.name}' is part of a path"
+                raise Structural(meant.name, Diagnostic("structural-size", message, template.span))
             options = meant.cases if isinstance(meant, Choice) else ((YES, meant),)
             cases = [
                 (known & truth, (*parts, _text(option)))

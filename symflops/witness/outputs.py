@@ -13,7 +13,7 @@ OUTPUTS = ("logits", "sample", "last_hidden_state")
 
 def summed_tensors(output: Any, names: Sequence[str]) -> list[Any]:
     """The tensors that the loss sums: those of ``names`` that the model returns under these names, else the first one."""
-    return [tensor for name in names for tensor in tensors_in(getattr(output, name, None))] or [first_tensor(output)]
+    return [tensor for name in names for tensor in tensors_in(getattr(output, name, None))] or first_tensors(output)
 
 
 def tensors_in(value: Any) -> Iterator[Any]:
@@ -25,13 +25,13 @@ def tensors_in(value: Any) -> Iterator[Any]:
         yield value
 
 
-def first_tensor(output: Any) -> Any:
-    """The output that the loss sums where a model names none."""
+def first_tensors(output: Any) -> list[Any]:
+    """The output that the loss sums where a model names none: one tensor, or a list of them under one name."""
     for name in OUTPUTS:
         if getattr(output, name, None) is not None:
-            return getattr(output, name)
+            return list(tensors_in(getattr(output, name)))
     while isinstance(output, (tuple, list)) or hasattr(output, "to_tuple"):
         output = output[0]
     if not isinstance(output, needed("torch").Tensor):
         raise SymflopsError(f"the model returns no tensor to sum but a {type(output).__name__}")
-    return output
+    return [output]

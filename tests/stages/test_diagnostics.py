@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from symflops.api import Model
 from symflops.ground.diagnostics import Source, SpecError
+from symflops.library import SpecFile
 from symflops.stages.build import build
 from symflops.stages.read import read
 
@@ -144,3 +148,18 @@ def test_a_block_that_is_called_twice_says_so():
     one, other = "- m: {block: half, from: t, to: o}", "- m: {block: half, from: v, %sto: q}"
     assert [found.code for found in findings(graph(one, other % "", head=head))] == ["parameter-twice"]
     assert findings(graph(one, other % "shared: true, ", head=head)) == []
+
+
+def test_a_path_that_holds_an_item_of_a_list_needs_the_list() -> None:
+    """The names of parameters are the structure: the list is read from a config before anything is built."""
+    text = """name: one
+sizes: {D: width, sides: {key: sides, default: "[2]"}}
+streams: {text: [x]}
+inputs: {t: {stream: text, width: D}}
+graph:
+  - "embedders.{sides[0]}-{sides[-1]}": {op: linear, from: t, width: D, bias: false, to: t}
+outputs: [t]
+"""
+    model = Model(SpecFile(Path(), Path("one.yaml"), "one.yaml"), read(Source("one.yaml", text), lambda name: None))
+    names = [str(parameter.path) for operator in model.graph({"width": 4, "sides": [3, 5]}).operators() for parameter in operator.parameters]
+    assert names == ["embedders.3-5.weight"]

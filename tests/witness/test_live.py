@@ -243,6 +243,8 @@ def test_outputs_may_be_lists_of_tensors() -> None:
     one, two, three = (torch_zeros("meta") for _ in range(3))
     output = SimpleNamespace(samples=[one, (two,)], more=three, none=None)
     assert [id(tensor) for tensor in summed_tensors(output, ("samples", "more", "none"))] == [id(one), id(two), id(three)]
+    output = SimpleNamespace(sample=[one, two])
+    assert [id(tensor) for tensor in summed_tensors(output, ("other",))] == [id(one), id(two)]
 
 
 def test_a_device_that_there_is_not() -> None:
