@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sympy import Expr
+from sympy import Expr, Symbol
 
-from symflops.algebra.functions import AtLeast, Contains
-from symflops.ground.diagnostics import Diagnostic
+from symflops.algebra.functions import AtLeast, Bracket, Contains, is_bracket
+from symflops.ground.diagnostics import Diagnostic, Span
 
 
 class Structural(Exception):
@@ -17,6 +17,16 @@ class Structural(Exception):
         super().__init__(size)
         self.size = size
         self.diagnostic = diagnostic
+
+
+def undecided(values: Iterable[Expr], message: str, span: Span | None) -> Structural | None:
+    """What to raise where ``values`` should be equal and a condition decides what they are; None where none does."""
+    atoms = {atom for value in values for atom in value.atoms(Bracket, Symbol) if is_bracket(atom)}
+    names = {symbol.name.removeprefix("?") for atom in atoms for symbol in atom.free_symbols}
+    sizes = sorted(name for name in names if "@" not in name)
+    if not sizes:
+        return None
+    return Structural(sizes[0], Diagnostic("structural-size", message, span, f"'{sizes[0]}' decides that, and must be known"))
 
 
 def tangled(brackets: Iterable[Expr]) -> Structural:

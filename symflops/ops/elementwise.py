@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NoReturn
 
+from symflops.algebra.structural import undecided
 from symflops.model.graph import Stream, Value
 from symflops.ops.fields import FROM, Field, Form
 from symflops.ops.kind import Call
@@ -66,7 +67,11 @@ class Add:
         for other in call.values["from"][1:]:
             rows_match(call.fail, first, other, "from")
             if not call.definitions.equal(call.width(first), call.width(other)):
-                call.fail("width-mismatch", f"'{other.name}' has width {other.width}, '{first.name}' has {first.width}", "from")
+                message = f"'{other.name}' has width {other.width}, '{first.name}' has {first.width}"
+                unknown = undecided((call.width(first), call.width(other)), message, call.places.get("from", call.span))
+                if unknown is not None:
+                    raise unknown
+                call.fail("width-mismatch", message, "from")
         call.result(first.stream, first.width)
 
 

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn
 
 from symflops.algebra.domain import either, sizes_behind
-from symflops.algebra.structural import Structural
+from symflops.algebra.structural import Structural, undecided
 from symflops.algebra.truth import NO, Truth
 from symflops.ground.diagnostics import Diagnostic, Span, SpecError, did_you_mean
 from symflops.model.graph import Operator, Select, Value
@@ -145,5 +145,6 @@ class Steps(Registry):
         before, after = target.width, result.value.width
         if before is None or after is None or not self.definitions.equal(before, after):
             message = f"'{name}' has width {before}, the result of '{entry.path.text}' has width {after}"
-            raise SpecError([Diagnostic("width-mismatch", message, name.span)])
+            unknown = undecided([width for width in (before, after) if width is not None], message, name.span)
+            raise unknown or SpecError([Diagnostic("width-mismatch", message, name.span)])
         frame.values[name.text] = Binding(self.step("add", entry, frame, (target, result.value), "nothing"))

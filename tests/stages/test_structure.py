@@ -120,3 +120,20 @@ def test_a_condition_that_decides_rows_is_taken_from_the_config(pick, more):
 def test_a_condition_that_decides_rows_is_asked_for_without_a_config():
     with pytest.raises(SpecError, match="has other rows when"):
         model(PADDED).program()
+
+
+WIDER = HEAD + """  - wide: {op: linear, from: h, width: 2*D, bias: false, when: pick == 0, to: h}
+  - out: {op: linear, from: h, width: 2*D, bias: false, to: y}
+  - sum: {op: add, from: [h, y], to: z}
+outputs: [z]
+"""
+
+
+@pytest.mark.parametrize("text", [WIDER, WIDER.replace("to: y}\n  - sum: {op: add, from: [h, y], to: z}", "add_to: h}").replace("outputs: [z]", "outputs: [h]")])
+def test_a_condition_that_decides_a_width_is_taken_from_the_config(text):
+    assert forward(text, {"width": 5, "pick": 0}) == 2 * (5 * 10 + 10 * 10) * 4
+    with pytest.raises(SpecError) as found:
+        forward(text, {"width": 5, "pick": 1})
+    assert {diagnostic.code for diagnostic in found.value.diagnostics} == {"width-mismatch"}
+    with pytest.raises(SpecError, match="'pick' decides that"):
+        model(text).program()
