@@ -81,7 +81,8 @@ class Bench:
         linear = needed("torch").nn.Linear
         self.linears = tuple(name for name, module in self.real.named_modules() if type(module) is linear)
         lists = [(name, module) for name, module in self.real.named_modules() if type(module).__name__ == "ModuleList"]
-        alike = [(name, module) for name, module in lists if len({type(one) for one in module}) == 1]
+        kinds = {name: {type(one) for one in module} for name, module in lists}
+        alike = [(name, module) for name, module in lists if len(kinds[name]) == 1 and kinds[name] != {type(None)}]
         self.lists = {name: len(module) for name, module in alike if not re.search(r"\.\d+\.", name)}
         self.parts = {name: tuple(sorted(parts_of(self.real.get_submodule(name)))) for name in self.lists}
 
