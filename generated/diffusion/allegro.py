@@ -4,7 +4,7 @@
 # sha256 3d5cb243348beba31884f81e857050b0af5360c3e3552d065f717a1b7ebae74f  specs/blocks/cross_attention.yaml
 # sha256 c446ad13c1086e5f06bc8c4e54f7907b9e4bdb3f8faa5f89acd50edc159b8fab  specs/blocks/feed_forward.yaml
 # sha256 f2b2e8eda4f1972ede4ca1e2658d9f8572597857cabde890e600d442f00182a0  specs/blocks/self_attention.yaml
-# sha256 8857822f13ede493c043d9d948360fe7e6dcee292b8e19bdb77ed7a5fb35a96b  specs/blocks/text_projection.yaml
+# sha256 b67ce8e24c990969b186e554999bdc4a6df37266f6c75f7dc198677c0c36cc53  specs/blocks/text_projection.yaml
 # sha256 f0e8048faed6f79efbd94bd1dcd5c158c72d8252cf281223eabbb0867bba711f  specs/blocks/timestep_mlp.yaml
 # fmt: off
 # ruff: noqa: B002, E741, F841, RUF100

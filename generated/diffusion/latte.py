@@ -2,7 +2,7 @@
 # sha256 8128482726041a481900cb6d43901bb852f70624c26fcaa52840417568943465  specs/diffusion/latte.yaml
 # sha256 715d0b0af3bf19c0dad914772748af9e43bf1294f139491ee61d9873e366f6d0  specs/blocks/adaln_single.yaml
 # sha256 c446ad13c1086e5f06bc8c4e54f7907b9e4bdb3f8faa5f89acd50edc159b8fab  specs/blocks/feed_forward.yaml
-# sha256 8857822f13ede493c043d9d948360fe7e6dcee292b8e19bdb77ed7a5fb35a96b  specs/blocks/text_projection.yaml
+# sha256 b67ce8e24c990969b186e554999bdc4a6df37266f6c75f7dc198677c0c36cc53  specs/blocks/text_projection.yaml
 # sha256 f0e8048faed6f79efbd94bd1dcd5c158c72d8252cf281223eabbb0867bba711f  specs/blocks/timestep_mlp.yaml
 # fmt: off
 # ruff: noqa: B002, E741, F841, RUF100

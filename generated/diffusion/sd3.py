@@ -3,7 +3,7 @@
 # sha256 c446ad13c1086e5f06bc8c4e54f7907b9e4bdb3f8faa5f89acd50edc159b8fab  specs/blocks/feed_forward.yaml
 # sha256 0f4c69051375dc70eb1370dcea4b0cd201d1c1af1e44b2553f8556d27af8bacf  specs/blocks/joint_attention.yaml
 # sha256 f2b2e8eda4f1972ede4ca1e2658d9f8572597857cabde890e600d442f00182a0  specs/blocks/self_attention.yaml
-# sha256 8857822f13ede493c043d9d948360fe7e6dcee292b8e19bdb77ed7a5fb35a96b  specs/blocks/text_projection.yaml
+# sha256 b67ce8e24c990969b186e554999bdc4a6df37266f6c75f7dc198677c0c36cc53  specs/blocks/text_projection.yaml
 # sha256 a71711af676c3361b5fa0654b21e139b5f3aa2640e1193966dbf9cb91917b0d7  specs/blocks/time_text_embed.yaml
 # sha256 f0e8048faed6f79efbd94bd1dcd5c158c72d8252cf281223eabbb0867bba711f  specs/blocks/timestep_mlp.yaml
 # fmt: off
