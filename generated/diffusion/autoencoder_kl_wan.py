@@ -6,61 +6,61 @@
 
 Regime 'full', convention symflops, torch, FLOPs per batch:
 
-    forward    = (2*(5*z**2 + 165888*r + 31104*z + 377044992)) * h_over_2_over_2_over_2_w_over_2_over_2_over_2
-               + (28680192) * h_over_2_over_2_w_over_2_over_2
-               + (7170048) * h_over_2_w_over_2
+    forward    = (7170048) * h_over_2_w_over_2
+               + (28680192) * h_over_4_w_over_4
+               + (2*(5*z**2 + 165888*r + 31104*z + 377044992)) * h_over_8_w_over_8
                + (5184*(q + 384)) * hw
-               + (2654208) * mul_4_f_less_1_over_4_over_2_h_over_2_over_2_over_2_w_over_2_over_2_over_2
                + (28237824) * later
+               + (2654208) * mul_4_f_less_1_over_4_over_2_h_over_8_w_over_8
                + (2*(5*z**2 + 663552*r + 31104*z + 1111670784)) * later_1
-               + (2654208) * h_over_2_over_2_w_over_2_over_2_f_less_1_over_4
                + (28680192) * f_less_1_over_4_h_over_2_w_over_2
+               + (2654208) * f_less_1_over_4_h_over_4_w_over_4
                + (20736*(q + 384)) * f_less_1_over_4_h_w
-               + (3072) * h_over_2_over_2_over_2_h_over_2_over_2_over_2_w_over_2_over_2_over_2_w_over_2_over_2_over_2
-               + (3072) * later_1_h_over_2_over_2_over_2_w_over_2_over_2_over_2
-    backward   = (4*(5*z**2 + 165888*r + 31104*z + 377044992)) * h_over_2_over_2_over_2_w_over_2_over_2_over_2
-               + (57360384) * h_over_2_over_2_w_over_2_over_2
-               + (14340096) * h_over_2_w_over_2
+               + (3072) * h_over_8_h_over_8_w_over_8_w_over_8
+               + (3072) * later_1_h_over_8_w_over_8
+    backward   = (14340096) * h_over_2_w_over_2
+               + (57360384) * h_over_4_w_over_4
+               + (4*(5*z**2 + 165888*r + 31104*z + 377044992)) * h_over_8_w_over_8
                + (5184*(q + 768)) * hw
-               + (5308416) * mul_4_f_less_1_over_4_over_2_h_over_2_over_2_over_2_w_over_2_over_2_over_2
                + (56475648) * later
+               + (5308416) * mul_4_f_less_1_over_4_over_2_h_over_8_w_over_8
                + (4*(5*z**2 + 663552*r + 31104*z + 1111670784)) * later_1
-               + (5308416) * h_over_2_over_2_w_over_2_over_2_f_less_1_over_4
                + (57360384) * f_less_1_over_4_h_over_2_w_over_2
+               + (5308416) * f_less_1_over_4_h_over_4_w_over_4
                + (20736*(q + 768)) * f_less_1_over_4_h_w
-               + (6144) * h_over_2_over_2_over_2_h_over_2_over_2_over_2_w_over_2_over_2_over_2_w_over_2_over_2_over_2
-               + (6144) * later_1_h_over_2_over_2_over_2_w_over_2_over_2_over_2
+               + (6144) * h_over_8_h_over_8_w_over_8_w_over_8
+               + (6144) * later_1_h_over_8_w_over_8
 
 Regime 'forward', convention symflops, torch, FLOPs per batch:
 
-    forward    = (2*(5*z**2 + 165888*r + 31104*z + 377044992)) * h_over_2_over_2_over_2_w_over_2_over_2_over_2
-               + (28680192) * h_over_2_over_2_w_over_2_over_2
-               + (7170048) * h_over_2_w_over_2
+    forward    = (7170048) * h_over_2_w_over_2
+               + (28680192) * h_over_4_w_over_4
+               + (2*(5*z**2 + 165888*r + 31104*z + 377044992)) * h_over_8_w_over_8
                + (5184*(q + 384)) * hw
-               + (2654208) * mul_4_f_less_1_over_4_over_2_h_over_2_over_2_over_2_w_over_2_over_2_over_2
                + (28237824) * later
+               + (2654208) * mul_4_f_less_1_over_4_over_2_h_over_8_w_over_8
                + (2*(5*z**2 + 663552*r + 31104*z + 1111670784)) * later_1
-               + (2654208) * h_over_2_over_2_w_over_2_over_2_f_less_1_over_4
                + (28680192) * f_less_1_over_4_h_over_2_w_over_2
+               + (2654208) * f_less_1_over_4_h_over_4_w_over_4
                + (20736*(q + 384)) * f_less_1_over_4_h_w
-               + (3072) * h_over_2_over_2_over_2_h_over_2_over_2_over_2_w_over_2_over_2_over_2_w_over_2_over_2_over_2
-               + (3072) * later_1_h_over_2_over_2_over_2_w_over_2_over_2_over_2
+               + (3072) * h_over_8_h_over_8_w_over_8_w_over_8
+               + (3072) * later_1_h_over_8_w_over_8
 
 Moments are sums over the items of a batch:
 
     n        sum of 1 over samples
-    h_over_2_over_2_over_2_w_over_2_over_2_over_2 sum of (((h//2)//2)//2)*(((w//2)//2)//2) over samples
-    h_over_2_over_2_w_over_2_over_2 sum of ((h//2)//2)*((w//2)//2) over samples
     h_over_2_w_over_2 sum of (h//2)*(w//2) over samples
+    h_over_4_w_over_4 sum of (h//4)*(w//4) over samples
+    h_over_8_w_over_8 sum of (h//8)*(w//8) over samples
     hw       sum of h*w over samples
-    mul_4_f_less_1_over_4_over_2_h_over_2_over_2_over_2_w_over_2_over_2_over_2 sum of ((4*((f - 1)//4))//2)*(((h//2)//2)//2)*(((w//2)//2)//2) over samples
-    later    sum of ((4*((f - 1)//4))//2)*((h//2)//2)*((w//2)//2) over samples
-    later_1  sum of (((4*((f - 1)//4))//2)//2)*(((h//2)//2)//2)*(((w//2)//2)//2) over samples
-    h_over_2_over_2_w_over_2_over_2_f_less_1_over_4 sum of ((f - 1)//4)*((h//2)//2)*((w//2)//2) over samples
+    later    sum of ((4*((f - 1)//4))//2)*(h//4)*(w//4) over samples
+    mul_4_f_less_1_over_4_over_2_h_over_8_w_over_8 sum of ((4*((f - 1)//4))//2)*(h//8)*(w//8) over samples
+    later_1  sum of ((4*((f - 1)//4))//4)*(h//8)*(w//8) over samples
     f_less_1_over_4_h_over_2_w_over_2 sum of ((f - 1)//4)*(h//2)*(w//2) over samples
+    f_less_1_over_4_h_over_4_w_over_4 sum of ((f - 1)//4)*(h//4)*(w//4) over samples
     f_less_1_over_4_h_w sum of ((f - 1)//4)*h*w over samples
-    h_over_2_over_2_over_2_h_over_2_over_2_over_2_w_over_2_over_2_over_2_w_over_2_over_2_over_2 sum of (((h//2)//2)//2)**2*(((w//2)//2)//2)**2 over samples
-    later_1_h_over_2_over_2_over_2_w_over_2_over_2_over_2 sum of (((4*((f - 1)//4))//2)//2)*(((h//2)//2)//2)**2*(((w//2)//2)//2)**2 over samples
+    h_over_8_h_over_8_w_over_8_w_over_8 sum of (h//8)**2*(w//8)**2 over samples
+    later_1_h_over_8_w_over_8 sum of ((4*((f - 1)//4))//4)*(h//8)**2*(w//8)**2 over samples
 
 Sizes:
 
@@ -176,39 +176,39 @@ class Moments:
     ``padded`` holds the moments of the padded lengths where a batch gives both.
     """
 
-    __slots__ = ("f_less_1_over_4_h_over_2_w_over_2", "f_less_1_over_4_h_w", "h_over_2_over_2_over_2_h_over_2_over_2_over_2_w_over_2_over_2_over_2_w_over_2_over_2_over_2", "h_over_2_over_2_over_2_w_over_2_over_2_over_2", "h_over_2_over_2_w_over_2_over_2", "h_over_2_over_2_w_over_2_over_2_f_less_1_over_4", "h_over_2_w_over_2", "hw", "later", "later_1", "later_1_h_over_2_over_2_over_2_w_over_2_over_2_over_2", "mul_4_f_less_1_over_4_over_2_h_over_2_over_2_over_2_w_over_2_over_2_over_2", "n", "padded")
+    __slots__ = ("f_less_1_over_4_h_over_2_w_over_2", "f_less_1_over_4_h_over_4_w_over_4", "f_less_1_over_4_h_w", "h_over_2_w_over_2", "h_over_4_w_over_4", "h_over_8_h_over_8_w_over_8_w_over_8", "h_over_8_w_over_8", "hw", "later", "later_1", "later_1_h_over_8_w_over_8", "mul_4_f_less_1_over_4_over_2_h_over_8_w_over_8", "n", "padded")
 
     def __init__(
         self,
         n: int = 0,
-        h_over_2_over_2_over_2_w_over_2_over_2_over_2: int = 0,
-        h_over_2_over_2_w_over_2_over_2: int = 0,
         h_over_2_w_over_2: int = 0,
+        h_over_4_w_over_4: int = 0,
+        h_over_8_w_over_8: int = 0,
         hw: int = 0,
-        mul_4_f_less_1_over_4_over_2_h_over_2_over_2_over_2_w_over_2_over_2_over_2: int = 0,
         later: int = 0,
+        mul_4_f_less_1_over_4_over_2_h_over_8_w_over_8: int = 0,
         later_1: int = 0,
-        h_over_2_over_2_w_over_2_over_2_f_less_1_over_4: int = 0,
         f_less_1_over_4_h_over_2_w_over_2: int = 0,
+        f_less_1_over_4_h_over_4_w_over_4: int = 0,
         f_less_1_over_4_h_w: int = 0,
-        h_over_2_over_2_over_2_h_over_2_over_2_over_2_w_over_2_over_2_over_2_w_over_2_over_2_over_2: int = 0,
-        later_1_h_over_2_over_2_over_2_w_over_2_over_2_over_2: int = 0,
+        h_over_8_h_over_8_w_over_8_w_over_8: int = 0,
+        later_1_h_over_8_w_over_8: int = 0,
         *,
         padded: Moments | None = None,
     ) -> None:
         self.n = n
-        self.h_over_2_over_2_over_2_w_over_2_over_2_over_2 = h_over_2_over_2_over_2_w_over_2_over_2_over_2
-        self.h_over_2_over_2_w_over_2_over_2 = h_over_2_over_2_w_over_2_over_2
         self.h_over_2_w_over_2 = h_over_2_w_over_2
+        self.h_over_4_w_over_4 = h_over_4_w_over_4
+        self.h_over_8_w_over_8 = h_over_8_w_over_8
         self.hw = hw
-        self.mul_4_f_less_1_over_4_over_2_h_over_2_over_2_over_2_w_over_2_over_2_over_2 = mul_4_f_less_1_over_4_over_2_h_over_2_over_2_over_2_w_over_2_over_2_over_2
         self.later = later
+        self.mul_4_f_less_1_over_4_over_2_h_over_8_w_over_8 = mul_4_f_less_1_over_4_over_2_h_over_8_w_over_8
         self.later_1 = later_1
-        self.h_over_2_over_2_w_over_2_over_2_f_less_1_over_4 = h_over_2_over_2_w_over_2_over_2_f_less_1_over_4
         self.f_less_1_over_4_h_over_2_w_over_2 = f_less_1_over_4_h_over_2_w_over_2
+        self.f_less_1_over_4_h_over_4_w_over_4 = f_less_1_over_4_h_over_4_w_over_4
         self.f_less_1_over_4_h_w = f_less_1_over_4_h_w
-        self.h_over_2_over_2_over_2_h_over_2_over_2_over_2_w_over_2_over_2_over_2_w_over_2_over_2_over_2 = h_over_2_over_2_over_2_h_over_2_over_2_over_2_w_over_2_over_2_over_2_w_over_2_over_2_over_2
-        self.later_1_h_over_2_over_2_over_2_w_over_2_over_2_over_2 = later_1_h_over_2_over_2_over_2_w_over_2_over_2_over_2
+        self.h_over_8_h_over_8_w_over_8_w_over_8 = h_over_8_h_over_8_w_over_8_w_over_8
+        self.later_1_h_over_8_w_over_8 = later_1_h_over_8_w_over_8
         self.padded = padded
 
     def __add__(self, other: Moments) -> Moments:
@@ -217,18 +217,18 @@ class Moments:
             padded = (self.padded or self) + (other.padded or other)
         return Moments(
             self.n + other.n,
-            self.h_over_2_over_2_over_2_w_over_2_over_2_over_2 + other.h_over_2_over_2_over_2_w_over_2_over_2_over_2,
-            self.h_over_2_over_2_w_over_2_over_2 + other.h_over_2_over_2_w_over_2_over_2,
             self.h_over_2_w_over_2 + other.h_over_2_w_over_2,
+            self.h_over_4_w_over_4 + other.h_over_4_w_over_4,
+            self.h_over_8_w_over_8 + other.h_over_8_w_over_8,
             self.hw + other.hw,
-            self.mul_4_f_less_1_over_4_over_2_h_over_2_over_2_over_2_w_over_2_over_2_over_2 + other.mul_4_f_less_1_over_4_over_2_h_over_2_over_2_over_2_w_over_2_over_2_over_2,
             self.later + other.later,
+            self.mul_4_f_less_1_over_4_over_2_h_over_8_w_over_8 + other.mul_4_f_less_1_over_4_over_2_h_over_8_w_over_8,
             self.later_1 + other.later_1,
-            self.h_over_2_over_2_w_over_2_over_2_f_less_1_over_4 + other.h_over_2_over_2_w_over_2_over_2_f_less_1_over_4,
             self.f_less_1_over_4_h_over_2_w_over_2 + other.f_less_1_over_4_h_over_2_w_over_2,
+            self.f_less_1_over_4_h_over_4_w_over_4 + other.f_less_1_over_4_h_over_4_w_over_4,
             self.f_less_1_over_4_h_w + other.f_less_1_over_4_h_w,
-            self.h_over_2_over_2_over_2_h_over_2_over_2_over_2_w_over_2_over_2_over_2_w_over_2_over_2_over_2 + other.h_over_2_over_2_over_2_h_over_2_over_2_over_2_w_over_2_over_2_over_2_w_over_2_over_2_over_2,
-            self.later_1_h_over_2_over_2_over_2_w_over_2_over_2_over_2 + other.later_1_h_over_2_over_2_over_2_w_over_2_over_2_over_2,
+            self.h_over_8_h_over_8_w_over_8_w_over_8 + other.h_over_8_h_over_8_w_over_8_w_over_8,
+            self.later_1_h_over_8_w_over_8 + other.later_1_h_over_8_w_over_8,
             padded=padded,
         )
 
@@ -244,18 +244,18 @@ class Moments:
         """The moments by name."""
         return {
             "n": self.n,
-            "h_over_2_over_2_over_2_w_over_2_over_2_over_2": self.h_over_2_over_2_over_2_w_over_2_over_2_over_2,
-            "h_over_2_over_2_w_over_2_over_2": self.h_over_2_over_2_w_over_2_over_2,
             "h_over_2_w_over_2": self.h_over_2_w_over_2,
+            "h_over_4_w_over_4": self.h_over_4_w_over_4,
+            "h_over_8_w_over_8": self.h_over_8_w_over_8,
             "hw": self.hw,
-            "mul_4_f_less_1_over_4_over_2_h_over_2_over_2_over_2_w_over_2_over_2_over_2": self.mul_4_f_less_1_over_4_over_2_h_over_2_over_2_over_2_w_over_2_over_2_over_2,
             "later": self.later,
+            "mul_4_f_less_1_over_4_over_2_h_over_8_w_over_8": self.mul_4_f_less_1_over_4_over_2_h_over_8_w_over_8,
             "later_1": self.later_1,
-            "h_over_2_over_2_w_over_2_over_2_f_less_1_over_4": self.h_over_2_over_2_w_over_2_over_2_f_less_1_over_4,
             "f_less_1_over_4_h_over_2_w_over_2": self.f_less_1_over_4_h_over_2_w_over_2,
+            "f_less_1_over_4_h_over_4_w_over_4": self.f_less_1_over_4_h_over_4_w_over_4,
             "f_less_1_over_4_h_w": self.f_less_1_over_4_h_w,
-            "h_over_2_over_2_over_2_h_over_2_over_2_over_2_w_over_2_over_2_over_2_w_over_2_over_2_over_2": self.h_over_2_over_2_over_2_h_over_2_over_2_over_2_w_over_2_over_2_over_2_w_over_2_over_2_over_2,
-            "later_1_h_over_2_over_2_over_2_w_over_2_over_2_over_2": self.later_1_h_over_2_over_2_over_2_w_over_2_over_2_over_2,
+            "h_over_8_h_over_8_w_over_8_w_over_8": self.h_over_8_h_over_8_w_over_8_w_over_8,
+            "later_1_h_over_8_w_over_8": self.later_1_h_over_8_w_over_8,
         }
 
 
@@ -306,18 +306,18 @@ def moments(*, images: Streams) -> Moments:
 def _sums(f_: list[int], h_: list[int], w_: list[int]) -> Moments:
     return Moments(
         n=len(f_),
-        h_over_2_over_2_over_2_w_over_2_over_2_over_2=sum((((h//2)//2)//2)*(((w//2)//2)//2) for h, w in zip(h_, w_)),
-        h_over_2_over_2_w_over_2_over_2=sum(((h//2)//2)*((w//2)//2) for h, w in zip(h_, w_)),
         h_over_2_w_over_2=sum((h//2)*(w//2) for h, w in zip(h_, w_)),
+        h_over_4_w_over_4=sum((h//4)*(w//4) for h, w in zip(h_, w_)),
+        h_over_8_w_over_8=sum((h//8)*(w//8) for h, w in zip(h_, w_)),
         hw=sum(h*w for h, w in zip(h_, w_)),
-        mul_4_f_less_1_over_4_over_2_h_over_2_over_2_over_2_w_over_2_over_2_over_2=sum(((4*((f - 1)//4))//2)*(((h//2)//2)//2)*(((w//2)//2)//2) for f, h, w in zip(f_, h_, w_)),
-        later=sum(((4*((f - 1)//4))//2)*((h//2)//2)*((w//2)//2) for f, h, w in zip(f_, h_, w_)),
-        later_1=sum((((4*((f - 1)//4))//2)//2)*(((h//2)//2)//2)*(((w//2)//2)//2) for f, h, w in zip(f_, h_, w_)),
-        h_over_2_over_2_w_over_2_over_2_f_less_1_over_4=sum(((f - 1)//4)*((h//2)//2)*((w//2)//2) for f, h, w in zip(f_, h_, w_)),
+        later=sum(((4*((f - 1)//4))//2)*(h//4)*(w//4) for f, h, w in zip(f_, h_, w_)),
+        mul_4_f_less_1_over_4_over_2_h_over_8_w_over_8=sum(((4*((f - 1)//4))//2)*(h//8)*(w//8) for f, h, w in zip(f_, h_, w_)),
+        later_1=sum(((4*((f - 1)//4))//4)*(h//8)*(w//8) for f, h, w in zip(f_, h_, w_)),
         f_less_1_over_4_h_over_2_w_over_2=sum(((f - 1)//4)*(h//2)*(w//2) for f, h, w in zip(f_, h_, w_)),
+        f_less_1_over_4_h_over_4_w_over_4=sum(((f - 1)//4)*(h//4)*(w//4) for f, h, w in zip(f_, h_, w_)),
         f_less_1_over_4_h_w=sum(((f - 1)//4)*h*w for f, h, w in zip(f_, h_, w_)),
-        h_over_2_over_2_over_2_h_over_2_over_2_over_2_w_over_2_over_2_over_2_w_over_2_over_2_over_2=sum((((h//2)//2)//2)**2*(((w//2)//2)//2)**2 for h, w in zip(h_, w_)),
-        later_1_h_over_2_over_2_over_2_w_over_2_over_2_over_2=sum((((4*((f - 1)//4))//2)//2)*(((h//2)//2)//2)**2*(((w//2)//2)//2)**2 for f, h, w in zip(f_, h_, w_)),
+        h_over_8_h_over_8_w_over_8_w_over_8=sum((h//8)**2*(w//8)**2 for h, w in zip(h_, w_)),
+        later_1_h_over_8_w_over_8=sum(((4*((f - 1)//4))//4)*(h//8)**2*(w//8)**2 for f, h, w in zip(f_, h_, w_)),
     )
 
 
@@ -399,20 +399,20 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     z = sizes.z_dim
     q = c
     r = o
-    # what a contraction runs over, in multiples of (n, h_over_2_over_2_over_2_w_over_2_over_2_over_2, h_over_2_over_2_w_over_2_over_2, h_over_2_w_over_2, hw, mul_4_f_less_1_over_4_over_2_h_over_2_over_2_over_2_w_over_2_over_2_over_2, later, later_1, h_over_2_over_2_w_over_2_over_2_f_less_1_over_4, f_less_1_over_4_h_over_2_w_over_2, f_less_1_over_4_h_w, h_over_2_over_2_over_2_h_over_2_over_2_over_2_w_over_2_over_2_over_2_w_over_2_over_2_over_2, later_1_h_over_2_over_2_over_2_w_over_2_over_2_over_2)
+    # what a contraction runs over, in multiples of (n, h_over_2_w_over_2, h_over_4_w_over_4, h_over_8_w_over_8, hw, later, mul_4_f_less_1_over_4_over_2_h_over_8_w_over_8, later_1, f_less_1_over_4_h_over_2_w_over_2, f_less_1_over_4_h_over_4_w_over_4, f_less_1_over_4_h_w, h_over_8_h_over_8_w_over_8_w_over_8, later_1_h_over_8_w_over_8)
     encoder_conv_in_rows_ = (0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 4, 0, 0)
-    encoder_down_blocks_2_resample_1_rows_ = (0, 0, 0, 1, 0, 0, 0, 0, 0, 4, 0, 0, 0)
-    encoder_down_blocks_5_resample_1_rows_ = (0, 0, 1, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0)
-    encoder_down_blocks_5_time_conv_rows_ = (0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0)
-    encoder_down_blocks_6_conv_shortcut_rows_ = (0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0)
-    encoder_down_blocks_8_resample_1_rows_ = (0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0)
+    encoder_down_blocks_2_resample_1_rows_ = (0, 1, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0)
+    encoder_down_blocks_5_resample_1_rows_ = (0, 0, 1, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0)
+    encoder_down_blocks_5_time_conv_rows_ = (0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0)
+    encoder_down_blocks_6_conv_shortcut_rows_ = (0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0)
+    encoder_down_blocks_8_resample_1_rows_ = (0, 0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0)
     encoder_down_blocks_8_time_conv_rows_ = (0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0)
-    encoder_down_blocks_9_conv1_rows_ = (0, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0)
+    encoder_down_blocks_9_conv1_rows_ = (0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0)
     encoder_mid_block_attentions_0_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1)
-    decoder_up_blocks_0_upsamplers_0_resample_1_rows_ = (0, 4, 0, 0, 0, 0, 0, 8, 0, 0, 0, 0, 0)
+    decoder_up_blocks_0_upsamplers_0_resample_1_rows_ = (0, 0, 0, 4, 0, 0, 0, 8, 0, 0, 0, 0, 0)
     decoder_up_blocks_1_upsamplers_0_time_conv_rows_ = (0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0, 0, 0)
-    decoder_up_blocks_1_upsamplers_0_resample_1_rows_ = (0, 16, 0, 0, 0, 0, 0, 64, 0, 0, 0, 0, 0)
-    decoder_up_blocks_2_upsamplers_0_resample_1_rows_ = (0, 64, 0, 0, 0, 0, 0, 256, 0, 0, 0, 0, 0)
+    decoder_up_blocks_1_upsamplers_0_resample_1_rows_ = (0, 0, 0, 16, 0, 0, 0, 64, 0, 0, 0, 0, 0)
+    decoder_up_blocks_2_upsamplers_0_resample_1_rows_ = (0, 0, 0, 64, 0, 0, 0, 256, 0, 0, 0, 0, 0)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
         ("encoder.conv_in",                              encoder_conv_in_rows_,                              5184*q,   1,  (0, 1),  0),  # y = xW
@@ -500,20 +500,20 @@ def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     z = sizes.z_dim
     q = c
     r = o
-    # what a contraction runs over, in multiples of (n, h_over_2_over_2_over_2_w_over_2_over_2_over_2, h_over_2_over_2_w_over_2_over_2, h_over_2_w_over_2, hw, mul_4_f_less_1_over_4_over_2_h_over_2_over_2_over_2_w_over_2_over_2_over_2, later, later_1, h_over_2_over_2_w_over_2_over_2_f_less_1_over_4, f_less_1_over_4_h_over_2_w_over_2, f_less_1_over_4_h_w, h_over_2_over_2_over_2_h_over_2_over_2_over_2_w_over_2_over_2_over_2_w_over_2_over_2_over_2, later_1_h_over_2_over_2_over_2_w_over_2_over_2_over_2)
+    # what a contraction runs over, in multiples of (n, h_over_2_w_over_2, h_over_4_w_over_4, h_over_8_w_over_8, hw, later, mul_4_f_less_1_over_4_over_2_h_over_8_w_over_8, later_1, f_less_1_over_4_h_over_2_w_over_2, f_less_1_over_4_h_over_4_w_over_4, f_less_1_over_4_h_w, h_over_8_h_over_8_w_over_8_w_over_8, later_1_h_over_8_w_over_8)
     encoder_conv_in_rows_ = (0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 4, 0, 0)
-    encoder_down_blocks_2_resample_1_rows_ = (0, 0, 0, 1, 0, 0, 0, 0, 0, 4, 0, 0, 0)
-    encoder_down_blocks_5_resample_1_rows_ = (0, 0, 1, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0)
-    encoder_down_blocks_5_time_conv_rows_ = (0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0)
-    encoder_down_blocks_6_conv_shortcut_rows_ = (0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0)
-    encoder_down_blocks_8_resample_1_rows_ = (0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0)
+    encoder_down_blocks_2_resample_1_rows_ = (0, 1, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0)
+    encoder_down_blocks_5_resample_1_rows_ = (0, 0, 1, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0)
+    encoder_down_blocks_5_time_conv_rows_ = (0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0)
+    encoder_down_blocks_6_conv_shortcut_rows_ = (0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0)
+    encoder_down_blocks_8_resample_1_rows_ = (0, 0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0)
     encoder_down_blocks_8_time_conv_rows_ = (0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0)
-    encoder_down_blocks_9_conv1_rows_ = (0, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0)
+    encoder_down_blocks_9_conv1_rows_ = (0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0)
     encoder_mid_block_attentions_0_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1)
-    decoder_up_blocks_0_upsamplers_0_resample_1_rows_ = (0, 4, 0, 0, 0, 0, 0, 8, 0, 0, 0, 0, 0)
+    decoder_up_blocks_0_upsamplers_0_resample_1_rows_ = (0, 0, 0, 4, 0, 0, 0, 8, 0, 0, 0, 0, 0)
     decoder_up_blocks_1_upsamplers_0_time_conv_rows_ = (0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0, 0, 0)
-    decoder_up_blocks_1_upsamplers_0_resample_1_rows_ = (0, 16, 0, 0, 0, 0, 0, 64, 0, 0, 0, 0, 0)
-    decoder_up_blocks_2_upsamplers_0_resample_1_rows_ = (0, 64, 0, 0, 0, 0, 0, 256, 0, 0, 0, 0, 0)
+    decoder_up_blocks_1_upsamplers_0_resample_1_rows_ = (0, 0, 0, 16, 0, 0, 0, 64, 0, 0, 0, 0, 0)
+    decoder_up_blocks_2_upsamplers_0_resample_1_rows_ = (0, 0, 0, 64, 0, 0, 0, 256, 0, 0, 0, 0, 0)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
         ("encoder.conv_in",                              encoder_conv_in_rows_,                              5184*q,   1,  (0, 0),  0),  # y = xW
@@ -916,4 +916,4 @@ class Estimator:
     def _apply(self, c: tuple[int, ...], m: Moments) -> int:
         if self._padded and m.padded is not None:
             m = m.padded
-        return c[0] * m.n + c[1] * m.h_over_2_over_2_over_2_w_over_2_over_2_over_2 + c[2] * m.h_over_2_over_2_w_over_2_over_2 + c[3] * m.h_over_2_w_over_2 + c[4] * m.hw + c[5] * m.mul_4_f_less_1_over_4_over_2_h_over_2_over_2_over_2_w_over_2_over_2_over_2 + c[6] * m.later + c[7] * m.later_1 + c[8] * m.h_over_2_over_2_w_over_2_over_2_f_less_1_over_4 + c[9] * m.f_less_1_over_4_h_over_2_w_over_2 + c[10] * m.f_less_1_over_4_h_w + c[11] * m.h_over_2_over_2_over_2_h_over_2_over_2_over_2_w_over_2_over_2_over_2_w_over_2_over_2_over_2 + c[12] * m.later_1_h_over_2_over_2_over_2_w_over_2_over_2_over_2
+        return c[0] * m.n + c[1] * m.h_over_2_w_over_2 + c[2] * m.h_over_4_w_over_4 + c[3] * m.h_over_8_w_over_8 + c[4] * m.hw + c[5] * m.later + c[6] * m.mul_4_f_less_1_over_4_over_2_h_over_8_w_over_8 + c[7] * m.later_1 + c[8] * m.f_less_1_over_4_h_over_2_w_over_2 + c[9] * m.f_less_1_over_4_h_over_4_w_over_4 + c[10] * m.f_less_1_over_4_h_w + c[11] * m.h_over_8_h_over_8_w_over_8_w_over_8 + c[12] * m.later_1_h_over_8_w_over_8

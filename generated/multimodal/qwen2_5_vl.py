@@ -238,7 +238,7 @@ Sizes:
     window window_size: side of a window in pixels
     full fullatt_block_indexes: its layers without windows
     d    = D//H
-    side = ((window//s)//p)*s
+    side = (window//(p*s))*s
 """
 
 from __future__ import annotations
@@ -536,7 +536,7 @@ def _sums(sizes: Sizes, x_: list[int], t_: list[int], h_: list[int], w_: list[in
     s = sizes.spatial_merge_size
     W = sizes.sliding_window
     window = sizes.window_size
-    side = ((window//s)//p)*s
+    side = (window//(p*s))*s
     return Moments(
         n=len(x_),
         min_x_W=sum(min(x, W) for x in x_),
@@ -656,7 +656,7 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     window = sizes.window_size
     full = sizes.fullatt_block_indexes
     d = D//H
-    side = ((window//s)//p)*s
+    side = (window//(p*s))*s
     blocks_1 = sum((i in full) for i in range(Lv))
     layers_1 = sum((kinds[i] == "sliding_attention") for i in range(min(L, first)))
     layers_2 = sum((kinds[i] == "sliding_attention") for i in range(first, max(0, L - first) + first))
@@ -727,7 +727,7 @@ def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     window = sizes.window_size
     full = sizes.fullatt_block_indexes
     d = D//H
-    side = ((window//s)//p)*s
+    side = (window//(p*s))*s
     blocks_1 = sum((i in full) for i in range(Lv))
     layers_1 = sum((kinds[i] == "sliding_attention") for i in range(min(L, first)))
     layers_2 = sum((kinds[i] == "sliding_attention") for i in range(first, max(0, L - first) + first))
@@ -798,7 +798,7 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     window = sizes.window_size
     full = sizes.fullatt_block_indexes
     d = D//H
-    side = ((window//s)//p)*s
+    side = (window//(p*s))*s
     blocks_1 = sum((i in full) for i in range(Lv))
     layers_1 = sum((kinds[i] == "sliding_attention") for i in range(min(L, first)))
     layers_2 = sum((kinds[i] == "sliding_attention") for i in range(first, max(0, L - first) + first))

@@ -7,30 +7,30 @@
 Regime 'full', convention symflops, torch, FLOPs per batch:
 
     forward    = (2*W[3]*N) * n
-               + (2*W[3]*(4*W[2] + 24*W[3] + 147)) * h_3
-               + (2*W[2]*(4*W[1] + 72*W[2] + 441)) * h_2
                + (2*W[1]*(4*W[0] + 24*W[1] + 147)) * h_1
+               + (2*W[2]*(4*W[1] + 72*W[2] + 441)) * h_2
+               + (2*W[3]*(4*W[2] + 24*W[3] + 147)) * h_3
                + (2*W[0]*(c*_each(p, 0)*_each(p, 1) + 24*W[0] + 147)) * h
     backward   = (4*W[3]*N) * n
-               + (4*W[3]*(4*W[2] + 24*W[3] + 147)) * h_3
-               + (4*W[2]*(4*W[1] + 72*W[2] + 441)) * h_2
                + (4*W[1]*(4*W[0] + 24*W[1] + 147)) * h_1
+               + (4*W[2]*(4*W[1] + 72*W[2] + 441)) * h_2
+               + (4*W[3]*(4*W[2] + 24*W[3] + 147)) * h_3
                + (2*W[0]*(c*_each(p, 0)*_each(p, 1) + 48*W[0] + 294)) * h
 
 Regime 'forward', convention symflops, torch, FLOPs per batch:
 
     forward    = (2*W[3]*N) * n
-               + (2*W[3]*(4*W[2] + 24*W[3] + 147)) * h_3
-               + (2*W[2]*(4*W[1] + 72*W[2] + 441)) * h_2
                + (2*W[1]*(4*W[0] + 24*W[1] + 147)) * h_1
+               + (2*W[2]*(4*W[1] + 72*W[2] + 441)) * h_2
+               + (2*W[3]*(4*W[2] + 24*W[3] + 147)) * h_3
                + (2*W[0]*(c*_each(p, 0)*_each(p, 1) + 24*W[0] + 147)) * h
 
 Moments are sums over the items of a batch:
 
     n        sum of 1 over samples
-    h_3      sum of ((((h//_each(p, 0))//2)//2)//2)*((((w//_each(p, 1))//2)//2)//2) over samples
-    h_2      sum of (((h//_each(p, 0))//2)//2)*(((w//_each(p, 1))//2)//2) over samples
-    h_1      sum of ((h//_each(p, 0))//2)*((w//_each(p, 1))//2) over samples
+    h_1      sum of (h//(2*_each(p, 0)))*(w//(2*_each(p, 1))) over samples
+    h_2      sum of (h//(4*_each(p, 0)))*(w//(4*_each(p, 1))) over samples
+    h_3      sum of (h//(8*_each(p, 0)))*(w//(8*_each(p, 1))) over samples
     h        sum of (h//_each(p, 0))*(w//_each(p, 1)) over samples
 
 Sizes:
@@ -128,18 +128,18 @@ class Moments:
     def __init__(
         self,
         n: int = 0,
-        h_3: int = 0,
-        h_2: int = 0,
         h_1: int = 0,
+        h_2: int = 0,
+        h_3: int = 0,
         h: int = 0,
         *,
         padded: Moments | None = None,
         lengths: Columns | None = None,
     ) -> None:
         self.n = n
-        self.h_3 = h_3
-        self.h_2 = h_2
         self.h_1 = h_1
+        self.h_2 = h_2
+        self.h_3 = h_3
         self.h = h
         self.padded = padded
         self.lengths = lengths
@@ -150,9 +150,9 @@ class Moments:
             padded = (self.padded or self) + (other.padded or other)
         return Moments(
             self.n + other.n,
-            self.h_3 + other.h_3,
-            self.h_2 + other.h_2,
             self.h_1 + other.h_1,
+            self.h_2 + other.h_2,
+            self.h_3 + other.h_3,
             self.h + other.h,
             padded=padded,
             lengths=_joined(self.lengths, other.lengths),
@@ -173,9 +173,9 @@ class Moments:
             return self
         here = Moments(
             self.n,
-            self.h_3,
-            self.h_2,
             self.h_1,
+            self.h_2,
+            self.h_3,
             self.h,
         )
         found = here + _sums(sizes, *self.lengths)
@@ -188,9 +188,9 @@ class Moments:
             raise ValueError("these moments depend on sizes: make them with Estimator.moments")
         return {
             "n": self.n,
-            "h_3": self.h_3,
-            "h_2": self.h_2,
             "h_1": self.h_1,
+            "h_2": self.h_2,
+            "h_3": self.h_3,
             "h": self.h,
         }
 
@@ -250,9 +250,9 @@ def _sums(sizes: Sizes, h_: list[int], w_: list[int]) -> Moments:
     p = sizes.patch_size
     return Moments(
         n=len(h_),
-        h_3=sum(((((h//_each(p, 0))//2)//2)//2)*((((w//_each(p, 1))//2)//2)//2) for h, w in zip(h_, w_)),
-        h_2=sum((((h//_each(p, 0))//2)//2)*(((w//_each(p, 1))//2)//2) for h, w in zip(h_, w_)),
-        h_1=sum(((h//_each(p, 0))//2)*((w//_each(p, 1))//2) for h, w in zip(h_, w_)),
+        h_1=sum((h//(2*_each(p, 0)))*(w//(2*_each(p, 1))) for h, w in zip(h_, w_)),
+        h_2=sum((h//(4*_each(p, 0)))*(w//(4*_each(p, 1))) for h, w in zip(h_, w_)),
+        h_3=sum((h//(8*_each(p, 0)))*(w//(8*_each(p, 1))) for h, w in zip(h_, w_)),
         h=sum((h//_each(p, 0))*(w//_each(p, 1)) for h, w in zip(h_, w_)),
     )
 
@@ -336,11 +336,11 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     c = sizes.num_channels
     p = sizes.patch_size
     N = sizes.num_labels
-    # what a contraction runs over, in multiples of (n, h_3, h_2, h_1, h)
+    # what a contraction runs over, in multiples of (n, h_1, h_2, h_3, h)
     convnext_embeddings_patch_embeddings_rows_ = (0, 0, 0, 0, 1)
-    convnext_encoder_stages_1_downsampling_layer_1_rows_ = (0, 0, 0, 1, 0)
+    convnext_encoder_stages_1_downsampling_layer_1_rows_ = (0, 1, 0, 0, 0)
     convnext_encoder_stages_2_downsampling_layer_1_rows_ = (0, 0, 1, 0, 0)
-    convnext_encoder_stages_3_downsampling_layer_1_rows_ = (0, 1, 0, 0, 0)
+    convnext_encoder_stages_3_downsampling_layer_1_rows_ = (0, 0, 0, 1, 0)
     classifier_rows_ = (1, 0, 0, 0, 0)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
@@ -370,11 +370,11 @@ def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     c = sizes.num_channels
     p = sizes.patch_size
     N = sizes.num_labels
-    # what a contraction runs over, in multiples of (n, h_3, h_2, h_1, h)
+    # what a contraction runs over, in multiples of (n, h_1, h_2, h_3, h)
     convnext_embeddings_patch_embeddings_rows_ = (0, 0, 0, 0, 1)
-    convnext_encoder_stages_1_downsampling_layer_1_rows_ = (0, 0, 0, 1, 0)
+    convnext_encoder_stages_1_downsampling_layer_1_rows_ = (0, 1, 0, 0, 0)
     convnext_encoder_stages_2_downsampling_layer_1_rows_ = (0, 0, 1, 0, 0)
-    convnext_encoder_stages_3_downsampling_layer_1_rows_ = (0, 1, 0, 0, 0)
+    convnext_encoder_stages_3_downsampling_layer_1_rows_ = (0, 0, 0, 1, 0)
     classifier_rows_ = (1, 0, 0, 0, 0)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
@@ -584,4 +584,4 @@ class Estimator:
         if self._padded and m.padded is not None:
             m = m.padded
         m = m.bound(self.sizes)
-        return c[0] * m.n + c[1] * m.h_3 + c[2] * m.h_2 + c[3] * m.h_1 + c[4] * m.h
+        return c[0] * m.n + c[1] * m.h_1 + c[2] * m.h_2 + c[3] * m.h_3 + c[4] * m.h

@@ -7,11 +7,11 @@
 Regime 'full', convention symflops, torch, FLOPs per batch:
 
     forward    = (2*W[3]*N) * n
+               + (36*depths[1]*W[1]**2) * n_4
                + (2*depths[1]*W[1]*(2*W[1]*m[1] + 2*W[1] + 9*m[1]) + 2*W[0]*W[1]*p[1]**2) * x_3
+               + (12*depths[2]*W[2]**2) * n_7
                + (2*depths[2]*W[2]*(2*W[2]*m[2] + 2*W[2] + 9*m[2]) + 2*W[1]*W[2]*p[2]**2) * x_6
                + (2*depths[3]*W[3]*(2*W[3]*m[3] + 4*W[3] + 9*m[3]) + 2*W[2]*W[3]*p[3]**2) * x_9
-               + (36*depths[1]*W[1]**2) * n_4
-               + (12*depths[2]*W[2]**2) * n_7
                + (132*depths[0]*W[0]**2) * n_2
                + (2*depths[0]*W[0]*(2*W[0]*m[0] + 2*W[0] + 9*m[0]) + 2*W[0]*p[0]**2*c) * x
                + (4*depths[1]*W[1]) * x_3_n_4
@@ -19,11 +19,11 @@ Regime 'full', convention symflops, torch, FLOPs per batch:
                + (4*depths[3]*W[3]) * x_9_x_9
                + (4*depths[0]*W[0]) * xn
     backward   = (4*W[3]*N) * n
+               + (72*depths[1]*W[1]**2) * n_4
                + (4*depths[1]*W[1]*(2*W[1]*m[1] + 2*W[1] + 9*m[1]) + 4*W[0]*W[1]*p[1]**2) * x_3
+               + (24*depths[2]*W[2]**2) * n_7
                + (4*depths[2]*W[2]*(2*W[2]*m[2] + 2*W[2] + 9*m[2]) + 4*W[1]*W[2]*p[2]**2) * x_6
                + (4*depths[3]*W[3]*(2*W[3]*m[3] + 4*W[3] + 9*m[3]) + 4*W[2]*W[3]*p[3]**2) * x_9
-               + (72*depths[1]*W[1]**2) * n_4
-               + (24*depths[2]*W[2]**2) * n_7
                + (264*depths[0]*W[0]**2) * n_2
                + (4*depths[0]*W[0]*(2*W[0]*m[0] + 2*W[0] + 9*m[0]) + 2*W[0]*p[0]**2*c) * x
                + (8*depths[1]*W[1]) * x_3_n_4
@@ -34,11 +34,11 @@ Regime 'full', convention symflops, torch, FLOPs per batch:
 Regime 'forward', convention symflops, torch, FLOPs per batch:
 
     forward    = (2*W[3]*N) * n
+               + (36*depths[1]*W[1]**2) * n_4
                + (2*depths[1]*W[1]*(2*W[1]*m[1] + 2*W[1] + 9*m[1]) + 2*W[0]*W[1]*p[1]**2) * x_3
+               + (12*depths[2]*W[2]**2) * n_7
                + (2*depths[2]*W[2]*(2*W[2]*m[2] + 2*W[2] + 9*m[2]) + 2*W[1]*W[2]*p[2]**2) * x_6
                + (2*depths[3]*W[3]*(2*W[3]*m[3] + 4*W[3] + 9*m[3]) + 2*W[2]*W[3]*p[3]**2) * x_9
-               + (36*depths[1]*W[1]**2) * n_4
-               + (12*depths[2]*W[2]**2) * n_7
                + (132*depths[0]*W[0]**2) * n_2
                + (2*depths[0]*W[0]*(2*W[0]*m[0] + 2*W[0] + 9*m[0]) + 2*W[0]*p[0]**2*c) * x
                + (4*depths[1]*W[1]) * x_3_n_4
@@ -49,11 +49,11 @@ Regime 'forward', convention symflops, torch, FLOPs per batch:
 Regime 'lora', convention symflops, torch, FLOPs per batch:
 
     forward    = (2*W[3]*N) * n
+               + (4*depths[1]*W[1]*(9*W[1] + 32)) * n_4
                + (2*depths[1]*W[1]*(2*W[1]*m[1] + 2*W[1] + 9*m[1] + 64) + 2*W[0]*W[1]*p[1]**2) * x_3
+               + (4*depths[2]*W[2]*(3*W[2] + 32)) * n_7
                + (2*depths[2]*W[2]*(2*W[2]*m[2] + 2*W[2] + 9*m[2] + 64) + 2*W[1]*W[2]*p[2]**2) * x_6
                + (2*depths[3]*W[3]*(2*W[3]*m[3] + 4*W[3] + 9*m[3] + 128) + 2*W[2]*W[3]*p[3]**2) * x_9
-               + (4*depths[1]*W[1]*(9*W[1] + 32)) * n_4
-               + (4*depths[2]*W[2]*(3*W[2] + 32)) * n_7
                + (4*depths[0]*W[0]*(33*W[0] + 32)) * n_2
                + (2*depths[0]*W[0]*(2*W[0]*m[0] + 2*W[0] + 9*m[0] + 64) + 2*W[0]*p[0]**2*c) * x
                + (4*depths[1]*W[1]) * x_3_n_4
@@ -68,9 +68,16 @@ Regime 'lora', convention symflops, torch, FLOPs per batch:
                    1)*(depths[2] >= 1)*W[3]*N - 2*(depths[0] >= 1)*(depths[3] >= 1)*W[3]*N - 2*(depths[1] >= 1)*(depths[2]
                    >= 1)*W[3]*N - 2*(depths[1] >= 1)*(depths[3] >= 1)*W[3]*N - 2*(depths[2] >= 1)*(depths[3] >= 1)*W[3]*N)
                    * n
+               + (4*(depths[0] >= 1)*max(0, depths[1] - 1)*W[1]*(-9*W[1] - 16) + 4*(depths[0] >=
+                   1)*depths[1]*W[1]*(9*W[1] + 16) + 4*max(0, depths[1] - 1)*W[1]*(9*W[1] + 16) + 192*depths[1]*W[1]) * n_4
                + (2*(depths[0] >= 1)*max(0, depths[1] - 1)*W[1]*(-W[1] - 16) + 2*(depths[0] >= 1)*depths[1]*W[1]*(W[1] +
                    16) + 2*(depths[0] >= 1)*W[0]*W[1]*p[1]**2 + 2*max(0, depths[1] - 1)*W[1]*(W[1] + 16) +
                    2*depths[1]*W[1]*(2*W[1]*m[1] + W[1] + 9*m[1] + 112)) * x_3
+               + (4*(depths[0] >= 1)*(depths[1] >= 1)*max(0, depths[2] - 1)*W[2]*(3*W[2] + 16) + 4*(depths[0] >=
+                   1)*(depths[1] >= 1)*depths[2]*W[2]*(-3*W[2] - 16) + 4*(depths[0] >= 1)*max(0, depths[2] -
+                   1)*W[2]*(-3*W[2] - 16) + 4*(depths[0] >= 1)*depths[2]*W[2]*(3*W[2] + 16) + 4*(depths[1] >= 1)*max(0,
+                   depths[2] - 1)*W[2]*(-3*W[2] - 16) + 4*(depths[1] >= 1)*depths[2]*W[2]*(3*W[2] + 16) + 4*max(0,
+                   depths[2] - 1)*W[2]*(3*W[2] + 16) + 192*depths[2]*W[2]) * n_7
                + (2*(depths[0] >= 1)*(depths[1] >= 1)*max(0, depths[2] - 1)*W[2]*(W[2] + 16) + 2*(depths[0] >=
                    1)*(depths[1] >= 1)*depths[2]*W[2]*(-W[2] - 16) + 2*(depths[0] >= 1)*max(0, depths[2] - 1)*W[2]*(-W[2] -
                    16) + 2*(depths[0] >= 1)*depths[2]*W[2]*(W[2] + 16) + 2*(depths[1] >= 1)*max(0, depths[2] -
@@ -93,13 +100,6 @@ Regime 'lora', convention symflops, torch, FLOPs per batch:
                    2*depths[3]*W[3]*(2*W[3]*m[3] + W[3] + 9*m[3] + 208) - 2*(depths[0] >= 1)*(depths[1] >=
                    1)*W[2]*W[3]*p[3]**2 - 2*(depths[0] >= 1)*(depths[2] >= 1)*W[2]*W[3]*p[3]**2 - 2*(depths[1] >=
                    1)*(depths[2] >= 1)*W[2]*W[3]*p[3]**2) * x_9
-               + (4*(depths[0] >= 1)*max(0, depths[1] - 1)*W[1]*(-9*W[1] - 16) + 4*(depths[0] >=
-                   1)*depths[1]*W[1]*(9*W[1] + 16) + 4*max(0, depths[1] - 1)*W[1]*(9*W[1] + 16) + 192*depths[1]*W[1]) * n_4
-               + (4*(depths[0] >= 1)*(depths[1] >= 1)*max(0, depths[2] - 1)*W[2]*(3*W[2] + 16) + 4*(depths[0] >=
-                   1)*(depths[1] >= 1)*depths[2]*W[2]*(-3*W[2] - 16) + 4*(depths[0] >= 1)*max(0, depths[2] -
-                   1)*W[2]*(-3*W[2] - 16) + 4*(depths[0] >= 1)*depths[2]*W[2]*(3*W[2] + 16) + 4*(depths[1] >= 1)*max(0,
-                   depths[2] - 1)*W[2]*(-3*W[2] - 16) + 4*(depths[1] >= 1)*depths[2]*W[2]*(3*W[2] + 16) + 4*max(0,
-                   depths[2] - 1)*W[2]*(3*W[2] + 16) + 192*depths[2]*W[2]) * n_7
                + (4*max(0, depths[0] - 1)*W[0]*(33*W[0] + 16) + 192*depths[0]*W[0]) * n_2
                + (2*max(0, depths[0] - 1)*W[0]*(W[0] + 16) + 2*depths[0]*W[0]*(2*W[0]*m[0] + W[0] + 9*m[0] + 112)) * x
                + (8*depths[1]*W[1]) * x_3_n_4
@@ -110,17 +110,17 @@ Regime 'lora', convention symflops, torch, FLOPs per batch:
 Moments are sums over the items of a batch:
 
     n        sum of 1 over samples
+    n_4      sum of ((2*(p[1]//2) + (2*(p[0]//2) + st[0] + h - p[0])//st[0] + st[1] - p[1])//(4*st[1]))*((2*(p[1]//2) + (2*(p[0]//2) + st[0] + w - p[0])//st[0] + st[1] - p[1])//(4*st[1])) over samples
     x_3      sum of ((2*(p[1]//2) + (2*(p[0]//2) + st[0] + h - p[0])//st[0] + st[1] - p[1])//st[1])*((2*(p[1]//2) + (2*(p[0]//2) + st[0] + w - p[0])//st[0] + st[1] - p[1])//st[1]) over samples
+    n_7      sum of (((2*(p[1]//2) + (2*(p[0]//2) + st[0] + h - p[0])//st[0] + st[1] - p[1])//st[1] + 2*(p[2]//2) + st[2] - p[2])//(2*st[2]))*(((2*(p[1]//2) + (2*(p[0]//2) + st[0] + w - p[0])//st[0] + st[1] - p[1])//st[1] + 2*(p[2]//2) + st[2] - p[2])//(2*st[2])) over samples
     x_6      sum of (((2*(p[1]//2) + (2*(p[0]//2) + st[0] + h - p[0])//st[0] + st[1] - p[1])//st[1] + 2*(p[2]//2) + st[2] - p[2])//st[2])*(((2*(p[1]//2) + (2*(p[0]//2) + st[0] + w - p[0])//st[0] + st[1] - p[1])//st[1] + 2*(p[2]//2) + st[2] - p[2])//st[2]) over samples
     x_9      sum of ((((2*(p[1]//2) + (2*(p[0]//2) + st[0] + h - p[0])//st[0] + st[1] - p[1])//st[1] + 2*(p[2]//2) + st[2] - p[2])//st[2] + 2*(p[3]//2) + st[3] - p[3])//st[3])*((((2*(p[1]//2) + (2*(p[0]//2) + st[0] + w - p[0])//st[0] + st[1] - p[1])//st[1] + 2*(p[2]//2) + st[2] - p[2])//st[2] + 2*(p[3]//2) + st[3] - p[3])//st[3]) over samples
-    n_4      sum of (((2*(p[1]//2) + (2*(p[0]//2) + st[0] + h - p[0])//st[0] + st[1] - p[1])//st[1])//4)*(((2*(p[1]//2) + (2*(p[0]//2) + st[0] + w - p[0])//st[0] + st[1] - p[1])//st[1])//4) over samples
-    n_7      sum of ((((2*(p[1]//2) + (2*(p[0]//2) + st[0] + h - p[0])//st[0] + st[1] - p[1])//st[1] + 2*(p[2]//2) + st[2] - p[2])//st[2])//2)*((((2*(p[1]//2) + (2*(p[0]//2) + st[0] + w - p[0])//st[0] + st[1] - p[1])//st[1] + 2*(p[2]//2) + st[2] - p[2])//st[2])//2) over samples
-    n_2      sum of (((2*(p[0]//2) + st[0] + h - p[0])//st[0])//8)*(((2*(p[0]//2) + st[0] + w - p[0])//st[0])//8) over samples
+    n_2      sum of ((2*(p[0]//2) + st[0] + h - p[0])//(8*st[0]))*((2*(p[0]//2) + st[0] + w - p[0])//(8*st[0])) over samples
     x        sum of ((2*(p[0]//2) + st[0] + h - p[0])//st[0])*((2*(p[0]//2) + st[0] + w - p[0])//st[0]) over samples
-    x_3_n_4  sum of ((2*(p[1]//2) + (2*(p[0]//2) + st[0] + h - p[0])//st[0] + st[1] - p[1])//st[1])*((2*(p[1]//2) + (2*(p[0]//2) + st[0] + w - p[0])//st[0] + st[1] - p[1])//st[1])*(((2*(p[1]//2) + (2*(p[0]//2) + st[0] + h - p[0])//st[0] + st[1] - p[1])//st[1])//4)*(((2*(p[1]//2) + (2*(p[0]//2) + st[0] + w - p[0])//st[0] + st[1] - p[1])//st[1])//4) over samples
-    x_6_n_7  sum of (((2*(p[1]//2) + (2*(p[0]//2) + st[0] + h - p[0])//st[0] + st[1] - p[1])//st[1] + 2*(p[2]//2) + st[2] - p[2])//st[2])*(((2*(p[1]//2) + (2*(p[0]//2) + st[0] + w - p[0])//st[0] + st[1] - p[1])//st[1] + 2*(p[2]//2) + st[2] - p[2])//st[2])*((((2*(p[1]//2) + (2*(p[0]//2) + st[0] + h - p[0])//st[0] + st[1] - p[1])//st[1] + 2*(p[2]//2) + st[2] - p[2])//st[2])//2)*((((2*(p[1]//2) + (2*(p[0]//2) + st[0] + w - p[0])//st[0] + st[1] - p[1])//st[1] + 2*(p[2]//2) + st[2] - p[2])//st[2])//2) over samples
+    x_3_n_4  sum of ((2*(p[1]//2) + (2*(p[0]//2) + st[0] + h - p[0])//st[0] + st[1] - p[1])//(4*st[1]))*((2*(p[1]//2) + (2*(p[0]//2) + st[0] + h - p[0])//st[0] + st[1] - p[1])//st[1])*((2*(p[1]//2) + (2*(p[0]//2) + st[0] + w - p[0])//st[0] + st[1] - p[1])//(4*st[1]))*((2*(p[1]//2) + (2*(p[0]//2) + st[0] + w - p[0])//st[0] + st[1] - p[1])//st[1]) over samples
+    x_6_n_7  sum of (((2*(p[1]//2) + (2*(p[0]//2) + st[0] + h - p[0])//st[0] + st[1] - p[1])//st[1] + 2*(p[2]//2) + st[2] - p[2])//(2*st[2]))*(((2*(p[1]//2) + (2*(p[0]//2) + st[0] + h - p[0])//st[0] + st[1] - p[1])//st[1] + 2*(p[2]//2) + st[2] - p[2])//st[2])*(((2*(p[1]//2) + (2*(p[0]//2) + st[0] + w - p[0])//st[0] + st[1] - p[1])//st[1] + 2*(p[2]//2) + st[2] - p[2])//(2*st[2]))*(((2*(p[1]//2) + (2*(p[0]//2) + st[0] + w - p[0])//st[0] + st[1] - p[1])//st[1] + 2*(p[2]//2) + st[2] - p[2])//st[2]) over samples
     x_9_x_9  sum of ((((2*(p[1]//2) + (2*(p[0]//2) + st[0] + h - p[0])//st[0] + st[1] - p[1])//st[1] + 2*(p[2]//2) + st[2] - p[2])//st[2] + 2*(p[3]//2) + st[3] - p[3])//st[3])**2*((((2*(p[1]//2) + (2*(p[0]//2) + st[0] + w - p[0])//st[0] + st[1] - p[1])//st[1] + 2*(p[2]//2) + st[2] - p[2])//st[2] + 2*(p[3]//2) + st[3] - p[3])//st[3])**2 over samples
-    xn       sum of (((2*(p[0]//2) + st[0] + h - p[0])//st[0])//8)*(((2*(p[0]//2) + st[0] + w - p[0])//st[0])//8)*((2*(p[0]//2) + st[0] + h - p[0])//st[0])*((2*(p[0]//2) + st[0] + w - p[0])//st[0]) over samples
+    xn       sum of ((2*(p[0]//2) + st[0] + h - p[0])//(8*st[0]))*((2*(p[0]//2) + st[0] + h - p[0])//st[0])*((2*(p[0]//2) + st[0] + w - p[0])//(8*st[0]))*((2*(p[0]//2) + st[0] + w - p[0])//st[0]) over samples
 
 Sizes:
 
@@ -227,11 +227,11 @@ class Moments:
     def __init__(
         self,
         n: int = 0,
+        n_4: int = 0,
         x_3: int = 0,
+        n_7: int = 0,
         x_6: int = 0,
         x_9: int = 0,
-        n_4: int = 0,
-        n_7: int = 0,
         n_2: int = 0,
         x: int = 0,
         x_3_n_4: int = 0,
@@ -243,11 +243,11 @@ class Moments:
         lengths: Columns | None = None,
     ) -> None:
         self.n = n
+        self.n_4 = n_4
         self.x_3 = x_3
+        self.n_7 = n_7
         self.x_6 = x_6
         self.x_9 = x_9
-        self.n_4 = n_4
-        self.n_7 = n_7
         self.n_2 = n_2
         self.x = x
         self.x_3_n_4 = x_3_n_4
@@ -263,11 +263,11 @@ class Moments:
             padded = (self.padded or self) + (other.padded or other)
         return Moments(
             self.n + other.n,
+            self.n_4 + other.n_4,
             self.x_3 + other.x_3,
+            self.n_7 + other.n_7,
             self.x_6 + other.x_6,
             self.x_9 + other.x_9,
-            self.n_4 + other.n_4,
-            self.n_7 + other.n_7,
             self.n_2 + other.n_2,
             self.x + other.x,
             self.x_3_n_4 + other.x_3_n_4,
@@ -293,11 +293,11 @@ class Moments:
             return self
         here = Moments(
             self.n,
+            self.n_4,
             self.x_3,
+            self.n_7,
             self.x_6,
             self.x_9,
-            self.n_4,
-            self.n_7,
             self.n_2,
             self.x,
             self.x_3_n_4,
@@ -315,11 +315,11 @@ class Moments:
             raise ValueError("these moments depend on sizes: make them with Estimator.moments")
         return {
             "n": self.n,
+            "n_4": self.n_4,
             "x_3": self.x_3,
+            "n_7": self.n_7,
             "x_6": self.x_6,
             "x_9": self.x_9,
-            "n_4": self.n_4,
-            "n_7": self.n_7,
             "n_2": self.n_2,
             "x": self.x,
             "x_3_n_4": self.x_3_n_4,
@@ -385,17 +385,17 @@ def _sums(sizes: Sizes, h_: list[int], w_: list[int]) -> Moments:
     st = sizes.strides
     return Moments(
         n=len(h_),
+        n_4=sum(((2*(p[1]//2) + (2*(p[0]//2) + st[0] + h - p[0])//st[0] + st[1] - p[1])//(4*st[1]))*((2*(p[1]//2) + (2*(p[0]//2) + st[0] + w - p[0])//st[0] + st[1] - p[1])//(4*st[1])) for h, w in zip(h_, w_)),
         x_3=sum(((2*(p[1]//2) + (2*(p[0]//2) + st[0] + h - p[0])//st[0] + st[1] - p[1])//st[1])*((2*(p[1]//2) + (2*(p[0]//2) + st[0] + w - p[0])//st[0] + st[1] - p[1])//st[1]) for h, w in zip(h_, w_)),
+        n_7=sum((((2*(p[1]//2) + (2*(p[0]//2) + st[0] + h - p[0])//st[0] + st[1] - p[1])//st[1] + 2*(p[2]//2) + st[2] - p[2])//(2*st[2]))*(((2*(p[1]//2) + (2*(p[0]//2) + st[0] + w - p[0])//st[0] + st[1] - p[1])//st[1] + 2*(p[2]//2) + st[2] - p[2])//(2*st[2])) for h, w in zip(h_, w_)),
         x_6=sum((((2*(p[1]//2) + (2*(p[0]//2) + st[0] + h - p[0])//st[0] + st[1] - p[1])//st[1] + 2*(p[2]//2) + st[2] - p[2])//st[2])*(((2*(p[1]//2) + (2*(p[0]//2) + st[0] + w - p[0])//st[0] + st[1] - p[1])//st[1] + 2*(p[2]//2) + st[2] - p[2])//st[2]) for h, w in zip(h_, w_)),
         x_9=sum(((((2*(p[1]//2) + (2*(p[0]//2) + st[0] + h - p[0])//st[0] + st[1] - p[1])//st[1] + 2*(p[2]//2) + st[2] - p[2])//st[2] + 2*(p[3]//2) + st[3] - p[3])//st[3])*((((2*(p[1]//2) + (2*(p[0]//2) + st[0] + w - p[0])//st[0] + st[1] - p[1])//st[1] + 2*(p[2]//2) + st[2] - p[2])//st[2] + 2*(p[3]//2) + st[3] - p[3])//st[3]) for h, w in zip(h_, w_)),
-        n_4=sum((((2*(p[1]//2) + (2*(p[0]//2) + st[0] + h - p[0])//st[0] + st[1] - p[1])//st[1])//4)*(((2*(p[1]//2) + (2*(p[0]//2) + st[0] + w - p[0])//st[0] + st[1] - p[1])//st[1])//4) for h, w in zip(h_, w_)),
-        n_7=sum(((((2*(p[1]//2) + (2*(p[0]//2) + st[0] + h - p[0])//st[0] + st[1] - p[1])//st[1] + 2*(p[2]//2) + st[2] - p[2])//st[2])//2)*((((2*(p[1]//2) + (2*(p[0]//2) + st[0] + w - p[0])//st[0] + st[1] - p[1])//st[1] + 2*(p[2]//2) + st[2] - p[2])//st[2])//2) for h, w in zip(h_, w_)),
-        n_2=sum((((2*(p[0]//2) + st[0] + h - p[0])//st[0])//8)*(((2*(p[0]//2) + st[0] + w - p[0])//st[0])//8) for h, w in zip(h_, w_)),
+        n_2=sum(((2*(p[0]//2) + st[0] + h - p[0])//(8*st[0]))*((2*(p[0]//2) + st[0] + w - p[0])//(8*st[0])) for h, w in zip(h_, w_)),
         x=sum(((2*(p[0]//2) + st[0] + h - p[0])//st[0])*((2*(p[0]//2) + st[0] + w - p[0])//st[0]) for h, w in zip(h_, w_)),
-        x_3_n_4=sum(((2*(p[1]//2) + (2*(p[0]//2) + st[0] + h - p[0])//st[0] + st[1] - p[1])//st[1])*((2*(p[1]//2) + (2*(p[0]//2) + st[0] + w - p[0])//st[0] + st[1] - p[1])//st[1])*(((2*(p[1]//2) + (2*(p[0]//2) + st[0] + h - p[0])//st[0] + st[1] - p[1])//st[1])//4)*(((2*(p[1]//2) + (2*(p[0]//2) + st[0] + w - p[0])//st[0] + st[1] - p[1])//st[1])//4) for h, w in zip(h_, w_)),
-        x_6_n_7=sum((((2*(p[1]//2) + (2*(p[0]//2) + st[0] + h - p[0])//st[0] + st[1] - p[1])//st[1] + 2*(p[2]//2) + st[2] - p[2])//st[2])*(((2*(p[1]//2) + (2*(p[0]//2) + st[0] + w - p[0])//st[0] + st[1] - p[1])//st[1] + 2*(p[2]//2) + st[2] - p[2])//st[2])*((((2*(p[1]//2) + (2*(p[0]//2) + st[0] + h - p[0])//st[0] + st[1] - p[1])//st[1] + 2*(p[2]//2) + st[2] - p[2])//st[2])//2)*((((2*(p[1]//2) + (2*(p[0]//2) + st[0] + w - p[0])//st[0] + st[1] - p[1])//st[1] + 2*(p[2]//2) + st[2] - p[2])//st[2])//2) for h, w in zip(h_, w_)),
+        x_3_n_4=sum(((2*(p[1]//2) + (2*(p[0]//2) + st[0] + h - p[0])//st[0] + st[1] - p[1])//(4*st[1]))*((2*(p[1]//2) + (2*(p[0]//2) + st[0] + h - p[0])//st[0] + st[1] - p[1])//st[1])*((2*(p[1]//2) + (2*(p[0]//2) + st[0] + w - p[0])//st[0] + st[1] - p[1])//(4*st[1]))*((2*(p[1]//2) + (2*(p[0]//2) + st[0] + w - p[0])//st[0] + st[1] - p[1])//st[1]) for h, w in zip(h_, w_)),
+        x_6_n_7=sum((((2*(p[1]//2) + (2*(p[0]//2) + st[0] + h - p[0])//st[0] + st[1] - p[1])//st[1] + 2*(p[2]//2) + st[2] - p[2])//(2*st[2]))*(((2*(p[1]//2) + (2*(p[0]//2) + st[0] + h - p[0])//st[0] + st[1] - p[1])//st[1] + 2*(p[2]//2) + st[2] - p[2])//st[2])*(((2*(p[1]//2) + (2*(p[0]//2) + st[0] + w - p[0])//st[0] + st[1] - p[1])//st[1] + 2*(p[2]//2) + st[2] - p[2])//(2*st[2]))*(((2*(p[1]//2) + (2*(p[0]//2) + st[0] + w - p[0])//st[0] + st[1] - p[1])//st[1] + 2*(p[2]//2) + st[2] - p[2])//st[2]) for h, w in zip(h_, w_)),
         x_9_x_9=sum(((((2*(p[1]//2) + (2*(p[0]//2) + st[0] + h - p[0])//st[0] + st[1] - p[1])//st[1] + 2*(p[2]//2) + st[2] - p[2])//st[2] + 2*(p[3]//2) + st[3] - p[3])//st[3])**2*((((2*(p[1]//2) + (2*(p[0]//2) + st[0] + w - p[0])//st[0] + st[1] - p[1])//st[1] + 2*(p[2]//2) + st[2] - p[2])//st[2] + 2*(p[3]//2) + st[3] - p[3])//st[3])**2 for h, w in zip(h_, w_)),
-        xn=sum((((2*(p[0]//2) + st[0] + h - p[0])//st[0])//8)*(((2*(p[0]//2) + st[0] + w - p[0])//st[0])//8)*((2*(p[0]//2) + st[0] + h - p[0])//st[0])*((2*(p[0]//2) + st[0] + w - p[0])//st[0]) for h, w in zip(h_, w_)),
+        xn=sum(((2*(p[0]//2) + st[0] + h - p[0])//(8*st[0]))*((2*(p[0]//2) + st[0] + h - p[0])//st[0])*((2*(p[0]//2) + st[0] + w - p[0])//(8*st[0]))*((2*(p[0]//2) + st[0] + w - p[0])//st[0]) for h, w in zip(h_, w_)),
     )
 
 
@@ -470,17 +470,17 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     m = sizes.mlp_ratios
     c = sizes.num_channels
     N = sizes.num_labels
-    # what a contraction runs over, in multiples of (n, x_3, x_6, x_9, n_4, n_7, n_2, x, x_3_n_4, x_6_n_7, x_9_x_9, xn)
+    # what a contraction runs over, in multiples of (n, n_4, x_3, n_7, x_6, x_9, n_2, x, x_3_n_4, x_6_n_7, x_9_x_9, xn)
     segformer_stages_0_patch_embeddings_proj_rows_ = (0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0)
     attention_sequence_reduction_sequence_reduction_rows_ = (0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0)
     attention_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1)
-    segformer_stages_1_patch_embeddings_proj_rows_ = (0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    attention_sequence_reduction_sequence_reduction_rows_2_ = (0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0)
+    segformer_stages_1_patch_embeddings_proj_rows_ = (0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+    attention_sequence_reduction_sequence_reduction_rows_2_ = (0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
     attention_pairs_2_ = (0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0)
-    segformer_stages_2_patch_embeddings_proj_rows_ = (0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    attention_sequence_reduction_sequence_reduction_rows_3_ = (0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0)
+    segformer_stages_2_patch_embeddings_proj_rows_ = (0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0)
+    attention_sequence_reduction_sequence_reduction_rows_3_ = (0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0)
     attention_pairs_3_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0)
-    segformer_stages_3_patch_embeddings_proj_rows_ = (0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0)
+    segformer_stages_3_patch_embeddings_proj_rows_ = (0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0)
     attention_pairs_4_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0)
     classifier_rows_ = (1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
     return [
@@ -540,17 +540,17 @@ def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     m = sizes.mlp_ratios
     c = sizes.num_channels
     N = sizes.num_labels
-    # what a contraction runs over, in multiples of (n, x_3, x_6, x_9, n_4, n_7, n_2, x, x_3_n_4, x_6_n_7, x_9_x_9, xn)
+    # what a contraction runs over, in multiples of (n, n_4, x_3, n_7, x_6, x_9, n_2, x, x_3_n_4, x_6_n_7, x_9_x_9, xn)
     segformer_stages_0_patch_embeddings_proj_rows_ = (0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0)
     attention_sequence_reduction_sequence_reduction_rows_ = (0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0)
     attention_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1)
-    segformer_stages_1_patch_embeddings_proj_rows_ = (0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    attention_sequence_reduction_sequence_reduction_rows_2_ = (0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0)
+    segformer_stages_1_patch_embeddings_proj_rows_ = (0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+    attention_sequence_reduction_sequence_reduction_rows_2_ = (0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
     attention_pairs_2_ = (0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0)
-    segformer_stages_2_patch_embeddings_proj_rows_ = (0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    attention_sequence_reduction_sequence_reduction_rows_3_ = (0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0)
+    segformer_stages_2_patch_embeddings_proj_rows_ = (0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0)
+    attention_sequence_reduction_sequence_reduction_rows_3_ = (0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0)
     attention_pairs_3_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0)
-    segformer_stages_3_patch_embeddings_proj_rows_ = (0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0)
+    segformer_stages_3_patch_embeddings_proj_rows_ = (0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0)
     attention_pairs_4_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0)
     classifier_rows_ = (1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
     return [
@@ -610,17 +610,17 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     m = sizes.mlp_ratios
     c = sizes.num_channels
     N = sizes.num_labels
-    # what a contraction runs over, in multiples of (n, x_3, x_6, x_9, n_4, n_7, n_2, x, x_3_n_4, x_6_n_7, x_9_x_9, xn)
+    # what a contraction runs over, in multiples of (n, n_4, x_3, n_7, x_6, x_9, n_2, x, x_3_n_4, x_6_n_7, x_9_x_9, xn)
     segformer_stages_0_patch_embeddings_proj_rows_ = (0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0)
     attention_sequence_reduction_sequence_reduction_rows_ = (0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0)
     attention_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1)
-    segformer_stages_1_patch_embeddings_proj_rows_ = (0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    attention_sequence_reduction_sequence_reduction_rows_2_ = (0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0)
+    segformer_stages_1_patch_embeddings_proj_rows_ = (0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+    attention_sequence_reduction_sequence_reduction_rows_2_ = (0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
     attention_pairs_2_ = (0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0)
-    segformer_stages_2_patch_embeddings_proj_rows_ = (0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    attention_sequence_reduction_sequence_reduction_rows_3_ = (0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0)
+    segformer_stages_2_patch_embeddings_proj_rows_ = (0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0)
+    attention_sequence_reduction_sequence_reduction_rows_3_ = (0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0)
     attention_pairs_3_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0)
-    segformer_stages_3_patch_embeddings_proj_rows_ = (0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0)
+    segformer_stages_3_patch_embeddings_proj_rows_ = (0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0)
     attention_pairs_4_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0)
     classifier_rows_ = (1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
     return [
@@ -1110,4 +1110,4 @@ class Estimator:
         if self._padded and m.padded is not None:
             m = m.padded
         m = m.bound(self.sizes)
-        return c[0] * m.n + c[1] * m.x_3 + c[2] * m.x_6 + c[3] * m.x_9 + c[4] * m.n_4 + c[5] * m.n_7 + c[6] * m.n_2 + c[7] * m.x + c[8] * m.x_3_n_4 + c[9] * m.x_6_n_7 + c[10] * m.x_9_x_9 + c[11] * m.xn
+        return c[0] * m.n + c[1] * m.n_4 + c[2] * m.x_3 + c[3] * m.n_7 + c[4] * m.x_6 + c[5] * m.x_9 + c[6] * m.n_2 + c[7] * m.x + c[8] * m.x_3_n_4 + c[9] * m.x_6_n_7 + c[10] * m.x_9_x_9 + c[11] * m.xn

@@ -8,67 +8,67 @@
 Regime 'full', convention symflops, torch, FLOPs per batch:
 
     forward    = (16*D*N) * n
-               + (64*D*M**2*(M**2 + 16*D)) * q_7
-               + (64*D*(4*D + (8*D*m)//1)) * x_6
-               + (96*D*M**2*(M**2 + 8*D)) * q_5
-               + (32*D*(2*D + 3*((4*D*m)//1))) * x_4
                + (16*D*M**2*(M**2 + 4*D)) * q_3
                + (16*D*(D + (2*D*m)//1)) * x_2
+               + (96*D*M**2*(M**2 + 8*D)) * q_5
+               + (32*D*(2*D + 3*((4*D*m)//1))) * x_4
+               + (64*D*M**2*(M**2 + 16*D)) * q_7
+               + (64*D*(4*D + (8*D*m)//1)) * x_6
                + (8*D*M**2*(M**2 + 2*D)) * q
                + (2*D*(ph*pw*c + 4*((D*m)//1))) * x
     backward   = (32*D*N) * n
-               + (128*D*M**2*(M**2 + 16*D)) * q_7
-               + (128*D*(4*D + (8*D*m)//1)) * x_6
-               + (192*D*M**2*(M**2 + 8*D)) * q_5
-               + (64*D*(2*D + 3*((4*D*m)//1))) * x_4
                + (32*D*M**2*(M**2 + 4*D)) * q_3
                + (32*D*(D + (2*D*m)//1)) * x_2
+               + (192*D*M**2*(M**2 + 8*D)) * q_5
+               + (64*D*(2*D + 3*((4*D*m)//1))) * x_4
+               + (128*D*M**2*(M**2 + 16*D)) * q_7
+               + (128*D*(4*D + (8*D*m)//1)) * x_6
                + (16*D*M**2*(M**2 + 2*D)) * q
                + (2*D*(ph*pw*c + 8*((D*m)//1))) * x
 
 Regime 'forward', convention symflops, torch, FLOPs per batch:
 
     forward    = (16*D*N) * n
-               + (64*D*M**2*(M**2 + 16*D)) * q_7
-               + (64*D*(4*D + (8*D*m)//1)) * x_6
-               + (96*D*M**2*(M**2 + 8*D)) * q_5
-               + (32*D*(2*D + 3*((4*D*m)//1))) * x_4
                + (16*D*M**2*(M**2 + 4*D)) * q_3
                + (16*D*(D + (2*D*m)//1)) * x_2
+               + (96*D*M**2*(M**2 + 8*D)) * q_5
+               + (32*D*(2*D + 3*((4*D*m)//1))) * x_4
+               + (64*D*M**2*(M**2 + 16*D)) * q_7
+               + (64*D*(4*D + (8*D*m)//1)) * x_6
                + (8*D*M**2*(M**2 + 2*D)) * q
                + (2*D*(ph*pw*c + 4*((D*m)//1))) * x
 
 Regime 'lora', convention symflops, torch, FLOPs per batch:
 
     forward    = (16*D*N) * n
-               + (64*D*M**2*(M**2 + 16*D + 64)) * q_7
-               + (64*D*(4*D + (8*D*m)//1)) * x_6
-               + (96*D*M**2*(M**2 + 8*D + 64)) * q_5
-               + (32*D*(2*D + 3*((4*D*m)//1))) * x_4
                + (16*D*M**2*(M**2 + 4*D + 64)) * q_3
                + (16*D*(D + (2*D*m)//1)) * x_2
+               + (96*D*M**2*(M**2 + 8*D + 64)) * q_5
+               + (32*D*(2*D + 3*((4*D*m)//1))) * x_4
+               + (64*D*M**2*(M**2 + 16*D + 64)) * q_7
+               + (64*D*(4*D + (8*D*m)//1)) * x_6
                + (8*D*M**2*(M**2 + 2*D + 64)) * q
                + (2*D*(ph*pw*c + 4*((D*m)//1))) * x
     backward   = (16*D*N) * n
-               + (128*D*M**2*(M**2 + 8*D + 64)) * q_7
-               + (64*D*(4*D + (8*D*m)//1)) * x_6
-               + (192*D*M**2*(M**2 + 4*D + 64)) * q_5
-               + (32*D*(2*D + 3*((4*D*m)//1))) * x_4
                + (32*D*M**2*(M**2 + 2*D + 64)) * q_3
                + (16*D*(D + (2*D*m)//1)) * x_2
+               + (192*D*M**2*(M**2 + 4*D + 64)) * q_5
+               + (32*D*(2*D + 3*((4*D*m)//1))) * x_4
+               + (128*D*M**2*(M**2 + 8*D + 64)) * q_7
+               + (64*D*(4*D + (8*D*m)//1)) * x_6
                + (2*D*M**2*(8*M**2 + 5*D + 464)) * q
                + (8*D*((D*m)//1)) * x
 
 Moments are sums over the items of a batch:
 
     n        sum of 1 over samples
-    q_7      sum of (-(-(-(-(-(-(-(-(-(-h//ph))//2))//2))//2))//M))*(-(-(-(-(-(-(-(-(-(-w//pw))//2))//2))//2))//M)) over samples
-    x_6      sum of (-(-(-(-(-(-(-(-h//ph))//2))//2))//2))*(-(-(-(-(-(-(-(-w//pw))//2))//2))//2)) over samples
-    q_5      sum of (-(-(-(-(-(-(-(-h//ph))//2))//2))//M))*(-(-(-(-(-(-(-(-w//pw))//2))//2))//M)) over samples
-    x_4      sum of (-(-(-(-(-(-h//ph))//2))//2))*(-(-(-(-(-(-w//pw))//2))//2)) over samples
-    q_3      sum of (-(-(-(-(-(-h//ph))//2))//M))*(-(-(-(-(-(-w//pw))//2))//M)) over samples
-    x_2      sum of (-(-(-(-h//ph))//2))*(-(-(-(-w//pw))//2)) over samples
-    q        sum of (-(-(-(-h//ph))//M))*(-(-(-(-w//pw))//M)) over samples
+    q_3      sum of (-(-h//(2*ph*M)))*(-(-w//(2*pw*M))) over samples
+    x_2      sum of (-(-h//(2*ph)))*(-(-w//(2*pw))) over samples
+    q_5      sum of (-(-h//(4*ph*M)))*(-(-w//(4*pw*M))) over samples
+    x_4      sum of (-(-h//(4*ph)))*(-(-w//(4*pw))) over samples
+    q_7      sum of (-(-h//(8*ph*M)))*(-(-w//(8*pw*M))) over samples
+    x_6      sum of (-(-h//(8*ph)))*(-(-w//(8*pw))) over samples
+    q        sum of (-(-h//(ph*M)))*(-(-w//(pw*M))) over samples
     x        sum of (-(-h//ph))*(-(-w//pw)) over samples
 
 Sizes:
@@ -189,12 +189,12 @@ class Moments:
     def __init__(
         self,
         n: int = 0,
-        q_7: int = 0,
-        x_6: int = 0,
-        q_5: int = 0,
-        x_4: int = 0,
         q_3: int = 0,
         x_2: int = 0,
+        q_5: int = 0,
+        x_4: int = 0,
+        q_7: int = 0,
+        x_6: int = 0,
         q: int = 0,
         x: int = 0,
         *,
@@ -202,12 +202,12 @@ class Moments:
         lengths: Columns | None = None,
     ) -> None:
         self.n = n
-        self.q_7 = q_7
-        self.x_6 = x_6
-        self.q_5 = q_5
-        self.x_4 = x_4
         self.q_3 = q_3
         self.x_2 = x_2
+        self.q_5 = q_5
+        self.x_4 = x_4
+        self.q_7 = q_7
+        self.x_6 = x_6
         self.q = q
         self.x = x
         self.padded = padded
@@ -219,12 +219,12 @@ class Moments:
             padded = (self.padded or self) + (other.padded or other)
         return Moments(
             self.n + other.n,
-            self.q_7 + other.q_7,
-            self.x_6 + other.x_6,
-            self.q_5 + other.q_5,
-            self.x_4 + other.x_4,
             self.q_3 + other.q_3,
             self.x_2 + other.x_2,
+            self.q_5 + other.q_5,
+            self.x_4 + other.x_4,
+            self.q_7 + other.q_7,
+            self.x_6 + other.x_6,
             self.q + other.q,
             self.x + other.x,
             padded=padded,
@@ -246,12 +246,12 @@ class Moments:
             return self
         here = Moments(
             self.n,
-            self.q_7,
-            self.x_6,
-            self.q_5,
-            self.x_4,
             self.q_3,
             self.x_2,
+            self.q_5,
+            self.x_4,
+            self.q_7,
+            self.x_6,
             self.q,
             self.x,
         )
@@ -265,12 +265,12 @@ class Moments:
             raise ValueError("these moments depend on sizes: make them with Estimator.moments")
         return {
             "n": self.n,
-            "q_7": self.q_7,
-            "x_6": self.x_6,
-            "q_5": self.q_5,
-            "x_4": self.x_4,
             "q_3": self.q_3,
             "x_2": self.x_2,
+            "q_5": self.q_5,
+            "x_4": self.x_4,
+            "q_7": self.q_7,
+            "x_6": self.x_6,
             "q": self.q,
             "x": self.x,
         }
@@ -334,13 +334,13 @@ def _sums(sizes: Sizes, h_: list[int], w_: list[int]) -> Moments:
     pw = _each(p, 1)
     return Moments(
         n=len(h_),
-        q_7=sum((-(-(-(-(-(-(-(-(-(-h//ph))//2))//2))//2))//M))*(-(-(-(-(-(-(-(-(-(-w//pw))//2))//2))//2))//M)) for h, w in zip(h_, w_)),
-        x_6=sum((-(-(-(-(-(-(-(-h//ph))//2))//2))//2))*(-(-(-(-(-(-(-(-w//pw))//2))//2))//2)) for h, w in zip(h_, w_)),
-        q_5=sum((-(-(-(-(-(-(-(-h//ph))//2))//2))//M))*(-(-(-(-(-(-(-(-w//pw))//2))//2))//M)) for h, w in zip(h_, w_)),
-        x_4=sum((-(-(-(-(-(-h//ph))//2))//2))*(-(-(-(-(-(-w//pw))//2))//2)) for h, w in zip(h_, w_)),
-        q_3=sum((-(-(-(-(-(-h//ph))//2))//M))*(-(-(-(-(-(-w//pw))//2))//M)) for h, w in zip(h_, w_)),
-        x_2=sum((-(-(-(-h//ph))//2))*(-(-(-(-w//pw))//2)) for h, w in zip(h_, w_)),
-        q=sum((-(-(-(-h//ph))//M))*(-(-(-(-w//pw))//M)) for h, w in zip(h_, w_)),
+        q_3=sum((-(-h//(2*ph*M)))*(-(-w//(2*pw*M))) for h, w in zip(h_, w_)),
+        x_2=sum((-(-h//(2*ph)))*(-(-w//(2*pw))) for h, w in zip(h_, w_)),
+        q_5=sum((-(-h//(4*ph*M)))*(-(-w//(4*pw*M))) for h, w in zip(h_, w_)),
+        x_4=sum((-(-h//(4*ph)))*(-(-w//(4*pw))) for h, w in zip(h_, w_)),
+        q_7=sum((-(-h//(8*ph*M)))*(-(-w//(8*pw*M))) for h, w in zip(h_, w_)),
+        x_6=sum((-(-h//(8*ph)))*(-(-w//(8*pw))) for h, w in zip(h_, w_)),
+        q=sum((-(-h//(ph*M)))*(-(-w//(pw*M))) for h, w in zip(h_, w_)),
         x=sum((-(-h//ph))*(-(-w//pw)) for h, w in zip(h_, w_)),
     )
 
@@ -428,19 +428,19 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     N = sizes.num_labels
     ph = _each(p, 0)
     pw = _each(p, 1)
-    # what a contraction runs over, in multiples of (n, q_7, x_6, q_5, x_4, q_3, x_2, q, x)
+    # what a contraction runs over, in multiples of (n, q_3, x_2, q_5, x_4, q_7, x_6, q, x)
     swin_embeddings_patch_embeddings_projection_rows_ = (0, 0, 0, 0, 0, 0, 0, 0, 1)
     attention_q_proj_rows_ = (0, 0, 0, 0, 0, 0, 0, M**2, 0)
     attention_pairs_ = (0, 0, 0, 0, 0, 0, 0, M**4, 0)
-    swin_encoder_layers_0_downsample_reduction_rows_ = (0, 0, 0, 0, 0, 0, 1, 0, 0)
-    attention_q_proj_rows_2_ = (0, 0, 0, 0, 0, M**2, 0, 0, 0)
-    attention_pairs_2_ = (0, 0, 0, 0, 0, M**4, 0, 0, 0)
+    swin_encoder_layers_0_downsample_reduction_rows_ = (0, 0, 1, 0, 0, 0, 0, 0, 0)
+    attention_q_proj_rows_2_ = (0, M**2, 0, 0, 0, 0, 0, 0, 0)
+    attention_pairs_2_ = (0, M**4, 0, 0, 0, 0, 0, 0, 0)
     swin_encoder_layers_1_downsample_reduction_rows_ = (0, 0, 0, 0, 1, 0, 0, 0, 0)
     attention_q_proj_rows_3_ = (0, 0, 0, M**2, 0, 0, 0, 0, 0)
     attention_pairs_3_ = (0, 0, 0, M**4, 0, 0, 0, 0, 0)
-    swin_encoder_layers_2_downsample_reduction_rows_ = (0, 0, 1, 0, 0, 0, 0, 0, 0)
-    attention_q_proj_rows_4_ = (0, M**2, 0, 0, 0, 0, 0, 0, 0)
-    attention_pairs_4_ = (0, M**4, 0, 0, 0, 0, 0, 0, 0)
+    swin_encoder_layers_2_downsample_reduction_rows_ = (0, 0, 0, 0, 0, 0, 1, 0, 0)
+    attention_q_proj_rows_4_ = (0, 0, 0, 0, 0, M**2, 0, 0, 0)
+    attention_pairs_4_ = (0, 0, 0, 0, 0, M**4, 0, 0, 0)
     classifier_rows_ = (1, 0, 0, 0, 0, 0, 0, 0, 0)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
@@ -494,19 +494,19 @@ def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     N = sizes.num_labels
     ph = _each(p, 0)
     pw = _each(p, 1)
-    # what a contraction runs over, in multiples of (n, q_7, x_6, q_5, x_4, q_3, x_2, q, x)
+    # what a contraction runs over, in multiples of (n, q_3, x_2, q_5, x_4, q_7, x_6, q, x)
     swin_embeddings_patch_embeddings_projection_rows_ = (0, 0, 0, 0, 0, 0, 0, 0, 1)
     attention_q_proj_rows_ = (0, 0, 0, 0, 0, 0, 0, M**2, 0)
     attention_pairs_ = (0, 0, 0, 0, 0, 0, 0, M**4, 0)
-    swin_encoder_layers_0_downsample_reduction_rows_ = (0, 0, 0, 0, 0, 0, 1, 0, 0)
-    attention_q_proj_rows_2_ = (0, 0, 0, 0, 0, M**2, 0, 0, 0)
-    attention_pairs_2_ = (0, 0, 0, 0, 0, M**4, 0, 0, 0)
+    swin_encoder_layers_0_downsample_reduction_rows_ = (0, 0, 1, 0, 0, 0, 0, 0, 0)
+    attention_q_proj_rows_2_ = (0, M**2, 0, 0, 0, 0, 0, 0, 0)
+    attention_pairs_2_ = (0, M**4, 0, 0, 0, 0, 0, 0, 0)
     swin_encoder_layers_1_downsample_reduction_rows_ = (0, 0, 0, 0, 1, 0, 0, 0, 0)
     attention_q_proj_rows_3_ = (0, 0, 0, M**2, 0, 0, 0, 0, 0)
     attention_pairs_3_ = (0, 0, 0, M**4, 0, 0, 0, 0, 0)
-    swin_encoder_layers_2_downsample_reduction_rows_ = (0, 0, 1, 0, 0, 0, 0, 0, 0)
-    attention_q_proj_rows_4_ = (0, M**2, 0, 0, 0, 0, 0, 0, 0)
-    attention_pairs_4_ = (0, M**4, 0, 0, 0, 0, 0, 0, 0)
+    swin_encoder_layers_2_downsample_reduction_rows_ = (0, 0, 0, 0, 0, 0, 1, 0, 0)
+    attention_q_proj_rows_4_ = (0, 0, 0, 0, 0, M**2, 0, 0, 0)
+    attention_pairs_4_ = (0, 0, 0, 0, 0, M**4, 0, 0, 0)
     classifier_rows_ = (1, 0, 0, 0, 0, 0, 0, 0, 0)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
@@ -560,19 +560,19 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     N = sizes.num_labels
     ph = _each(p, 0)
     pw = _each(p, 1)
-    # what a contraction runs over, in multiples of (n, q_7, x_6, q_5, x_4, q_3, x_2, q, x)
+    # what a contraction runs over, in multiples of (n, q_3, x_2, q_5, x_4, q_7, x_6, q, x)
     swin_embeddings_patch_embeddings_projection_rows_ = (0, 0, 0, 0, 0, 0, 0, 0, 1)
     attention_q_proj_rows_ = (0, 0, 0, 0, 0, 0, 0, M**2, 0)
     attention_pairs_ = (0, 0, 0, 0, 0, 0, 0, M**4, 0)
-    swin_encoder_layers_0_downsample_reduction_rows_ = (0, 0, 0, 0, 0, 0, 1, 0, 0)
-    attention_q_proj_rows_2_ = (0, 0, 0, 0, 0, M**2, 0, 0, 0)
-    attention_pairs_2_ = (0, 0, 0, 0, 0, M**4, 0, 0, 0)
+    swin_encoder_layers_0_downsample_reduction_rows_ = (0, 0, 1, 0, 0, 0, 0, 0, 0)
+    attention_q_proj_rows_2_ = (0, M**2, 0, 0, 0, 0, 0, 0, 0)
+    attention_pairs_2_ = (0, M**4, 0, 0, 0, 0, 0, 0, 0)
     swin_encoder_layers_1_downsample_reduction_rows_ = (0, 0, 0, 0, 1, 0, 0, 0, 0)
     attention_q_proj_rows_3_ = (0, 0, 0, M**2, 0, 0, 0, 0, 0)
     attention_pairs_3_ = (0, 0, 0, M**4, 0, 0, 0, 0, 0)
-    swin_encoder_layers_2_downsample_reduction_rows_ = (0, 0, 1, 0, 0, 0, 0, 0, 0)
-    attention_q_proj_rows_4_ = (0, M**2, 0, 0, 0, 0, 0, 0, 0)
-    attention_pairs_4_ = (0, M**4, 0, 0, 0, 0, 0, 0, 0)
+    swin_encoder_layers_2_downsample_reduction_rows_ = (0, 0, 0, 0, 0, 0, 1, 0, 0)
+    attention_q_proj_rows_4_ = (0, 0, 0, 0, 0, M**2, 0, 0, 0)
+    attention_pairs_4_ = (0, 0, 0, 0, 0, M**4, 0, 0, 0)
     classifier_rows_ = (1, 0, 0, 0, 0, 0, 0, 0, 0)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
@@ -1019,4 +1019,4 @@ class Estimator:
         if self._padded and m.padded is not None:
             m = m.padded
         m = m.bound(self.sizes)
-        return c[0] * m.n + c[1] * m.q_7 + c[2] * m.x_6 + c[3] * m.q_5 + c[4] * m.x_4 + c[5] * m.q_3 + c[6] * m.x_2 + c[7] * m.q + c[8] * m.x
+        return c[0] * m.n + c[1] * m.q_3 + c[2] * m.x_2 + c[3] * m.q_5 + c[4] * m.x_4 + c[5] * m.q_7 + c[6] * m.x_6 + c[7] * m.q + c[8] * m.x

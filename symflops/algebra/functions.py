@@ -38,7 +38,7 @@ class Count(Function):  # type: ignore[misc]
 
 
 class FloorDiv(Count):
-    """``a // b``: the quotient rounded down."""
+    """``a // b``: the quotient rounded down; ``a // b // c`` is ``a // (b * c)``, divisors being positive."""
 
     @classmethod
     def eval(cls, a: Expr, b: Expr) -> Expr | None:
@@ -46,18 +46,22 @@ class FloorDiv(Count):
             return a
         if a == b and a.is_Symbol:
             return ONE
+        if isinstance(a, FloorDiv) and b.is_integer:
+            return FloorDiv(a.args[0], a.args[1] * b)
         if _numbers(a, b) and b != 0:
             return Integer(Rational(a, b).floor()) if not (a / b).is_Integer else a / b
         return None
 
 
 class CeilDiv(Count):
-    """``ceil(a / b)``: the quotient rounded up."""
+    """``ceil(a / b)``: the quotient rounded up; twice is once by the product."""
 
     @classmethod
     def eval(cls, a: Expr, b: Expr) -> Expr | None:
         if b == ONE and a.is_integer:
             return a
+        if isinstance(a, CeilDiv) and b.is_integer:
+            return CeilDiv(a.args[0], a.args[1] * b)
         if _numbers(a, b) and b != 0:
             return Integer((a / b).ceiling())
         return None

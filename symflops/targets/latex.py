@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from math import ceil
 
 from symflops.model.formula import ZERO, Formula
-from symflops.model.program import Field, Program
+from symflops.model.program import Definition, Field, Program
 from symflops.model.verification import Verification
+from symflops.targets.abbreviations import abbreviated
 from symflops.targets.fragments import PIECES, Fragments, fragments
 from symflops.targets.latex_printer import LINE, LatexPrinter, aligned, fold, letters, moment_definition, width
 from symflops.targets.page import Cell, Form, Page, located, page
@@ -22,17 +23,18 @@ SPECIAL = {
     "→": r"$\to$", "\u00d7": r"$\times$", "≤": r"$\le$", "≥": r"$\ge$", "…": r"\dots{}", "-": "-", "\n": " ",
 }  # fmt: skip
 FRAGMENT_LINE, NARROW = 220.0, 70.0  # points: a term beside its head and its number, and a cell, in a text 345 points wide
+WORD = 8  # letters of a long word that stay together
 CELL, LINES = 90.0, 36  # what a cell of a fragment's table holds in one line, and the lines of a table that fits on a page
 
 
 def render(program: Program, version: str, verified: Sequence[Verification] = ()) -> str:
     """The document of ``program``."""
-    return template("derivation.tex.jinja").render(version=version, **_Words(page(program, verified)).context())
+    return template("derivation.tex.jinja").render(version=version, **_Words(page(abbreviated(program), verified)).context())
 
 
 def render_fragments(program: Program, version: str) -> dict[str, str]:
     """What pastes into a paper, by the names of ``PIECES``: an alignment and two tables, without a preamble."""
-    found = fragments(program)
+    found = fragments(abbreviated(program))
     words = _Words(found.page, FRAGMENT_LINE, r"\,\penalty900")
     context = {**words.context(), "version": version, "found": found, "tall": words.tall(found)}
     return {name: template(f"{name}.tex.jinja").render(context) for name in PIECES}
@@ -48,13 +50,14 @@ def _plain(character: str) -> str:
 
 
 def code(text: str) -> str:
-    """A name in the typewriter face, with breaks after its separators and before its capitals."""
-    pieces = re.findall(r"[A-Z][a-z0-9]+|[._/]|[^._/A-Z]+|[A-Z]", text)
+    """A name in the typewriter face, with breaks after its separators and before its capitals, at need within long words."""
+    pieces = re.findall(r"[A-Z][a-z0-9]+|[._/-]|[^._/A-Z-]+|[A-Z]", text)
     breakable = ""
     for piece in pieces:
         if breakable and (piece[0].isupper() and breakable[-1].islower()):
             breakable += r"\allowbreak{}"
-        breakable += escape(piece) + (r"\allowbreak{}" if piece in "._/" else "")
+        words = [piece[start : start + WORD] for start in range(0, len(piece), WORD)] if len(piece) > WORD + 2 else [piece]
+        breakable += r"\penalty500{}".join(map(escape, words)) + (r"\allowbreak{}" if piece in "._/-" else "")
     return rf"\texttt{{{breakable.removesuffix(chr(92) + 'allowbreak{}')}}}"
 
 
@@ -74,7 +77,7 @@ class _Words:
         return {
             "page": self.page, "program": program, "text": escape, "code": code, "math": self.math, "located": located,
             "symbol": self.printer.symbol, "display": self.display, "total": self.total, "cells": self.cells,
-            "default": self.default, "once": "" in self.names.values(), "moments": self.moments(),
+            "defined": self.defined, "default": self.default, "once": "" in self.names.values(), "moments": self.moments(),
             "names": names, "zero": ZERO, "count": "{:,}".format,
             "comment": lambda text: re.sub(r"[^ -~]", "?", text),
         }  # fmt: skip
@@ -93,6 +96,11 @@ class _Words:
     def total(self, head: str, formula: Formula, end: str = r" \\") -> str:
         """A count as the rows of an alignment, with ``end`` after each but the last."""
         return f"{end}\n".join(aligned(head, [fold(self.printer.text(formula), self.line)]))
+
+    def defined(self, definition: Definition) -> str:
+        """A derived size as rows of an alignment."""
+        first, *rest = fold(self.printer.text(definition.formula), self.line)
+        return " \\\\\n".join([f"{definition.latex} &= {first}", *(rf"&\qquad {{}}{line}" for line in rest)])
 
     def cells(self, cells: Sequence[Cell]) -> str:
         """How often gradients are computed, with the letters of their notes."""

@@ -15,6 +15,7 @@ from symflops.targets.printing import ATOM, PRODUCT, SUM, UNARY, Printer
 
 PLAIN = re.compile(r"[0-9]+|[A-Za-z](\^\{[0-9]+\})?")
 INDEX = "bjkstuvw"
+COUNTS = ("n", "B", "m", "N", r"\nu")
 LIMITS = re.compile(r"\\sum_\{([^{}]*)\}\^\{((?:[^{}]|\{[^{}]*\})*)\}")
 NEST = {"(": 1, "[": 1, r"\lfloor": 1, r"\lceil": 1, ")": -1, "]": -1, r"\rfloor": -1, r"\rceil": -1}
 LINE, SUBSCRIPT = 375.0, 26
@@ -170,16 +171,22 @@ def letters(program: Program) -> dict[str, str]:
 
 
 def moment_symbol(moment: Moment, position: int, printer: LatexPrinter) -> str:
-    """``n`` for the samples, ``S_{xy}`` for products of lengths, ``S_{...}`` with the function itself where it is short."""
+    """``n`` for the samples (another letter where that is a size), ``S_{xy}`` for products of lengths, ``S_{...}`` with the
+    function itself where it is short.
+    """
     if moment.items == ONCE:
         return ""
     if not any(True for _ in symbols(moment.formula)):
-        return "n" if moment.items == SAMPLES else rf"n_{{\mathrm{{{moment.items.replace('_', ' ')}}}}}"
+        letter = next(letter for letter in COUNTS if letter not in printer.names.values())
+        return letter if moment.items == SAMPLES else rf"{letter}_{{\mathrm{{{moment.items.replace('_', ' ')}}}}}"
     words: list[str] = []
     for factor in moment.formula.factors if isinstance(moment.formula, Prod) else (moment.formula,):
         power = isinstance(factor, Power) and factor.exponent > 0
         base = factor.base if isinstance(factor, Power) and power else factor
         words += [printer.inside(base, PRODUCT)] * (factor.exponent if isinstance(factor, Power) and power else 1)
+    if any(len(word) > 1 for word in words):
+        counts = {word: words.count(word) for word in words}
+        words = [word if count == 1 else f"{word}^{{{count}}}" for word, count in counts.items()]
     text = "".join(words) if all(len(word) == 1 for word in words) else r"\,".join(words)
     return f"S_{{{text}}}" if len(text) <= SUBSCRIPT else f"S_{{{position}}}"
 

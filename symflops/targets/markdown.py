@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from symflops.model.formula import ZERO, Formula
 from symflops.model.program import Field, Program
 from symflops.model.verification import Verification
+from symflops.targets.abbreviations import abbreviated
 from symflops.targets.fragments import PIECES, fragments
 from symflops.targets.latex_printer import LatexPrinter, aligned, fold, letters, moment_definition
 from symflops.targets.page import Cell, Form, Page, located, page
@@ -19,12 +20,12 @@ ROW = " \\cr\n"  # as is a doubled backslash
 
 def render(program: Program, version: str, verified: Sequence[Verification] = ()) -> str:
     """The page of ``program``."""
-    return template("derivation.md.jinja").render(version=version, **_Words(page(program, verified)).context())
+    return template("derivation.md.jinja").render(version=version, **_Words(page(abbreviated(program), verified)).context())
 
 
 def render_fragments(program: Program, version: str) -> dict[str, str]:
     """What pastes into another page, by the names of ``PIECES``: closed forms and two tables."""
-    found = fragments(program)
+    found = fragments(abbreviated(program))
     context = _Words(found.page).context()
     return {name: template(f"{name}.md.jinja").render(version=version, found=found, **context) for name in PIECES}
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from symflops import __version__
 from symflops.api import load
 from symflops.cli.main import main
+from symflops.library import shipped, specs_in
 from symflops.model.formula import evaluate
 from symflops.model.program import Program
 from symflops.stages.emit import emit
@@ -25,10 +26,7 @@ from tests.targets.programs import SPECS, program, sizes_of
 from tests.targets.test_latex import TOKEN, displayed, printed_values, read
 
 TARGETS = (latex, markdown)
-ALL = (
-    "llama", "qwen_image", "wan", "sd3", "flux", "qwen3_moe", "deepseek_v3", "gemma3", "mamba2", "swin", "qwen2_vl", "rnn", "ltx2_video",
-    "whisper", "conv2d", "vit",
-)  # fmt: skip
+ALL = sorted(file.name for file in specs_in(shipped("specs")))
 
 
 @pytest.fixture
@@ -150,7 +148,7 @@ MODELS = {
 @settings(max_examples=10, deadline=None)
 def test_the_modules_hold_their_tensors(name: str, data: st.DataObject) -> None:
     model = MODELS[name, "symflops"]
-    sizes = {field.letter: data.draw(st.integers(1, 9)) for field in model.fields if field.kind in ("number", "count", "entries", "number or list")}
+    sizes = {field.letter: data.draw(st.integers(1, 9)) for field in model.fields if field.kind in ("number", "count", "entries", "number or list", "position", "any")}
     sizes |= {field.letter: data.draw(st.booleans()) for field in model.fields if field.kind == "flag"}
     sizes |= {field.letter: (1, 2, 3) * 4 for field in model.fields if field.kind == "list"}
     sizes |= {field.letter: field.default for field in model.fields if field.kind == "text"}

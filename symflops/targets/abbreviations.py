@@ -1,0 +1,97 @@
+"""Counts that are too long for a table get a symbol of their own, which a page defines once among the derived sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
+from symflops.model.formula import Apply, Bracket, Formula, Num, Power, Prod, Sum, Sym, TallyOf, Text, parts, walk
+from symflops.model.program import Definition, Program
+from symflops.targets.latex_printer import LatexPrinter, letters, width
+
+NODES = (Num, Sym, Text, Sum, Prod, Power, Apply, Bracket, TallyOf)
+TALLY, CELL, UNIT = 60.0, 130.0, 260.0  # points: a sum over iterations, a count, and a product, in the lines of a narrow cell
+WORD = 10  # letters of a text that fits in one line of a narrow cell, which cannot break there
+HEADS = ("N", "K", "M", "C", "R", "Z")
+
+
+def abbreviated(program: Program) -> Program:
+    """``program`` with a definition for what is long: sums over iterations, functions of sizes, counts in tables."""
+    for long in (long_parts, long_counts):
+        program = named(program, list(dict.fromkeys(long(program))))
+    return program
+
+
+def long_parts(program: Program) -> Iterator[Formula]:
+    """The sums over iterations, and the functions of sizes, that are wide; those within another one are a part of it."""
+    printer = LatexPrinter(letters(program))
+
+    def outermost(formula: Formula) -> Iterator[Formula]:
+        if isinstance(formula, (TallyOf, Apply)):
+            yield formula
+            return
+        for part in parts(formula):
+            yield from outermost(part)
+
+    for formula in (*counts(program), *units(program)):
+        for part in outermost(formula):
+            if width(printer.text(part)) > (TALLY if isinstance(part, TallyOf) else CELL):
+                yield part
+
+
+def long_counts(program: Program) -> Iterator[Formula]:
+    """The counts that are still wide, and the FLOPs of one that are."""
+    printer = LatexPrinter(letters(program))
+    for formula in counts(program):
+        stiff = any(isinstance(part, Text) and len(part.value) > WORD for part in walk(formula))
+        if stiff or width(printer.text(formula)) > CELL:
+            yield formula
+    yield from (unit for unit in units(program) if width(printer.text(unit)) > UNIT)
+
+
+def counts(program: Program) -> Iterator[Formula]:
+    """How often things are done, as tables show it."""
+    for regime in program.regimes:
+        for line in regime.lines:
+            yield from (line.forward, *line.backward)
+    yield from (tensor.copies for tensor in program.tensors)
+
+
+def units(program: Program) -> Iterator[Formula]:
+    """The FLOPs of one product."""
+    return (line.unit for regime in program.regimes for line in regime.lines)
+
+
+def named(program: Program, formulas: list[Formula]) -> Program:
+    """``program`` with a letter for each of ``formulas``, wherever one stands."""
+    if not formulas:
+        return program
+    taken = {text for text in letters(program).values() if "_" not in text}
+    head = next((head for head in HEADS if head not in taken), "N")
+    first = 1 + sum(definition.letter.startswith("count@") for definition in program.definitions)
+    made = tuple(
+        Definition(letter=f"count@{number}", latex=f"{head}_{{{number}}}", formula=formula)
+        for number, formula in enumerate(formulas, first)
+    )
+    table: dict[Formula, Formula] = {definition.formula: Sym(definition.letter) for definition in made}
+    return replace(
+        program,
+        definitions=(*program.definitions, *made),
+        amounts=rewritten(program.amounts, table),
+        tensors=rewritten(program.tensors, table),
+        parameters=rewritten(program.parameters, table),
+        regimes=rewritten(program.regimes, table),
+        cases=rewritten(program.cases, table),
+    )
+
+
+def rewritten(value: Any, table: dict[Formula, Formula]) -> Any:
+    """``value`` with formulas replaced, whatever frozen types and tuples hold them."""
+    if isinstance(value, NODES) and value in table:
+        return table[value]
+    if isinstance(value, tuple):
+        return tuple(rewritten(item, table) for item in value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return replace(value, **{field.name: rewritten(getattr(value, field.name), table) for field in fields(value)})
+    return value
