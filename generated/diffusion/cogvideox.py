@@ -332,9 +332,9 @@ def _sums(sizes: Sizes, f_: list[int], h_: list[int], w_: list[int], y_: list[in
     frames = has_pt*pt + 1 - has_pt
     return Moments(
         n=len(f_),
-        ffhhww=sum(f**2*h**2*w**2//(frames**2*p**4) for f, h, w in zip(f_, h_, w_)),
-        fhw=sum(f*h*w//(frames*p**2) for f, h, w in zip(f_, h_, w_)),
-        fhwy=sum(f*h*w*y//(frames*p**2) for f, h, w, y in zip(f_, h_, w_, y_)),
+        ffhhww=sum(_exact(f**2*h**2*w**2, frames**2*p**4) for f, h, w in zip(f_, h_, w_)),
+        fhw=sum(_exact(f*h*w, frames*p**2) for f, h, w in zip(f_, h_, w_)),
+        fhwy=sum(_exact(f*h*w*y, frames*p**2) for f, h, w, y in zip(f_, h_, w_, y_)),
         y=sum(y_),
         yy=sum(y**2 for y in y_),
     )
@@ -374,6 +374,14 @@ def _axes(name: str, entries: Any, axes: int) -> list[list[int]]:
 
 def _whole(value: Any) -> bool:
     return hasattr(value, "__index__") and not isinstance(value, bool) and value >= 0
+
+
+def _exact(product: int, divisor: int) -> int:
+    """A quotient of lengths that the model divides without a remainder."""
+    quotient, rest = divmod(product, divisor)
+    if rest:
+        raise ValueError(f"a length of the batch does not divide as the model divides it: {product} by {divisor}")
+    return quotient
 
 
 def _look_up(config: Mapping[str, Any], keys: Sequence[str]) -> Any:

@@ -306,9 +306,9 @@ def _sums(sizes: Sizes, h_: list[int], w_: list[int], y_: list[int]) -> Moments:
     p = sizes.patch_size
     return Moments(
         n=len(h_),
-        hhww=sum(h**2*w**2//p**4 for h, w in zip(h_, w_)),
-        hw=sum(h*w//p**2 for h, w in zip(h_, w_)),
-        hwy=sum(h*w*y//p**2 for h, w, y in zip(h_, w_, y_)),
+        hhww=sum(_exact(h**2*w**2, p**4) for h, w in zip(h_, w_)),
+        hw=sum(_exact(h*w, p**2) for h, w in zip(h_, w_)),
+        hwy=sum(_exact(h*w*y, p**2) for h, w, y in zip(h_, w_, y_)),
         y=sum(y_),
         yy=sum(y**2 for y in y_),
     )
@@ -348,6 +348,14 @@ def _axes(name: str, entries: Any, axes: int) -> list[list[int]]:
 
 def _whole(value: Any) -> bool:
     return hasattr(value, "__index__") and not isinstance(value, bool) and value >= 0
+
+
+def _exact(product: int, divisor: int) -> int:
+    """A quotient of lengths that the model divides without a remainder."""
+    quotient, rest = divmod(product, divisor)
+    if rest:
+        raise ValueError(f"a length of the batch does not divide as the model divides it: {product} by {divisor}")
+    return quotient
 
 
 def _look_up(config: Mapping[str, Any], keys: Sequence[str]) -> Any:

@@ -392,12 +392,12 @@ def _sums(sizes: Sizes, f_: list[int], h_: list[int], w_: list[int], y_: list[in
     pw = patch[2]
     return Moments(
         n=len(f_),
-        ffhhww=sum(f**2*h**2*w**2//(pt**2*ph**2*pw**2) for f, h, w in zip(f_, h_, w_)),
-        fhw=sum(f*h*w//(pt*ph*pw) for f, h, w in zip(f_, h_, w_)),
+        ffhhww=sum(_exact(f**2*h**2*w**2, pt**2*ph**2*pw**2) for f, h, w in zip(f_, h_, w_)),
+        fhw=sum(_exact(f*h*w, pt*ph*pw) for f, h, w in zip(f_, h_, w_)),
         equal_t_1=sum((t == 1) for t in t_),
-        equal_t_1_f_h_w=sum(f*h*w*(t == 1)//(pt*ph*pw) for f, h, w, t in zip(f_, h_, w_, t_)),
-        fhkw=sum(f*h*w*k//(pt*ph*pw) for f, h, w, k in zip(f_, h_, w_, k_)),
-        fhwy=sum(f*h*w*y//(pt*ph*pw) for f, h, w, y in zip(f_, h_, w_, y_)),
+        equal_t_1_f_h_w=sum(_exact(f*h*w*(t == 1), pt*ph*pw) for f, h, w, t in zip(f_, h_, w_, t_)),
+        fhkw=sum(_exact(f*h*w*k, pt*ph*pw) for f, h, w, k in zip(f_, h_, w_, k_)),
+        fhwy=sum(_exact(f*h*w*y, pt*ph*pw) for f, h, w, y in zip(f_, h_, w_, y_)),
         k=sum(k_),
         t=sum(t_),
         y=sum(y_),
@@ -438,6 +438,14 @@ def _axes(name: str, entries: Any, axes: int) -> list[list[int]]:
 
 def _whole(value: Any) -> bool:
     return hasattr(value, "__index__") and not isinstance(value, bool) and value >= 0
+
+
+def _exact(product: int, divisor: int) -> int:
+    """A quotient of lengths that the model divides without a remainder."""
+    quotient, rest = divmod(product, divisor)
+    if rest:
+        raise ValueError(f"a length of the batch does not divide as the model divides it: {product} by {divisor}")
+    return quotient
 
 
 def _look_up(config: Mapping[str, Any], keys: Sequence[str]) -> Any:

@@ -544,7 +544,7 @@ def _sums(sizes: Sizes, x_: list[int], t_: list[int], h_: list[int], w_: list[in
         min_x_W_min_x_W=sum(min(x, W)**2 for x in x_),
         xx=sum(x**2 for x in x_),
         n_images=len(t_),
-        htw=sum(t*h*w//s**2 for t, h, w in zip(t_, h_, w_)),
+        htw=sum(_exact(t*h*w, s**2) for t, h, w in zip(t_, h_, w_)),
         h_over_side_w_over_side_t=sum((h//side)*(w//side)*t for h, w, t in zip(h_, w_, t_)),
         htw_2=sum(t*h*w for t, h, w in zip(t_, h_, w_)),
         h_over_side_modulo_w_side_modulo_w_side_t=sum((h//side)*(w % side)**2*t for h, w, t in zip(h_, w_, t_)),
@@ -588,6 +588,14 @@ def _axes(name: str, entries: Any, axes: int) -> list[list[int]]:
 
 def _whole(value: Any) -> bool:
     return hasattr(value, "__index__") and not isinstance(value, bool) and value >= 0
+
+
+def _exact(product: int, divisor: int) -> int:
+    """A quotient of lengths that the model divides without a remainder."""
+    quotient, rest = divmod(product, divisor)
+    if rest:
+        raise ValueError(f"a length of the batch does not divide as the model divides it: {product} by {divisor}")
+    return quotient
 
 
 def _look_up(config: Mapping[str, Any], keys: Sequence[str]) -> Any:

@@ -367,7 +367,7 @@ def _sums(sizes: Sizes, x_: list[int], t_: list[int], h_: list[int], w_: list[in
         x=sum(x_),
         xx=sum(x**2 for x in x_),
         n_images=len(t_),
-        htw=sum(t*h*w//s**2 for t, h, w in zip(t_, h_, w_)),
+        htw=sum(_exact(t*h*w, s**2) for t, h, w in zip(t_, h_, w_)),
         htw_2=sum(t*h*w for t, h, w in zip(t_, h_, w_)),
         hhtww=sum(t*h**2*w**2 for t, h, w in zip(t_, h_, w_)),
     )
@@ -407,6 +407,14 @@ def _axes(name: str, entries: Any, axes: int) -> list[list[int]]:
 
 def _whole(value: Any) -> bool:
     return hasattr(value, "__index__") and not isinstance(value, bool) and value >= 0
+
+
+def _exact(product: int, divisor: int) -> int:
+    """A quotient of lengths that the model divides without a remainder."""
+    quotient, rest = divmod(product, divisor)
+    if rest:
+        raise ValueError(f"a length of the batch does not divide as the model divides it: {product} by {divisor}")
+    return quotient
 
 
 def _look_up(config: Mapping[str, Any], keys: Sequence[str]) -> Any:

@@ -90,7 +90,7 @@ def moments_of(program: Program, batch: Mapping[str, Any], sizes: Mapping[str, A
     """The moments of a batch, in the order of the program.
 
     Raises:
-        BatchError: as :func:`items_of`.
+        BatchError: as :func:`items_of`, and where a length leaves a remainder that the model has no place for.
     """
     sets = items_of(program, batch, side)
     found = []
@@ -98,5 +98,8 @@ def moments_of(program: Program, batch: Mapping[str, Any], sizes: Mapping[str, A
         if moment.items == ONCE:
             found.append(1)
         else:
-            found.append(sum(settled(moment.formula, {**sizes, **item}) for item in sets.get(moment.items, ())))
+            values = [settled(moment.formula, {**sizes, **item}) for item in sets.get(moment.items, ())]
+            if not all(isinstance(value, int) for value in values):
+                raise BatchError("a length of the batch does not divide as the model divides it")
+            found.append(sum(values))
     return tuple(found)

@@ -188,7 +188,7 @@ def moment_symbol(moment: Moment, position: int, printer: LatexPrinter) -> str:
         counts = {word: words.count(word) for word in words}
         words = [word if count == 1 else f"{word}^{{{count}}}" for word, count in counts.items()]
     text = "".join(words) if all(len(word) == 1 for word in words) else r"\,".join(words)
-    return f"S_{{{text}}}" if len(text) <= SUBSCRIPT else f"S_{{{position}}}"
+    return f"S_{{{text}}}" if len(text) <= SUBSCRIPT and r"\frac" not in text else f"S_{{{position}}}"
 
 
 def moment_definition(moment: Moment, program: Program, printer: LatexPrinter) -> str:

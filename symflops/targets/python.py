@@ -63,6 +63,7 @@ def render(program: Program, version: str, verified: Sequence[Verification] = ()
         each=any(field.kind == "number or list" for field in program.fields),
         anything=any(field.kind == "any" for field in program.fields),
         positions=any(field.kind == "position" for field in program.fields),
+        exact=any("_exact(" in summed(moment, program) for moment in program.moments),
         tabulate=tabulate,
     )
 

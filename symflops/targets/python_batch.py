@@ -5,9 +5,18 @@ from __future__ import annotations
 from symflops.model.formula import Sym, symbols
 from symflops.model.graph import ONCE
 from symflops.model.program import Moment, Program
+from symflops.targets.printing import ATOM
 from symflops.targets.python_printer import PythonPrinter
 
-PRINT = PythonPrinter()
+
+class MomentPrinter(PythonPrinter):
+    """Functions of lengths, which are checked where the model divides them without a remainder."""
+
+    def quotient(self, top: str, bottom: str) -> tuple[str, int]:
+        return f"_exact({top}, {bottom.removeprefix('(').removesuffix(')') if bottom.startswith('(') else bottom})", ATOM
+
+
+PRINT = MomentPrinter()
 StreamRow = tuple[str, str, tuple[str, ...], bool]
 
 

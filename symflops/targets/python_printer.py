@@ -54,8 +54,12 @@ class PythonPrinter(Printer):
             divisor.insert(0, Num(Fraction(number.denominator)))  # type: ignore[arg-type]
         if divisor:
             bottom = "*".join(self.power(part) if isinstance(part, Power) else self.text(part) for part in divisor)
-            text += f"//({bottom})" if len(divisor) > 1 else f"//{bottom}"
+            return self.quotient(text, f"({bottom})" if len(divisor) > 1 else bottom)
         return text, PRODUCT
+
+    def quotient(self, top: str, bottom: str) -> tuple[str, int]:
+        """A division without a remainder."""
+        return f"{top}//{bottom}", PRODUCT
 
     def power(self, formula: Power) -> str:
         base = self.inside(formula.base, ATOM)

@@ -7,6 +7,7 @@ import pytest
 from symflops import lookup
 from symflops.api import load
 from symflops.library import shipped, specs_in
+from symflops.runtime.batch import BatchError
 from symflops.witness.cases import cases_of
 
 FILES = {file.name: file for file in specs_in(shipped("specs"))}
@@ -28,3 +29,13 @@ def test_a_module_says_what_the_interpreter_says(name: str, row: int, convention
     assert all(type(number) is int for number in found)
     parts = made.by_module(ours).values()
     assert (sum(part.forward for part in parts), sum(part.backward for part in parts)) == found[2:]
+
+
+def test_lengths_that_do_not_divide_are_refused():
+    module, made = lookup.estimator(lookup.by_name("lumina2"), "lumina2", {}, "full", "symflops")
+    one = load(FILES["lumina2"].path).estimator({}, "full", "symflops")
+    for batch in ({"latent": [(5, 3)], "prompt": [3]}, {"latent": [(8, 8), (2, 3)], "prompt": [3, 4]}):
+        with pytest.raises(ValueError, match="does not divide"):
+            made.moments(**batch)
+        with pytest.raises(BatchError, match="does not divide"):
+            one.moments(**batch)
