@@ -131,6 +131,17 @@ class Excess(Count):
         return True
 
 
+class Longest(Count):
+    """The largest ``a`` of the items of a batch, to which a model pads them all: it belongs to a batch, not to one item."""
+
+    @classmethod
+    def eval(cls, a: Expr) -> Expr | None:
+        if a.is_Rational or isinstance(a, Longest):
+            return a
+        content, rest = a.as_content_primitive()
+        return content * cls(rest) if content != ONE else None
+
+
 class Bracket(Count):
     """A condition that counts: 1 when it holds, else 0."""
 
@@ -211,6 +222,11 @@ class Tally(Reading):
         if bracket == ZERO:
             return ZERO
         return Excess(high - low) if bracket == ONE else None
+
+
+def unpadded(expr: Expr) -> Expr:
+    """``expr`` of an item as long as it is itself, not as the longest of its batch."""
+    return expr.replace(Longest, lambda length: length) if expr.has(Longest) else expr
 
 
 def is_bracket(atom: Expr) -> bool:

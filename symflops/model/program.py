@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from symflops.model.formula import ZERO, Formula
+from symflops.model.formula import ZERO, Formula, symbols
 from symflops.model.spec import Layout
 
 
@@ -87,6 +87,18 @@ class Moment:
     items: str
     formula: Formula
     sizes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Statistic:
+    """What belongs to a batch as a whole: the largest value that ``formula`` has for an item of an index set.
+
+    Moments read it by its name, as a letter. Those that do are of one batch, and do not add.
+    """
+
+    name: str
+    items: str
+    formula: Formula
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +208,13 @@ class Program:
     unseen: tuple[tuple[str, bool], ...]
     loops: tuple[tuple[str, str], ...] = ()
     fixed: tuple[tuple[str, object], ...] = ()
+    statistics: tuple[Statistic, ...] = ()
+
+    @property
+    def whole(self) -> tuple[str, ...]:
+        """The moments that are of one batch as a whole."""
+        names = {statistic.name for statistic in self.statistics}
+        return tuple(moment.name for moment in self.moments if not names.isdisjoint(symbols(moment.formula)))
 
     def showing(self, regimes: Sequence[str]) -> Program:
         """The program with some of its regimes, for a page that shows no more."""

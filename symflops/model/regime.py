@@ -120,8 +120,8 @@ class Regime:
 class Convention:
     """What of the derived work is counted.
 
-    ``pairs`` is ``useful`` or ``all`` (masked pairs too), ``unseen`` says whether work counts that PyTorch's counter does
-    not see, ``length`` is ``real`` or ``padded``.
+    ``pairs`` is ``useful`` or ``all`` (masked pairs and what a model pads items with, too), ``unseen`` says whether work
+    counts that PyTorch's counter does not see, ``length`` is ``real`` or ``padded``.
     """
 
     name: str

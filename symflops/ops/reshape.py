@@ -89,6 +89,8 @@ class View:
         """The value in its new stream; a reshape conserves rows times width."""
         x = call.operand()
         stream = self.target(call, x.stream)
+        if call.fields["as"] == "pad_batch":
+            stream = call.streams.padded(stream)
         width = call.number("width") if call.has("width") else x.width
         if call.fields["as"] == "reshape":
             self.conserve(call, x.stream, call.width(x), stream, width)

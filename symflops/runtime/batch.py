@@ -93,12 +93,16 @@ def moments_of(program: Program, batch: Mapping[str, Any], sizes: Mapping[str, A
         BatchError: as :func:`items_of`, and where a length leaves a remainder that the model has no place for.
     """
     sets = items_of(program, batch, side)
+    known = dict(sizes)
+    for statistic in program.statistics:
+        values = (settled(statistic.formula, {**known, **item}) for item in sets.get(statistic.items, ()))
+        known[statistic.name] = max(values, default=0)
     found = []
     for moment in program.moments:
         if moment.items == ONCE:
             found.append(1)
         else:
-            values = [settled(moment.formula, {**sizes, **item}) for item in sets.get(moment.items, ())]
+            values = [settled(moment.formula, {**known, **item}) for item in sets.get(moment.items, ())]
             if not all(isinstance(value, int) for value in values):
                 raise BatchError("a length of the batch does not divide as the model divides it")
             found.append(sum(values))

@@ -12,19 +12,27 @@ from typing import Any
 
 from symflops.ground.diagnostics import SymflopsError
 from symflops.model.program import Line, Program
-from symflops.runtime.batch import moments_of
+from symflops.runtime.batch import BatchError, moments_of
 from symflops.runtime.sizes import settled, sizes_of
 
 
 @dataclass(frozen=True)
 class Moments:
-    """Sums over the items of a batch; those of two batches add."""
+    """Sums over the items of a batch; those of two batches add, unless some (``whole``) are of one batch as a whole.
+
+    Raises:
+        BatchError: a sum of moments that do not add.
+    """
 
     names: tuple[str, ...]
     values: tuple[int, ...]
     padded: tuple[int, ...]
+    whole: tuple[str, ...] = ()
 
     def __add__(self, other: Moments) -> Moments:
+        if self.whole:
+            told = "take the moments of all items together, or add the FLOPs of each batch"
+            raise BatchError(f"moments of one batch as a whole do not add ({', '.join(self.whole)}): {told}")
         pairs = ((self.values, other.values), (self.padded, other.padded))
         values, padded = (tuple(a + b for a, b in zip(one, two, strict=True)) for one, two in pairs)
         return Moments(self.names, values, padded)
@@ -88,8 +96,8 @@ class InterpretedEstimator:
     def moments(self, **batch: Any) -> Moments:
         """The moments of a batch: per stream a list with one entry per item."""
         names = tuple(moment.name for moment in self.program.moments)
-        sides = (moments_of(self.program, batch, self.sizes, side) for side in ("lengths", "padded"))
-        return Moments(names, *sides)
+        values, padded = (moments_of(self.program, batch, self.sizes, side) for side in ("lengths", "padded"))
+        return Moments(names, values, padded, self.program.whole)
 
     def _size(self, line: Line, unit: Any, m: Moments) -> Any:
         values = m.padded if self._side == "padded" else m.values

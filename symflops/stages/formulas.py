@@ -71,6 +71,10 @@ class Formulas:
             self._atoms[atom] = self._atom(atom)
         return self._atoms[atom]
 
+    def call(self, atom: Expr, letter: str) -> None:
+        """Print ``atom`` as a letter of its own."""
+        self._atoms[atom] = Sym(letter)
+
     def _atom(self, atom: Expr) -> Formula:
         if atom.is_Symbol:
             return Bracket("flag", (Sym(atom.name[1:]),)) if atom.name.startswith("?") else Sym(atom.name)

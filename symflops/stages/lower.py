@@ -33,11 +33,10 @@ from symflops.model.program import (
 )  # fmt: skip
 from symflops.model.regime import Convention
 from symflops.stages.formulas import Formulas
-from symflops.stages.naming import definition_infos, distinct, moment_name, size_fields
+from symflops.stages.naming import definition_infos, distinct, moment_name, row_names, size_fields
 from symflops.stages.regions import (
     enclosing,
     executions,
-    extent_of,
     frozen,
     has_default,
     labels,
@@ -47,6 +46,7 @@ from symflops.stages.regions import (
     repeated,
     spread,
 )
+from symflops.stages.statistics import statistics, without_padding
 
 Key = tuple[str, Monomial]
 Vector = dict[Key, Polynomial]
@@ -62,7 +62,7 @@ class _Lower:
         self.graph = graph
         symbols = frozenset(length.symbol for length in graph.lengths)
         self.derivations = derivations = [
-            replace(derivation, work=tuple(part for work in derivation.work for part in spread(work, symbols)))
+            replace(derivation, work=tuple(without_padding(part) for work in derivation.work for part in spread(work, symbols)))
             for derivation in derivations
         ]
         self.conventions = conventions
@@ -80,6 +80,8 @@ class _Lower:
         self.vectors: dict[tuple[str, Expr], Vector] = {}
         self.moments = self.collect_moments()
         self.index = {key: position for position, key in enumerate(self.moments)}
+        self.rows = row_names(derivations[0].work, self.vector, graph.values)
+        self.statistics = statistics(self.moments, self.rows, letters, self.formulas)
         self.amounts: dict[tuple[str, Expr, Expr], tuple[Amount, Fraction]] = {}
 
     # moments and amounts
@@ -252,6 +254,7 @@ class _Lower:
             loops=tuple(labels(graph.body)), fixed=tuple((letter, frozen(value)) for letter, value in graph.fixed),
             unseen=tuple((convention.name, convention.unseen) for convention in self.conventions),
             lengths=tuple((convention.name, convention.length) for convention in self.conventions),
+            statistics=self.statistics,
         )  # fmt: skip
 
     def streams(self) -> tuple[StreamInfo, ...]:
@@ -282,19 +285,8 @@ class _Lower:
             InputInfo(name, stream, item.layout, item.over, widths.get(name), present.get(name)) for name, stream, item in named
         )
 
-    def name(self, items: str, monomial: Monomial) -> str:
-        """The name of a moment, in which the rows of a value go by the name of the value."""
-        rows: dict[Monomial, str] = {}
-        for work in self.derivations[0].work:
-            for product in self.vector(work.contraction.items, work.contraction.extent.executed):
-                plain = all(atom.is_Symbol for atom, _ in product[1])
-                value = self.graph.values[work.operator.results[0]].name.replace(".", "_")
-                if not plain and len(self.vector(*extent_of(work))) == 1 and value.isidentifier() and product[1] not in rows:
-                    rows[product[1]] = value if value not in rows.values() else f"{value}_{len(rows)}"
-        return moment_name(items, monomial, dict(sorted(rows.items(), key=lambda item: len(item[0]))))
-
     def moment(self, key: Key) -> Moment:
         items, monomial = key
         formula = self.formulas.term(monomial, Fraction(1))
         free = {symbol.name for atom, _ in monomial for symbol in atom.free_symbols - self.lengths}
-        return Moment(self.name(items, monomial), items, formula, tuple(sorted(free)))
+        return Moment(moment_name(items, monomial, self.rows), items, formula, tuple(sorted(free)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import keyword
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -11,11 +11,23 @@ from typing import Any
 from sympy import Expr, Integer
 
 from symflops.algebra.evaluate import evaluate
-from symflops.algebra.functions import CeilDiv, Excess, FloorDiv, Least, Most, flag_symbol, position_symbol, size_symbol
-from symflops.algebra.polynomial import Monomial, sorted_atoms
+from symflops.algebra.functions import (
+    CeilDiv,
+    Excess,
+    FloorDiv,
+    Least,
+    Longest,
+    Most,
+    flag_symbol,
+    position_symbol,
+    size_symbol,
+    unpadded,
+)
+from symflops.algebra.polynomial import Monomial, Polynomial, sorted_atoms
 from symflops.algebra.truth import Truth
 from symflops.ground.names import latex_symbol
-from symflops.model.graph import ONCE, SAMPLES, Graph
+from symflops.model.derivation import Work
+from symflops.model.graph import ONCE, SAMPLES, Graph, Value
 from symflops.model.program import Definition, Field, Moment
 from symflops.model.spec import SizeSpec, Spec
 from symflops.stages.formulas import Formulas
@@ -33,8 +45,23 @@ def moment_name(items: str, monomial: Monomial, rows: Mapping[Monomial, str]) ->
         while all(powers.get(atom, 0) >= exponent for atom, exponent in product):
             words.append(name)
             powers = {atom: exponent - dict(product).get(atom, 0) for atom, exponent in powers.items()}
-    words += [atom_name(atom) for atom, exponent in sorted_atoms(powers.items()) for _ in range(exponent)]
+    words += [atom_name(atom, rows) for atom, exponent in sorted_atoms(powers.items()) for _ in range(exponent)]
     return ("" if all(len(word) == 1 for word in words) else "_").join(words)
+
+
+def row_names(
+    works: Iterable[Work], vector: Callable[[str, Expr], Collection[tuple[str, Monomial]]], values: Sequence[Value]
+) -> dict[Monomial, str]:
+    """Products of lengths that are the rows of a value, by the name of the value, short ones first."""
+    rows: dict[Monomial, str] = {}
+    for work in works:
+        products = vector(work.contraction.items, unpadded(work.contraction.extent.executed))
+        value = values[work.operator.results[0]].name.replace(".", "_")
+        for _, product in products:
+            plain = all(atom.is_Symbol for atom, _ in product)
+            if not plain and len(products) == 1 and value.isidentifier() and product not in rows:
+                rows[product] = value if value not in rows.values() else f"{value}_{len(rows)}"
+    return dict(sorted(rows.items(), key=lambda item: len(item[0])))
 
 
 def distinct(moments: Iterable[Moment]) -> tuple[Moment, ...]:
@@ -48,10 +75,12 @@ def distinct(moments: Iterable[Moment]) -> tuple[Moment, ...]:
     return tuple(found.values())
 
 
-def atom_name(atom: Expr) -> str:
-    """A name for a function of lengths."""
+def atom_name(atom: Expr, rows: Mapping[Monomial, str] | None = None) -> str:
+    """A name for a function of lengths; ``rows`` are products that have one."""
     if atom.is_Symbol:
         return str(atom.name)
+    if isinstance(atom, Longest):
+        return f"padded_{sum_name(Polynomial.of(atom.args[0]), rows or {})}"
     if isinstance(atom, (FloorDiv, CeilDiv)):
         kind = "over" if isinstance(atom, FloorDiv) else "up"
         return f"{atom_name(atom.args[0])}_{kind}_{atom_name(atom.args[1])}"
@@ -66,6 +95,15 @@ def atom_name(atom: Expr) -> str:
         return atom_name(atom.args[0])
     word = {Least: "min", Most: "max"}.get(type(atom), type(atom).__name__.lower())
     return "_".join([word, *(atom_name(arg) for arg in atom.args)])
+
+
+def sum_name(length: Polynomial, rows: Mapping[Monomial, str]) -> str:
+    """A name for a sum of products of lengths."""
+    words = []
+    for monomial, factor in length.terms.items():
+        number = [str(factor).replace("-", "m").replace("/", "_over_")] if factor != 1 or not monomial else []
+        words.append("_".join([*number, *([moment_name("", monomial, rows)] if monomial else [])]))
+    return "_plus_".join(sorted(words))
 
 
 def size_fields(spec: Spec, formulas: Formulas, counts: Collection[str] = ()) -> tuple[Field, ...]:

@@ -15,10 +15,6 @@ from symflops.model.spec import Layout
 from symflops.stages.decode import decoded_tokens, variables
 
 
-def extent_of(work: Work) -> tuple[str, Expr]:
-    return work.contraction.items, work.contraction.extent.executed
-
-
 def executions(work: Work) -> list[Expr]:
     return [work.forward, work.recomputed, *(gradient.count for gradient in work.gradients)]
 

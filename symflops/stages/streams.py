@@ -8,7 +8,8 @@ from typing import Any
 from sympy import Expr
 
 from symflops.algebra.evaluate import evaluate
-from symflops.algebra.functions import size_symbol
+from symflops.algebra.functions import Longest, size_symbol
+from symflops.algebra.polynomial import Polynomial
 from symflops.ground.diagnostics import Reporter, SpecError, did_you_mean
 from symflops.ground.expression import Expression, names
 from symflops.model.graph import ONCE, Length, Part, Stream
@@ -106,6 +107,16 @@ class StreamScope:
                 axes[name.text] = self.streams.length(expression, dict(part.axes), self.sizes)
             parts.append(Part(tuple(axes.items())))
         return Stream(old.items, tuple(parts))
+
+    def padded(self, stream: Stream) -> Stream:
+        """``stream`` with every item as long as the longest, along each axis; parts one after another become one."""
+        axes = stream.parts[0].axes if len(stream.parts) == 1 else (("tokens", stream.rows),)
+        return Stream(stream.items, (Part(tuple((name, self.longest(length)) for name, length in axes)),))
+
+    def longest(self, length: Expr) -> Expr:
+        """The longest of a batch; what does not vary with the items of one is as long as it is."""
+        variables = {variable.symbol for variable in self.streams.lengths.values()}
+        return Longest(Polynomial.of(length).expr) if length.free_symbols & variables else length
 
     def part(self, spec: PartSpec, scope: Mapping[str, Expr]) -> Part:
         """One part from its axes."""

@@ -11,7 +11,16 @@ from symflops.model.program import Definition, Field, Program
 from symflops.model.verification import Verification
 from symflops.targets.abbreviations import abbreviated
 from symflops.targets.fragments import PIECES, Fragments, fragments
-from symflops.targets.latex_printer import LINE, LatexPrinter, aligned, fold, letters, moment_definition, width
+from symflops.targets.latex_printer import (
+    LINE,
+    LatexPrinter,
+    aligned,
+    fold,
+    letters,
+    moment_definition,
+    statistic_definition,
+    width,
+)
 from symflops.targets.page import Cell, Form, Page, located, page
 from symflops.targets.rendering import template
 
@@ -127,16 +136,25 @@ class _Words:
                 for row in found.modules
             ],
         }
-        cells["symbols"] += [[0.0] for _ in (*self.page.program.definitions, *self.page.streams, *self.page.program.moments)]
+        cells["symbols"] += [[0.0] for _ in self.listed()]
         return {name: sum(ceil(max(*row, 1.0) / CELL) for row in rows) > LINES for name, rows in cells.items()}
 
+    def listed(self) -> list[object]:
+        """What stands in a table of symbols beside the sizes."""
+        program = self.page.program
+        return [*program.definitions, *self.page.streams, *program.statistics, *program.moments]
+
     def moments(self) -> list[tuple[str, str, str]]:
-        """Moments: symbol, sum, index set; without the constant one."""
-        rows = []
-        for position, moment in enumerate(self.page.program.moments):
+        """Moments: symbol, sum, index set; without the constant one. What they hold of the batch as a whole stands before."""
+        program = self.page.program
+        rows = [
+            (self.names[statistic.name], statistic_definition(statistic, program, self.printer), statistic.items)
+            for statistic in program.statistics
+        ]
+        for position, moment in enumerate(program.moments):
             symbol = self.names[f"moment@{position}"]
             if symbol:
-                definition = moment_definition(moment, self.page.program, self.printer)
+                definition = moment_definition(moment, program, self.printer)
                 rows.append((symbol, definition, moment.items))
         return rows
 

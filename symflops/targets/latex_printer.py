@@ -10,7 +10,7 @@ from itertools import pairwise
 from symflops.ground.names import latex_symbol
 from symflops.model.formula import Apply, Bracket, Formula, Num, Power, Prod, Sum, Sym, TallyOf, symbols
 from symflops.model.graph import ONCE, SAMPLES
-from symflops.model.program import Moment, Program
+from symflops.model.program import Moment, Program, Statistic
 from symflops.targets.printing import ATOM, PRODUCT, SUM, UNARY, Printer
 
 PLAIN = re.compile(r"[0-9]+|[A-Za-z](\^\{[0-9]+\})?")
@@ -165,6 +165,7 @@ def letters(program: Program) -> dict[str, str]:
     for stream in program.streams:
         for variable in stream.variables:
             found.setdefault(variable, latex_symbol(variable))
+    found |= {statistic.name: statistic_symbol(statistic, found) for statistic in program.statistics}
     printer = LatexPrinter(found)
     moments = enumerate(program.moments)
     return found | {f"moment@{position}": moment_symbol(moment, position, printer) for position, moment in moments}
@@ -195,13 +196,30 @@ def moment_definition(moment: Moment, program: Program, printer: LatexPrinter) -
     """The sum that a moment is, each length with the index of its item."""
     if moment.items == ONCE:
         return "1"
+    return over_items(r"\sum", moment, program, printer)
+
+
+def statistic_symbol(statistic: Statistic, names: Mapping[str, str]) -> str:
+    """A length with a hat for the longest, one that is computed by its name."""
+    if isinstance(statistic.formula, Sym):
+        return rf"\hat{{{names[statistic.formula.name]}}}"
+    words = statistic.name.removeprefix("longest_").replace("_plus_", "+").replace("_", r"\ ")
+    return rf"\hat{{\ell}}_{{\mathrm{{{words}}}}}"
+
+
+def statistic_definition(statistic: Statistic, program: Program, printer: LatexPrinter) -> str:
+    """The maximum that a statistic is."""
+    return over_items(r"\max", statistic, program, printer)
+
+
+def over_items(word: str, what: Moment | Statistic, program: Program, printer: LatexPrinter) -> str:
+    """A sum or a maximum over items, each length with the index of its item."""
     index = next((letter for letter in INDEX if letter not in printer.names), "s")
-    mine = [name for stream in program.streams if stream.items == moment.items for name in stream.variables]
+    mine = [name for stream in program.streams if stream.items == what.items for name in stream.variables]
     marked = {name: f"{printer.symbol(name)}_{{{index}}}" for name in mine if "_" not in printer.symbol(name)}
     marked |= {name: f"{{{printer.symbol(name)}}}_{{,{index}}}" for name in mine if name not in marked}
-    under = index if moment.items == SAMPLES else rf"{index} \in \mathrm{{{moment.items.replace('_', ' ')}}}"
-    summand = LatexPrinter(printer.names | marked, printer.space).inside(moment.formula, PRODUCT)
-    return rf"\sum_{{{under}}} {summand}"
+    under = index if what.items == SAMPLES else rf"{index} \in \mathrm{{{what.items.replace('_', ' ')}}}"
+    return rf"{word}_{{{under}}} {LatexPrinter(printer.names | marked, printer.space).inside(what.formula, PRODUCT)}"
 
 
 def width(text: str) -> float:

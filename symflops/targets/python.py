@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from symflops.model.formula import Formula, Num, Sym, brackets, symbols, tallies
 from symflops.model.program import Amount, Field, Line, Program, RegimeLines, Tensor
 from symflops.model.verification import Verification
-from symflops.targets.python_batch import columns, signature, slots, stream_groups, stream_rows, summed
+from symflops.targets.python_batch import columns, largest, signature, slots, stream_groups, stream_rows, summed
 from symflops.targets.python_printer import PythonPrinter
 from symflops.targets.rendering import template
 
@@ -47,6 +47,7 @@ def render(program: Program, version: str, verified: Sequence[Verification] = ()
         moment_letters=unpack([Sym(name) for moment in program.moments for name in moment.sizes], program),
         columns=[f"{name}_: list[int]" for name in columns(program)] or ["*_: list[int]"],
         sums=[(moment, summed(moment, program)) for moment in program.moments],
+        largest=[(item, largest(item, program), PRINT.text(item.formula)) for item in program.statistics],
         parameter_names=names,
         parameter_tables=tables,
         trained=trained(program),

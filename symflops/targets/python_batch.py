@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from symflops.model.formula import Sym, symbols
+from symflops.model.formula import Formula, Num, Sym, symbols
 from symflops.model.graph import ONCE
-from symflops.model.program import Moment, Program
-from symflops.targets.printing import ATOM
+from symflops.model.program import Moment, Program, Statistic
+from symflops.targets.printing import ATOM, UNARY
 from symflops.targets.python_printer import PythonPrinter
 
 
@@ -62,13 +62,31 @@ def summed(moment: Moment, program: Program) -> str:
     """A moment as a sum over columns."""
     if moment.items == ONCE:
         return "1"
-    wanted = list(dict.fromkeys(name for name in symbols(moment.formula) if name not in moment.sizes))
+    wanted = lengths_in(moment.formula, program)
     if not wanted:
         group = next((group for group in stream_groups(program) if group[0][1] == moment.items), None)
-        return f"len({columns_of(group[0])[0]}_)" if group else "0"
-    if moment.formula == Sym(wanted[0]):
-        return f"sum({wanted[0]}_)"
-    text = PRINT.text(moment.formula)
-    if len(wanted) == 1:
-        return f"sum({text} for {wanted[0]} in {wanted[0]}_)"
-    return f"sum({text} for {', '.join(wanted)} in zip({', '.join(f'{name}_' for name in wanted)}))"
+        count = f"len({columns_of(group[0])[0]}_)" if group else "0"
+        return count if isinstance(moment.formula, Num) else f"{count}*{PRINT.inside(moment.formula, UNARY)}"
+    return f"sum({over_items(moment.formula, wanted)})"
+
+
+def largest(statistic: Statistic, program: Program) -> str:
+    """A statistic as the largest value in columns."""
+    items = over_items(statistic.formula, lengths_in(statistic.formula, program))
+    return f"max({items if items.isidentifier() else f'({items})'}, default=0)"
+
+
+def lengths_in(formula: Formula, program: Program) -> list[str]:
+    """The lengths of an item that a formula reads."""
+    variables = {name for stream in program.streams for name in stream.variables}
+    return [name for name in dict.fromkeys(symbols(formula)) if name in variables]
+
+
+def over_items(formula: Formula, lengths: list[str]) -> str:
+    """The values of a formula for the items of a batch: a column, or a generator over columns."""
+    if formula == Sym(lengths[0]):
+        return f"{lengths[0]}_"
+    text = PRINT.text(formula)
+    if len(lengths) == 1:
+        return f"{text} for {lengths[0]} in {lengths[0]}_"
+    return f"{text} for {', '.join(lengths)} in zip({', '.join(f'{name}_' for name in lengths)})"

@@ -189,7 +189,7 @@ def _stream(scope: Scope, entry: Entry, base: Value | None) -> Stream:
     over = old.over if old else "samples"
     if given is not None:
         return scope.context.stream(over, given, scope.names, old)
-    if old is None or any(len(parts) != 1 for parts in old.items):
+    if old is None or ("axes" in entry and any(len(parts) != 1 for parts in old.items)):
         raise ValueError("`axes` needs a value of one part")
     if "axes" not in entry or not old.items:
         return old
@@ -202,12 +202,25 @@ def zeros(scope: Scope, path: str, entry: Entry, values: list[Value]) -> list[Va
     return scope.emit(path, "zeros", [], [(_stream(scope, entry, None), scope.ev(entry["width"]))], constant=True)
 
 
+def _longest(stream: Stream) -> Stream:
+    """Every item of a batch as long as the longest, along each axis; several parts are one run of tokens."""
+    if any(len(parts) != 1 for parts in stream.items):
+        rows = max(stream.rows(), default=0)
+        return Stream(stream.over, tuple(((("tokens", rows),),) for _ in stream.items))
+    axes = [[a for a, _ in parts[0]] for parts in stream.items[:1]]
+    sides = [max(dict(parts[0])[a] for parts in stream.items) for names in axes for a in names]
+    part = tuple(zip(*axes, sides, strict=True)) if axes else ()
+    return Stream(stream.over, tuple((part,) for _ in stream.items))
+
+
 def view(scope: Scope, path: str, entry: Entry, values: list[Value]) -> list[Value]:
     """Other rows, other width, no work."""
     (x,) = values
     kind, stream = entry.get("as", "reshape"), _stream(scope, entry, x)
     width = scope.ev(entry["width"]) if "width" in entry else x.width
-    if kind not in ("reshape", "expand", "select", "pool", "pad", "crop"):
+    if kind == "pad_batch" and scope.context.all_pairs:
+        stream = _longest(stream)
+    if kind not in ("reshape", "expand", "select", "pool", "pad", "crop", "pad_batch"):
         raise ValueError(f"view as {kind} is not in the oracle")
     if stream.over != x.stream.over or len(stream.items) != len(x.stream.items):
         raise ValueError(f"{path}: view leaves the index set")

@@ -1,4 +1,4 @@
-"""What holds for the cost of every model: it adds over samples, knows no order, is never negative, and grows with every length."""
+"""What holds for the cost of every model: it adds over samples (or refuses to), knows no order, is never negative, and grows with every length."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from symflops.api import load
+from symflops.ground.diagnostics import SymflopsError
 from symflops.library import shipped, specs_in
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.witness.cases import cases_of
@@ -39,6 +40,10 @@ def test_costs_add_and_know_no_order(name: str, row: int) -> None:
     whole = cost(one, batch)
     assert whole[0] >= 0 and whole[1] >= 0
     assert cost(one, {stream: items[::-1] for stream, items in batch.items()}) == whole
+    if one.program.whole:  # of one batch as a whole
+        with pytest.raises(SymflopsError, match="do not add"):
+            one.moments(**batch) + one.moments(**batch)
+        return
     twice = one.moments(**batch) + one.moments(**batch)
     assert (one.forward(twice), one.backward(twice)) == (2 * whole[0], 2 * whole[1])
 
