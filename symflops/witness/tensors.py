@@ -112,6 +112,11 @@ def _samples(sets: Mapping[str, list[Item]]) -> list[Item]:
 
 
 def _dense(info: InputInfo, items: list[Item]) -> Item:
+    """The lengths that an input has, which all items share."""
+    assert info.layout is not None
+    if not info.layout.counts:
+        asked = {name for axis in info.layout.axes for name in axis.partition("=")[0].split("*")}
+        items = [{name: length for name, length in item.items() if name in asked} for item in items]
     first = items[0] if items else {}
     for item in items:
         if item != first:
