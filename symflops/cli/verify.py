@@ -3,9 +3,11 @@
 Without --records the real class of each spec is built on the meta device (needs 'pip install symflops[verify]'): every
 parameter by name and
 shape, forward and backward FLOPs, and every module. With --records the measured records below a folder are compared,
-without torch.
+without torch. Records that cannot be exact stand in inexact.yaml beside the specs, each with its reason and its difference,
+and are held to those.
 
-Exit code 1 when anything that was compared is not exact.
+Exit code 1 when anything that was compared is neither exact nor as its entry says; with --strict also when a record has no
+spec.
 """
 
 from __future__ import annotations
@@ -16,12 +18,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
+STATUSES = ("exact", "inexact", "mismatch", "stale", "error", "no-spec")
+FAILURES = ("mismatch", "stale", "error")
+TOLD = {"inexact": "inexact (known)"}
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``symflops verify``."""
     parser.add_argument("specs", nargs="*", metavar="SPEC", help="names or paths; default: all")
     parser.add_argument("--records", metavar="DIR", help="compare with the measured records below DIR")
-    parser.add_argument("--strict", action="store_true", help="a record without a spec is a failure")
+    parser.add_argument("--strict", action="store_true", help="a record without a spec is a failure, and so are no records")
     parser.add_argument("--save", metavar="FILE", help="write what came out exact, for the derivation pages")
     parser.add_argument("--json", action="store_true", help="print a JSON list")
 
@@ -43,25 +49,34 @@ def chosen(args: argparse.Namespace) -> list[Any]:
 def records(args: argparse.Namespace) -> int:
     """Compare with measured records."""
     from symflops.cli.progress import progress
+    from symflops.ground.errors import SymflopsError
+    from symflops.inexact import known_inexact
+    from symflops.witness.judging import judged
     from symflops.witness.records import read_records, verify_records
 
     models = {reference.rpartition(".")[2]: model for model in chosen(args) for reference in model.spec.references}
     found = list(read_records(Path(args.records)))
     if args.specs:
         found = [record for record in found if record["class"] in models]
+    if args.strict and not found:
+        raise SymflopsError(f"there are no records below {args.records}")
+    known = {
+        name: entry for root in {model.file.root for model in models.values()} for name, entry in known_inexact(root).items()
+    }
     verdicts: list[Any] = []
     for record in progress(found, "verifying", lambda record: str(record["id"])):
-        verdicts.extend(verify_records([record], models))
+        verdicts.extend(judged(verdict, record, known) for verdict in verify_records([record], models))
     if args.json:
         print(json.dumps([verdict.as_json() for verdict in verdicts], indent=1))
-    counts = {status: sum(v.status == status for v in verdicts) for status in ("exact", "mismatch", "error", "no-spec")}
     for verdict in verdicts:
-        if verdict.status in ("mismatch", "error"):
-            print(f"{verdict.status} {verdict.id}: {verdict.why or passes(verdict)}", file=sys.stderr)
-    print(", ".join(f"{count} {status}" for status, count in counts.items()), file=sys.stderr)
+        if verdict.status not in ("exact", "no-spec"):
+            print(f"{TOLD.get(verdict.status, verdict.status)} {verdict.id}: {verdict.why or passes(verdict)}", file=sys.stderr)
+    counts = {status: sum(verdict.status == status for verdict in verdicts) for status in STATUSES}
+    print(", ".join(f"{count} {TOLD.get(status, status)}" for status, count in counts.items()), file=sys.stderr)
     if args.save:
         save(Path(args.save), found, verdicts, models)
-    return 1 if counts["mismatch"] or counts["error"] or (args.strict and counts["no-spec"]) else 0
+    failures = (*FAILURES, "no-spec") if args.strict else FAILURES
+    return 1 if any(counts[status] for status in failures) else 0
 
 
 def passes(verdict: Any) -> str:
@@ -75,19 +90,23 @@ def passes(verdict: Any) -> str:
 
 
 def save(path: Path, found: list[Any], verdicts: list[Any], models: dict[str, Any]) -> None:
-    """Write the exact records by spec, for the pages."""
+    """Write the exact and the known inexact records by spec, for the pages."""
     from symflops.ground.files import write
     from symflops.project import printed
 
     specs: dict[str, dict[str, Any]] = {}
     for record, verdict in zip(found, verdicts, strict=True):
-        if verdict.status != "exact":
+        if verdict.status not in ("exact", "inexact"):
             continue
         name, reference = models[record["class"]].spec.name, f"{record['package']}.{record['class']}"
         entry = specs.setdefault(name, {}).setdefault(
             reference, {"reference": reference, "version": record["version"], "torch": record["torch"], "cases": []}
         )
-        entry["cases"].append({"name": record["id"].rpartition("/")[2], **verdict.derived})
+        case = {"name": record["id"].rpartition("/")[2], **verdict.derived}
+        if verdict.status == "exact":
+            entry["cases"].append(case)
+        else:
+            entry.setdefault("inexact", []).append({"id": verdict.id, **case})
     write(path, printed({"schema": 1, "specs": {name: list(entries.values()) for name, entries in specs.items()}}))
 
 

@@ -1,4 +1,4 @@
-"""What a spec was verified against: measured records that came out exact."""
+"""What a spec was verified against: measured records that came out exact, and those that are known not to."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class VerifiedCase:
-    """One measured configuration and batch whose parameters, forward and backward FLOPs the derivation equals."""
+    """One measured configuration and batch, with the parameters and FLOPs that are derived for it."""
 
     name: str
     parameters: int
@@ -16,10 +16,28 @@ class VerifiedCase:
 
 
 @dataclass(frozen=True, slots=True)
+class KnownInexact:
+    """A record that cannot be exact: why, and derived minus measured FLOPs of each pass and of the modules that differ.
+
+    ``modules`` are the innermost ones; those around them differ by the sum of what they contain.
+    """
+
+    id: str
+    reason: str
+    forward: int
+    backward: int
+    modules: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Verification:
-    """The cases of one class, and the versions of the packages that they were measured with."""
+    """The records of one class, and the versions of the packages that they were measured with.
+
+    The derivation equals all figures of ``cases``; ``inexact`` are cases that cannot be equal, each with what is known of it.
+    """
 
     reference: str
     version: str
     torch: str
     cases: tuple[VerifiedCase, ...]
+    inexact: tuple[tuple[VerifiedCase, KnownInexact], ...] = ()

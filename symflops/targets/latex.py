@@ -54,6 +54,11 @@ def escape(text: str) -> str:
     return "".join(SPECIAL.get(character) or _plain(character) for character in text)
 
 
+def signed(number: int) -> str:
+    """A difference with its sign."""
+    return f"${number:+,}$".replace(",", "{,}")
+
+
 def _plain(character: str) -> str:
     return character if 32 <= ord(character) < 127 or 192 <= ord(character) < 383 else f"U+{ord(character):04X}"
 
@@ -87,7 +92,7 @@ class _Words:
             "page": self.page, "program": program, "text": escape, "code": code, "math": self.math, "located": located,
             "symbol": self.printer.symbol, "display": self.display, "total": self.total, "cells": self.cells,
             "defined": self.defined, "default": self.default, "once": "" in self.names.values(), "moments": self.moments(),
-            "names": names, "zero": ZERO, "count": "{:,}".format,
+            "names": names, "zero": ZERO, "count": "{:,}".format, "signed": signed,
             "comment": lambda text: re.sub(r"[^ -~]", "?", text),
         }  # fmt: skip
 

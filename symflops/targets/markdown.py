@@ -57,7 +57,7 @@ class _Words:
             "page": self.page, "program": self.page.program, "text": escape, "code": code, "math": self.math,
             "symbol": self.printer.symbol, "display": self.display, "total": self.total, "cells": self.cells, "zero": ZERO,
             "default": self.default, "once": "" in self.names.values(), "moments": self.moments(),
-            "names": names, "count": "{:,}".format, "located": located,
+            "names": names, "count": "{:,}".format, "signed": "{:+,}".format, "located": located,
             "comment": lambda text: re.sub(r"--+", "-", re.sub(r"[^ -~]", "?", text)),
         }  # fmt: skip
 

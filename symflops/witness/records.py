@@ -31,7 +31,11 @@ DIGITS = re.compile(r"(?<=\.)\d+(?=\.|$)|^\d+(?=\.|$)")
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How one record came out. ``status`` is ``exact``, ``mismatch``, ``no-spec`` or ``error``; ``why`` says more."""
+    """How one record came out; ``why`` says more.
+
+    ``status`` is ``exact``, ``mismatch``, ``no-spec`` or ``error``; of records that are known to be inexact ``inexact``, or
+    ``stale`` where that is no longer true. ``modules`` are derived minus measured forward FLOPs where they differ.
+    """
 
     id: str
     status: str
@@ -42,6 +46,7 @@ class Verdict:
     expected: Mapping[str, int | None] = field(default_factory=dict)
     derived: Mapping[str, int | None] = field(default_factory=dict)
     why: str = ""
+    modules: Mapping[str, int] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         """The verdict as ``symflops verify --records --json`` prints it."""
@@ -97,7 +102,7 @@ def verify_record(model: Model, record: Record) -> Verdict:
             "backward": estimator.backward(moments) + estimator.recomputed(moments),
         }
         wrong_tensors = list(tensor_differences(estimator, record))
-        wrong_modules = list(module_differences(estimator, moments, record))
+        modules = module_differences(estimator, moments, record)
     except SymflopsError as error:
         return Verdict(record["id"], "error", expected=expected, derived=dict.fromkeys(expected), why=str(error))
     trainable = record.get("params_trainable")
@@ -106,10 +111,12 @@ def verify_record(model: Model, record: Record) -> Verdict:
         parameters = False
         wrong_tensors.append(f"trainable: {trainable} measured, {estimator.trainable_parameters} derived")
     forward, backward = (derived[key] == expected[key] for key in ("forward", "backward"))
-    exact = parameters and forward and backward and not wrong_modules
-    why = "; ".join([*wrong_tensors[:6], *wrong_modules[:6]])
+    exact = parameters and forward and backward and not modules
+    measured = record["by_module_fwd"]
+    told = [f"{name}: {measured[name]} FLOPs measured, {measured[name] + more} derived" for name, more in modules.items()]
+    why = "; ".join([*wrong_tensors[:6], *told[:6]])
     status = "exact" if exact else "mismatch"
-    return Verdict(record["id"], status, parameters, forward, backward, not wrong_modules, expected, derived, why)
+    return Verdict(record["id"], status, parameters, forward, backward, not modules, expected, derived, why, modules)
 
 
 def regime_of_record(model: Model, record: Record) -> Regime:
@@ -159,8 +166,8 @@ def tensor_differences(estimator: InterpretedEstimator, record: Record) -> Itera
             yield f"{name}: {measured.get(name, 0)} elements measured, {derived.get(name, 0)} derived"
 
 
-def module_differences(estimator: InterpretedEstimator, moments: Any, record: Record) -> Iterator[str]:
-    """Modules whose forward FLOPs differ; a container includes what is below it."""
+def module_differences(estimator: InterpretedEstimator, moments: Any, record: Record) -> dict[str, int]:
+    """Derived minus measured forward FLOPs of the modules where they differ; a container includes what is below it."""
     derived: dict[str, int] = {}
     for name, flops in estimator.by_module(moments).items():
         words = starred(name).split(".")
@@ -168,10 +175,8 @@ def module_differences(estimator: InterpretedEstimator, moments: Any, record: Re
             path = ".".join(words[:end])
             derived[path] = derived.get(path, 0) + flops.forward
     missed = sum(op["flops"] or 0 for op in (record.get("uncounted_ops") or {}).get("fwd", {}).values())
-    for name, measured in sorted(record["by_module_fwd"].items()):
-        difference = derived.get(name, 0) - measured
-        if difference and not 0 < difference <= missed:
-            yield f"{name}: {measured} FLOPs measured, {derived.get(name, 0)} derived"
+    differences = {name: derived.get(name, 0) - measured for name, measured in sorted(record["by_module_fwd"].items())}
+    return {name: more for name, more in differences.items() if more and not 0 < more <= missed}
 
 
 def verify_records(records: Sequence[Record], models: Mapping[str, Model]) -> Iterator[Verdict]:
