@@ -1,10 +1,8 @@
 """A project on disk: its specs, what is generated from them, and whether the two still agree.
 
-``generated/manifest.json`` holds the digests of every input (specs, blocks, templates, regimes, conventions) and output,
-so that a changed
-template or block is named even where no byte of the output moved. ``generated/.stamp.json``, which is not committed,
-also knows the
-package's own code, and lets an unchanged spec be skipped.
+``generated/manifest.json`` holds the digests of every input (specs, blocks, templates, regimes, conventions, what was verified)
+and output, so that a changed template or block is named even where no byte of the output moved. ``generated/.stamp.json``,
+which is not committed, also knows the package's own code, and lets an unchanged spec be skipped.
 """
 
 from __future__ import annotations
@@ -20,9 +18,13 @@ from typing import Any
 from symflops import __version__
 from symflops.api import Model
 from symflops.ground.diagnostics import SpecError
+from symflops.inexact import FILE as INEXACT
 from symflops.library import PACKAGE, SpecFile
+from symflops.targets import summary
+from symflops.verified import FILE as VERIFIED
+from symflops.verified import all_verifications, verifications
 
-MANIFEST, CATALOG, STAMP = "manifest.json", "catalog.json", ".stamp.json"
+MANIFEST, CATALOG, STAMP, SUMMARY = "manifest.json", "catalog.json", ".stamp.json", "verified.md"
 BAKED = ("full", "forward", "lora", "checkpointed")
 OPTIONAL = ("unmatched-pattern", "bad-recompute", "bad-adapter")
 DATA = ("*.jinja", "*.yaml", "*.json")
@@ -42,6 +44,11 @@ def package_inputs() -> dict[str, str]:
     return found
 
 
+def records_of(root: Path) -> dict[str, str]:
+    """What a library knows of measured records, each file with its digest."""
+    return {f"specs/{name}": digest((root / name).read_bytes()) for name in (VERIFIED, INEXACT) if (root / name).is_file()}
+
+
 def code_digest() -> str:
     """One digest of everything that the package is made of."""
     total = hashlib.sha256()
@@ -54,13 +61,17 @@ def code_digest() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What one spec becomes: files by name, its entry in the catalog, and the digests of what it was made from."""
+    """What one spec becomes: files by name, its entry in the catalog, and the digests of what it was made from.
+
+    ``verified`` is the digest of what its records say.
+    """
 
     name: str
     group: str
     files: Mapping[str, str]
     entry: Mapping[str, Any]
     sources: Mapping[str, str]
+    verified: str
 
 
 def compile_spec(file: SpecFile) -> Output:
@@ -71,7 +82,6 @@ def compile_spec(file: SpecFile) -> Output:
     """
     from symflops.api import load
     from symflops.stages.emit import emit
-    from symflops.verified import verifications
 
     model = load(file.path)
     program = model.typical(baked(model))
@@ -88,7 +98,12 @@ def compile_spec(file: SpecFile) -> Output:
         "streams": {stream.name: list(stream.variables) for stream in program.streams if stream.given},
         "crc32": zlib.crc32(model.spec.sources[0].text.encode()),
     }
-    return Output(program.name, file.group, files, entry, sources)
+    return Output(program.name, file.group, files, entry, sources, verified_digest(file))
+
+
+def verified_digest(file: SpecFile) -> str:
+    """One digest of what the records of a spec say, which its pages show."""
+    return digest(repr(verifications(file)))
 
 
 def baked(model: Model) -> list[str]:
@@ -128,23 +143,36 @@ def printed(value: Mapping[str, Any]) -> str:
     return json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
-def shared_files(outputs: Sequence[Output], known: Mapping[str, Any], catalog: Mapping[str, Any]) -> dict[str, str]:
-    """The catalog and the manifest; specs that were not compiled in this run keep what stands there about them."""
+def shared_files(outputs: Sequence[Output], known: Mapping[str, Any], catalog: Mapping[str, Any], root: Path) -> dict[str, str]:
+    """The catalog, the summary and the manifest; specs that were not compiled in this run keep what stands there about them."""
     entries = {**catalog.get("specs", {}), **{output.name: output.entry for output in outputs}}
     files = {name: value for output in outputs for name, value in output.files.items()}
     made = {**known.get("outputs", {}), **{name: digest(text) for name, text in files.items()}}
     sources = {**known.get("specs", {})}
     for output in outputs:
         sources[output.name] = dict(sorted(output.sources.items()))
-    catalog_text = printed({"schema": 1, "specs": entries})
+    shared = {CATALOG: printed({"schema": 1, "specs": entries})}
+    if records_of(root):
+        shared[SUMMARY] = summary_of(root, entries)
     manifest = {
         "schema": 1,
         "version": __version__,
-        "inputs": package_inputs(),
+        "inputs": {**package_inputs(), **records_of(root)},
         "specs": sources,
-        "outputs": {**made, CATALOG: digest(catalog_text)},
+        "outputs": {**made, **{name: digest(text) for name, text in shared.items()}},
     }
-    return {CATALOG: catalog_text, MANIFEST: printed(manifest)}
+    return {**shared, MANIFEST: printed(manifest)}
+
+
+def summary_of(root: Path, entries: Mapping[str, Mapping[str, Any]]) -> str:
+    """The table of what was verified, of the specs in a catalog."""
+    verified = all_verifications(root)
+    families = []
+    for group in sorted({entry["group"] for entry in entries.values()}):
+        names = sorted(name for name, entry in entries.items() if entry["group"] == group)
+        specs = {name: verified[name] for name in names if name in verified}
+        families.append(summary.Family(group, specs, [name for name in names if name not in verified]))
+    return summary.render(families, __version__)
 
 
 def without(names: set[str], manifest: dict[str, Any], catalog: dict[str, Any]) -> None:
@@ -159,12 +187,13 @@ def without(names: set[str], manifest: dict[str, Any], catalog: dict[str, Any]) 
 
 def stamp_of(code: str, output: Output) -> dict[str, Any]:
     """What a stamp remembers of one spec."""
-    return {"code": code, "sources": dict(output.sources), "outputs": {n: digest(t) for n, t in output.files.items()}}
+    outputs = {name: digest(text) for name, text in output.files.items()}
+    return {"code": code, "verified": output.verified, "sources": dict(output.sources), "outputs": outputs}
 
 
 def unchanged(file: SpecFile, stamp: Mapping[str, Any], code: str, out: Path) -> bool:
-    """Whether neither the package, nor the spec or its blocks, nor the files made from them have changed."""
-    if stamp.get("code") != code or not stamp.get("sources"):
+    """Whether neither the package, nor the spec, its blocks or its records, nor the files made from them have changed."""
+    if stamp.get("code") != code or stamp.get("verified") != verified_digest(file) or not stamp.get("sources"):
         return False
     find, bases = file.blocks(), file.bases()
     for label, known in stamp["sources"].items():

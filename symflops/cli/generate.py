@@ -1,4 +1,5 @@
-"""Derives specs and writes what is generated from them: estimators, LaTeX and Markdown derivations, the catalog.
+"""Derives specs and writes what is generated from them: estimators, LaTeX and Markdown derivations, the
+catalog, and the table of what was verified.
 
 Reads ./specs and writes ./generated where there is ./specs; else reads the shipped specs and needs --out. Unchanged
 specs are skipped.
@@ -77,7 +78,7 @@ class _Work:
                 written += write(self.out / name, text)
             stamps[file.label] = stamp_of(code, output)
             outputs.append(output)
-        for name, text in shared_files(outputs, self.manifest, self.catalog).items():
+        for name, text in shared_files(outputs, self.manifest, self.catalog, self.root).items():
             written += write(self.out / name, text)
         write(self.out / STAMP, printed(stamps))
         skipped = len(files) - len(todo)
@@ -94,7 +95,7 @@ class _Work:
         outputs = list(self.compiled(files))
         texts = {name: text for output in outputs for name, text in output.files.items()}
         if self.everything:
-            texts.update(shared_files(outputs, {}, {}))
+            texts.update(shared_files(outputs, {}, {}, self.root))
         findings = list(self.findings(texts, diff))
         for finding in findings:
             print(finding, file=sys.stderr if not diff else sys.stdout)

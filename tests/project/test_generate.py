@@ -46,7 +46,7 @@ def test_two_hash_seeds_give_the_same_bytes(tmp_path):
         done = symflops("generate", "llama", "qwen_image", "--out", str(tmp_path / seed), PYTHONHASHSEED=seed)
         assert done.returncode == 0, done.stderr
     names = sorted(path.relative_to(tmp_path / "1") for path in (tmp_path / "1").rglob("*.*") if path.is_file())
-    assert len(names) == 9
+    assert len(names) == 10
     for name in names:
         assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "4242" / name).read_bytes(), name
 
@@ -57,6 +57,9 @@ def test_two_hash_seeds_give_the_same_bytes(tmp_path):
         "generated/language/llama.py",
         "generated/diffusion/qwen_image.tex",
         "generated/catalog.json",
+        "generated/verified.md",
+        "specs/verified.json",
+        "specs/inexact.yaml",
         "specs/blocks/gated_mlp.yaml",
         "specs/language/llama.yaml",
         "symflops/targets/templates/estimator.py.jinja",
@@ -66,7 +69,7 @@ def test_two_hash_seeds_give_the_same_bytes(tmp_path):
 )
 def test_one_byte_is_noticed_and_named(copy, name):
     path = copy / name
-    comment = {".jinja": "<# x #>", ".yaml": "# x\n", ".json": " ", ".py": "# x\n", ".tex": "% x\n"}[path.suffix]
+    comment = {".jinja": "<# x #>", ".yaml": "# x\n", ".json": " ", ".py": "# x\n", ".tex": "% x\n", ".md": "x\n"}[path.suffix]
     path.write_text(path.read_text("utf-8") + comment, "utf-8")
     done = symflops("generate", "--check", cwd=copy)
     assert done.returncode == 1
@@ -99,6 +102,37 @@ def test_unchanged_specs_are_skipped(copy):
     spec = copy / "specs/language/llama.yaml"
     spec.write_text(spec.read_text("utf-8") + "# another\n", "utf-8")
     assert "1 derived, 1 unchanged" in symflops("generate", cwd=copy).stderr
+
+
+def test_what_was_verified_is_a_table_and_stands_on_the_pages(copy):
+    assert symflops("generate", cwd=copy).returncode == 0
+    known = json.loads((copy / "specs/verified.json").read_text())
+    llama = known["specs"]["llama"][0]
+    case = llama["cases"].pop()
+    llama["inexact"] = [{"id": "transformers/LlamaForCausalLM/odd", **case, "name": "odd"}]
+    (copy / "specs/verified.json").write_text(json.dumps(known))
+    entry = "- {id: transformers/LlamaForCausalLM/odd, reason: 12 | 13 bits, difference: {forward: -6, modules: {lm_head: -6}}}\n"
+    (copy / "specs/inexact.yaml").write_text((copy / "specs/inexact.yaml").read_text() + entry)
+    done = symflops("generate", cwd=copy)
+    assert "1 derived, 1 unchanged" in done.stderr, done.stderr
+    table = (copy / "generated/verified.md").read_text()
+    rows = [line for line in table.splitlines() if line.startswith("| `LlamaForCausalLM`")]
+    assert len(rows) == len(llama["cases"]) + 1
+    figures = f"{case['parameters']:,} | {case['forward']:,} | {case['backward']:,} | -6 forward, +0 backward"
+    assert f"| `LlamaForCausalLM` | [llama](language/llama.md) | `odd` | {figures} | transformers {llama['version']}, torch {llama['torch']} |" in rows
+    assert r"| `transformers/LlamaForCausalLM/odd` | -6 | +0 | `lm_head` -6 | 12 \| 13 bits |" in table
+    assert r"12 \| 13 bits" in (copy / "generated/language/llama.md").read_text()
+    assert "odd: 12" in (copy / "generated/language/llama.tex").read_text().replace(r"\texttt{odd}", "odd")
+    assert symflops("generate", "--check", cwd=copy).returncode == 0
+    (copy / "specs/inexact.yaml").write_text("[]")
+    done = symflops("generate", cwd=copy)
+    assert done.returncode == 2 and "verified.json" in done.stderr
+
+
+def test_a_library_without_records_has_no_table(copy):
+    for name in ("verified.json", "inexact.yaml"):
+        (copy / "specs" / name).unlink()
+    assert "verified.md: belongs to no spec" in symflops("generate", "--check", cwd=copy).stderr
 
 
 def test_elsewhere_generate_needs_a_folder(tmp_path):
