@@ -102,8 +102,8 @@ def moments_of(program: Program, batch: Mapping[str, Any], sizes: Mapping[str, A
         if moment.items == ONCE:
             found.append(1)
         else:
-            values = [settled(moment.formula, {**known, **item}) for item in sets.get(moment.items, ())]
-            if not all(isinstance(value, int) for value in values):
+            counted = [settled(moment.formula, {**known, **item}) for item in sets.get(moment.items, ())]
+            if not all(isinstance(value, int) for value in counted):
                 raise BatchError("a length of the batch does not divide as the model divides it")
-            found.append(sum(values))
+            found.append(sum(counted))
     return tuple(found)

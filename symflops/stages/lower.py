@@ -33,7 +33,7 @@ from symflops.model.program import (
 )  # fmt: skip
 from symflops.model.regime import Convention
 from symflops.stages.formulas import Formulas
-from symflops.stages.naming import definition_infos, distinct, moment_name, row_names, size_fields
+from symflops.stages.naming import definition_infos, distinct, last_words, moment_name, row_names, size_fields
 from symflops.stages.regions import (
     enclosing,
     executions,
@@ -143,7 +143,7 @@ class _Lower:
                     contraction.extent.executed
                 ):
                     return name
-        last = str(work.operator.path).replace("*", "").replace(".", "_").strip("_").split("__")[-1] or work.operator.kind
+        last = last_words(str(work.operator.path)) or work.operator.kind
         base = f"{last}_{'pairs' if contraction.kind == 'attention' else 'rows'}"
         name, number = base, 1
         while name in used:

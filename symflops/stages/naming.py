@@ -64,6 +64,11 @@ def row_names(
     return dict(sorted(rows.items(), key=lambda item: len(item[0])))
 
 
+def last_words(path: str) -> str:
+    """What a path says after its last index of a repeat, as part of a name."""
+    return path.replace("*", "").replace(".", "_").replace("-", "_").strip("_").split("__")[-1]
+
+
 def distinct(moments: Iterable[Moment]) -> tuple[Moment, ...]:
     """The moments, a number behind a name that one before has already."""
     found: dict[str, Moment] = {}

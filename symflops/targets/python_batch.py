@@ -12,8 +12,8 @@ from symflops.targets.python_printer import PythonPrinter
 class MomentPrinter(PythonPrinter):
     """Functions of lengths, which are checked where the model divides them without a remainder."""
 
-    def quotient(self, top: str, bottom: str) -> tuple[str, int]:
-        return f"_exact({top}, {bottom.removeprefix('(').removesuffix(')') if bottom.startswith('(') else bottom})", ATOM
+    def quotient(self, top: str, bottom: str, product: bool) -> tuple[str, int]:
+        return f"_exact({top}, {bottom})", ATOM
 
 
 PRINT = MomentPrinter()

@@ -54,12 +54,12 @@ class PythonPrinter(Printer):
             divisor.insert(0, Num(Fraction(number.denominator)))  # type: ignore[arg-type]
         if divisor:
             bottom = "*".join(self.power(part) if isinstance(part, Power) else self.text(part) for part in divisor)
-            return self.quotient(text, f"({bottom})" if len(divisor) > 1 else bottom)
+            return self.quotient(text, bottom, len(divisor) > 1)
         return text, PRODUCT
 
-    def quotient(self, top: str, bottom: str) -> tuple[str, int]:
-        """A division without a remainder."""
-        return f"{top}//{bottom}", PRODUCT
+    def quotient(self, top: str, bottom: str, product: bool) -> tuple[str, int]:
+        """A division without a remainder, perhaps by a product."""
+        return f"{top}//({bottom})" if product else f"{top}//{bottom}", PRODUCT
 
     def power(self, formula: Power) -> str:
         base = self.inside(formula.base, ATOM)
