@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from symflops.model.formula import Formula, Num, Sym, brackets, symbols, tallies
-from symflops.model.program import Amount, Field, Line, Program, RegimeLines, Tensor
+from symflops.model.formula import Num, Sym
+from symflops.model.program import Field, Program
 from symflops.model.verification import Verification
 from symflops.targets.python_batch import columns, largest, signature, slots, stream_groups, stream_rows, summed
 from symflops.targets.python_printer import PythonPrinter
+from symflops.targets.python_tables import parameter_functions, regime_functions, trained, unpack
 from symflops.targets.rendering import template
 
 PRINT = PythonPrinter()
@@ -17,12 +18,12 @@ TYPES = {
     "number": "int", "count": "int", "entries": "int", "position": "int", "rational": "Fraction", "flag": "bool",
     "text": "str", "list": "tuple[Any, ...]", "number or list": "Any", "any": "Any",
 }  # fmt: skip
-ABSENT = {"number": "{} or 0", "count": "{} or 0", "list": "_Null() if {0} is None else {0}"}
 
 
 def render(program: Program, version: str, verified: Sequence[Verification] = ()) -> str:
     """The module of ``program``. What it was verified against stands on the derivation page, not here."""
-    names, tables = parameter_tables(program)
+    names, counted = parameter_functions(program)
+    lines = regime_functions(program)
     return template("estimator.py.jinja").render(
         program=program,
         version=version,
@@ -49,13 +50,14 @@ def render(program: Program, version: str, verified: Sequence[Verification] = ()
         sums=[(moment, summed(moment, program)) for moment in program.moments],
         largest=[(item, largest(item, program), PRINT.text(item.formula)) for item in program.statistics],
         parameter_names=names,
-        parameter_tables=tables,
+        parameters=counted,
         trained=trained(program),
         regime_names=[regime.name for regime in program.regimes],
         slots=slots(program),
         dot=" + ".join(f"c[{position}] * m.{moment.name}" for position, moment in enumerate(program.moments)) or "0",
-        regimes=[regime_table(regime, program) for regime in program.regimes],
-        amounts=[(amount, amount_text(amount, program)) for amount in program.amounts],
+        regimes=lines,
+        blocks=any(function.blocks for function in lines),
+        parameter_blocks=any(function.blocks for function in counted),
         moments=[(moment, PRINT.text(moment.formula)) for moment in program.moments],
         nullable=[field.attribute for field in program.fields if field.nullable and not field.required],
         null_lists=any(field.kind == "list" and field.nullable for field in program.fields),
@@ -65,7 +67,6 @@ def render(program: Program, version: str, verified: Sequence[Verification] = ()
         anything=any(field.kind == "any" for field in program.fields),
         positions=any(field.kind == "position" for field in program.fields),
         exact=any("_exact(" in summed(moment, program) for moment in program.moments),
-        tabulate=tabulate,
     )
 
 
@@ -137,129 +138,3 @@ def arguments(program: Program) -> list[tuple[Field, str, str]]:
         else:
             found.append((field, f"{kind} | None", "None"))
     return found
-
-
-def needed(formulas: Iterable[Formula], program: Program) -> list[str]:
-    """The letters that ``formulas`` read, and those that their derived sizes read, in the program's order."""
-    wanted = {name for formula in formulas for name in symbols(formula)}
-    for definition in reversed(program.definitions):
-        if definition.letter in wanted:
-            wanted |= set(symbols(definition.formula))
-    return [field.letter for field in program.fields if field.letter in wanted] + [
-        item.letter for item in program.definitions if item.letter in wanted
-    ]
-
-
-def unpack(formulas: Iterable[Formula], program: Program) -> list[str]:
-    """Statements that bring the letters of ``formulas`` into scope from ``sizes``."""
-    formulas = list(formulas)
-    wanted = needed(formulas, program)
-    inside = [*formulas, *(item.formula for item in program.definitions if item.letter in wanted)]
-    asked = {formula.arguments[0] for formula in brackets(inside) if formula.kind == "given"}
-    valued = {name for formula in inside for name in symbols(formula, given=False)}
-    lines = []
-    for field in program.fields:
-        if field.letter in wanted and field.letter in valued:
-            value = ABSENT.get(field.kind, "{}") if field.nullable else "{}"
-            lines.append(f"{field.letter} = {value.format(f'sizes.{field.attribute}')}")
-        if field.nullable and Sym(field.letter) in asked:
-            lines.append(f"has_{field.letter} = sizes.{field.attribute} is not None")
-    return lines + [f"{item.letter} = {PRINT.text(item.formula)}" for item in program.definitions if item.letter in wanted]
-
-
-def regime_table(regime: RegimeLines, program: Program) -> tuple[RegimeLines, list[str], list[list[str]]]:
-    """A regime with the statements before its lines, and its lines; iterations that follow no run are counted before."""
-    formulas = line_formulas(regime.lines)
-    names, counts = tallied(formulas, program)
-    return regime, unpack(formulas, program) + counts, rows(regime, PythonPrinter(tallies=names))
-
-
-def tallied(formulas: Iterable[Formula], program: Program) -> tuple[dict[Formula, str], list[str]]:
-    """A name for each count of iterations that a formula does not say, and the statement that counts them."""
-    labels, lines = dict(program.loops), []
-    names: dict[Formula, str] = {}
-    for tally in dict.fromkeys(tally for formula in formulas for tally in tallies(formula)):
-        label = labels.get(tally.index, "layers")
-        names[tally] = f"{label}_{sum(name.rpartition('_')[0] == label for name in names.values()) + 1}"
-        lines.append(f"{names[tally]} = {PRINT.text(tally)}")
-    return names, lines
-
-
-def line_formulas(lines: Sequence[Line]) -> list[Formula]:
-    """Every formula that lines print."""
-    found: list[Formula] = []
-    for line in lines:
-        found += [line.unit, line.forward, *line.backward, line.recomputed]
-        found += [formula for vector in (line.amount.useful, line.amount.executed) for _, formula in vector]
-    return found
-
-
-def rows(regime: RegimeLines, printer: PythonPrinter) -> list[list[str]]:
-    """The table of a regime: module, what it runs over, FLOPs each, forward, gradients; and the contraction as a comment."""
-    table = []
-    for line in regime.lines:
-        gradients = ", ".join(printer.text(count) for count in line.backward)
-        table.append(
-            [
-                f"({line.module!r},".replace("'", '"'),
-                f"{line.amount.name}_,",
-                f"{printer.text(line.unit)},",
-                f"{printer.text(line.forward)},",
-                f"({gradients}),",
-                f"{printer.text(line.recomputed)}),",
-                f"# {line.contraction}",
-            ]
-        )
-    return table
-
-
-def amount_text(amount: Amount, program: Program) -> str:
-    """A vector over the moments; a choice of two where conventions differ."""
-
-    def vector(terms: tuple[tuple[int, Formula], ...]) -> str:
-        found = dict(terms)
-        cells = [PRINT.text(found[position]) if position in found else "0" for position in range(len(program.moments))]
-        return f"({', '.join(cells)}{',' if len(cells) == 1 else ''})"
-
-    useful, executed = vector(amount.useful), vector(amount.executed)
-    return useful if useful == executed else f'{useful} if pairs == "useful" else {executed}'
-
-
-def parameter_tables(program: Program) -> tuple[list[tuple[str, str]], list[tuple[str, list[str], list[list[str]]]]]:
-    """The function that counts the parameters of each regime, and those functions: name, statements, rows."""
-    names: list[tuple[str, str]] = []
-    tables: dict[tuple[Tensor, ...], tuple[str, list[str], list[list[str]]]] = {}
-    for regime in program.regimes:
-        if regime.tensors not in tables:
-            counts = [tensor.count for tensor in regime.tensors]
-            printer = PythonPrinter(tallies=tallied(counts, program)[0])
-            name = "_parameters" + (f"_{regime.name.replace('-', '_')}" if tables else "")
-            letters = unpack(counts, program) + tallied(counts, program)[1]
-            tables[regime.tensors] = (name, letters, tensor_rows(regime.tensors, printer))
-        names.append((regime.name, tables[regime.tensors][0]))
-    return names, list(tables.values())
-
-
-def tensor_rows(tensors: Sequence[Tensor], printer: PythonPrinter) -> list[list[str]]:
-    """The table of parameters: name, elements over all copies."""
-    counts: dict[str, list[str]] = {}
-    for tensor in tensors:
-        counts.setdefault(tensor.name, []).append(printer.text(tensor.count))
-    return [[f'"{name}":', f"{' + '.join(texts)},"] for name, texts in counts.items()]
-
-
-def trained(program: Program) -> list[tuple[str, list[str], str]]:
-    """Per regime in which not all parameters train: its name, statements, and how many elements do."""
-    found = []
-    for regime in program.regimes:
-        if not all(regime.trains):
-            names, counts = tallied([regime.trainable], program)
-            letters = unpack([regime.trainable], program) + counts
-            found.append((regime.name.replace("-", "_"), letters, PythonPrinter(tallies=names).text(regime.trainable)))
-    return found
-
-
-def tabulate(table: Sequence[Sequence[str]]) -> list[str]:
-    """Rows with aligned columns."""
-    widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))] if table else []
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]

@@ -14,12 +14,17 @@ class PythonPrinter(Printer):
     """Python source; ``names`` replaces letters, for code that has other names for them.
 
     Where they keep theirs, a letter ``q`` that may be null counts 0 for null, and ``has_q`` says whether it is given.
-    ``tallies`` names counts of iterations.
+    ``named`` are formulas that stand under a name.
     """
 
-    def __init__(self, names: dict[str, str] | None = None, tallies: Mapping[Formula, str] | None = None) -> None:
+    def __init__(self, names: dict[str, str] | None = None, named: Mapping[Formula, str] | None = None) -> None:
         self.names = names or {}
-        self.tallies = tallies or {}
+        self.named = dict(named or {})
+
+    def visit(self, formula: Formula) -> tuple[str, int]:
+        if self.named and formula in self.named:
+            return self.named[formula], ATOM
+        return super().visit(formula)
 
     def number(self, value: Fraction) -> tuple[str, int]:
         if value.denominator == 1:
@@ -102,8 +107,6 @@ class PythonPrinter(Printer):
         return f"({self.inside(arguments[0], SUM)} == {self.inside(arguments[1], SUM)})", ATOM
 
     def tally(self, formula: TallyOf) -> tuple[str, int]:
-        if formula in self.tallies:
-            return self.tallies[formula], ATOM
         index = formula.index.partition("@")[0]
         bounds = self.text(formula.high) if formula.low == ZERO else f"{self.text(formula.low)}, {self.text(formula.high)}"
         return f"sum({self.text(formula.condition)} for {index} in range({bounds}))", ATOM
