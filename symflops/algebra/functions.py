@@ -162,6 +162,8 @@ class AtLeast(Bracket):
         constant, rest = difference.as_coeff_Add()
         if isinstance(rest, Excess) and -constant >= 1:
             return AtLeast(rest.args[0], -constant)
+        if isinstance(rest, CeilDiv) and rest.args[1].is_Integer and rest.args[1] > 0 and constant.is_Integer:
+            return AtLeast(rest.args[0], rest.args[1] * (-constant - 1) + 1)
         if is_bracket(rest) and -constant >= 1:
             return rest if constant == -1 else ZERO
         return None if (a, b) == (rest, -constant) else AtLeast(rest, -constant)

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from sympy import Add, Expr, Integer, Mul, Pow, Rational
 
-from symflops.algebra.functions import AtLeast, Excess, Tally, is_bracket
+from symflops.algebra.functions import AtLeast, CeilDiv, Excess, Tally, is_bracket
 
 Monomial = frozenset[tuple[Expr, int]]
 CONSTANT: Monomial = frozenset()
@@ -186,8 +186,16 @@ def _absorb(pairs: set[tuple[Expr, int]]) -> set[tuple[Expr, int]]:
         if isinstance(atom, AtLeast):
             base, bound = atom.args
             for other, _ in pairs:
-                inner = other.args[0] if isinstance(other, Excess) else other
-                slack = base - inner - bound + 1
+                slack = base - _nothing_at(other) - bound + 1
                 if other is not atom and not is_bracket(other) and slack.is_Integer and slack >= 0:
                     kept.discard((atom, exponent))
     return kept
+
+
+def _nothing_at(atom: Expr) -> Expr:
+    """What is zero or less where ``atom`` is zero: a length itself, also where its runs of a known number are counted."""
+    inner = atom.args[0] if isinstance(atom, Excess) else atom
+    runs, rest = inner.as_coeff_Add()
+    if isinstance(rest, CeilDiv) and rest.args[1].is_Integer and rest.args[1] > 0 and runs.is_Integer:
+        return rest.args[0] + runs * rest.args[1]
+    return inner
