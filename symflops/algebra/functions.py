@@ -131,8 +131,19 @@ class Excess(Count):
         return True
 
 
-class Longest(Count):
-    """The largest ``a`` of the items of a batch, to which a model pads them all: it belongs to a batch, not to one item."""
+class Whole(Count):
+    """A figure of a batch as a whole: it belongs to the batch, not to one of its items."""
+
+    def _eval_is_nonnegative(self) -> bool:
+        return True
+
+
+class Together(Whole):
+    """``Together(items, a)``: the sum of ``a`` over the items of an index set; their number where ``a`` is 1."""
+
+
+class Longest(Whole):
+    """The largest ``a`` of the items of a batch, to which a model pads them all, or which they share."""
 
     @classmethod
     def eval(cls, a: Expr) -> Expr | None:
@@ -226,9 +237,16 @@ class Tally(Reading):
         return Excess(high - low) if bracket == ONE else None
 
 
-def unpadded(expr: Expr) -> Expr:
-    """``expr`` of an item as long as it is itself, not as the longest of its batch."""
-    return expr.replace(Longest, lambda length: length) if expr.has(Longest) else expr
+def unpadded(expr: Expr, of_items: bool = True) -> Expr:
+    """``expr`` with items as long as they are themselves, not as the longest of their batch.
+
+    Where it is not ``of_items``, only sums over items are: the longest of a batch stays what it is.
+    """
+    if not expr.has(Longest):
+        return expr
+    if of_items:
+        return expr.replace(Longest, lambda length: length)
+    return expr.replace(Together, lambda items, value: Together(items, unpadded(value)))
 
 
 def is_bracket(atom: Expr) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from symflops.model.formula import ZERO, Formula, symbols
+from symflops.model.formula import ZERO, Formula, Num, symbols
+from symflops.model.graph import ONCE
 from symflops.model.spec import Layout
 
 
@@ -88,15 +89,21 @@ class Moment:
     formula: Formula
     sizes: tuple[str, ...] = ()
 
+    @property
+    def constant(self) -> bool:
+        """Whether it is 1, whatever the batch is."""
+        return self.items == ONCE and isinstance(self.formula, Num)
+
 
 @dataclass(frozen=True, slots=True)
 class Statistic:
-    """What belongs to a batch as a whole: the largest value that ``formula`` has for an item of an index set.
+    """What belongs to a batch as a whole: the ``sum`` or the ``max`` (its ``kind``) of ``formula`` over an index set.
 
     Moments read it by its name, as a letter. Those that do are of one batch, and do not add.
     """
 
     name: str
+    kind: str
     items: str
     formula: Formula
 
@@ -215,6 +222,14 @@ class Program:
         """The moments that are of one batch as a whole."""
         names = {statistic.name for statistic in self.statistics}
         return tuple(moment.name for moment in self.moments if not names.isdisjoint(symbols(moment.formula)))
+
+    @property
+    def padded(self) -> bool:
+        """Whether the model pads items to the longest of their batch."""
+        largest = {statistic.name for statistic in self.statistics if statistic.kind == "max"}
+        sums = [moment.formula for moment in self.moments if moment.items != ONCE]
+        sums += [statistic.formula for statistic in self.statistics if statistic.kind == "sum"]
+        return any(not largest.isdisjoint(symbols(formula)) for formula in sums)
 
     def showing(self, regimes: Sequence[str]) -> Program:
         """The program with some of its regimes, for a page that shows no more."""

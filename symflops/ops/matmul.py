@@ -29,12 +29,17 @@ class MatMul:
         operands = call.values["from"]
         if len(operands) != 2:
             call.fail("operand-count", f"a product has two operands, not {len(operands)}", "from")
+        sets = {value.stream.items for value in operands} - {ONCE}
+        if len(sets) > 1:
+            hint = "'view' with 'as: batch' takes the items of a batch together, to multiply all of one set with all of another"
+            call.fail("index-set-mismatch", f"these are items of {' and '.join(sorted(sets))}", "from", hint)
         base = self.base(call, operands)
-        dims = call.streams.lengths(call.fields["dims"], base.stream)
+        streams = tuple(value.stream for value in operands)
+        dims = call.streams.lengths(call.fields["dims"], base.stream, streams)
         left, right = (whole(value) for value in operands)
         call.contract("y = ab", left, right, Integer(1), base.stream.items, Mul(*dims), "product")
         call.caption = " x ".join(str(size) for size in dims)
-        call.result(self.target(call, base.stream), call.number("width") if call.has("width") else Integer(1))
+        call.result(self.target(call, base.stream, streams), call.number("width") if call.has("width") else Integer(1))
 
     def base(self, call: Call, operands: tuple[Value, ...]) -> Value:
         """The value whose axes the sizes may name: as said, else the first operand that has rows to vary with the batch."""
@@ -42,10 +47,10 @@ class MatMul:
             return call.values["axes_of"][0]
         return next((value for value in operands if value.stream.items != ONCE and value.stream.rows != 1), operands[0])
 
-    def target(self, call: Call, old: Stream) -> Stream:
+    def target(self, call: Call, old: Stream, streams: tuple[Stream, ...]) -> Stream:
         """The stream of the result."""
         if call.values.get("like"):
             return call.values["like"][0].stream
         if call.fields.get("stream") is not None:
-            return call.streams.resolve(call.fields["stream"], old, call)  # type: ignore[no-any-return]
+            return call.streams.resolve(call.fields["stream"], old, call, streams)  # type: ignore[no-any-return]
         return old

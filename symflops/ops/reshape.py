@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sympy import Add, Expr
 
-from symflops.model.graph import ONCE, Stream
+from symflops.model.graph import ONCE, Stream, Value
 from symflops.ops.elementwise import rows_match, show
 from symflops.ops.fields import FROM, Field, Form
 from symflops.ops.kind import Call
@@ -88,7 +88,7 @@ class View:
     def apply(self, call: Call) -> None:
         """The value in its new stream; a reshape conserves rows times width."""
         x = call.operand()
-        stream = self.target(call, x.stream)
+        stream = self.batch(call, x) if call.fields["as"] == "batch" else self.target(call, x.stream)
         if call.fields["as"] == "pad_batch":
             stream = call.streams.padded(stream)
         width = call.number("width") if call.has("width") else x.width
@@ -100,11 +100,19 @@ class View:
         """The stream that the fields name."""
         old = call.values["like"][0].stream if call.values.get("like") else old
         if call.fields.get("stream") is not None:
-            new: Stream = call.streams.resolve(call.fields["stream"], old, call)
-            return Stream(ONCE, new.parts) if call.fields["as"] == "batch" else new
+            return call.streams.resolve(call.fields["stream"], old, call)  # type: ignore[no-any-return]
         if call.fields.get("axes") is not None:
             return call.streams.replace(call.fields["axes"], old, call)  # type: ignore[no-any-return]
-        return Stream(ONCE, old.parts) if call.fields["as"] == "batch" else old
+        return old
+
+    def batch(self, call: Call, x: Value) -> Stream:
+        """The rows of all items one after another, in one stream for the whole batch."""
+        for field in ("stream", "axes", "like"):
+            if call.fields.get(field) is not None or call.values.get(field):
+                call.fail("bad-field", "the rows of a batch are what they are: one axis, named after their index set", field)
+        if x.stream.items == ONCE:
+            call.fail("index-set-mismatch", f"'{x.name}' is there once per batch already", "from")
+        return call.streams.together(x.stream)  # type: ignore[no-any-return]
 
     def conserve(self, call: Call, old: Stream, before: Expr, new: Stream, after: Expr | None) -> None:
         """Refuse a reshape that makes or loses elements."""

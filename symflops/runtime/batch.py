@@ -95,12 +95,12 @@ def moments_of(program: Program, batch: Mapping[str, Any], sizes: Mapping[str, A
     sets = items_of(program, batch, side)
     known = dict(sizes)
     for statistic in program.statistics:
-        values = (settled(statistic.formula, {**known, **item}) for item in sets.get(statistic.items, ()))
-        known[statistic.name] = max(values, default=0)
+        values = [settled(statistic.formula, {**known, **item}) for item in sets.get(statistic.items, ())]
+        known[statistic.name] = sum(values) if statistic.kind == "sum" else max(values, default=0)
     found = []
     for moment in program.moments:
         if moment.items == ONCE:
-            found.append(1)
+            found.append(settled(moment.formula, known))
         else:
             counted = [settled(moment.formula, {**known, **item}) for item in sets.get(moment.items, ())]
             if not all(isinstance(value, int) for value in counted):

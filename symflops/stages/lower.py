@@ -14,6 +14,7 @@ from math import lcm
 
 from sympy import Expr
 
+from symflops.algebra.functions import Whole
 from symflops.algebra.polynomial import CONSTANT, Monomial, Polynomial, sorted_atoms
 from symflops.algebra.truth import YES
 from symflops.model.derivation import Derivation, ParameterCount, Work
@@ -72,7 +73,8 @@ class _Lower:
         letters += [name for name, _ in graph.sizes] + [length.symbol.name for length in graph.lengths]
         self.formulas = Formulas({letter: rank for rank, letter in reversed(list(enumerate(letters)))})
         self.measures = measures(graph, derivations[0])
-        self.lengths = frozenset(length.symbol for group in self.measures.values() for length in group)
+        lengths = [length for group in self.measures.values() for length in group]
+        self.lengths = frozenset(length.symbol for length in lengths)
         self.count_atoms = frozenset(
             atom for derivation in derivations for work in derivation.work for expr in executions(work)
             for monomial in Polynomial.of(expr).terms for atom, _ in monomial
@@ -81,7 +83,7 @@ class _Lower:
         self.moments = self.collect_moments()
         self.index = {key: position for position, key in enumerate(self.moments)}
         self.rows = row_names(derivations[0].work, self.vector, graph.values)
-        self.statistics = statistics(self.moments, self.rows, letters, self.formulas)
+        self.statistics = statistics(self.moments, lengths, self.rows, letters, self.formulas)
         self.amounts: dict[tuple[str, Expr, Expr], tuple[Amount, Fraction]] = {}
 
     # moments and amounts
@@ -89,9 +91,13 @@ class _Lower:
     def vector(self, items: str, extent: Expr) -> Vector:
         """An extent as multiples of moments: the part of each product that varies with the batch, and what stands before it."""
         if (items, extent) not in self.vectors:
-            parts = Polynomial.of(extent).split(lambda atom: bool(atom.free_symbols & self.lengths), divided=True)
+            parts = Polynomial.of(extent).split(self.varies, divided=True)
             self.vectors[items, extent] = {(items, monomial): coefficient for monomial, coefficient in parts.items()}
         return self.vectors[items, extent]
+
+    def varies(self, atom: Expr) -> bool:
+        """Whether a batch decides what ``atom`` is."""
+        return bool(atom.free_symbols & self.lengths) or atom.has(Whole)
 
     def collect_moments(self) -> list[Key]:
         found: set[Key] = set()
@@ -268,7 +274,7 @@ class _Lower:
             mine = tuple(
                 length.symbol.name for known, group in self.measures.items() if known in used & own for length in group
             )
-            if name != ONCE:
+            if stream.items != ONCE:
                 users = [item for item in self.graph.spec.inputs if item.stream and item.stream.text == name]
                 absent = 1 if mine and all(has_default(item.layout, mine) for item in users if item.layout) else 0
                 optional = bool(absent) or (bool(users) and all(item.when is not None for item in users))

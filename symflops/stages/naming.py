@@ -18,6 +18,7 @@ from symflops.algebra.functions import (
     Least,
     Longest,
     Most,
+    Together,
     flag_symbol,
     position_symbol,
     size_symbol,
@@ -55,7 +56,8 @@ def row_names(
     """Products of lengths that are the rows of a value, by the name of the value, short ones first."""
     rows: dict[Monomial, str] = {}
     for work in works:
-        products = vector(work.contraction.items, unpadded(work.contraction.extent.executed))
+        items = work.contraction.items
+        products = vector(items, unpadded(work.contraction.extent.executed, items != ONCE))
         value = values[work.operator.results[0]].name.replace(".", "_")
         for _, product in products:
             plain = all(atom.is_Symbol for atom, _ in product)
@@ -84,6 +86,8 @@ def atom_name(atom: Expr, rows: Mapping[Monomial, str] | None = None) -> str:
     """A name for a function of lengths; ``rows`` are products that have one."""
     if atom.is_Symbol:
         return str(atom.name)
+    if isinstance(atom, Together):
+        return f"all_{atom.args[0].name}_{sum_name(Polynomial.of(atom.args[1]), rows or {})}"
     if isinstance(atom, Longest):
         return f"padded_{sum_name(Polynomial.of(atom.args[0]), rows or {})}"
     if isinstance(atom, (FloorDiv, CeilDiv)):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
 from typing import Any
 
-from sympy import Expr
+from sympy import Add, Expr, Integer, Symbol
+from sympy.core.symbol import Str
 
 from symflops.algebra.evaluate import evaluate
-from symflops.algebra.functions import Longest, size_symbol
+from symflops.algebra.functions import Longest, Together, size_symbol
 from symflops.algebra.polynomial import Polynomial
 from symflops.ground.diagnostics import Reporter, SpecError, did_you_mean
 from symflops.ground.expression import Expression, names
@@ -41,6 +43,8 @@ class Streams:
                     if name in self.sizes:
                         continue
                     known = self.lengths.get(name)
+                    if spec.over == ONCE and known:
+                        continue
                     if spec.over == ONCE:
                         raise _error(
                             "unknown-size", f"'{name}' is no size, and stream '{spec.name}' has no items to measure", span
@@ -51,14 +55,40 @@ class Streams:
                     if not known:
                         self.lengths[name] = Length(size_symbol(name), spec.over, spec.name.text, axis.text)
                 axes.append((axis.text, self.length(expression, {})))
+                if spec.over == ONCE and self.of_items(axes[-1][1]):
+                    message = f"'{expression.text}' is of one item, and stream '{spec.name}' is there once per batch"
+                    raise _error("length-of-items", message, expression.span, "longest(...) is that of the longest item")
             parts.append(Part(tuple(axes)))
         return Stream(spec.over, tuple(parts))
+
+    @property
+    def symbols(self) -> frozenset[Symbol]:
+        """The symbols of the batch variables."""
+        return frozenset(length.symbol for length in self.lengths.values())
+
+    def of_items(self, length: Expr) -> bool:
+        """Whether a length is one thing for one item and another for the next."""
+        return bool(length.replace(Longest, lambda _: Integer(0)).free_symbols & self.symbols)
+
+    def longest(self, length: Expr) -> Expr:
+        """The longest of a batch; what does not vary with the items of one is as long as it is."""
+        return Longest(Polynomial.of(length).expr) if self.of_items(length) else length
+
+    def asked(self, walker: Any, node: Any) -> Expr:
+        """``longest(x)`` as an author writes it."""
+        if len(node.args) != 1:
+            walker.fail("bad-expression", "longest takes one length", node)
+        length: Expr = walker.number(walker.visit(node.args[0]), node)
+        sets = {known.items for known in self.lengths.values() if known.symbol in length.free_symbols}
+        if len(sets) > 1:
+            walker.fail("index-set-mismatch", f"these are lengths of {' and '.join(sorted(sets))}", node)
+        return self.longest(length)
 
     def length(self, expression: Expression, axes: Mapping[str, Expr], sizes: Mapping[str, Any] | None = None) -> Expr:
         """A length as an expression of sizes, batch variables and the axes in scope."""
         lengths = {name: length.symbol for name, length in self.lengths.items()}
         scope = {**(self.sizes if sizes is None else sizes), **lengths, **axes}
-        value = evaluate(expression, scope)
+        value = evaluate(expression, scope, {"longest": self.asked})
         if not isinstance(value, Expr):
             raise _error("bad-length", f"'{expression.text}' is not a length", expression.span)
         return value
@@ -78,18 +108,22 @@ class StreamScope:
             call.fail("unknown-stream", f"there is no stream '{name}'", "stream", hint)
         return self.streams.declared[name]
 
-    def resolve(self, field: Name | tuple[PartSpec, ...], old: Stream, call: Call) -> Stream:
-        """A stream by name, or by axes of the index set of ``old``."""
+    def resolve(self, field: Name | tuple[PartSpec, ...], old: Stream, call: Call, others: Iterable[Stream] = ()) -> Stream:
+        """A stream by name, or by axes of the index set of ``old``; those of ``others`` are known by names that it lacks."""
         if isinstance(field, Name):
             return self.named(field.text, call)
-        scope = {**(dict(old.parts[0].axes) if len(old.parts) == 1 else {}), "tokens": old.rows}
+        further = {name: length for name, length in axes_of(*others).items() if name not in self.sizes}
+        scope = {**further, **axes_of(old), "tokens": old.rows}
         return Stream(old.items, tuple(self.part(part, scope) for part in field))
 
-    def lengths(self, expression: Expression, stream: Stream) -> tuple[Expr, ...]:
-        """A list of sizes in which the axes of a stream have their lengths, and ``tokens`` is their product."""
-        axes = dict(stream.parts[0].axes) if len(stream.parts) == 1 else {}
+    def lengths(self, expression: Expression, stream: Stream, others: Iterable[Stream] = ()) -> tuple[Expr, ...]:
+        """A list of sizes in which the axes of a stream have their lengths, and ``tokens`` is their product.
+
+        Axes of ``others`` are known by names that nothing else has.
+        """
         variables = {name: length.symbol for name, length in self.streams.lengths.items()}
-        value = evaluate(expression, {**self.sizes, **variables, **axes, "tokens": stream.rows})
+        scope = {**axes_of(*others), **self.sizes, **variables, **axes_of(stream), "tokens": stream.rows}
+        value = evaluate(expression, scope)
         found = value if isinstance(value, tuple) else (value,)
         if not all(isinstance(item, Expr) for item in found):
             raise _error("bad-length", f"'{expression.text}' is not a list of lengths", expression.span)
@@ -111,16 +145,23 @@ class StreamScope:
     def padded(self, stream: Stream) -> Stream:
         """``stream`` with every item as long as the longest, along each axis; parts one after another become one."""
         axes = stream.parts[0].axes if len(stream.parts) == 1 else (("tokens", stream.rows),)
-        return Stream(stream.items, (Part(tuple((name, self.longest(length)) for name, length in axes)),))
+        return Stream(stream.items, (Part(tuple((name, self.streams.longest(length)) for name, length in axes)),))
 
-    def longest(self, length: Expr) -> Expr:
-        """The longest of a batch; what does not vary with the items of one is as long as it is."""
-        variables = {variable.symbol for variable in self.streams.lengths.values()}
-        return Longest(Polynomial.of(length).expr) if length.free_symbols & variables else length
+    def together(self, stream: Stream) -> Stream:
+        """The rows of all items one after another, once per batch: one axis, of the name of the index set."""
+        items, symbols = Str(stream.items), self.streams.symbols
+        parts = Polynomial.of(stream.rows).split(lambda atom: bool(atom.free_symbols & symbols))
+        sums = (part.expr * Together(items, Polynomial({rows: Fraction(1)}).expr) for rows, part in parts.items())
+        return Stream(ONCE, (Part(((stream.items, Add(*sums)),)),))
 
     def part(self, spec: PartSpec, scope: Mapping[str, Expr]) -> Part:
         """One part from its axes."""
         return Part(tuple((name.text, self.streams.length(value, scope, self.sizes)) for name, value in spec.axes))
+
+
+def axes_of(*streams: Stream) -> dict[str, Expr]:
+    """The axes of streams of one part."""
+    return {name: length for stream in streams if len(stream.parts) == 1 for name, length in stream.parts[0].axes}
 
 
 def _error(code: str, message: str, span: Any, hint: str = "") -> SpecError:

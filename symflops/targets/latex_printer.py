@@ -165,7 +165,8 @@ def letters(program: Program) -> dict[str, str]:
     for stream in program.streams:
         for variable in stream.variables:
             found.setdefault(variable, latex_symbol(variable))
-    found |= {statistic.name: statistic_symbol(statistic, found) for statistic in program.statistics}
+    for statistic in program.statistics:
+        found[statistic.name] = statistic_symbol(statistic, found)
     printer = LatexPrinter(found)
     moments = enumerate(program.moments)
     return found | {f"moment@{position}": moment_symbol(moment, position, printer) for position, moment in moments}
@@ -173,9 +174,9 @@ def letters(program: Program) -> dict[str, str]:
 
 def moment_symbol(moment: Moment, position: int, printer: LatexPrinter) -> str:
     """``n`` for the samples (another letter where that is a size), ``S_{xy}`` for products of lengths, ``S_{...}`` with the
-    function itself where it is short.
+    function itself where it is short. A short product of figures of the whole batch is its own symbol.
     """
-    if moment.items == ONCE:
+    if moment.constant:
         return ""
     if not any(True for _ in symbols(moment.formula)):
         letter = next(letter for letter in COUNTS if letter not in printer.names.values())
@@ -189,27 +190,42 @@ def moment_symbol(moment: Moment, position: int, printer: LatexPrinter) -> str:
         counts = {word: words.count(word) for word in words}
         words = [word if count == 1 else f"{word}^{{{count}}}" for word, count in counts.items()]
     text = "".join(words) if all(len(word) == 1 for word in words) else r"\,".join(words)
-    return f"S_{{{text}}}" if len(text) <= SUBSCRIPT and r"\frac" not in text else f"S_{{{position}}}"
+    if len(text) > SUBSCRIPT or r"\frac" in text:
+        return f"S_{{{position}}}"
+    return text if moment.items == ONCE else f"S_{{{text}}}"
 
 
 def moment_definition(moment: Moment, program: Program, printer: LatexPrinter) -> str:
     """The sum that a moment is, each length with the index of its item."""
     if moment.items == ONCE:
-        return "1"
+        return printer.text(moment.formula)
     return over_items(r"\sum", moment, program, printer)
 
 
 def statistic_symbol(statistic: Statistic, names: Mapping[str, str]) -> str:
-    """A length with a hat for the longest, one that is computed by its name."""
+    """A number of items, a sum of lengths; a length with a hat for the longest, one that is computed by its name."""
+    words = statistic.name.partition("_")[2].replace("_plus_", "+").replace("_", r"\ ")
+    if statistic.kind == "sum":
+        symbol = moment_symbol(Moment("", statistic.items, statistic.formula), 0, LatexPrinter(names))
+        return symbol if symbol != "S_{0}" else rf"S_{{\mathrm{{{words}}}}}"
     if isinstance(statistic.formula, Sym):
         return rf"\hat{{{names[statistic.formula.name]}}}"
-    words = statistic.name.removeprefix("longest_").replace("_plus_", "+").replace("_", r"\ ")
     return rf"\hat{{\ell}}_{{\mathrm{{{words}}}}}"
 
 
-def statistic_definition(statistic: Statistic, program: Program, printer: LatexPrinter) -> str:
-    """The maximum that a statistic is."""
-    return over_items(r"\max", statistic, program, printer)
+def moment_rows(program: Program, names: Mapping[str, str], printer: LatexPrinter) -> list[tuple[str, str, str]]:
+    """Moments: symbol, sum, and what it is over; what they hold of the batch as a whole stands before. No symbol twice."""
+    rows: dict[str, tuple[str, str]] = {}
+    for statistic in program.statistics:
+        definition = over_items(rf"\{statistic.kind}", statistic, program, printer)
+        rows[names[statistic.name]] = (definition, f"the {statistic.items} of the batch")
+    for position, moment in enumerate(program.moments):
+        symbol = names[f"moment@{position}"]
+        if moment.items != ONCE:
+            rows[symbol] = (moment_definition(moment, program, printer), f"the {moment.items} of the batch")
+        elif symbol == f"S_{{{position}}}":
+            rows[symbol] = (moment_definition(moment, program, printer), "the whole batch")
+    return [(symbol, *row) for symbol, row in rows.items()]
 
 
 def over_items(word: str, what: Moment | Statistic, program: Program, printer: LatexPrinter) -> str:

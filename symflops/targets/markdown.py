@@ -10,7 +10,7 @@ from symflops.model.program import Field, Program
 from symflops.model.verification import Verification
 from symflops.targets.abbreviations import abbreviated
 from symflops.targets.fragments import PIECES, fragments
-from symflops.targets.latex_printer import LatexPrinter, aligned, fold, letters, moment_definition, statistic_definition
+from symflops.targets.latex_printer import LatexPrinter, aligned, fold, letters, moment_rows
 from symflops.targets.page import Cell, Form, Page, located, page
 from symflops.targets.rendering import template
 
@@ -90,18 +90,8 @@ class _Words:
         return self.math(field.default)
 
     def moments(self) -> list[tuple[str, str, str]]:
-        """Moments: symbol, sum, index set; without the constant one. What they hold of the batch as a whole stands before."""
-        program = self.page.program
-        rows = [
-            (self.names[statistic.name], statistic_definition(statistic, program, self.printer), statistic.items)
-            for statistic in program.statistics
-        ]
-        for position, moment in enumerate(program.moments):
-            symbol = self.names[f"moment@{position}"]
-            if symbol:
-                definition = moment_definition(moment, program, self.printer)
-                rows.append((symbol, definition, moment.items))
-        return rows
+        """Moments, and what they hold of the batch as a whole: symbol, sum, and what it is over."""
+        return moment_rows(self.page.program, self.names, self.printer)
 
 
 def names(texts: Sequence[str]) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from symflops.model.formula import Num, Sym
 from symflops.model.program import Field, Program
 from symflops.model.verification import Verification
-from symflops.targets.python_batch import columns, largest, signature, slots, stream_groups, stream_rows, summed
+from symflops.targets.python_batch import columns, figure, signature, slots, stream_groups, stream_rows, summed
 from symflops.targets.python_printer import PythonPrinter
 from symflops.targets.python_tables import parameter_functions, regime_functions, trained, unpack
 from symflops.targets.rendering import template
@@ -48,7 +48,7 @@ def render(program: Program, version: str, verified: Sequence[Verification] = ()
         moment_letters=unpack([Sym(name) for moment in program.moments for name in moment.sizes], program),
         columns=[f"{name}_: list[int]" for name in columns(program)] or ["*_: list[int]"],
         sums=[(moment, summed(moment, program)) for moment in program.moments],
-        largest=[(item, largest(item, program), PRINT.text(item.formula)) for item in program.statistics],
+        figures=[(item, figure(item, program), PRINT.text(item.formula)) for item in program.statistics],
         parameter_names=names,
         parameters=counted,
         trained=trained(program),

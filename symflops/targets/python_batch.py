@@ -60,18 +60,23 @@ def columns_of(row: StreamRow) -> tuple[str, ...]:
 
 def summed(moment: Moment, program: Program) -> str:
     """A moment as a sum over columns."""
-    if moment.items == ONCE:
-        return "1"
-    wanted = lengths_in(moment.formula, program)
+    return PRINT.text(moment.formula) if moment.items == ONCE else total(moment, program)
+
+
+def total(what: Moment | Statistic, program: Program) -> str:
+    """A sum over columns."""
+    wanted = lengths_in(what.formula, program)
     if not wanted:
-        group = next((group for group in stream_groups(program) if group[0][1] == moment.items), None)
+        group = next((group for group in stream_groups(program) if group[0][1] == what.items), None)
         count = f"len({columns_of(group[0])[0]}_)" if group else "0"
-        return count if isinstance(moment.formula, Num) else f"{count}*{PRINT.inside(moment.formula, UNARY)}"
-    return f"sum({over_items(moment.formula, wanted)})"
+        return count if isinstance(what.formula, Num) else f"{count}*{PRINT.inside(what.formula, UNARY)}"
+    return f"sum({over_items(what.formula, wanted)})"
 
 
-def largest(statistic: Statistic, program: Program) -> str:
-    """A statistic as the largest value in columns."""
+def figure(statistic: Statistic, program: Program) -> str:
+    """A statistic as the sum over columns, or as the largest value in them."""
+    if statistic.kind == "sum":
+        return total(statistic, program)
     items = over_items(statistic.formula, lengths_in(statistic.formula, program))
     return f"max({items if items.isidentifier() else f'({items})'}, default=0)"
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from symflops.model.formula import ZERO, Bracket, Formula, Num, Power, Prod, Sum, Sym
-from symflops.model.graph import ONCE
 from symflops.model.program import Program
 
 Terms = tuple[tuple[int, Formula], ...]
@@ -14,7 +13,7 @@ Terms = tuple[tuple[int, Formula], ...]
 
 def in_moments(terms: Terms, program: Program) -> Formula:
     """A vector over the moments as a formula; the moment of what happens once is 1."""
-    once = {position for position, moment in enumerate(program.moments) if moment.items == ONCE}
+    once = {position for position, moment in enumerate(program.moments) if moment.constant}
     parts = [factor if position in once else times(factor, Sym(f"moment@{position}")) for position, factor in terms]
     return ZERO if not parts else parts[0] if len(parts) == 1 else Sum(tuple(parts))
 

@@ -35,14 +35,14 @@ FUNCTIONS: dict[str, Any] = {
     "min": min, "max": max, "len": len, "sum": sum, "prod": math.prod, "int": int, "range": range,
     "ceil": _ceil, "round_up": lambda a, b: _ceil(a, b) * b,
     "count": lambda xs, v: list(xs).count(v), "index": lambda xs, v: list(xs).index(v),
-    "per": _per, "rev": lambda xs: list(reversed(xs)),
+    "longest": None, "per": _per, "rev": lambda xs: list(reversed(xs)),
     "_div": lambda a, b: _exact(Fraction(a) / Fraction(b)),
     "_dec": lambda s: _exact(Fraction(s)),
 }  # fmt: skip
 
 
 class _Rewrite(ast.NodeTransformer):
-    """`a / b` is exact, decimals are exact, `width(v)` takes the name of a value."""
+    """`a / b` is exact, decimals are exact, `width(v)` takes the name of a value, `longest(e)` an expression of each item."""
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
         self.generic_visit(node)
@@ -59,6 +59,9 @@ class _Rewrite(ast.NodeTransformer):
         if isinstance(node.func, ast.Name) and node.func.id == "width":
             (name,) = node.args
             return ast.Call(ast.Name("_width", ast.Load()), [ast.Constant(ast.unparse(name))], [])
+        if isinstance(node.func, ast.Name) and node.func.id == "longest":
+            (length,) = node.args
+            return ast.Call(ast.Name("_longest", ast.Load()), [ast.Constant(ast.unparse(length))], [])
         self.generic_visit(node)
         return node
 

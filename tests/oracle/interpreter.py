@@ -72,7 +72,7 @@ def read_streams(document: Mapping[str, Any], names: Mapping[str, Any], batch: M
     for name, (over, axes) in declared.items():
         variables = list(dict.fromkeys(v for text in axes.values() for v in free_names(text, names)))
         if name not in batch:
-            if variables:
+            if variables and over != ONCE:
                 raise KeyError(f"the batch lacks stream {name}")
             continue
         entries = [list(e) if isinstance(e, list | tuple) else [e] for e in batch[name]]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .expressions import fill
+from .expressions import evaluate, fill
 from .facts import Contraction, Stream, Value
 from .unroll import Scope, check_rows, listed
 
@@ -216,6 +216,8 @@ def _longest(stream: Stream) -> Stream:
 def view(scope: Scope, path: str, entry: Entry, values: list[Value]) -> list[Value]:
     """Other rows, other width, no work."""
     (x,) = values
+    if entry.get("as") == "batch":
+        return scope.emit(path, "view", values, [(Stream("once", ((((x.stream.over, x.stream.total()),),),)), x.width)])
     kind, stream = entry.get("as", "reshape"), _stream(scope, entry, x)
     width = scope.ev(entry["width"]) if "width" in entry else x.width
     if kind == "pad_batch" and scope.context.all_pairs:
@@ -227,6 +229,22 @@ def view(scope: Scope, path: str, entry: Entry, values: list[Value]) -> list[Val
     if kind == "reshape" and [r * x.width for r in x.stream.rows()] != [r * width for r in stream.rows()]:
         raise ValueError(f"{path}: reshape changes rows x width")
     return scope.emit(path, "view", values, [(stream, width)])
+
+
+def matmul(scope: Scope, path: str, entry: Entry, values: list[Value]) -> list[Value]:
+    """A product with its index sizes written out, for each item of the index set that the operands share."""
+    base = scope.value(entry["axes_of"]) if "axes_of" in entry else max(values, key=lambda v: v.stream.over != "once")
+    if {v.stream.over for v in values} - {base.stream.over, "once"}:
+        raise ValueError(f"{path}: operands of two index sets")
+    work, rows = 0, []
+    for i, parts in enumerate(base.stream.items):
+        axes = {a: n for v in values if v.stream.over == base.stream.over for a, n in v.stream.items[i][0]}
+        axes |= dict(parts[0]) | {"tokens": base.stream.rows()[i]}
+        work += math.prod(evaluate(size, {**scope.names, **axes}) for size in entry["dims"])
+        rows.append((tuple((a, evaluate(n, {**scope.names, **axes})) for a, n in entry.get("stream", {}).items()),))
+    stream = Stream(base.stream.over, tuple(rows)) if "stream" in entry else base.stream
+    product = Contraction("matmul", 2 * work, ((values[0],), (values[1],)))
+    return scope.emit(path, "matmul", values, [(stream, scope.ev(entry.get("width", 1)))], None, [product])
 
 
 def concat(scope: Scope, path: str, entry: Entry, values: list[Value]) -> list[Value]:
@@ -253,4 +271,5 @@ KINDS: dict[str, Callable[[Scope, str, Entry, list[Value]], list[Value]]] = {
     "linear": linear, "embedding": embedding, "parameter": parameter, "rms_norm": _norm(False),
     "layer_norm": _norm(True), "attention": attention, "mul": elementwise, "add": elementwise, "map": elementwise,
     "detach": detach, "zeros": zeros, "view": view, "concat": concat, "split": split,
+    "matmul": matmul,
 }  # fmt: skip

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .expressions import evaluate, fill
+from .expressions import evaluate, fill, free_names
 from .facts import Contraction, Operator, Program, Stream, Value
 
 ABSENT: None = None
@@ -31,11 +31,18 @@ class Context:
         items = []
         for i, variables in enumerate(self.items[over]):
             old = dict(base.items[i][0]) if base and len(base.items[i]) == 1 else {}
-            part = tuple((a, evaluate(e, {**names, **variables, **old})) for a, e in axes.items())
+            scope = {**names, "_longest": lambda text: self.longest(text, names), **variables, **old}
+            part = tuple((a, evaluate(e, scope)) for a, e in axes.items())
             if any(type(n) is not int or n < 0 for _, n in part):
                 raise ValueError(f"not a length: {part}")
             items.append((part,))
         return Stream(over, tuple(items))
+
+    def longest(self, text: str, names: Mapping[str, Any]) -> int:
+        """The largest that an expression of the batch variables of one item is, over the items that have them."""
+        wanted = set(free_names(text, names))
+        items = [item for known in self.items.values() for item in known if wanted <= item.keys()]
+        return max((evaluate(text, {**names, **item}) for item in items), default=0)
 
 
 @dataclass
