@@ -16,7 +16,7 @@ from symflops.algebra.masks import Mask
 from symflops.algebra.polynomial import Polynomial
 from symflops.algebra.truth import YES, Truth
 from symflops.ground.diagnostics import Span
-from symflops.model.path import Path
+from symflops.model.path import Path, Visit, running
 
 if TYPE_CHECKING:
     import networkx
@@ -150,7 +150,7 @@ class Operator:
 
     ``operands`` and ``results`` are value ids. ``guard`` says when it exists, ``flows`` whether gradients pass through it,
     ``saves`` what autograd keeps of it for the backward pass: its ``operands``, its ``result``, ``nothing``, or its
-    ``factors``, each for the gradient of the other one.
+    ``factors``, each for the gradient of the other one. ``visits`` are the calls from other places that it runs in.
     """
 
     id: int
@@ -166,6 +166,12 @@ class Operator:
     role: str = ""
     caption: str = ""
     span: Span | None = field(default=None, compare=False, repr=False)
+    visits: tuple[Visit, ...] = ()
+
+    @property
+    def modules(self) -> tuple[Path, ...]:
+        """The modules that run while it does, outermost first."""
+        return tuple(running(self.path, self.visits))
 
 
 @dataclass(frozen=True, slots=True)

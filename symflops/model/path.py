@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from sympy import Expr, Symbol
@@ -44,7 +45,36 @@ class Path:
         return Path(())
 
     @property
+    def depth(self) -> int:
+        """How many names lead to it."""
+        return str(self).count(".") + 1 if self.parts else 0
+
+    @property
     def indices(self) -> frozenset[Symbol]:
         """The loop indices that occur in it."""
         found = (part.free_symbols for part in self.parts if not isinstance(part, str))
         return frozenset().union(*found)
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """A call of a ``module`` that has its place in another one, which does not run: ``caller`` calls it."""
+
+    caller: Path
+    module: Path
+
+
+def prefixes(path: Path) -> Iterator[Path]:
+    """The paths that lead to ``path``, shortest first, itself included."""
+    chain = [path]
+    while chain[-1].parent.parts:
+        chain.append(chain[-1].parent)
+    return reversed(chain)
+
+
+def running(path: Path, visits: Sequence[Visit]) -> Iterator[Path]:
+    """The modules that run while ``path`` does, outermost first: of those that lead to it, the ones that call it."""
+    start = 1
+    for end, module in [*((visit.caller, visit.module) for visit in visits), (path, path)]:
+        yield from (prefix for prefix in prefixes(end) if prefix.depth >= start)
+        start = module.depth

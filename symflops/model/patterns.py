@@ -8,7 +8,7 @@ so that each part is wholly in or out.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import translate
 from functools import lru_cache
 
@@ -89,14 +89,6 @@ def spelled(pattern: str, listed: Sequence[tuple[Path, int, frozenset[str]]]) ->
                 text_there = ".".join([*components[:position], str(index), *components[position + 1 :]])
                 found.update(dict.fromkeys(spelled(text_there, listed)))
     return tuple(found)
-
-
-def prefixes(path: Path) -> Iterator[Path]:
-    """The paths that lead to ``path``, shortest first, itself included."""
-    chain = [path]
-    while chain[-1].parent.parts:
-        chain.append(chain[-1].parent)
-    return reversed(chain)
 
 
 def cutting(patterns: Iterable[str]) -> tuple[str, ...]:

@@ -133,7 +133,10 @@ class GradientLine:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One contraction: ``unit`` FLOPs, over ``amount``, ``forward`` times, and the gradients of its operands."""
+    """One contraction: ``unit`` FLOPs, over ``amount``, ``forward`` times, and the gradients of its operands.
+
+    ``within`` are the modules that run while it does: those that lead to ``module``, unless one is called from another place.
+    """
 
     module: str
     contraction: str
@@ -145,6 +148,7 @@ class Line:
     gradients: tuple[GradientLine, ...]
     recomputed: Formula = ZERO
     seen: bool = True
+    within: tuple[str, ...] = ()
 
     @property
     def backward(self) -> tuple[Formula, ...]:

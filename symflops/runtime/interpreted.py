@@ -133,6 +133,14 @@ class InterpretedEstimator:
                 sums[position] += size * count
         return {module: Flops(*(_whole(value) for value in sums)) for module, sums in found.items()}
 
+    def running(self, m: Moments) -> dict[tuple[str, ...], int]:
+        """FLOPs of the forward pass by the modules that run at once, outermost first."""
+        found: dict[tuple[str, ...], Any] = {}
+        for line, unit in self._lines:
+            work = self._size(line, unit, m) * settled(line.forward, self.sizes)
+            found[line.within] = found.get(line.within, 0) + work
+        return {modules: _whole(work) for modules, work in found.items()}
+
     def tensors(self) -> dict[str, int]:
         """Elements per parameter, all copies together, of those that are there."""
         found: dict[str, int] = {}

@@ -99,7 +99,7 @@ class _Adapting:
             nodes.append(self.magnitude(node, weight, exists, high))
         total = Operator(
             self.number(), "add", node.path, (*(v.id for v in plain), high.id), node.results,
-            guard=node.guard, saves="nothing", flows=node.flows, span=node.span,
+            guard=node.guard, saves="nothing", flows=node.flows, span=node.span, visits=node.visits,
         )  # fmt: skip
         return [*nodes, total]
 
@@ -125,7 +125,7 @@ class _Adapting:
         contraction = Contraction(like.name, (source, Operand("W", parameters=(0,))), size, like.items, like.extent, like.kind)
         return Operator(
             self.number(), node.kind, path, source.values, (result.id,), (parameter,), (contraction,), node.guard,
-            "operands", node.flows, node.role, f"rank {self.adapter.rank}", node.span,
+            "operands", node.flows, node.role, f"rank {self.adapter.rank}", node.span, node.visits,
         )  # fmt: skip
 
     def magnitude(self, node: Operator, weight: Parameter, exists: Truth, high: Value) -> Operator:
@@ -142,20 +142,9 @@ class _Adapting:
         )
         result = self.value(self.values[node.results[0]], high.width)
         return Operator(
-            self.number(),
-            "map",
-            path,
-            (),
-            (result.id,),
-            (parameter,),
-            works,
-            node.guard,
-            "nothing",
-            False,
-            node.role,
-            "norm",
-            node.span,
-        )
+            self.number(), "map", path, (), (result.id,), (parameter,), works, node.guard,
+            "nothing", False, node.role, "norm", node.span, node.visits,
+        )  # fmt: skip
 
 
 def _scaled(size: Expr, rank: Expr, out: Expr) -> Expr:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from symflops.ground.diagnostics import Diagnostic, Reporter, did_you_mean
 from symflops.model.graph import Graph
-from symflops.model.path import Path
-from symflops.model.patterns import matches, prefixes, spelled
+from symflops.model.path import Path, prefixes
+from symflops.model.patterns import matches, spelled
 from symflops.model.regime import Regime
 from symflops.stages.adapt import KINDS
 

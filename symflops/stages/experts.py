@@ -77,6 +77,6 @@ def _step(
     frame.nodes.append(
         Operator(
             builder.number(), kind, path, tuple(value.id for value in values), (result.id,), guard=frame.guard,
-            saves="operands" if kind == "mul" else "nothing", flows=not frame.no_grad, span=entry.span,
+            saves="operands" if kind == "mul" else "nothing", flows=not frame.no_grad, span=entry.span, visits=frame.visits,
         )
     )  # fmt: skip

@@ -10,7 +10,7 @@ from sympy import Expr
 
 from symflops.algebra.truth import NO, YES, Truth
 from symflops.model.graph import Node, Value
-from symflops.model.path import Path
+from symflops.model.path import Path, Visit
 from symflops.model.spec import Entry, Group, OperatorEntry, Repeat
 
 
@@ -38,6 +38,7 @@ class Frame:
     copies: tuple[Expr, ...] = ()
     sizes: dict[str, Any] = field(default_factory=dict)
     decide: Callable[[Any], Any] = lambda value: value
+    visits: tuple[Visit, ...] = ()
 
     def inside(self, **changes: Any) -> Frame:
         """A scope within this one that shares its region."""

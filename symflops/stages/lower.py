@@ -171,6 +171,7 @@ class _Lower:
             self.formulas.plain(unit), amount, self.count(work.forward), gradients,
             self.count(work.recomputed),
             work.contraction.seen,
+            tuple(map(str, work.operator.modules)),
         )  # fmt: skip
 
     def count(self, expr: Expr) -> Formula:

@@ -9,7 +9,7 @@ from symflops.algebra.truth import NO, YES, Truth
 from symflops.ground.diagnostics import Diagnostic, SpecError
 from symflops.ground.expression import Expression
 from symflops.model.graph import Operator, Value
-from symflops.model.path import Path
+from symflops.model.path import Path, Visit
 from symflops.model.spec import BlockCall, Entry, Group, OperatorEntry, Repeat, Template
 from symflops.ops.fields import Form
 from symflops.ops.kind import Call, Kind
@@ -96,8 +96,8 @@ class Builder(Steps):
             elif default is not None:
                 inner = frame.inside(names=names, values=values)
                 names[parameter.text] = self.value(default, inner)
-        inner = frame.inside(path=self.path(entry.path, frame), names=names, values=values)
-        shared = self.shares(entry.common, frame)
+        path, shared = self.path(entry.path, frame), self.shares(entry.common, frame)
+        inner = frame.inside(path=path, names=names, values=values, visits=self.visits(entry, path, shared, frame))
         self.sharing += shared
         try:
             self.entries(block.body, inner)
@@ -110,6 +110,10 @@ class Builder(Steps):
                 self.report.error("unknown-value", f"block '{block.name}' never makes its output '{output}'", output.span)
             results.append(binding)
         self.finish(entry.common, entry.path, entry.span, results, frame)
+
+    def visits(self, entry: BlockCall | OperatorEntry, path: Path, shared: bool, frame: Frame) -> tuple[Visit, ...]:
+        """The calls that ``entry`` stands in: one more where it uses a module of another place a second time."""
+        return (*frame.visits, Visit(frame.path, path)) if shared and entry.path.text.startswith("/") else frame.visits
 
     def operator(self, entry: OperatorEntry, frame: Frame) -> None:
         """An operator: evaluate its fields, let its kind declare what it does, and bind its results."""
@@ -138,6 +142,7 @@ class Builder(Steps):
                 self.number(), entry.kind.text, path, operands, tuple(value.id for value in results),
                 tuple(call.parameters), tuple(call.contractions), frame.guard, call.saves or kind.saves,
                 call.flows and not frame.no_grad, entry.fields.get("role") or "", call.caption, entry.span,
+                self.visits(entry, path, self.shares(entry.fields, frame), frame),
             )
         )  # fmt: skip
         self.finish(entry.fields, entry.path, entry.span, [Binding(value) for value in results], frame)

@@ -10,15 +10,15 @@ something enters with a gradient, where something that leaves it is live.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from sympy import Expr
 
 from symflops.algebra.truth import NO, Truth, any_of
 from symflops.ground.diagnostics import Diagnostic, SpecError
 from symflops.model.graph import Checkpoint, Loop, Node, Operator, Parameter
-from symflops.model.path import Path
-from symflops.model.patterns import matches, prefixes
+from symflops.model.path import Path, prefixes
+from symflops.model.patterns import matches
 from symflops.model.regime import Recompute
 from symflops.stages.facts import Facts, operand_need
 
@@ -30,23 +30,25 @@ def groups_of(nodes: tuple[Node, ...], recompute: Recompute, chosen: Chosen) -> 
     found: dict[str, list[Operator]] = {}
     for node in nodes:
         if isinstance(node, Operator):
-            group = group_of(node.path, recompute, chosen)
-            if group is not None:
-                found.setdefault(repr(group.parts), []).append(node)
-        elif isinstance(node, Loop) and group_of(node.path, recompute, chosen) is not None:
+            group = group_of(node.modules, recompute, chosen)
+            if group:
+                found.setdefault(repr(group), []).append(node)
+        elif isinstance(node, Loop) and group_of(prefixes(node.path), recompute, chosen):
             message = f"'{node.path}' is a repeat inside a recomputed group"
             raise SpecError([Diagnostic("bad-recompute", message, node.span, "recompute the iterations of the inner repeat")])
     return found
 
 
-def group_of(path: Path, recompute: Recompute, chosen: Chosen) -> Path | None:
-    """The group that a module belongs to: the shortest path to it that a pattern matches whole."""
-    for prefix in prefixes(path):
-        depth = str(prefix).count(".")
+def group_of(modules: Iterable[Path], recompute: Recompute, chosen: Chosen) -> tuple[Path, ...]:
+    """The run of modules up to the group that is recomputed: the outermost that a pattern matches whole; none without one."""
+    run: list[Path] = []
+    for module in modules:
+        run.append(module)
+        depth = str(module).count(".")
         for pattern in recompute.groups:
-            if pattern.count(".") == depth and matches(pattern, prefix, chosen):
-                return prefix
-    return None
+            if pattern.count(".") == depth and matches(pattern, module, chosen):
+                return tuple(run)
+    return ()
 
 
 def repeated(

@@ -108,7 +108,8 @@ def merged(works: Sequence[Work]) -> list[Work]:
     for work in works:
         contraction = work.contraction
         operands = tuple(gradient.kind for gradient in work.gradients)
-        key = (str(work.operator.path), contraction.name, contraction.size, contraction.extent, contraction.items, operands)
+        modules = tuple(map(str, work.operator.modules))
+        key = (modules, contraction.name, contraction.size, contraction.extent, contraction.items, operands)
         found[key] = _added(found[key], work) if key in found else work
     return list(found.values())
 

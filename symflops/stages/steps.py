@@ -96,7 +96,7 @@ class Steps(Registry):
         frame.nodes.append(
             Operator(
                 self.number(), kind, frame.path, tuple(value.id for value in values), (result.id,),
-                guard=frame.guard, saves=saves, flows=not frame.no_grad, span=entry.span,
+                guard=frame.guard, saves=saves, flows=not frame.no_grad, span=entry.span, visits=frame.visits,
             )
         )  # fmt: skip
         return result

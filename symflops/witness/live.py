@@ -5,7 +5,6 @@ It is on the meta device, unless its case says that it looks at values.
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.witness.cases import LiveCase
 from symflops.witness.counting import counter, plain_attention
 from symflops.witness.instances import Shape, instances_of
+from symflops.witness.modules import rolled_up, starred
 from symflops.witness.outputs import summed_tensors
 from symflops.witness.tensors import arguments_of, moved, needed
 
@@ -92,7 +92,7 @@ def verify_live(model: Model, case: LiveCase) -> LiveReport:
     forward, backward = run(real, arguments, case, train=True, outputs=outputs)
     inference, nothing = run(real, arguments, case, train=False, outputs=outputs)
     moments = trained.moments(**case.batch)
-    work = {path: flops.forward for path, flops in trained.by_module(moments).items()}
+    work = trained.running(moments)
     expected, aliases = parameters_of(real)
     derived: dict[str, Shape] = {}
     twice = []
@@ -204,23 +204,16 @@ def counted(mode: Any, model: Any) -> Counts:
     return Counts(int(mode.get_total_flops()), found)
 
 
-def starred(path: str) -> str:
-    """A path with ``*`` for every index."""
-    return re.sub(r"(?:(?<=^)|(?<=\.))\d+(?=\.|$)", "*", path)
-
-
-def different(real: Mapping[str, int], work: Mapping[str, int], known: Iterable[str]) -> Iterator[tuple[str, Figure]]:
+def different(
+    real: Mapping[str, int], work: Mapping[tuple[str, ...], int], known: Iterable[str]
+) -> Iterator[tuple[str, Figure]]:
     """The modules whose forward FLOPs differ: those that the counter reports, and derived work where there is no module."""
     expected: Counter[str] = Counter()
-    derived: Counter[str] = Counter()
     for path, flops in real.items():
         expected[starred(path)] += flops
-    for path, flops in work.items():
-        words = starred(path).split(".")
-        for end in range(1, len(words) + 1):
-            derived[".".join(words[:end])] += flops
+    derived = rolled_up(work)
     places = {starred(path) for path in known}
-    nowhere = {starred(path) for path, flops in work.items() if flops} - places
+    nowhere = {starred(modules[-1]) for modules, flops in work.items() if flops and modules} - places
     for path in sorted(expected.keys() | nowhere):
         figure = Figure(expected[path], derived[path])
         if not figure.equal:

@@ -23,10 +23,10 @@ from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.runtime.layouts import batch_of
 from symflops.stages.data import regime_of_words
 from symflops.witness.instances import instances_of
+from symflops.witness.modules import rolled_up, starred
 
 Record = Mapping[str, Any]
 WITHIN = re.compile(r"[^.]\*|\*[^.]")
-DIGITS = re.compile(r"(?<=\.)\d+(?=\.|$)|^\d+(?=\.|$)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +70,6 @@ def read_records(folder: Path) -> Iterator[Record]:
         if not isinstance(found, list) or not all(isinstance(record, dict) and "class" in record for record in found):
             raise SymflopsError(f"{path}: not a list of records")
         yield from found
-
-
-def starred(path: str) -> str:
-    """A module path with every list index replaced by ``*``."""
-    return DIGITS.sub("*", path)
 
 
 def expected_of(record: Record) -> dict[str, int | None]:
@@ -168,12 +163,7 @@ def tensor_differences(estimator: InterpretedEstimator, record: Record) -> Itera
 
 def module_differences(estimator: InterpretedEstimator, moments: Any, record: Record) -> dict[str, int]:
     """Derived minus measured forward FLOPs of the modules where they differ; a container includes what is below it."""
-    derived: dict[str, int] = {}
-    for name, flops in estimator.by_module(moments).items():
-        words = starred(name).split(".")
-        for end in range(1, len(words) + 1):
-            path = ".".join(words[:end])
-            derived[path] = derived.get(path, 0) + flops.forward
+    derived = rolled_up(estimator.running(moments))
     missed = sum(op["flops"] or 0 for op in (record.get("uncounted_ops") or {}).get("fwd", {}).values())
     differences = {name: derived.get(name, 0) - measured for name, measured in sorted(record["by_module_fwd"].items())}
     return {name: more for name, more in differences.items() if more and not 0 < more <= missed}

@@ -23,7 +23,7 @@ from symflops.library import find_spec
 from symflops.model.regime import Recompute
 from symflops.witness.cases import LiveCase, cases_of
 from symflops.witness.live_regimes import Bench, Choice
-from symflops.witness.records import starred
+from symflops.witness.modules import starred
 from tests.mutation.catching import PARTIAL, RANK, Subject, alone, useful
 from tests.mutation.test_specs import listed
 from tests.mutation.trees import written

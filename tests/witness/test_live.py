@@ -15,7 +15,8 @@ from symflops.model.program import Tensor
 from symflops.runtime.batch import BatchError
 from symflops.witness.cases import LiveCase, cases_of, read_cases
 from symflops.witness.instances import _indices, _ranges
-from symflops.witness.live import LiveReport, class_of, counter, different, render, starred, verify_live
+from symflops.witness.live import LiveReport, class_of, counter, different, render, verify_live
+from symflops.witness.modules import rolled_up, starred
 from symflops.witness.outputs import summed_tensors
 from symflops.witness.tensors import described, moved
 
@@ -218,7 +219,12 @@ def test_runs_of_one_index_are_joined() -> None:
 
 def test_starred() -> None:
     assert starred("0.layer1.12.fc2.0") == "*.layer1.*.fc2.*"
-    assert list(different({"a": 3, "a.0": 1, "a.1": 2}, {"a.*": 3}, ["a", "a.0", "a.1"])) == []
+    assert list(different({"a": 3, "a.0": 1, "a.1": 2}, {("a", "a.*"): 3}, ["a", "a.0", "a.1"])) == []
+
+
+def test_a_container_has_what_runs_while_it_does() -> None:
+    work = {("a", "a.*", "a.*.b"): 3, ("a.0.b",): 5, ("c", "a.0.b"): 7, ("a", "a.1", "a.0", "a.0.b"): 11}
+    assert rolled_up(work) == {"a": 14, "a.*": 14, "a.*.b": 26, "c": 7}
 
 
 def test_further_arguments_may_be_nested() -> None:

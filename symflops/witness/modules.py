@@ -1,0 +1,23 @@
+"""Work by module as PyTorch's counter reports it: a container has what runs while it does."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+
+INDEX = re.compile(r"(?:(?<=^)|(?<=\.))\d+(?=\.|$)")
+
+
+def starred(path: str) -> str:
+    """A path with ``*`` for every index."""
+    return INDEX.sub("*", path)
+
+
+def rolled_up(work: Mapping[tuple[str, ...], int]) -> Counter[str]:
+    """FLOPs by module, indices as ``*``, from those by the modules that run at once."""
+    found: Counter[str] = Counter()
+    for modules, flops in work.items():
+        for module in {starred(module) for module in modules}:
+            found[module] += flops
+    return found
