@@ -150,6 +150,7 @@ class _Lower:
                 ):
                     return name
         last = last_words(str(work.operator.path)) or work.operator.kind
+        last = last if last.isidentifier() else f"{work.operator.kind}_{last}".strip("_")
         base = f"{last}_{'pairs' if contraction.kind == 'attention' else 'rows'}"
         name, number = base, 1
         while name in used:

@@ -175,3 +175,25 @@ def test_a_size_may_be_the_entries_of_a_field(config, classes):
             sizes_of(program, {"num_labels": wrong})
         with pytest.raises(ValueError, match="num_labels"):
             found["Sizes"].from_config({"num_labels": wrong})
+
+
+def test_a_path_that_is_no_name_in_python(tmp_path):
+    """What runs over no stream goes by the path of its module, of which code can only hold letters and digits."""
+    text = """name: odd
+sizes: {D: width}
+streams: {text: [x]}
+inputs: {t: {stream: text, width: D}}
+graph:
+  - "2-1": {op: attention, heads: 1, query: t, key: t, value: t, to: a}
+  - parts.3-x:
+      repeat: 2
+      graph:
+        - 0: {op: attention, heads: 1, query: a, key: a, value: a, mask: causal, to: a}
+outputs: [a]
+"""
+    (tmp_path / "odd.yaml").write_text(text)
+    program = load(tmp_path / "odd.yaml").program(["full"], ["torch"])
+    found = {"__name__": "odd"}
+    exec(render(program, "0"), found)
+    model = found["Estimator"](found["Sizes"](width=3), convention="torch")
+    assert model.forward(model.moments(text=[5, 2])) == 3 * 2 * 2 * 3 * (25 + 4)
