@@ -47,7 +47,8 @@ def moment_name(items: str, monomial: Monomial, rows: Mapping[Monomial, str]) ->
             words.append(name)
             powers = {atom: exponent - dict(product).get(atom, 0) for atom, exponent in powers.items()}
     words += [atom_name(atom, rows) for atom, exponent in sorted_atoms(powers.items()) for _ in range(exponent)]
-    return ("" if all(len(word) == 1 for word in words) else "_").join(words)
+    name = ("" if all(len(word) == 1 for word in words) else "_").join(words)
+    return name if name.isidentifier() else f"m_{name}"
 
 
 def row_names(
