@@ -1,0 +1,240 @@
+"""What each operator must cost: small graphs around one use of it, with its work counted one by one in plain Python.
+
+``LAWS`` is the table that ``test_laws`` holds the operators to. An operator that has no row there, or a field that no row
+uses, fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import product
+from math import prod
+
+Count = Callable[..., int]
+
+
+@dataclass(frozen=True, eq=False)
+class Law:
+    """One use of an operator of ``kind``: ``entries`` read the values ``a``, ``b``, ``c`` and make ``r``.
+
+    ``values`` are the streams and widths of those values, each made by a linear from an input, so that it needs a gradient; a width
+    of None is a carrier of indices. ``streams`` are axes by stream, ``lengths`` the lengths that an axis may have: a least
+    one, and steps. ``work`` counts the multiply-adds of one item, by its lengths; ``every`` those that masks do not discard.
+    ``rows`` are the rows of ``r``, ``width`` its width. ``degrees`` is how the work grows with each axis, step by step.
+    """
+
+    kind: str
+    entries: tuple[str, ...]
+    rows: Count
+    width: int
+    work: Count | None = None
+    every: Count | None = None
+    degrees: dict[str, int] = field(default_factory=dict)
+    values: tuple[tuple[str, int | None], ...] = (("text", 4),)
+    streams: dict[str, str] = field(default_factory=lambda: {"text": "[x]"})
+    lengths: dict[str, tuple[int, int]] = field(default_factory=dict)
+    flows: bool = True
+    seen: bool = True
+    gradients: int = 2
+
+    @property
+    def axes(self) -> dict[str, tuple[str, ...]]:
+        """The batch variables of each stream."""
+        return {name: tuple(text.partition("[")[2].strip("[]}").replace(" ", "").split(",")) if "[" in text else () for name, text in self.streams.items()}
+
+    def legal(self, axis: str) -> tuple[int, int]:
+        """The least length of an axis, and its steps."""
+        return self.lengths.get(axis, (0, 1))
+
+    def spec(self) -> str:
+        """The graph as a spec: a linear before each value, a linear of width 1 after the result."""
+        given = list(zip("abc", self.values, strict=False))
+        inputs = [f"  in_{name}: {{stream: {stream}{'' if width is None else ', width: 5'}}}" for name, (stream, width) in given]
+        before = [
+            f"  - before_{name}: {{op: linear, from: in_{name}, width: {width}, bias: false, to: {name}}}" for name, (_, width) in given if width is not None
+        ]
+        streams = [f"  {name}: {axes}" for name, axes in self.streams.items()]
+        after = "  - after: {op: linear, from: r, width: 1, bias: false, to: out}"
+        entries = [f"  - {entry}" for entry in self.entries]
+        return "\n".join(["name: law", "streams:", *streams, "inputs:", *inputs, "graph:", *before, *entries, after, "outputs: [out]", ""])
+
+
+def one(fields: str, kind: str) -> tuple[str, ...]:
+    """One entry ``one`` of an operator."""
+    return (f"one: {{op: {kind}, {fields}, to: r}}",)
+
+
+def rowwise(kind: str, fields: str, width: int = 4, **more: object) -> Law:
+    """An operator without work that keeps the rows of its first operand."""
+    return Law(kind, one(fields, kind), lambda x, **_: x, width, **more)  # type: ignore[arg-type]
+
+
+def positions(n: int, kernel: int, stride: int = 1, padding: int = 0, dilation: int = 1) -> int:
+    """Where a kernel fits, slid along."""
+    return sum(1 for start in range(-padding, n + padding, stride) if start + dilation * (kernel - 1) < n + padding)
+
+
+def reached(n: int, kernel: int, stride: int, padding: int, dilation: int = 1, extra: int = 0) -> int:
+    """Rows that a transposed convolution makes: from the first to the last that a kernel reaches, less the padding."""
+    return max(start * stride + dilation * (kernel - 1) for start in range(n)) + 1 - 2 * padding + extra
+
+
+def pairs(queries: int, keys: int, sees: Callable[[int, int], bool] = lambda i, j: True) -> int:
+    """Pairs of a query and a key, one by one; the last query stands at the last key."""
+    return sum(sees(i + keys - queries, j) for i, j in product(range(queries), range(keys)))
+
+
+def windows(n: int, size: int) -> int:
+    """Pairs within windows of an axis, the last one perhaps smaller."""
+    return sum(pairs(len(cut), len(cut)) for cut in (range(n)[start : start + size] for start in range(0, n, size)))
+
+
+def conv(fields: str, axes: str, rows: Count, size: int, **more: object) -> Law:
+    """A convolution of 4 channels into 6: ``size`` multiply-adds for each of its rows."""
+    names = axes.strip("[]").replace(" ", "").split(",")
+    return Law(
+        "conv", one(f"from: a, width: 6, {fields}", "conv"), rows, 6,
+        **{"work": lambda **n: size * rows(**n), "degrees": dict.fromkeys(names, 1), "streams": {"text": axes}, **more},  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def attention(fields: str, sees: Callable[[int, int], bool] | None = None, size: int = 8, **more: object) -> Law:
+    """Attention of a sequence to itself, of width 4: ``size`` multiply-adds for a pair in both products."""
+    values = (("text", 4), ("text", 4), ("text", 4))
+    given: dict[str, object] = {"degrees": {"x": 2}, "values": values, **more}
+    if sees is not None:
+        given = {"every": lambda x: size * x * x, **given}
+    return Law(
+        "attention", one(f"query: a, key: b, value: c, {fields}", "attention"), lambda x: x, 4,
+        work=lambda x: size * pairs(x, x, sees or (lambda i, j: True)), **given,  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+TWO = {"text": "[x]", "prompt": "[y]"}
+GRID = {"text": "[h, w]"}
+VIDEO = {"text": "[f, h, w]"}
+SAMPLE = {"text": "[x]", "sample": "[]"}
+IMAGES = {"text": "[x]", "pictures": "{over: images, axes: [h, w]}"}
+
+LINEAR = (
+    Law("linear", one("from: a, width: 6", "linear"), lambda x: x, 6, lambda x: 24 * x, degrees={"x": 1}),
+    Law("linear", one("from: a, width: 6, in: 4, bias: false, in_out: true", "linear"), lambda h, w: h * w, 6, lambda h, w: 24 * h * w,
+        degrees={"h": 1, "w": 1}, streams=GRID),
+    Law("linear", ('one: {op: linear, from: a, width: 6, rows_of: 18, bias: true, split: "[2, 4]", to: [s, r]}',), lambda x: x, 4,
+        lambda x: 24 * x, degrees={"x": 1}),
+    Law("linear", one('from: a, width: 6, shape: "[6, 2, 2]"', "linear"), lambda y, **_: y, 6, lambda y, **_: 24 * y, degrees={"y": 1},
+        streams=TWO, values=(("prompt", 4),)),
+    Law("linear", one("from: a, width: 6", "linear"), lambda h, w, **_: h * w, 6, lambda h, w, **_: 24 * h * w, degrees={"h": 1, "w": 1},
+        streams=IMAGES, values=(("pictures", 4),)),
+)  # fmt: skip
+
+CONVOLUTIONS = (
+    conv("kernel: 3", "[x]", lambda x: positions(x, 3), 4 * 6 * 3, lengths={"x": (3, 1)}),
+    conv("kernel: 3, padding: same, dilation: 2", "[x]", lambda x: x, 4 * 6 * 3),
+    conv("kernel: 2, padding: valid, bias: false", "[x]", lambda x: positions(x, 2), 4 * 6 * 2, lengths={"x": (2, 1)}),
+    conv("kernel: 4, stride: 2, padding: 1", "[x]", lambda x: positions(x, 4, 2, 1), 4 * 6 * 4, lengths={"x": (2, 2)}),
+    conv("kernel: 3, stride: 3", "[x]", lambda x: positions(x, 3, 3), 4 * 6 * 3, lengths={"x": (5, 3)}),
+    conv("kernel: 3, padding: 1, groups: 2", "[x]", lambda x: x, 4 * 3 * 3),
+    conv("kernel: 3, padding: 1, weight_norm: 0", "[x]", lambda x: x, 4 * 6 * 3),
+    conv('kernel: "[3, 2]", stride: "[2, 1]", padding: "[1, 0]", dilation: "[1, 2]"', "[h, w]",
+         lambda h, w: positions(h, 3, 2, 1) * positions(w, 2, 1, 0, 2), 4 * 6 * 6, lengths={"h": (1, 2), "w": (3, 1)}),
+    conv('kernel: "[2, 2]", stride: 2', "[f, h, w]", lambda f, h, w: f * positions(h, 2, 2) * positions(w, 2, 2), 4 * 6 * 4,
+         lengths={"h": (2, 2), "w": (2, 2)}),
+    conv('kernel: "[3, 3, 3]", padding: 1', "[f, h, w]", lambda f, h, w: f * h * w, 4 * 6 * 27),
+    conv("kernel: 4, stride: 2, padding: 1, output_padding: 1, transposed: true", "[x]",
+         lambda x: reached(x, 4, 2, 1, extra=1), 0, work=lambda x: 4 * 6 * 4 * x, lengths={"x": (1, 1)}),
+)  # fmt: skip
+
+ATTENTION = (
+    attention("heads: 2"),
+    attention("heads: 2, mask: causal", lambda i, j: j <= i),
+    attention("heads: 2, mask: block"),
+    attention("heads: 2, mask: prefix, prefix: 3", lambda i, j: j <= i or j < 3, lengths={"x": (3, 1)}),
+    attention("heads: 2, mask: causal, sliding: 3", lambda i, j: i - 3 < j <= i, degrees={"x": 1}, lengths={"x": (3, 1)}),
+    attention("heads: 2, local: 2", lambda i, j: abs(i - j) <= 2, degrees={"x": 1}, lengths={"x": (4, 1)}),
+    attention("heads: 2, mask: causal, chunked: 4", lambda i, j: j <= i and i // 4 == j // 4, degrees={"x": 1}, lengths={"x": (1, 4)}),
+    attention("heads: 2, kv_heads: 1", values=(("text", 4), ("text", 2), ("text", 2))),
+    Law("attention", one("query: a, key: b, value: c, heads: 2", "attention"), lambda x, **_: x, 6, lambda x, y: (4 + 6) * pairs(x, y),
+        degrees={"x": 1, "y": 1}, streams=TWO, values=(("text", 4), ("prompt", 4), ("prompt", 6))),
+    Law("attention", one("query: a, key: b, value: b, heads: 2, bias: c", "attention"), lambda x: x, 4, lambda x: 8 * pairs(x, x),
+        degrees={"x": 2}, values=(("text", 4), ("text", 4), ("text", 2))),
+    Law("attention", ("one: {op: attention, heads: 1, query: [a, b], key: [a, b], value: [a, b], to: [r, s]}",), lambda x, **_: x, 4,
+        lambda x, y: 8 * pairs(x + y, x + y), degrees={"x": 2, "y": 2}, streams=TWO, values=(("text", 4), ("prompt", 4))),
+    Law("attention", one("query: a, key: a, value: a, heads: 1, fold: [f]", "attention"), lambda f, h, w: f * h * w, 4,
+        lambda f, h, w: 8 * sum(pairs(h * w, h * w) for _ in range(f)), degrees={"f": 1, "h": 2, "w": 2}, streams=VIDEO),
+    Law("attention", one("query: a, key: a, value: a, heads: 1, fold: [h, w]", "attention"), lambda f, h, w: f * h * w, 4,
+        lambda f, h, w: 8 * sum(pairs(f, f) for _ in range(h * w)), degrees={"f": 2, "h": 1, "w": 1}, streams=VIDEO),
+    Law("attention", one("query: a, key: a, value: a, heads: 1, fold: [f], window: {h: 3, w: 2}", "attention"), lambda f, h, w: f * h * w, 4,
+        lambda f, h, w: 8 * f * windows(h, 3) * windows(w, 2), degrees={"f": 1, "h": 1, "w": 1}, streams=VIDEO,
+        lengths={"h": (1, 3), "w": (1, 2)}),
+)  # fmt: skip
+
+PRODUCTS = (
+    Law("matmul", one("from: [a, b], dims: [3, tokens], width: 3, stream: sample", "matmul"), lambda **_: 1, 3, lambda x: 3 * x,
+        degrees={"x": 1}, values=(("text", 4), ("text", 4)), streams=SAMPLE),
+    Law("matmul", one("from: [a, b], dims: [x, y, 4], axes_of: a, like: a, width: 2", "matmul"), lambda x, **_: x, 2, lambda x, y: 4 * pairs(x, y),
+        degrees={"x": 1, "y": 1}, streams=TWO, values=(("text", 4), ("prompt", 4))),
+    Law("matmul", one('from: [a, b], dims: ["ceil(tokens, 3)", 3, 3], width: 1', "matmul"), lambda x: x, 1,
+        lambda x: sum(9 for _ in range(0, x, 3)), degrees={"x": 1}, values=(("text", 4), ("text", 4)), lengths={"x": (1, 3)}),
+    Law("bilinear", one("from: [a, b], width: 3, bias: false", "bilinear"), lambda x: x, 3, lambda x: x * (3 * 4 * 2 + 3 * 4),
+        degrees={"x": 1}, values=(("text", 4), ("text", 2)), seen=False),
+    Law("scan", one("from: a, dt: b, write: c, state: 3", "scan"), lambda x: x, 12, lambda x: x * (4 * 3 + 4 * 3), degrees={"x": 1},
+        values=(("text", 4), ("text", 4), ("text", 3)), seen=False),
+    Law("scan", ('decay: {op: parameter, shape: "[4, 3]", to: d}', "one: {op: scan, from: a, dt: b, write: b, decay: d, state: 3, to: r}"),
+        lambda x: x, 12, lambda x: x * (4 * 3 + 4 * 3), degrees={"x": 1}, values=(("text", 4), ("text", 4)), seen=False),
+)  # fmt: skip
+
+NORMS = (
+    *(rowwise(kind, "from: a") for kind in ("rms_norm", "layer_norm", "group_norm", "batch_norm")),
+    *(rowwise(kind, 'from: a, affine: true, dim: 2, bias: true, shape: "[2, 1]"') for kind in ("rms_norm", "layer_norm", "group_norm", "batch_norm")),
+    rowwise("layer_norm", "from: a, affine: false"),
+)
+
+READ = (
+    rowwise("embedding", "from: in_a, rows: 11, width: 4", values=(("text", None),)),
+    Law("parameter", ('one: {op: parameter, shape: "[3, 4]", stream: text, width: 4, to: r}', "used: {op: add, from: [r, a], to: r}"), lambda x: x, 4),
+    Law("parameter", ('one: {op: parameter, shape: "[4]", trainable: false, to: p}', "used: {op: add, from: [a, p], to: r}"), lambda x: x, 4),
+)  # fmt: skip
+
+ELEMENTWISE = (
+    rowwise("mul", "from: a, width: 2", 2),
+    rowwise("mul", "from: [a, b]", streams=SAMPLE, values=(("text", 4), ("sample", 4))),
+    rowwise("add", "from: [a, b]", values=(("text", 4), ("text", 4))),
+    rowwise("map", "from: a, width: 7, saves: null", 7),
+    rowwise("detach", "from: a", flows=False),
+    rowwise("zeros", "stream: text, width: 3", 3, flows=False),
+)
+
+MOVES = (
+    rowwise("concat", "from: [a, b]", 6, values=(("text", 4), ("text", 2))),
+    Law("concat", one("from: [a, b], along: tokens", "concat"), lambda x, y: x + y, 4, streams=TWO, values=(("text", 4), ("prompt", 4))),
+    Law("split", ('one: {op: split, from: a, sizes: "[1, 3]", to: [s, r]}',), lambda x: x, 3),
+    Law("split", ("both: {op: concat, along: tokens, from: [a, b], to: c}", "one: {op: split, from: c, along: tokens, to: [s, r]}"),
+        lambda y, **_: y, 4, streams=TWO, values=(("text", 4), ("prompt", 4))),
+    Law("view", one("from: a, axes: {h: h/2, w: w/2}, width: 16", "view"), lambda h, w: len(range(0, h, 2)) * len(range(0, w, 2)), 16,
+        streams=GRID, lengths={"h": (0, 2), "w": (0, 2)}),
+    Law("view", one('from: a, as: pad, axes: {x: "round_up(x, 4)"}', "view"), lambda x: sum(4 for _ in range(0, x, 4)), 4),
+    Law("view", one("from: a, as: crop, like: b", "view"), lambda y, **_: y, 4, streams=TWO, values=(("text", 4), ("prompt", 4))),
+    Law("view", one("from: a, as: pool, stream: sample", "view"), lambda **_: 1, 4, streams=SAMPLE),
+    Law("view", one("from: a, as: select, stream: {x: x//3}", "view"), lambda x: len(range(3, x + 1, 3)), 4),
+    Law("view", one("from: a, as: expand, stream: {x: x, copies: 3}", "view"), lambda x: 3 * x, 4),
+    rowwise("view", "from: a, as: pad_batch"),
+    Law("push", ("one: {op: push, from: a, stack: kept}", "last: {op: pop, stack: kept, to: r}"), lambda x: x, 4),
+    Law("pop", ("first: {op: push, from: a, stack: kept}", "second: {op: push, from: b, stack: kept}",
+                "one: {op: pop, stack: kept, take: first, to: r}", "other: {op: pop, stack: kept, to: s}"),
+        lambda x, **_: x, 4, streams=TWO, values=(("text", 4), ("prompt", 4))),
+    Law("gather", ("first: {op: push, from: a, stack: kept}", "second: {op: push, from: b, stack: kept}",
+                   "one: {op: gather, stack: kept, like: c, to: r}"),
+        lambda y, **_: y, 4, streams=TWO, values=(("text", 4), ("text", 4), ("prompt", 1))),
+)  # fmt: skip
+
+CONSTRUCTS = (
+    Law("experts", ("one: {experts: 5, choose: 2, from: a, to: r, graph: [{_: {op: linear, from: x, width: 6, bias: false, to: y}}]}",),
+        lambda x: x, 6, lambda x: sum(prod((4, 6)) for _ in range(2 * x)), degrees={"x": 1}),
+    Law("repeat", ("start: {op: view, from: a, as: select, stream: sample, to: r}",
+                   "one: {repeat: {axis: x}, graph: [{_: {op: linear, from: r, width: 4, bias: false, to: r}}]}"),
+        lambda **_: 1, 4, lambda x: sum(16 for _ in range(x)), degrees={"x": 1}, streams=SAMPLE),
+)  # fmt: skip
+
+LAWS = (*LINEAR, *CONVOLUTIONS, *ATTENTION, *PRODUCTS, *NORMS, *READ, *ELEMENTWISE, *MOVES, *CONSTRUCTS)
