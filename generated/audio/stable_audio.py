@@ -335,6 +335,11 @@ def _checked(key: str, kind: str, value: Any) -> Any:
     raise ValueError(f"the config's '{key}' is {value!r}, not a {kind}")
 
 
+def _at(path: str, lines: list[Line]) -> list[Line]:
+    """The lines of a module that stands at ``path``."""
+    return [(f"{path}.{module}", amount, unit, forward, gradients, again) for module, amount, unit, forward, gradients, again in lines]
+
+
 def _full(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'full': every parameter trains."""
     L = sizes.num_layers
@@ -388,53 +393,8 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
 
 def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'forward': nothing trains, only the forward pass runs."""
-    L = sizes.num_layers
-    H = sizes.num_attention_heads
-    G = sizes.num_key_value_attention_heads
-    d = sizes.attention_head_dim
-    c = sizes.in_channels
-    o = sizes.out_channels
-    J = sizes.cross_attention_input_dim
-    X = sizes.cross_attention_dim
-    U = sizes.global_states_input_dim
-    s = sizes.time_proj_dim
-    D = H*d
-    # what a contraction runs over, in multiples of (n, x, y, xx, xy)
-    prompt_ = (0, 0, 1, 0, 0)
-    sample_ = (1, 0, 0, 0, 0)
-    time_proj_rows_ = (s//2, 0, 0, 0, 0)
-    preprocess_conv_rows_ = (0, 1, 0, 0, 0)
-    attn1_to_q_rows_ = (1, 1, 0, 0, 0)
-    attn1_pairs_ = (1, 2, 0, 1, 0)
-    attn2_pairs_ = (0, 0, 1, 0, 1)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("cross_attention_proj.0",               prompt_,                2*J*X,    1,  (0, 0),  0),  # y = xW
-        ("cross_attention_proj.2",               prompt_,                2*X**2,   1,  (0, 0),  0),  # y = xW
-        ("global_proj.0",                        sample_,                2*D*U,    1,  (0, 0),  0),  # y = xW
-        ("global_proj.2",                        sample_,                2*D**2,   1,  (0, 0),  0),  # y = xW
-        ("time_proj",                            time_proj_rows_,        2,        1,  (0, 0),  0),  # y = ab
-        ("timestep_proj.0",                      sample_,                2*D*s,    1,  (0, 0),  0),  # y = xW
-        ("timestep_proj.2",                      sample_,                2*D**2,   1,  (0, 0),  0),  # y = xW
-        ("preprocess_conv",                      preprocess_conv_rows_,  2*c**2,   1,  (0, 0),  0),  # y = xW
-        ("proj_in",                              preprocess_conv_rows_,  2*D*c,    1,  (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn1.to_q",      attn1_to_q_rows_,       2*D**2,   L,  (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn1.to_k",      attn1_to_q_rows_,       2*D**2,   L,  (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn1.to_v",      attn1_to_q_rows_,       2*D**2,   L,  (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn1",           attn1_pairs_,           2*D,      L,  (0, 0),  0),  # scores = qk
-        ("transformer_blocks.*.attn1",           attn1_pairs_,           2*D,      L,  (0, 0),  0),  # mix = pv
-        ("transformer_blocks.*.attn1.to_out.0",  attn1_to_q_rows_,       2*D**2,   L,  (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn2.to_q",      attn1_to_q_rows_,       2*D**2,   L,  (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn2.to_k",      prompt_,                2*G*d*X,  L,  (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn2.to_v",      prompt_,                2*G*d*X,  L,  (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn2",           attn2_pairs_,           2*D,      L,  (0, 0),  0),  # scores = qk
-        ("transformer_blocks.*.attn2",           attn2_pairs_,           2*H*d,    L,  (0, 0),  0),  # mix = pv
-        ("transformer_blocks.*.attn2.to_out.0",  attn1_to_q_rows_,       2*D*H*d,  L,  (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.ff.net.0.proj",   attn1_to_q_rows_,       16*D**2,  L,  (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.ff.net.2",        attn1_to_q_rows_,       8*D**2,   L,  (0, 0),  0),  # y = xW
-        ("proj_out",                             attn1_to_q_rows_,       2*D*o,    1,  (0, 0),  0),  # y = xW
-        ("postprocess_conv",                     preprocess_conv_rows_,  2*o**2,   1,  (0, 0),  0),  # y = xW
-    ]
+    lines = _full(sizes, pairs)
+    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
 
 
 def _lora(sizes: Sizes, pairs: str) -> list[Line]:
@@ -458,49 +418,51 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     attn1_to_q_rows_ = (1, 1, 0, 0, 0)
     attn1_pairs_ = (1, 2, 0, 1, 0)
     attn2_pairs_ = (0, 0, 1, 0, 1)
+    # what equal modules have in common, each below its own path
+    to_q_1: list[Line] = [
+        ("base_layer",      attn1_to_q_rows_,  2*D**2,  L,  (max(0, L - 1), 0),  0),  # y = xW
+        ("lora_A.default",  attn1_to_q_rows_,  32*D,    L,  (max(0, L - 1), L),  0),  # y = xW
+        ("lora_B.default",  attn1_to_q_rows_,  32*D,    L,  (L, L),              0),  # y = xW
+    ]
+    to_out_1: list[Line] = [
+        ("base_layer",      attn1_to_q_rows_,  2*D**2,  L,  (L, 0),  0),  # y = xW
+        ("lora_A.default",  attn1_to_q_rows_,  32*D,    L,  (L, L),  0),  # y = xW
+        ("lora_B.default",  attn1_to_q_rows_,  32*D,    L,  (L, L),  0),  # y = xW
+    ]
+    to_k_1: list[Line] = [
+        ("base_layer",      prompt_,  2*G*d*X,  L,  (0, 0),  0),  # y = xW
+        ("lora_A.default",  prompt_,  32*X,     L,  (0, L),  0),  # y = xW
+        ("lora_B.default",  prompt_,  32*G*d,   L,  (L, L),  0),  # y = xW
+    ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("cross_attention_proj.0",                              prompt_,                2*J*X,    1,  (0, 0),              0),  # y = xW
-        ("cross_attention_proj.2",                              prompt_,                2*X**2,   1,  (0, 0),              0),  # y = xW
-        ("global_proj.0",                                       sample_,                2*D*U,    1,  (0, 0),              0),  # y = xW
-        ("global_proj.2",                                       sample_,                2*D**2,   1,  (0, 0),              0),  # y = xW
-        ("time_proj",                                           time_proj_rows_,        2,        1,  (0, 0),              0),  # y = ab
-        ("timestep_proj.0",                                     sample_,                2*D*s,    1,  (0, 0),              0),  # y = xW
-        ("timestep_proj.2",                                     sample_,                2*D**2,   1,  (0, 0),              0),  # y = xW
-        ("preprocess_conv",                                     preprocess_conv_rows_,  2*c**2,   1,  (0, 0),              0),  # y = xW
-        ("proj_in",                                             preprocess_conv_rows_,  2*D*c,    1,  (0, 0),              0),  # y = xW
-        ("transformer_blocks.*.attn1.to_q.base_layer",          attn1_to_q_rows_,       2*D**2,   L,  (max(0, L - 1), 0),  0),  # y = xW
-        ("transformer_blocks.*.attn1.to_q.lora_A.default",      attn1_to_q_rows_,       32*D,     L,  (max(0, L - 1), L),  0),  # y = xW
-        ("transformer_blocks.*.attn1.to_q.lora_B.default",      attn1_to_q_rows_,       32*D,     L,  (L, L),              0),  # y = xW
-        ("transformer_blocks.*.attn1.to_k.base_layer",          attn1_to_q_rows_,       2*D**2,   L,  (max(0, L - 1), 0),  0),  # y = xW
-        ("transformer_blocks.*.attn1.to_k.lora_A.default",      attn1_to_q_rows_,       32*D,     L,  (max(0, L - 1), L),  0),  # y = xW
-        ("transformer_blocks.*.attn1.to_k.lora_B.default",      attn1_to_q_rows_,       32*D,     L,  (L, L),              0),  # y = xW
-        ("transformer_blocks.*.attn1.to_v.base_layer",          attn1_to_q_rows_,       2*D**2,   L,  (max(0, L - 1), 0),  0),  # y = xW
-        ("transformer_blocks.*.attn1.to_v.lora_A.default",      attn1_to_q_rows_,       32*D,     L,  (max(0, L - 1), L),  0),  # y = xW
-        ("transformer_blocks.*.attn1.to_v.lora_B.default",      attn1_to_q_rows_,       32*D,     L,  (L, L),              0),  # y = xW
-        ("transformer_blocks.*.attn1",                          attn1_pairs_,           2*D,      L,  (L, L),              0),  # scores = qk
-        ("transformer_blocks.*.attn1",                          attn1_pairs_,           2*D,      L,  (L, L),              0),  # mix = pv
-        ("transformer_blocks.*.attn1.to_out.0.base_layer",      attn1_to_q_rows_,       2*D**2,   L,  (L, 0),              0),  # y = xW
-        ("transformer_blocks.*.attn1.to_out.0.lora_A.default",  attn1_to_q_rows_,       32*D,     L,  (L, L),              0),  # y = xW
-        ("transformer_blocks.*.attn1.to_out.0.lora_B.default",  attn1_to_q_rows_,       32*D,     L,  (L, L),              0),  # y = xW
-        ("transformer_blocks.*.attn2.to_q.base_layer",          attn1_to_q_rows_,       2*D**2,   L,  (L, 0),              0),  # y = xW
-        ("transformer_blocks.*.attn2.to_q.lora_A.default",      attn1_to_q_rows_,       32*D,     L,  (L, L),              0),  # y = xW
-        ("transformer_blocks.*.attn2.to_q.lora_B.default",      attn1_to_q_rows_,       32*D,     L,  (L, L),              0),  # y = xW
-        ("transformer_blocks.*.attn2.to_k.base_layer",          prompt_,                2*G*d*X,  L,  (0, 0),              0),  # y = xW
-        ("transformer_blocks.*.attn2.to_k.lora_A.default",      prompt_,                32*X,     L,  (0, L),              0),  # y = xW
-        ("transformer_blocks.*.attn2.to_k.lora_B.default",      prompt_,                32*G*d,   L,  (L, L),              0),  # y = xW
-        ("transformer_blocks.*.attn2.to_v.base_layer",          prompt_,                2*G*d*X,  L,  (0, 0),              0),  # y = xW
-        ("transformer_blocks.*.attn2.to_v.lora_A.default",      prompt_,                32*X,     L,  (0, L),              0),  # y = xW
-        ("transformer_blocks.*.attn2.to_v.lora_B.default",      prompt_,                32*G*d,   L,  (L, L),              0),  # y = xW
-        ("transformer_blocks.*.attn2",                          attn2_pairs_,           2*D,      L,  (L, L),              0),  # scores = qk
-        ("transformer_blocks.*.attn2",                          attn2_pairs_,           2*H*d,    L,  (L, L),              0),  # mix = pv
-        ("transformer_blocks.*.attn2.to_out.0.base_layer",      attn1_to_q_rows_,       2*D*H*d,  L,  (L, 0),              0),  # y = xW
-        ("transformer_blocks.*.attn2.to_out.0.lora_A.default",  attn1_to_q_rows_,       32*H*d,   L,  (L, L),              0),  # y = xW
-        ("transformer_blocks.*.attn2.to_out.0.lora_B.default",  attn1_to_q_rows_,       32*D,     L,  (L, L),              0),  # y = xW
-        ("transformer_blocks.*.ff.net.0.proj",                  attn1_to_q_rows_,       16*D**2,  L,  (L, 0),              0),  # y = xW
-        ("transformer_blocks.*.ff.net.2",                       attn1_to_q_rows_,       8*D**2,   L,  (L, 0),              0),  # y = xW
-        ("proj_out",                                            attn1_to_q_rows_,       2*D*o,    1,  ((L >= 1), 0),       0),  # y = xW
-        ("postprocess_conv",                                    preprocess_conv_rows_,  2*o**2,   1,  ((L >= 1), 0),       0),  # y = xW
+        ("cross_attention_proj.0",                              prompt_,                2*J*X,    1,  (0, 0),         0),  # y = xW
+        ("cross_attention_proj.2",                              prompt_,                2*X**2,   1,  (0, 0),         0),  # y = xW
+        ("global_proj.0",                                       sample_,                2*D*U,    1,  (0, 0),         0),  # y = xW
+        ("global_proj.2",                                       sample_,                2*D**2,   1,  (0, 0),         0),  # y = xW
+        ("time_proj",                                           time_proj_rows_,        2,        1,  (0, 0),         0),  # y = ab
+        ("timestep_proj.0",                                     sample_,                2*D*s,    1,  (0, 0),         0),  # y = xW
+        ("timestep_proj.2",                                     sample_,                2*D**2,   1,  (0, 0),         0),  # y = xW
+        ("preprocess_conv",                                     preprocess_conv_rows_,  2*c**2,   1,  (0, 0),         0),  # y = xW
+        ("proj_in",                                             preprocess_conv_rows_,  2*D*c,    1,  (0, 0),         0),  # y = xW
+        *_at("transformer_blocks.*.attn1.to_q", to_q_1),
+        *_at("transformer_blocks.*.attn1.to_k", to_q_1),
+        *_at("transformer_blocks.*.attn1.to_v", to_q_1),
+        ("transformer_blocks.*.attn1",                          attn1_pairs_,           2*D,      L,  (L, L),         0),  # scores = qk
+        ("transformer_blocks.*.attn1",                          attn1_pairs_,           2*D,      L,  (L, L),         0),  # mix = pv
+        *_at("transformer_blocks.*.attn1.to_out.0", to_out_1),
+        *_at("transformer_blocks.*.attn2.to_q", to_out_1),
+        *_at("transformer_blocks.*.attn2.to_k", to_k_1),
+        *_at("transformer_blocks.*.attn2.to_v", to_k_1),
+        ("transformer_blocks.*.attn2",                          attn2_pairs_,           2*D,      L,  (L, L),         0),  # scores = qk
+        ("transformer_blocks.*.attn2",                          attn2_pairs_,           2*H*d,    L,  (L, L),         0),  # mix = pv
+        ("transformer_blocks.*.attn2.to_out.0.base_layer",      attn1_to_q_rows_,       2*D*H*d,  L,  (L, 0),         0),  # y = xW
+        ("transformer_blocks.*.attn2.to_out.0.lora_A.default",  attn1_to_q_rows_,       32*H*d,   L,  (L, L),         0),  # y = xW
+        ("transformer_blocks.*.attn2.to_out.0.lora_B.default",  attn1_to_q_rows_,       32*D,     L,  (L, L),         0),  # y = xW
+        ("transformer_blocks.*.ff.net.0.proj",                  attn1_to_q_rows_,       16*D**2,  L,  (L, 0),         0),  # y = xW
+        ("transformer_blocks.*.ff.net.2",                       attn1_to_q_rows_,       8*D**2,   L,  (L, 0),         0),  # y = xW
+        ("proj_out",                                            attn1_to_q_rows_,       2*D*o,    1,  ((L >= 1), 0),  0),  # y = xW
+        ("postprocess_conv",                                    preprocess_conv_rows_,  2*o**2,   1,  ((L >= 1), 0),  0),  # y = xW
     ]
 
 
@@ -555,6 +517,11 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     ]
 
 
+def _inside(path: str, elements: dict[str, int]) -> dict[str, int]:
+    """The parameters of a module that stands at ``path``."""
+    return {f"{path}.{name}": count for name, count in elements.items()}
+
+
 def _parameters(sizes: Sizes) -> dict[str, int]:
     """Elements per parameter, all copies together."""
     L = sizes.num_layers
@@ -568,6 +535,10 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     U = sizes.global_states_input_dim
     s = sizes.time_proj_dim
     D = H*d
+    norm1_1 = {
+        "weight":  L*D,
+        "bias":    L*D,
+    }
     return {
         "cross_attention_proj.0.weight":               J*X,
         "cross_attention_proj.2.weight":               X**2,
@@ -580,20 +551,17 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         "timestep_proj.2.bias":                        D,
         "preprocess_conv.weight":                      c**2,
         "proj_in.weight":                              D*c,
-        "transformer_blocks.*.norm1.weight":           L*D,
-        "transformer_blocks.*.norm1.bias":             L*D,
+        **_inside("transformer_blocks.*.norm1", norm1_1),
         "transformer_blocks.*.attn1.to_q.weight":      L*D**2,
         "transformer_blocks.*.attn1.to_k.weight":      L*D**2,
         "transformer_blocks.*.attn1.to_v.weight":      L*D**2,
         "transformer_blocks.*.attn1.to_out.0.weight":  L*D**2,
-        "transformer_blocks.*.norm2.weight":           L*D,
-        "transformer_blocks.*.norm2.bias":             L*D,
+        **_inside("transformer_blocks.*.norm2", norm1_1),
         "transformer_blocks.*.attn2.to_q.weight":      L*D**2,
         "transformer_blocks.*.attn2.to_k.weight":      L*G*d*X,
         "transformer_blocks.*.attn2.to_v.weight":      L*G*d*X,
         "transformer_blocks.*.attn2.to_out.0.weight":  L*D*H*d,
-        "transformer_blocks.*.norm3.weight":           L*D,
-        "transformer_blocks.*.norm3.bias":             L*D,
+        **_inside("transformer_blocks.*.norm3", norm1_1),
         "transformer_blocks.*.ff.net.0.proj.weight":   8*L*D**2,
         "transformer_blocks.*.ff.net.0.proj.bias":     8*L*D,
         "transformer_blocks.*.ff.net.2.weight":        4*L*D**2,
@@ -616,6 +584,20 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     U = sizes.global_states_input_dim
     s = sizes.time_proj_dim
     D = H*d
+    norm1_1 = {
+        "weight":  L*D,
+        "bias":    L*D,
+    }
+    to_q_1 = {
+        "base_layer.weight":      L*D**2,
+        "lora_A.default.weight":  16*L*D,
+        "lora_B.default.weight":  16*L*D,
+    }
+    to_k_1 = {
+        "base_layer.weight":      L*G*d*X,
+        "lora_A.default.weight":  16*L*X,
+        "lora_B.default.weight":  16*L*G*d,
+    }
     return {
         "cross_attention_proj.0.weight":                              J*X,
         "cross_attention_proj.2.weight":                              X**2,
@@ -628,36 +610,19 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
         "timestep_proj.2.bias":                                       D,
         "preprocess_conv.weight":                                     c**2,
         "proj_in.weight":                                             D*c,
-        "transformer_blocks.*.norm1.weight":                          L*D,
-        "transformer_blocks.*.norm1.bias":                            L*D,
-        "transformer_blocks.*.attn1.to_q.base_layer.weight":          L*D**2,
-        "transformer_blocks.*.attn1.to_q.lora_A.default.weight":      16*L*D,
-        "transformer_blocks.*.attn1.to_q.lora_B.default.weight":      16*L*D,
-        "transformer_blocks.*.attn1.to_k.base_layer.weight":          L*D**2,
-        "transformer_blocks.*.attn1.to_k.lora_A.default.weight":      16*L*D,
-        "transformer_blocks.*.attn1.to_k.lora_B.default.weight":      16*L*D,
-        "transformer_blocks.*.attn1.to_v.base_layer.weight":          L*D**2,
-        "transformer_blocks.*.attn1.to_v.lora_A.default.weight":      16*L*D,
-        "transformer_blocks.*.attn1.to_v.lora_B.default.weight":      16*L*D,
-        "transformer_blocks.*.attn1.to_out.0.base_layer.weight":      L*D**2,
-        "transformer_blocks.*.attn1.to_out.0.lora_A.default.weight":  16*L*D,
-        "transformer_blocks.*.attn1.to_out.0.lora_B.default.weight":  16*L*D,
-        "transformer_blocks.*.norm2.weight":                          L*D,
-        "transformer_blocks.*.norm2.bias":                            L*D,
-        "transformer_blocks.*.attn2.to_q.base_layer.weight":          L*D**2,
-        "transformer_blocks.*.attn2.to_q.lora_A.default.weight":      16*L*D,
-        "transformer_blocks.*.attn2.to_q.lora_B.default.weight":      16*L*D,
-        "transformer_blocks.*.attn2.to_k.base_layer.weight":          L*G*d*X,
-        "transformer_blocks.*.attn2.to_k.lora_A.default.weight":      16*L*X,
-        "transformer_blocks.*.attn2.to_k.lora_B.default.weight":      16*L*G*d,
-        "transformer_blocks.*.attn2.to_v.base_layer.weight":          L*G*d*X,
-        "transformer_blocks.*.attn2.to_v.lora_A.default.weight":      16*L*X,
-        "transformer_blocks.*.attn2.to_v.lora_B.default.weight":      16*L*G*d,
+        **_inside("transformer_blocks.*.norm1", norm1_1),
+        **_inside("transformer_blocks.*.attn1.to_q", to_q_1),
+        **_inside("transformer_blocks.*.attn1.to_k", to_q_1),
+        **_inside("transformer_blocks.*.attn1.to_v", to_q_1),
+        **_inside("transformer_blocks.*.attn1.to_out.0", to_q_1),
+        **_inside("transformer_blocks.*.norm2", norm1_1),
+        **_inside("transformer_blocks.*.attn2.to_q", to_q_1),
+        **_inside("transformer_blocks.*.attn2.to_k", to_k_1),
+        **_inside("transformer_blocks.*.attn2.to_v", to_k_1),
         "transformer_blocks.*.attn2.to_out.0.base_layer.weight":      L*D*H*d,
         "transformer_blocks.*.attn2.to_out.0.lora_A.default.weight":  16*L*H*d,
         "transformer_blocks.*.attn2.to_out.0.lora_B.default.weight":  16*L*D,
-        "transformer_blocks.*.norm3.weight":                          L*D,
-        "transformer_blocks.*.norm3.bias":                            L*D,
+        **_inside("transformer_blocks.*.norm3", norm1_1),
         "transformer_blocks.*.ff.net.0.proj.weight":                  8*L*D**2,
         "transformer_blocks.*.ff.net.0.proj.bias":                    8*L*D,
         "transformer_blocks.*.ff.net.2.weight":                       4*L*D**2,
@@ -782,8 +747,10 @@ class Estimator:
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
-        rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
-        return tuple(map(sum, zip(*rows)))
+        totals: dict[tuple[int, ...], int] = {}
+        for line, cost in zip(self._lines, costs):
+            totals[line[1]] = totals.get(line[1], 0) + cost
+        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
 
     def moments(self, **streams: Any) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them."""

@@ -424,6 +424,11 @@ def _checked(key: str, kind: str, value: Any) -> Any:
     raise ValueError(f"the config's '{key}' is {value!r}, not a {kind}")
 
 
+def _at(path: str, lines: list[Line]) -> list[Line]:
+    """The lines of a module that stands at ``path``."""
+    return [(f"{path}.{module}", amount, unit, forward, gradients, again) for module, amount, unit, forward, gradients, again in lines]
+
+
 def _full(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'full': every parameter trains."""
     kernels = sizes.conv_kernel
@@ -471,47 +476,8 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
 
 def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'forward': nothing trains, only the forward pass runs."""
-    kernels = sizes.conv_kernel
-    L = sizes.num_hidden_layers
-    D = sizes.hidden_size
-    F = sizes.intermediate_size
-    K = sizes.num_conv_pos_embeddings
-    G = sizes.num_conv_pos_embedding_groups
-    stable = sizes.do_stable_layer_norm
-    A = sizes.adapter_attn_dim or 0
-    has_A = sizes.adapter_attn_dim is not None
-    # what a contraction runs over, in multiples of (n, h_1, h_2, h_3, h_4, h_5, h_6, h, h_6_h_6)
-    feature_extractor_conv_layers_0_conv_rows_ = (0, 0, 0, 0, 0, 0, 0, 1, 0)
-    feature_extractor_conv_layers_1_conv_rows_ = (0, 1, 0, 0, 0, 0, 0, 0, 0)
-    feature_extractor_conv_layers_2_conv_rows_ = (0, 0, 1, 0, 0, 0, 0, 0, 0)
-    feature_extractor_conv_layers_3_conv_rows_ = (0, 0, 0, 1, 0, 0, 0, 0, 0)
-    feature_extractor_conv_layers_4_conv_rows_ = (0, 0, 0, 0, 1, 0, 0, 0, 0)
-    feature_extractor_conv_layers_5_conv_rows_ = (0, 0, 0, 0, 0, 1, 0, 0, 0)
-    feature_extractor_conv_layers_6_conv_rows_ = (0, 0, 0, 0, 0, 0, 1, 0, 0)
-    encoder_pos_conv_embed_conv_rows_ = (2*(K//2) + 1 - K, 0, 0, 0, 0, 0, 1, 0, 0)
-    attention_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 1)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("feature_extractor.conv_layers.0.conv",              feature_extractor_conv_layers_0_conv_rows_,  1024*kernels[0],    1,               (0, 0),  0),  # y = xW
-        ("feature_extractor.conv_layers.1.conv",              feature_extractor_conv_layers_1_conv_rows_,  524288*kernels[1],  1,               (0, 0),  0),  # y = xW
-        ("feature_extractor.conv_layers.2.conv",              feature_extractor_conv_layers_2_conv_rows_,  524288*kernels[2],  1,               (0, 0),  0),  # y = xW
-        ("feature_extractor.conv_layers.3.conv",              feature_extractor_conv_layers_3_conv_rows_,  524288*kernels[3],  1,               (0, 0),  0),  # y = xW
-        ("feature_extractor.conv_layers.4.conv",              feature_extractor_conv_layers_4_conv_rows_,  524288*kernels[4],  1,               (0, 0),  0),  # y = xW
-        ("feature_extractor.conv_layers.5.conv",              feature_extractor_conv_layers_5_conv_rows_,  524288*kernels[5],  1,               (0, 0),  0),  # y = xW
-        ("feature_extractor.conv_layers.6.conv",              feature_extractor_conv_layers_6_conv_rows_,  524288*kernels[6],  1,               (0, 0),  0),  # y = xW
-        ("feature_projection.projection",                     feature_extractor_conv_layers_6_conv_rows_,  1024*D,             1,               (0, 0),  0),  # y = xW
-        ("encoder.pos_conv_embed.conv",                       encoder_pos_conv_embed_conv_rows_,           2*D*(D//G)*K,       1,               (0, 0),  0),  # y = xW
-        ("encoder.layers.*.attention.q_proj",                 feature_extractor_conv_layers_6_conv_rows_,  2*D**2,             L,               (0, 0),  0),  # y = xW
-        ("encoder.layers.*.attention.k_proj",                 feature_extractor_conv_layers_6_conv_rows_,  2*D**2,             L,               (0, 0),  0),  # y = xW
-        ("encoder.layers.*.attention.v_proj",                 feature_extractor_conv_layers_6_conv_rows_,  2*D**2,             L,               (0, 0),  0),  # y = xW
-        ("encoder.layers.*.attention",                        attention_pairs_,                            2*D,                L,               (0, 0),  0),  # scores = qk
-        ("encoder.layers.*.attention",                        attention_pairs_,                            2*D,                L,               (0, 0),  0),  # mix = pv
-        ("encoder.layers.*.attention.out_proj",               feature_extractor_conv_layers_6_conv_rows_,  2*D**2,             L,               (0, 0),  0),  # y = xW
-        ("encoder.layers.*.feed_forward.intermediate_dense",  feature_extractor_conv_layers_6_conv_rows_,  2*D*F,              L,               (0, 0),  0),  # y = xW
-        ("encoder.layers.*.feed_forward.output_dense",        feature_extractor_conv_layers_6_conv_rows_,  2*D*F,              L,               (0, 0),  0),  # y = xW
-        ("encoder.layers.*.adapter_layer.linear_1",           feature_extractor_conv_layers_6_conv_rows_,  2*D*A,              L*has_A*stable,  (0, 0),  0),  # y = xW
-        ("encoder.layers.*.adapter_layer.linear_2",           feature_extractor_conv_layers_6_conv_rows_,  2*D*A,              L*has_A*stable,  (0, 0),  0),  # y = xW
-    ]
+    lines = _full(sizes, pairs)
+    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
 
 
 def _lora(sizes: Sizes, pairs: str) -> list[Line]:
@@ -535,6 +501,12 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     feature_extractor_conv_layers_6_conv_rows_ = (0, 0, 0, 0, 0, 0, 1, 0, 0)
     encoder_pos_conv_embed_conv_rows_ = (2*(K//2) + 1 - K, 0, 0, 0, 0, 0, 1, 0, 0)
     attention_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 1)
+    # what equal modules have in common, each below its own path
+    q_proj_1: list[Line] = [
+        ("base_layer",      feature_extractor_conv_layers_6_conv_rows_,  2*D**2,  L,  (max(0, L - 1), 0),  0),  # y = xW
+        ("lora_A.default",  feature_extractor_conv_layers_6_conv_rows_,  32*D,    L,  (max(0, L - 1), L),  0),  # y = xW
+        ("lora_B.default",  feature_extractor_conv_layers_6_conv_rows_,  32*D,    L,  (L, L),              0),  # y = xW
+    ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
         ("feature_extractor.conv_layers.0.conv",              feature_extractor_conv_layers_0_conv_rows_,  1024*kernels[0],    1,               (0, 0),               0),  # y = xW
@@ -546,15 +518,9 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
         ("feature_extractor.conv_layers.6.conv",              feature_extractor_conv_layers_6_conv_rows_,  524288*kernels[6],  1,               (0, 0),               0),  # y = xW
         ("feature_projection.projection",                     feature_extractor_conv_layers_6_conv_rows_,  1024*D,             1,               (0, 0),               0),  # y = xW
         ("encoder.pos_conv_embed.conv",                       encoder_pos_conv_embed_conv_rows_,           2*D*(D//G)*K,       1,               (0, 0),               0),  # y = xW
-        ("encoder.layers.*.attention.q_proj.base_layer",      feature_extractor_conv_layers_6_conv_rows_,  2*D**2,             L,               (max(0, L - 1), 0),   0),  # y = xW
-        ("encoder.layers.*.attention.q_proj.lora_A.default",  feature_extractor_conv_layers_6_conv_rows_,  32*D,               L,               (max(0, L - 1), L),   0),  # y = xW
-        ("encoder.layers.*.attention.q_proj.lora_B.default",  feature_extractor_conv_layers_6_conv_rows_,  32*D,               L,               (L, L),               0),  # y = xW
-        ("encoder.layers.*.attention.k_proj.base_layer",      feature_extractor_conv_layers_6_conv_rows_,  2*D**2,             L,               (max(0, L - 1), 0),   0),  # y = xW
-        ("encoder.layers.*.attention.k_proj.lora_A.default",  feature_extractor_conv_layers_6_conv_rows_,  32*D,               L,               (max(0, L - 1), L),   0),  # y = xW
-        ("encoder.layers.*.attention.k_proj.lora_B.default",  feature_extractor_conv_layers_6_conv_rows_,  32*D,               L,               (L, L),               0),  # y = xW
-        ("encoder.layers.*.attention.v_proj.base_layer",      feature_extractor_conv_layers_6_conv_rows_,  2*D**2,             L,               (max(0, L - 1), 0),   0),  # y = xW
-        ("encoder.layers.*.attention.v_proj.lora_A.default",  feature_extractor_conv_layers_6_conv_rows_,  32*D,               L,               (max(0, L - 1), L),   0),  # y = xW
-        ("encoder.layers.*.attention.v_proj.lora_B.default",  feature_extractor_conv_layers_6_conv_rows_,  32*D,               L,               (L, L),               0),  # y = xW
+        *_at("encoder.layers.*.attention.q_proj", q_proj_1),
+        *_at("encoder.layers.*.attention.k_proj", q_proj_1),
+        *_at("encoder.layers.*.attention.v_proj", q_proj_1),
         ("encoder.layers.*.attention",                        attention_pairs_,                            2*D,                L,               (L, L),               0),  # scores = qk
         ("encoder.layers.*.attention",                        attention_pairs_,                            2*D,                L,               (L, L),               0),  # mix = pv
         ("encoder.layers.*.attention.out_proj",               feature_extractor_conv_layers_6_conv_rows_,  2*D**2,             L,               (L, 0),               0),  # y = xW
@@ -563,6 +529,11 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
         ("encoder.layers.*.adapter_layer.linear_1",           feature_extractor_conv_layers_6_conv_rows_,  2*D*A,              L*has_A*stable,  (L*has_A*stable, 0),  0),  # y = xW
         ("encoder.layers.*.adapter_layer.linear_2",           feature_extractor_conv_layers_6_conv_rows_,  2*D*A,              L*has_A*stable,  (L*has_A*stable, 0),  0),  # y = xW
     ]
+
+
+def _inside(path: str, elements: dict[str, int]) -> dict[str, int]:
+    """The parameters of a module that stands at ``path``."""
+    return {f"{path}.{name}": count for name, count in elements.items()}
 
 
 def _parameters(sizes: Sizes) -> dict[str, int]:
@@ -580,36 +551,44 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     has_A = sizes.adapter_attn_dim is not None
     steps = sizes.mask_time_prob
     bands = sizes.mask_feature_prob
+    part_1 = 512*(norm == "layer")
+    part_2 = 512*(norm == "group") + part_1
+    layer_norm_1 = {
+        "weight":  part_1,
+        "bias":    part_1,
+    }
+    layer_norm_2 = {
+        "weight":  L*D,
+        "bias":    L*D,
+    }
+    q_proj_1 = {
+        "weight":  L*D**2,
+        "bias":    L*D,
+    }
     return {
         "masked_spec_embed":                                              D - D*(steps == 0)*(bands == 0),
         "feature_extractor.conv_layers.0.conv.weight":                    512*kernels[0],
         "feature_extractor.conv_layers.0.conv.bias":                      512*conv_biased,
-        "feature_extractor.conv_layers.0.layer_norm.weight":              512*(norm == "group") + 512*(norm == "layer"),
-        "feature_extractor.conv_layers.0.layer_norm.bias":                512*(norm == "group") + 512*(norm == "layer"),
+        "feature_extractor.conv_layers.0.layer_norm.weight":              part_2,
+        "feature_extractor.conv_layers.0.layer_norm.bias":                part_2,
         "feature_extractor.conv_layers.1.conv.weight":                    262144*kernels[1],
         "feature_extractor.conv_layers.1.conv.bias":                      512*conv_biased,
-        "feature_extractor.conv_layers.1.layer_norm.weight":              512*(norm == "layer"),
-        "feature_extractor.conv_layers.1.layer_norm.bias":                512*(norm == "layer"),
+        **_inside("feature_extractor.conv_layers.1.layer_norm", layer_norm_1),
         "feature_extractor.conv_layers.2.conv.weight":                    262144*kernels[2],
         "feature_extractor.conv_layers.2.conv.bias":                      512*conv_biased,
-        "feature_extractor.conv_layers.2.layer_norm.weight":              512*(norm == "layer"),
-        "feature_extractor.conv_layers.2.layer_norm.bias":                512*(norm == "layer"),
+        **_inside("feature_extractor.conv_layers.2.layer_norm", layer_norm_1),
         "feature_extractor.conv_layers.3.conv.weight":                    262144*kernels[3],
         "feature_extractor.conv_layers.3.conv.bias":                      512*conv_biased,
-        "feature_extractor.conv_layers.3.layer_norm.weight":              512*(norm == "layer"),
-        "feature_extractor.conv_layers.3.layer_norm.bias":                512*(norm == "layer"),
+        **_inside("feature_extractor.conv_layers.3.layer_norm", layer_norm_1),
         "feature_extractor.conv_layers.4.conv.weight":                    262144*kernels[4],
         "feature_extractor.conv_layers.4.conv.bias":                      512*conv_biased,
-        "feature_extractor.conv_layers.4.layer_norm.weight":              512*(norm == "layer"),
-        "feature_extractor.conv_layers.4.layer_norm.bias":                512*(norm == "layer"),
+        **_inside("feature_extractor.conv_layers.4.layer_norm", layer_norm_1),
         "feature_extractor.conv_layers.5.conv.weight":                    262144*kernels[5],
         "feature_extractor.conv_layers.5.conv.bias":                      512*conv_biased,
-        "feature_extractor.conv_layers.5.layer_norm.weight":              512*(norm == "layer"),
-        "feature_extractor.conv_layers.5.layer_norm.bias":                512*(norm == "layer"),
+        **_inside("feature_extractor.conv_layers.5.layer_norm", layer_norm_1),
         "feature_extractor.conv_layers.6.conv.weight":                    262144*kernels[6],
         "feature_extractor.conv_layers.6.conv.bias":                      512*conv_biased,
-        "feature_extractor.conv_layers.6.layer_norm.weight":              512*(norm == "layer"),
-        "feature_extractor.conv_layers.6.layer_norm.bias":                512*(norm == "layer"),
+        **_inside("feature_extractor.conv_layers.6.layer_norm", layer_norm_1),
         "feature_projection.layer_norm.weight":                           512,
         "feature_projection.layer_norm.bias":                             512,
         "feature_projection.projection.weight":                           512*D,
@@ -619,18 +598,12 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         "encoder.pos_conv_embed.conv.bias":                               D,
         "encoder.layer_norm.weight":                                      D,
         "encoder.layer_norm.bias":                                        D,
-        "encoder.layers.*.layer_norm.weight":                             L*D,
-        "encoder.layers.*.layer_norm.bias":                               L*D,
-        "encoder.layers.*.attention.q_proj.weight":                       L*D**2,
-        "encoder.layers.*.attention.q_proj.bias":                         L*D,
-        "encoder.layers.*.attention.k_proj.weight":                       L*D**2,
-        "encoder.layers.*.attention.k_proj.bias":                         L*D,
-        "encoder.layers.*.attention.v_proj.weight":                       L*D**2,
-        "encoder.layers.*.attention.v_proj.bias":                         L*D,
-        "encoder.layers.*.attention.out_proj.weight":                     L*D**2,
-        "encoder.layers.*.attention.out_proj.bias":                       L*D,
-        "encoder.layers.*.final_layer_norm.weight":                       L*D,
-        "encoder.layers.*.final_layer_norm.bias":                         L*D,
+        **_inside("encoder.layers.*.layer_norm", layer_norm_2),
+        **_inside("encoder.layers.*.attention.q_proj", q_proj_1),
+        **_inside("encoder.layers.*.attention.k_proj", q_proj_1),
+        **_inside("encoder.layers.*.attention.v_proj", q_proj_1),
+        **_inside("encoder.layers.*.attention.out_proj", q_proj_1),
+        **_inside("encoder.layers.*.final_layer_norm", layer_norm_2),
         "encoder.layers.*.feed_forward.intermediate_dense.weight":        L*D*F,
         "encoder.layers.*.feed_forward.intermediate_dense.bias":          L*F,
         "encoder.layers.*.feed_forward.output_dense.weight":              L*D*F,
@@ -659,36 +632,49 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     has_A = sizes.adapter_attn_dim is not None
     steps = sizes.mask_time_prob
     bands = sizes.mask_feature_prob
+    part_1 = 512*(norm == "layer")
+    part_2 = 512*(norm == "group") + part_1
+    layer_norm_1 = {
+        "weight":  part_1,
+        "bias":    part_1,
+    }
+    layer_norm_2 = {
+        "weight":  L*D,
+        "bias":    L*D,
+    }
+    base_layer_1 = {
+        "weight":  L*D**2,
+        "bias":    L*D,
+    }
+    q_proj_1 = {
+        **_inside("base_layer", base_layer_1),
+        "lora_A.default.weight":  16*L*D,
+        "lora_B.default.weight":  16*L*D,
+    }
     return {
         "masked_spec_embed":                                              D - D*(steps == 0)*(bands == 0),
         "feature_extractor.conv_layers.0.conv.weight":                    512*kernels[0],
         "feature_extractor.conv_layers.0.conv.bias":                      512*conv_biased,
-        "feature_extractor.conv_layers.0.layer_norm.weight":              512*(norm == "group") + 512*(norm == "layer"),
-        "feature_extractor.conv_layers.0.layer_norm.bias":                512*(norm == "group") + 512*(norm == "layer"),
+        "feature_extractor.conv_layers.0.layer_norm.weight":              part_2,
+        "feature_extractor.conv_layers.0.layer_norm.bias":                part_2,
         "feature_extractor.conv_layers.1.conv.weight":                    262144*kernels[1],
         "feature_extractor.conv_layers.1.conv.bias":                      512*conv_biased,
-        "feature_extractor.conv_layers.1.layer_norm.weight":              512*(norm == "layer"),
-        "feature_extractor.conv_layers.1.layer_norm.bias":                512*(norm == "layer"),
+        **_inside("feature_extractor.conv_layers.1.layer_norm", layer_norm_1),
         "feature_extractor.conv_layers.2.conv.weight":                    262144*kernels[2],
         "feature_extractor.conv_layers.2.conv.bias":                      512*conv_biased,
-        "feature_extractor.conv_layers.2.layer_norm.weight":              512*(norm == "layer"),
-        "feature_extractor.conv_layers.2.layer_norm.bias":                512*(norm == "layer"),
+        **_inside("feature_extractor.conv_layers.2.layer_norm", layer_norm_1),
         "feature_extractor.conv_layers.3.conv.weight":                    262144*kernels[3],
         "feature_extractor.conv_layers.3.conv.bias":                      512*conv_biased,
-        "feature_extractor.conv_layers.3.layer_norm.weight":              512*(norm == "layer"),
-        "feature_extractor.conv_layers.3.layer_norm.bias":                512*(norm == "layer"),
+        **_inside("feature_extractor.conv_layers.3.layer_norm", layer_norm_1),
         "feature_extractor.conv_layers.4.conv.weight":                    262144*kernels[4],
         "feature_extractor.conv_layers.4.conv.bias":                      512*conv_biased,
-        "feature_extractor.conv_layers.4.layer_norm.weight":              512*(norm == "layer"),
-        "feature_extractor.conv_layers.4.layer_norm.bias":                512*(norm == "layer"),
+        **_inside("feature_extractor.conv_layers.4.layer_norm", layer_norm_1),
         "feature_extractor.conv_layers.5.conv.weight":                    262144*kernels[5],
         "feature_extractor.conv_layers.5.conv.bias":                      512*conv_biased,
-        "feature_extractor.conv_layers.5.layer_norm.weight":              512*(norm == "layer"),
-        "feature_extractor.conv_layers.5.layer_norm.bias":                512*(norm == "layer"),
+        **_inside("feature_extractor.conv_layers.5.layer_norm", layer_norm_1),
         "feature_extractor.conv_layers.6.conv.weight":                    262144*kernels[6],
         "feature_extractor.conv_layers.6.conv.bias":                      512*conv_biased,
-        "feature_extractor.conv_layers.6.layer_norm.weight":              512*(norm == "layer"),
-        "feature_extractor.conv_layers.6.layer_norm.bias":                512*(norm == "layer"),
+        **_inside("feature_extractor.conv_layers.6.layer_norm", layer_norm_1),
         "feature_projection.layer_norm.weight":                           512,
         "feature_projection.layer_norm.bias":                             512,
         "feature_projection.projection.weight":                           512*D,
@@ -698,24 +684,12 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
         "encoder.pos_conv_embed.conv.bias":                               D,
         "encoder.layer_norm.weight":                                      D,
         "encoder.layer_norm.bias":                                        D,
-        "encoder.layers.*.layer_norm.weight":                             L*D,
-        "encoder.layers.*.layer_norm.bias":                               L*D,
-        "encoder.layers.*.attention.q_proj.base_layer.weight":            L*D**2,
-        "encoder.layers.*.attention.q_proj.base_layer.bias":              L*D,
-        "encoder.layers.*.attention.q_proj.lora_A.default.weight":        16*L*D,
-        "encoder.layers.*.attention.q_proj.lora_B.default.weight":        16*L*D,
-        "encoder.layers.*.attention.k_proj.base_layer.weight":            L*D**2,
-        "encoder.layers.*.attention.k_proj.base_layer.bias":              L*D,
-        "encoder.layers.*.attention.k_proj.lora_A.default.weight":        16*L*D,
-        "encoder.layers.*.attention.k_proj.lora_B.default.weight":        16*L*D,
-        "encoder.layers.*.attention.v_proj.base_layer.weight":            L*D**2,
-        "encoder.layers.*.attention.v_proj.base_layer.bias":              L*D,
-        "encoder.layers.*.attention.v_proj.lora_A.default.weight":        16*L*D,
-        "encoder.layers.*.attention.v_proj.lora_B.default.weight":        16*L*D,
-        "encoder.layers.*.attention.out_proj.weight":                     L*D**2,
-        "encoder.layers.*.attention.out_proj.bias":                       L*D,
-        "encoder.layers.*.final_layer_norm.weight":                       L*D,
-        "encoder.layers.*.final_layer_norm.bias":                         L*D,
+        **_inside("encoder.layers.*.layer_norm", layer_norm_2),
+        **_inside("encoder.layers.*.attention.q_proj", q_proj_1),
+        **_inside("encoder.layers.*.attention.k_proj", q_proj_1),
+        **_inside("encoder.layers.*.attention.v_proj", q_proj_1),
+        **_inside("encoder.layers.*.attention.out_proj", base_layer_1),
+        **_inside("encoder.layers.*.final_layer_norm", layer_norm_2),
         "encoder.layers.*.feed_forward.intermediate_dense.weight":        L*D*F,
         "encoder.layers.*.feed_forward.intermediate_dense.bias":          L*F,
         "encoder.layers.*.feed_forward.output_dense.weight":              L*D*F,
@@ -816,8 +790,10 @@ class Estimator:
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
-        rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
-        return tuple(map(sum, zip(*rows)))
+        totals: dict[tuple[int, ...], int] = {}
+        for line, cost in zip(self._lines, costs):
+            totals[line[1]] = totals.get(line[1], 0) + cost
+        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
 
     def moments(self, **streams: Any) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them, with the sizes that some of them depend on."""

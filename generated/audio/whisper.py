@@ -379,6 +379,11 @@ def _checked(key: str, kind: str, value: Any) -> Any:
     raise ValueError(f"the config's '{key}' is {value!r}, not a {kind}")
 
 
+def _at(path: str, lines: list[Line]) -> list[Line]:
+    """The lines of a module that stands at ``path``."""
+    return [(f"{path}.{module}", amount, unit, forward, gradients, again) for module, amount, unit, forward, gradients, again in lines]
+
+
 def _full(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'full': every parameter trains."""
     L = sizes.encoder_layers
@@ -427,48 +432,8 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
 
 def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'forward': nothing trains, only the forward pass runs."""
-    L = sizes.encoder_layers
-    M = sizes.decoder_layers
-    D = sizes.d_model
-    F = sizes.encoder_ffn_dim
-    E = sizes.decoder_ffn_dim
-    c = sizes.num_mel_bins
-    V = sizes.vocab_size
-    # what a contraction runs over, in multiples of (n, h, x, y, hh, hy, yy)
-    model_encoder_conv1_rows_ = (0, 0, 1, 0, 0, 0, 0)
-    model_encoder_conv2_rows_ = (0, 1, 0, 0, 0, 0, 0)
-    self_attn_pairs_ = (0, 0, 0, 0, 1, 0, 0)
-    target_ = (0, 0, 0, 1, 0, 0, 0)
-    self_attn_pairs_2_ = (0, 0, 0, 1, 0, 0, 1) if pairs == "useful" else (0, 0, 0, 0, 0, 0, 2)
-    encoder_attn_pairs_ = (0, 0, 0, 0, 0, 1, 0)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.encoder.conv1",                           model_encoder_conv1_rows_,  6*D*c,   1,  (0, 0),  0),  # y = xW
-        ("model.encoder.conv2",                           model_encoder_conv2_rows_,  6*D**2,  1,  (0, 0),  0),  # y = xW
-        ("model.encoder.layers.*.self_attn.q_proj",       model_encoder_conv2_rows_,  2*D**2,  L,  (0, 0),  0),  # y = xW
-        ("model.encoder.layers.*.self_attn.k_proj",       model_encoder_conv2_rows_,  2*D**2,  L,  (0, 0),  0),  # y = xW
-        ("model.encoder.layers.*.self_attn.v_proj",       model_encoder_conv2_rows_,  2*D**2,  L,  (0, 0),  0),  # y = xW
-        ("model.encoder.layers.*.self_attn",              self_attn_pairs_,           2*D,     L,  (0, 0),  0),  # scores = qk
-        ("model.encoder.layers.*.self_attn",              self_attn_pairs_,           2*D,     L,  (0, 0),  0),  # mix = pv
-        ("model.encoder.layers.*.self_attn.out_proj",     model_encoder_conv2_rows_,  2*D**2,  L,  (0, 0),  0),  # y = xW
-        ("model.encoder.layers.*.fc1",                    model_encoder_conv2_rows_,  2*D*F,   L,  (0, 0),  0),  # y = xW
-        ("model.encoder.layers.*.fc2",                    model_encoder_conv2_rows_,  2*D*F,   L,  (0, 0),  0),  # y = xW
-        ("model.decoder.layers.*.self_attn.q_proj",       target_,                    2*D**2,  M,  (0, 0),  0),  # y = xW
-        ("model.decoder.layers.*.self_attn.k_proj",       target_,                    2*D**2,  M,  (0, 0),  0),  # y = xW
-        ("model.decoder.layers.*.self_attn.v_proj",       target_,                    2*D**2,  M,  (0, 0),  0),  # y = xW
-        ("model.decoder.layers.*.self_attn",              self_attn_pairs_2_,         D,       M,  (0, 0),  0),  # scores = qk
-        ("model.decoder.layers.*.self_attn",              self_attn_pairs_2_,         D,       M,  (0, 0),  0),  # mix = pv
-        ("model.decoder.layers.*.self_attn.out_proj",     target_,                    2*D**2,  M,  (0, 0),  0),  # y = xW
-        ("model.decoder.layers.*.encoder_attn.q_proj",    target_,                    2*D**2,  M,  (0, 0),  0),  # y = xW
-        ("model.decoder.layers.*.encoder_attn.k_proj",    model_encoder_conv2_rows_,  2*D**2,  M,  (0, 0),  0),  # y = xW
-        ("model.decoder.layers.*.encoder_attn.v_proj",    model_encoder_conv2_rows_,  2*D**2,  M,  (0, 0),  0),  # y = xW
-        ("model.decoder.layers.*.encoder_attn",           encoder_attn_pairs_,        2*D,     M,  (0, 0),  0),  # scores = qk
-        ("model.decoder.layers.*.encoder_attn",           encoder_attn_pairs_,        2*D,     M,  (0, 0),  0),  # mix = pv
-        ("model.decoder.layers.*.encoder_attn.out_proj",  target_,                    2*D**2,  M,  (0, 0),  0),  # y = xW
-        ("model.decoder.layers.*.fc1",                    target_,                    2*D*E,   M,  (0, 0),  0),  # y = xW
-        ("model.decoder.layers.*.fc2",                    target_,                    2*D*E,   M,  (0, 0),  0),  # y = xW
-        ("proj_out",                                      target_,                    2*D*V,   1,  (0, 0),  0),  # y = xW
-    ]
+    lines = _full(sizes, pairs)
+    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
 
 
 def _lora(sizes: Sizes, pairs: str) -> list[Line]:
@@ -480,6 +445,7 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     E = sizes.decoder_ffn_dim
     c = sizes.num_mel_bins
     V = sizes.vocab_size
+    part_1 = max(0, L - 1)*(M >= 1)
     # what a contraction runs over, in multiples of (n, h, x, y, hh, hy, yy)
     model_encoder_conv1_rows_ = (0, 0, 1, 0, 0, 0, 0)
     model_encoder_conv2_rows_ = (0, 1, 0, 0, 0, 0, 0)
@@ -487,52 +453,57 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     target_ = (0, 0, 0, 1, 0, 0, 0)
     self_attn_pairs_2_ = (0, 0, 0, 1, 0, 0, 1) if pairs == "useful" else (0, 0, 0, 0, 0, 0, 2)
     encoder_attn_pairs_ = (0, 0, 0, 0, 0, 1, 0)
+    # what equal modules have in common, each below its own path
+    q_proj_1: list[Line] = [
+        ("base_layer",      model_encoder_conv2_rows_,  2*D**2,  L,  (part_1, 0),               0),  # y = xW
+        ("lora_A.default",  model_encoder_conv2_rows_,  32*D,    L,  (part_1, L*(M >= 1)),      0),  # y = xW
+        ("lora_B.default",  model_encoder_conv2_rows_,  32*D,    L,  (L*(M >= 1), L*(M >= 1)),  0),  # y = xW
+    ]
+    q_proj_2: list[Line] = [
+        ("base_layer",      target_,  2*D**2,  M,  (max(0, M - 1), 0),  0),  # y = xW
+        ("lora_A.default",  target_,  32*D,    M,  (max(0, M - 1), M),  0),  # y = xW
+        ("lora_B.default",  target_,  32*D,    M,  (M, M),              0),  # y = xW
+    ]
+    k_proj_1: list[Line] = [
+        ("base_layer",      model_encoder_conv2_rows_,  2*D**2,  M,  ((L >= 1)*M, 0),  0),  # y = xW
+        ("lora_A.default",  model_encoder_conv2_rows_,  32*D,    M,  ((L >= 1)*M, M),  0),  # y = xW
+        ("lora_B.default",  model_encoder_conv2_rows_,  32*D,    M,  (M, M),           0),  # y = xW
+    ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.encoder.conv1",                                        model_encoder_conv1_rows_,  6*D*c,   1,  (0, 0),                                0),  # y = xW
-        ("model.encoder.conv2",                                        model_encoder_conv2_rows_,  6*D**2,  1,  (0, 0),                                0),  # y = xW
-        ("model.encoder.layers.*.self_attn.q_proj.base_layer",         model_encoder_conv2_rows_,  2*D**2,  L,  (max(0, L - 1)*(M >= 1), 0),           0),  # y = xW
-        ("model.encoder.layers.*.self_attn.q_proj.lora_A.default",     model_encoder_conv2_rows_,  32*D,    L,  (max(0, L - 1)*(M >= 1), L*(M >= 1)),  0),  # y = xW
-        ("model.encoder.layers.*.self_attn.q_proj.lora_B.default",     model_encoder_conv2_rows_,  32*D,    L,  (L*(M >= 1), L*(M >= 1)),              0),  # y = xW
-        ("model.encoder.layers.*.self_attn.k_proj.base_layer",         model_encoder_conv2_rows_,  2*D**2,  L,  (max(0, L - 1)*(M >= 1), 0),           0),  # y = xW
-        ("model.encoder.layers.*.self_attn.k_proj.lora_A.default",     model_encoder_conv2_rows_,  32*D,    L,  (max(0, L - 1)*(M >= 1), L*(M >= 1)),  0),  # y = xW
-        ("model.encoder.layers.*.self_attn.k_proj.lora_B.default",     model_encoder_conv2_rows_,  32*D,    L,  (L*(M >= 1), L*(M >= 1)),              0),  # y = xW
-        ("model.encoder.layers.*.self_attn.v_proj.base_layer",         model_encoder_conv2_rows_,  2*D**2,  L,  (max(0, L - 1)*(M >= 1), 0),           0),  # y = xW
-        ("model.encoder.layers.*.self_attn.v_proj.lora_A.default",     model_encoder_conv2_rows_,  32*D,    L,  (max(0, L - 1)*(M >= 1), L*(M >= 1)),  0),  # y = xW
-        ("model.encoder.layers.*.self_attn.v_proj.lora_B.default",     model_encoder_conv2_rows_,  32*D,    L,  (L*(M >= 1), L*(M >= 1)),              0),  # y = xW
-        ("model.encoder.layers.*.self_attn",                           self_attn_pairs_,           2*D,     L,  (L*(M >= 1), L*(M >= 1)),              0),  # scores = qk
-        ("model.encoder.layers.*.self_attn",                           self_attn_pairs_,           2*D,     L,  (L*(M >= 1), L*(M >= 1)),              0),  # mix = pv
-        ("model.encoder.layers.*.self_attn.out_proj",                  model_encoder_conv2_rows_,  2*D**2,  L,  (L*(M >= 1), 0),                       0),  # y = xW
-        ("model.encoder.layers.*.fc1",                                 model_encoder_conv2_rows_,  2*D*F,   L,  (L*(M >= 1), 0),                       0),  # y = xW
-        ("model.encoder.layers.*.fc2",                                 model_encoder_conv2_rows_,  2*D*F,   L,  (L*(M >= 1), 0),                       0),  # y = xW
-        ("model.decoder.layers.*.self_attn.q_proj.base_layer",         target_,                    2*D**2,  M,  (max(0, M - 1), 0),                    0),  # y = xW
-        ("model.decoder.layers.*.self_attn.q_proj.lora_A.default",     target_,                    32*D,    M,  (max(0, M - 1), M),                    0),  # y = xW
-        ("model.decoder.layers.*.self_attn.q_proj.lora_B.default",     target_,                    32*D,    M,  (M, M),                                0),  # y = xW
-        ("model.decoder.layers.*.self_attn.k_proj.base_layer",         target_,                    2*D**2,  M,  (max(0, M - 1), 0),                    0),  # y = xW
-        ("model.decoder.layers.*.self_attn.k_proj.lora_A.default",     target_,                    32*D,    M,  (max(0, M - 1), M),                    0),  # y = xW
-        ("model.decoder.layers.*.self_attn.k_proj.lora_B.default",     target_,                    32*D,    M,  (M, M),                                0),  # y = xW
-        ("model.decoder.layers.*.self_attn.v_proj.base_layer",         target_,                    2*D**2,  M,  (max(0, M - 1), 0),                    0),  # y = xW
-        ("model.decoder.layers.*.self_attn.v_proj.lora_A.default",     target_,                    32*D,    M,  (max(0, M - 1), M),                    0),  # y = xW
-        ("model.decoder.layers.*.self_attn.v_proj.lora_B.default",     target_,                    32*D,    M,  (M, M),                                0),  # y = xW
-        ("model.decoder.layers.*.self_attn",                           self_attn_pairs_2_,         D,       M,  (M, M),                                0),  # scores = qk
-        ("model.decoder.layers.*.self_attn",                           self_attn_pairs_2_,         D,       M,  (M, M),                                0),  # mix = pv
-        ("model.decoder.layers.*.self_attn.out_proj",                  target_,                    2*D**2,  M,  (M, 0),                                0),  # y = xW
-        ("model.decoder.layers.*.encoder_attn.q_proj.base_layer",      target_,                    2*D**2,  M,  (M, 0),                                0),  # y = xW
-        ("model.decoder.layers.*.encoder_attn.q_proj.lora_A.default",  target_,                    32*D,    M,  (M, M),                                0),  # y = xW
-        ("model.decoder.layers.*.encoder_attn.q_proj.lora_B.default",  target_,                    32*D,    M,  (M, M),                                0),  # y = xW
-        ("model.decoder.layers.*.encoder_attn.k_proj.base_layer",      model_encoder_conv2_rows_,  2*D**2,  M,  ((L >= 1)*M, 0),                       0),  # y = xW
-        ("model.decoder.layers.*.encoder_attn.k_proj.lora_A.default",  model_encoder_conv2_rows_,  32*D,    M,  ((L >= 1)*M, M),                       0),  # y = xW
-        ("model.decoder.layers.*.encoder_attn.k_proj.lora_B.default",  model_encoder_conv2_rows_,  32*D,    M,  (M, M),                                0),  # y = xW
-        ("model.decoder.layers.*.encoder_attn.v_proj.base_layer",      model_encoder_conv2_rows_,  2*D**2,  M,  ((L >= 1)*M, 0),                       0),  # y = xW
-        ("model.decoder.layers.*.encoder_attn.v_proj.lora_A.default",  model_encoder_conv2_rows_,  32*D,    M,  ((L >= 1)*M, M),                       0),  # y = xW
-        ("model.decoder.layers.*.encoder_attn.v_proj.lora_B.default",  model_encoder_conv2_rows_,  32*D,    M,  (M, M),                                0),  # y = xW
-        ("model.decoder.layers.*.encoder_attn",                        encoder_attn_pairs_,        2*D,     M,  (M, M),                                0),  # scores = qk
-        ("model.decoder.layers.*.encoder_attn",                        encoder_attn_pairs_,        2*D,     M,  (M, M),                                0),  # mix = pv
-        ("model.decoder.layers.*.encoder_attn.out_proj",               target_,                    2*D**2,  M,  (M, 0),                                0),  # y = xW
-        ("model.decoder.layers.*.fc1",                                 target_,                    2*D*E,   M,  (M, 0),                                0),  # y = xW
-        ("model.decoder.layers.*.fc2",                                 target_,                    2*D*E,   M,  (M, 0),                                0),  # y = xW
-        ("proj_out",                                                   target_,                    2*D*V,   1,  ((M >= 1), 0),                         0),  # y = xW
+        ("model.encoder.conv1",                                        model_encoder_conv1_rows_,  6*D*c,   1,  (0, 0),                    0),  # y = xW
+        ("model.encoder.conv2",                                        model_encoder_conv2_rows_,  6*D**2,  1,  (0, 0),                    0),  # y = xW
+        *_at("model.encoder.layers.*.self_attn.q_proj", q_proj_1),
+        *_at("model.encoder.layers.*.self_attn.k_proj", q_proj_1),
+        *_at("model.encoder.layers.*.self_attn.v_proj", q_proj_1),
+        ("model.encoder.layers.*.self_attn",                           self_attn_pairs_,           2*D,     L,  (L*(M >= 1), L*(M >= 1)),  0),  # scores = qk
+        ("model.encoder.layers.*.self_attn",                           self_attn_pairs_,           2*D,     L,  (L*(M >= 1), L*(M >= 1)),  0),  # mix = pv
+        ("model.encoder.layers.*.self_attn.out_proj",                  model_encoder_conv2_rows_,  2*D**2,  L,  (L*(M >= 1), 0),           0),  # y = xW
+        ("model.encoder.layers.*.fc1",                                 model_encoder_conv2_rows_,  2*D*F,   L,  (L*(M >= 1), 0),           0),  # y = xW
+        ("model.encoder.layers.*.fc2",                                 model_encoder_conv2_rows_,  2*D*F,   L,  (L*(M >= 1), 0),           0),  # y = xW
+        *_at("model.decoder.layers.*.self_attn.q_proj", q_proj_2),
+        *_at("model.decoder.layers.*.self_attn.k_proj", q_proj_2),
+        *_at("model.decoder.layers.*.self_attn.v_proj", q_proj_2),
+        ("model.decoder.layers.*.self_attn",                           self_attn_pairs_2_,         D,       M,  (M, M),                    0),  # scores = qk
+        ("model.decoder.layers.*.self_attn",                           self_attn_pairs_2_,         D,       M,  (M, M),                    0),  # mix = pv
+        ("model.decoder.layers.*.self_attn.out_proj",                  target_,                    2*D**2,  M,  (M, 0),                    0),  # y = xW
+        ("model.decoder.layers.*.encoder_attn.q_proj.base_layer",      target_,                    2*D**2,  M,  (M, 0),                    0),  # y = xW
+        ("model.decoder.layers.*.encoder_attn.q_proj.lora_A.default",  target_,                    32*D,    M,  (M, M),                    0),  # y = xW
+        ("model.decoder.layers.*.encoder_attn.q_proj.lora_B.default",  target_,                    32*D,    M,  (M, M),                    0),  # y = xW
+        *_at("model.decoder.layers.*.encoder_attn.k_proj", k_proj_1),
+        *_at("model.decoder.layers.*.encoder_attn.v_proj", k_proj_1),
+        ("model.decoder.layers.*.encoder_attn",                        encoder_attn_pairs_,        2*D,     M,  (M, M),                    0),  # scores = qk
+        ("model.decoder.layers.*.encoder_attn",                        encoder_attn_pairs_,        2*D,     M,  (M, M),                    0),  # mix = pv
+        ("model.decoder.layers.*.encoder_attn.out_proj",               target_,                    2*D**2,  M,  (M, 0),                    0),  # y = xW
+        ("model.decoder.layers.*.fc1",                                 target_,                    2*D*E,   M,  (M, 0),                    0),  # y = xW
+        ("model.decoder.layers.*.fc2",                                 target_,                    2*D*E,   M,  (M, 0),                    0),  # y = xW
+        ("proj_out",                                                   target_,                    2*D*V,   1,  ((M >= 1), 0),             0),  # y = xW
     ]
+
+
+def _inside(path: str, elements: dict[str, int]) -> dict[str, int]:
+    """The parameters of a module that stands at ``path``."""
+    return {f"{path}.{name}": count for name, count in elements.items()}
 
 
 def _parameters(sizes: Sizes) -> dict[str, int]:
@@ -547,58 +518,62 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     Y = sizes.max_target_positions
     V = sizes.vocab_size
     tied = sizes.tie_word_embeddings
+    self_attn_layer_norm_1 = {
+        "weight":  L*D,
+        "bias":    L*D,
+    }
+    q_proj_1 = {
+        "weight":  L*D**2,
+        "bias":    L*D,
+    }
+    layer_norm_1 = {
+        "weight":  D,
+        "bias":    D,
+    }
+    self_attn_layer_norm_2 = {
+        "weight":  M*D,
+        "bias":    M*D,
+    }
+    q_proj_2 = {
+        "weight":  M*D**2,
+        "bias":    M*D,
+    }
+    self_attn_1 = {
+        **_inside("q_proj", q_proj_2),
+        "k_proj.weight":  M*D**2,
+        **_inside("v_proj", q_proj_2),
+        **_inside("out_proj", q_proj_2),
+    }
     return {
-        "model.encoder.conv1.weight":                             3*D*c,
-        "model.encoder.conv1.bias":                               D,
-        "model.encoder.conv2.weight":                             3*D**2,
-        "model.encoder.conv2.bias":                               D,
-        "model.encoder.embed_positions.weight":                   D*X,
-        "model.encoder.layers.*.self_attn_layer_norm.weight":     L*D,
-        "model.encoder.layers.*.self_attn_layer_norm.bias":       L*D,
-        "model.encoder.layers.*.self_attn.q_proj.weight":         L*D**2,
-        "model.encoder.layers.*.self_attn.q_proj.bias":           L*D,
-        "model.encoder.layers.*.self_attn.k_proj.weight":         L*D**2,
-        "model.encoder.layers.*.self_attn.v_proj.weight":         L*D**2,
-        "model.encoder.layers.*.self_attn.v_proj.bias":           L*D,
-        "model.encoder.layers.*.self_attn.out_proj.weight":       L*D**2,
-        "model.encoder.layers.*.self_attn.out_proj.bias":         L*D,
-        "model.encoder.layers.*.final_layer_norm.weight":         L*D,
-        "model.encoder.layers.*.final_layer_norm.bias":           L*D,
-        "model.encoder.layers.*.fc1.weight":                      L*D*F,
-        "model.encoder.layers.*.fc1.bias":                        L*F,
-        "model.encoder.layers.*.fc2.weight":                      L*D*F,
-        "model.encoder.layers.*.fc2.bias":                        L*D,
-        "model.encoder.layer_norm.weight":                        D,
-        "model.encoder.layer_norm.bias":                          D,
-        "model.decoder.embed_tokens.weight":                      D*V,
-        "model.decoder.embed_positions.weight":                   D*Y,
-        "model.decoder.layers.*.self_attn_layer_norm.weight":     M*D,
-        "model.decoder.layers.*.self_attn_layer_norm.bias":       M*D,
-        "model.decoder.layers.*.self_attn.q_proj.weight":         M*D**2,
-        "model.decoder.layers.*.self_attn.q_proj.bias":           M*D,
-        "model.decoder.layers.*.self_attn.k_proj.weight":         M*D**2,
-        "model.decoder.layers.*.self_attn.v_proj.weight":         M*D**2,
-        "model.decoder.layers.*.self_attn.v_proj.bias":           M*D,
-        "model.decoder.layers.*.self_attn.out_proj.weight":       M*D**2,
-        "model.decoder.layers.*.self_attn.out_proj.bias":         M*D,
-        "model.decoder.layers.*.encoder_attn_layer_norm.weight":  M*D,
-        "model.decoder.layers.*.encoder_attn_layer_norm.bias":    M*D,
-        "model.decoder.layers.*.encoder_attn.q_proj.weight":      M*D**2,
-        "model.decoder.layers.*.encoder_attn.q_proj.bias":        M*D,
-        "model.decoder.layers.*.encoder_attn.k_proj.weight":      M*D**2,
-        "model.decoder.layers.*.encoder_attn.v_proj.weight":      M*D**2,
-        "model.decoder.layers.*.encoder_attn.v_proj.bias":        M*D,
-        "model.decoder.layers.*.encoder_attn.out_proj.weight":    M*D**2,
-        "model.decoder.layers.*.encoder_attn.out_proj.bias":      M*D,
-        "model.decoder.layers.*.final_layer_norm.weight":         M*D,
-        "model.decoder.layers.*.final_layer_norm.bias":           M*D,
-        "model.decoder.layers.*.fc1.weight":                      M*D*E,
-        "model.decoder.layers.*.fc1.bias":                        M*E,
-        "model.decoder.layers.*.fc2.weight":                      M*D*E,
-        "model.decoder.layers.*.fc2.bias":                        M*D,
-        "model.decoder.layer_norm.weight":                        D,
-        "model.decoder.layer_norm.bias":                          D,
-        "proj_out.weight":                                        D*V - D*V*tied,
+        "model.encoder.conv1.weight":                      3*D*c,
+        "model.encoder.conv1.bias":                        D,
+        "model.encoder.conv2.weight":                      3*D**2,
+        "model.encoder.conv2.bias":                        D,
+        "model.encoder.embed_positions.weight":            D*X,
+        **_inside("model.encoder.layers.*.self_attn_layer_norm", self_attn_layer_norm_1),
+        **_inside("model.encoder.layers.*.self_attn.q_proj", q_proj_1),
+        "model.encoder.layers.*.self_attn.k_proj.weight":  L*D**2,
+        **_inside("model.encoder.layers.*.self_attn.v_proj", q_proj_1),
+        **_inside("model.encoder.layers.*.self_attn.out_proj", q_proj_1),
+        **_inside("model.encoder.layers.*.final_layer_norm", self_attn_layer_norm_1),
+        "model.encoder.layers.*.fc1.weight":               L*D*F,
+        "model.encoder.layers.*.fc1.bias":                 L*F,
+        "model.encoder.layers.*.fc2.weight":               L*D*F,
+        "model.encoder.layers.*.fc2.bias":                 L*D,
+        **_inside("model.encoder.layer_norm", layer_norm_1),
+        "model.decoder.embed_tokens.weight":               D*V,
+        "model.decoder.embed_positions.weight":            D*Y,
+        **_inside("model.decoder.layers.*.self_attn_layer_norm", self_attn_layer_norm_2),
+        **_inside("model.decoder.layers.*.self_attn", self_attn_1),
+        **_inside("model.decoder.layers.*.encoder_attn_layer_norm", self_attn_layer_norm_2),
+        **_inside("model.decoder.layers.*.encoder_attn", self_attn_1),
+        **_inside("model.decoder.layers.*.final_layer_norm", self_attn_layer_norm_2),
+        "model.decoder.layers.*.fc1.weight":               M*D*E,
+        "model.decoder.layers.*.fc1.bias":                 M*E,
+        "model.decoder.layers.*.fc2.weight":               M*D*E,
+        "model.decoder.layers.*.fc2.bias":                 M*D,
+        **_inside("model.decoder.layer_norm", layer_norm_1),
+        "proj_out.weight":                                 D*V - D*V*tied,
     }
 
 
@@ -614,76 +589,76 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     Y = sizes.max_target_positions
     V = sizes.vocab_size
     tied = sizes.tie_word_embeddings
+    self_attn_layer_norm_1 = {
+        "weight":  L*D,
+        "bias":    L*D,
+    }
+    base_layer_1 = {
+        "weight":  L*D**2,
+        "bias":    L*D,
+    }
+    q_proj_1 = {
+        **_inside("base_layer", base_layer_1),
+        "lora_A.default.weight":  16*L*D,
+        "lora_B.default.weight":  16*L*D,
+    }
+    layer_norm_1 = {
+        "weight":  D,
+        "bias":    D,
+    }
+    self_attn_layer_norm_2 = {
+        "weight":  M*D,
+        "bias":    M*D,
+    }
+    base_layer_2 = {
+        "weight":  M*D**2,
+        "bias":    M*D,
+    }
+    q_proj_2 = {
+        **_inside("base_layer", base_layer_2),
+        "lora_A.default.weight":  16*M*D,
+        "lora_B.default.weight":  16*M*D,
+    }
+    self_attn_1 = {
+        **_inside("q_proj", q_proj_2),
+        "k_proj.base_layer.weight":      M*D**2,
+        "k_proj.lora_A.default.weight":  16*M*D,
+        "k_proj.lora_B.default.weight":  16*M*D,
+        **_inside("v_proj", q_proj_2),
+        **_inside("out_proj", base_layer_2),
+    }
     return {
-        "model.encoder.conv1.weight":                                        3*D*c,
-        "model.encoder.conv1.bias":                                          D,
-        "model.encoder.conv2.weight":                                        3*D**2,
-        "model.encoder.conv2.bias":                                          D,
-        "model.encoder.embed_positions.weight":                              D*X,
-        "model.encoder.layers.*.self_attn_layer_norm.weight":                L*D,
-        "model.encoder.layers.*.self_attn_layer_norm.bias":                  L*D,
-        "model.encoder.layers.*.self_attn.q_proj.base_layer.weight":         L*D**2,
-        "model.encoder.layers.*.self_attn.q_proj.base_layer.bias":           L*D,
-        "model.encoder.layers.*.self_attn.q_proj.lora_A.default.weight":     16*L*D,
-        "model.encoder.layers.*.self_attn.q_proj.lora_B.default.weight":     16*L*D,
-        "model.encoder.layers.*.self_attn.k_proj.base_layer.weight":         L*D**2,
-        "model.encoder.layers.*.self_attn.k_proj.lora_A.default.weight":     16*L*D,
-        "model.encoder.layers.*.self_attn.k_proj.lora_B.default.weight":     16*L*D,
-        "model.encoder.layers.*.self_attn.v_proj.base_layer.weight":         L*D**2,
-        "model.encoder.layers.*.self_attn.v_proj.base_layer.bias":           L*D,
-        "model.encoder.layers.*.self_attn.v_proj.lora_A.default.weight":     16*L*D,
-        "model.encoder.layers.*.self_attn.v_proj.lora_B.default.weight":     16*L*D,
-        "model.encoder.layers.*.self_attn.out_proj.weight":                  L*D**2,
-        "model.encoder.layers.*.self_attn.out_proj.bias":                    L*D,
-        "model.encoder.layers.*.final_layer_norm.weight":                    L*D,
-        "model.encoder.layers.*.final_layer_norm.bias":                      L*D,
-        "model.encoder.layers.*.fc1.weight":                                 L*D*F,
-        "model.encoder.layers.*.fc1.bias":                                   L*F,
-        "model.encoder.layers.*.fc2.weight":                                 L*D*F,
-        "model.encoder.layers.*.fc2.bias":                                   L*D,
-        "model.encoder.layer_norm.weight":                                   D,
-        "model.encoder.layer_norm.bias":                                     D,
-        "model.decoder.embed_tokens.weight":                                 D*V,
-        "model.decoder.embed_positions.weight":                              D*Y,
-        "model.decoder.layers.*.self_attn_layer_norm.weight":                M*D,
-        "model.decoder.layers.*.self_attn_layer_norm.bias":                  M*D,
-        "model.decoder.layers.*.self_attn.q_proj.base_layer.weight":         M*D**2,
-        "model.decoder.layers.*.self_attn.q_proj.base_layer.bias":           M*D,
-        "model.decoder.layers.*.self_attn.q_proj.lora_A.default.weight":     16*M*D,
-        "model.decoder.layers.*.self_attn.q_proj.lora_B.default.weight":     16*M*D,
-        "model.decoder.layers.*.self_attn.k_proj.base_layer.weight":         M*D**2,
-        "model.decoder.layers.*.self_attn.k_proj.lora_A.default.weight":     16*M*D,
-        "model.decoder.layers.*.self_attn.k_proj.lora_B.default.weight":     16*M*D,
-        "model.decoder.layers.*.self_attn.v_proj.base_layer.weight":         M*D**2,
-        "model.decoder.layers.*.self_attn.v_proj.base_layer.bias":           M*D,
-        "model.decoder.layers.*.self_attn.v_proj.lora_A.default.weight":     16*M*D,
-        "model.decoder.layers.*.self_attn.v_proj.lora_B.default.weight":     16*M*D,
-        "model.decoder.layers.*.self_attn.out_proj.weight":                  M*D**2,
-        "model.decoder.layers.*.self_attn.out_proj.bias":                    M*D,
-        "model.decoder.layers.*.encoder_attn_layer_norm.weight":             M*D,
-        "model.decoder.layers.*.encoder_attn_layer_norm.bias":               M*D,
-        "model.decoder.layers.*.encoder_attn.q_proj.base_layer.weight":      M*D**2,
-        "model.decoder.layers.*.encoder_attn.q_proj.base_layer.bias":        M*D,
-        "model.decoder.layers.*.encoder_attn.q_proj.lora_A.default.weight":  16*M*D,
-        "model.decoder.layers.*.encoder_attn.q_proj.lora_B.default.weight":  16*M*D,
-        "model.decoder.layers.*.encoder_attn.k_proj.base_layer.weight":      M*D**2,
-        "model.decoder.layers.*.encoder_attn.k_proj.lora_A.default.weight":  16*M*D,
-        "model.decoder.layers.*.encoder_attn.k_proj.lora_B.default.weight":  16*M*D,
-        "model.decoder.layers.*.encoder_attn.v_proj.base_layer.weight":      M*D**2,
-        "model.decoder.layers.*.encoder_attn.v_proj.base_layer.bias":        M*D,
-        "model.decoder.layers.*.encoder_attn.v_proj.lora_A.default.weight":  16*M*D,
-        "model.decoder.layers.*.encoder_attn.v_proj.lora_B.default.weight":  16*M*D,
-        "model.decoder.layers.*.encoder_attn.out_proj.weight":               M*D**2,
-        "model.decoder.layers.*.encoder_attn.out_proj.bias":                 M*D,
-        "model.decoder.layers.*.final_layer_norm.weight":                    M*D,
-        "model.decoder.layers.*.final_layer_norm.bias":                      M*D,
-        "model.decoder.layers.*.fc1.weight":                                 M*D*E,
-        "model.decoder.layers.*.fc1.bias":                                   M*E,
-        "model.decoder.layers.*.fc2.weight":                                 M*D*E,
-        "model.decoder.layers.*.fc2.bias":                                   M*D,
-        "model.decoder.layer_norm.weight":                                   D,
-        "model.decoder.layer_norm.bias":                                     D,
-        "proj_out.weight":                                                   D*V - D*V*tied,
+        "model.encoder.conv1.weight":                                     3*D*c,
+        "model.encoder.conv1.bias":                                       D,
+        "model.encoder.conv2.weight":                                     3*D**2,
+        "model.encoder.conv2.bias":                                       D,
+        "model.encoder.embed_positions.weight":                           D*X,
+        **_inside("model.encoder.layers.*.self_attn_layer_norm", self_attn_layer_norm_1),
+        **_inside("model.encoder.layers.*.self_attn.q_proj", q_proj_1),
+        "model.encoder.layers.*.self_attn.k_proj.base_layer.weight":      L*D**2,
+        "model.encoder.layers.*.self_attn.k_proj.lora_A.default.weight":  16*L*D,
+        "model.encoder.layers.*.self_attn.k_proj.lora_B.default.weight":  16*L*D,
+        **_inside("model.encoder.layers.*.self_attn.v_proj", q_proj_1),
+        **_inside("model.encoder.layers.*.self_attn.out_proj", base_layer_1),
+        **_inside("model.encoder.layers.*.final_layer_norm", self_attn_layer_norm_1),
+        "model.encoder.layers.*.fc1.weight":                              L*D*F,
+        "model.encoder.layers.*.fc1.bias":                                L*F,
+        "model.encoder.layers.*.fc2.weight":                              L*D*F,
+        "model.encoder.layers.*.fc2.bias":                                L*D,
+        **_inside("model.encoder.layer_norm", layer_norm_1),
+        "model.decoder.embed_tokens.weight":                              D*V,
+        "model.decoder.embed_positions.weight":                           D*Y,
+        **_inside("model.decoder.layers.*.self_attn_layer_norm", self_attn_layer_norm_2),
+        **_inside("model.decoder.layers.*.self_attn", self_attn_1),
+        **_inside("model.decoder.layers.*.encoder_attn_layer_norm", self_attn_layer_norm_2),
+        **_inside("model.decoder.layers.*.encoder_attn", self_attn_1),
+        **_inside("model.decoder.layers.*.final_layer_norm", self_attn_layer_norm_2),
+        "model.decoder.layers.*.fc1.weight":                              M*D*E,
+        "model.decoder.layers.*.fc1.bias":                                M*E,
+        "model.decoder.layers.*.fc2.weight":                              M*D*E,
+        "model.decoder.layers.*.fc2.bias":                                M*D,
+        **_inside("model.decoder.layer_norm", layer_norm_1),
+        "proj_out.weight":                                                D*V - D*V*tied,
     }
 
 
@@ -777,8 +752,10 @@ class Estimator:
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
-        rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
-        return tuple(map(sum, zip(*rows)))
+        totals: dict[tuple[int, ...], int] = {}
+        for line, cost in zip(self._lines, costs):
+            totals[line[1]] = totals.get(line[1], 0) + cost
+        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
 
     def moments(self, **streams: Any) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them."""

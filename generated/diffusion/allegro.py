@@ -367,6 +367,11 @@ def _checked(key: str, kind: str, value: Any) -> Any:
     raise ValueError(f"the config's '{key}' is {value!r}, not a {kind}")
 
 
+def _at(path: str, lines: list[Line]) -> list[Line]:
+    """The lines of a module that stands at ``path``."""
+    return [(f"{path}.{module}", amount, unit, forward, gradients, again) for module, amount, unit, forward, gradients, again in lines]
+
+
 def _full(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'full': every parameter trains."""
     L = sizes.num_layers
@@ -412,45 +417,8 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
 
 def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'forward': nothing trains, only the forward pass runs."""
-    L = sizes.num_layers
-    H = sizes.num_attention_heads
-    d = sizes.attention_head_dim
-    c = sizes.in_channels
-    o = sizes.out_channels
-    p = sizes.patch_size
-    J = sizes.caption_channels
-    activation = sizes.activation_fn
-    D = H*d
-    # what a contraction runs over, in multiples of (n, y, video, video_y, video_video)
-    sample_ = (1, 0, 0, 0, 0)
-    pos_embed_proj_rows_ = (0, 0, 1, 0, 0)
-    prompt_ = (0, 1, 0, 0, 0)
-    attn1_pairs_ = (0, 0, 0, 0, 1)
-    attn2_pairs_ = (0, 0, 0, 1, 0)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("adaln_single.emb.timestep_embedder.linear_1",  sample_,               512*D,                                    1,  (0, 0),  0),  # y = xW
-        ("adaln_single.emb.timestep_embedder.linear_2",  sample_,               2*D**2,                                   1,  (0, 0),  0),  # y = xW
-        ("adaln_single.linear",                          sample_,               12*D**2,                                  1,  (0, 0),  0),  # y = xW
-        ("pos_embed.proj",                               pos_embed_proj_rows_,  2*D*c*p**2,                               1,  (0, 0),  0),  # y = xW
-        ("caption_projection.linear_1",                  prompt_,               2*D*J,                                    1,  (0, 0),  0),  # y = xW
-        ("caption_projection.linear_2",                  prompt_,               2*D**2,                                   1,  (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn1.to_q",              pos_embed_proj_rows_,  2*D**2,                                   L,  (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn1.to_k",              pos_embed_proj_rows_,  2*D**2,                                   L,  (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn1.to_v",              pos_embed_proj_rows_,  2*D**2,                                   L,  (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn1",                   attn1_pairs_,          2*D,                                      L,  (0, 0),  0),  # scores = qk
-        ("transformer_blocks.*.attn1",                   attn1_pairs_,          2*D,                                      L,  (0, 0),  0),  # mix = pv
-        ("transformer_blocks.*.attn1.to_out.0",          pos_embed_proj_rows_,  2*D**2,                                   L,  (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn2.to_q",              pos_embed_proj_rows_,  2*D**2,                                   L,  (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn2.to_k",              prompt_,               2*D**2,                                   L,  (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn2.to_v",              prompt_,               2*D**2,                                   L,  (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn2",                   attn2_pairs_,          2*D,                                      L,  (0, 0),  0),  # scores = qk
-        ("transformer_blocks.*.attn2",                   attn2_pairs_,          2*D,                                      L,  (0, 0),  0),  # mix = pv
-        ("transformer_blocks.*.attn2.to_out.0",          pos_embed_proj_rows_,  2*D**2,                                   L,  (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.ff.net.0.proj",           pos_embed_proj_rows_,  8*D**2*(activation == "geglu") + 8*D**2,  L,  (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.ff.net.2",                pos_embed_proj_rows_,  8*D**2,                                   L,  (0, 0),  0),  # y = xW
-        ("proj_out",                                     pos_embed_proj_rows_,  2*D*o*p**2,                               1,  (0, 0),  0),  # y = xW
-    ]
+    lines = _full(sizes, pairs)
+    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
 
 
 def _lora(sizes: Sizes, pairs: str) -> list[Line]:
@@ -470,45 +438,45 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     prompt_ = (0, 1, 0, 0, 0)
     attn1_pairs_ = (0, 0, 0, 0, 1)
     attn2_pairs_ = (0, 0, 0, 1, 0)
+    # what equal modules have in common, each below its own path
+    to_q_1: list[Line] = [
+        ("base_layer",      pos_embed_proj_rows_,  2*D**2,  L,  (max(0, L - 1), 0),  0),  # y = xW
+        ("lora_A.default",  pos_embed_proj_rows_,  32*D,    L,  (max(0, L - 1), L),  0),  # y = xW
+        ("lora_B.default",  pos_embed_proj_rows_,  32*D,    L,  (L, L),              0),  # y = xW
+    ]
+    to_out_1: list[Line] = [
+        ("base_layer",      pos_embed_proj_rows_,  2*D**2,  L,  (L, 0),  0),  # y = xW
+        ("lora_A.default",  pos_embed_proj_rows_,  32*D,    L,  (L, L),  0),  # y = xW
+        ("lora_B.default",  pos_embed_proj_rows_,  32*D,    L,  (L, L),  0),  # y = xW
+    ]
+    to_k_1: list[Line] = [
+        ("base_layer",      prompt_,  2*D**2,  L,  (0, 0),  0),  # y = xW
+        ("lora_A.default",  prompt_,  32*D,    L,  (0, L),  0),  # y = xW
+        ("lora_B.default",  prompt_,  32*D,    L,  (L, L),  0),  # y = xW
+    ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("adaln_single.emb.timestep_embedder.linear_1",         sample_,               512*D,                                    1,  (0, 0),              0),  # y = xW
-        ("adaln_single.emb.timestep_embedder.linear_2",         sample_,               2*D**2,                                   1,  (0, 0),              0),  # y = xW
-        ("adaln_single.linear",                                 sample_,               12*D**2,                                  1,  (0, 0),              0),  # y = xW
-        ("pos_embed.proj",                                      pos_embed_proj_rows_,  2*D*c*p**2,                               1,  (0, 0),              0),  # y = xW
-        ("caption_projection.linear_1",                         prompt_,               2*D*J,                                    1,  (0, 0),              0),  # y = xW
-        ("caption_projection.linear_2",                         prompt_,               2*D**2,                                   1,  (0, 0),              0),  # y = xW
-        ("transformer_blocks.*.attn1.to_q.base_layer",          pos_embed_proj_rows_,  2*D**2,                                   L,  (max(0, L - 1), 0),  0),  # y = xW
-        ("transformer_blocks.*.attn1.to_q.lora_A.default",      pos_embed_proj_rows_,  32*D,                                     L,  (max(0, L - 1), L),  0),  # y = xW
-        ("transformer_blocks.*.attn1.to_q.lora_B.default",      pos_embed_proj_rows_,  32*D,                                     L,  (L, L),              0),  # y = xW
-        ("transformer_blocks.*.attn1.to_k.base_layer",          pos_embed_proj_rows_,  2*D**2,                                   L,  (max(0, L - 1), 0),  0),  # y = xW
-        ("transformer_blocks.*.attn1.to_k.lora_A.default",      pos_embed_proj_rows_,  32*D,                                     L,  (max(0, L - 1), L),  0),  # y = xW
-        ("transformer_blocks.*.attn1.to_k.lora_B.default",      pos_embed_proj_rows_,  32*D,                                     L,  (L, L),              0),  # y = xW
-        ("transformer_blocks.*.attn1.to_v.base_layer",          pos_embed_proj_rows_,  2*D**2,                                   L,  (max(0, L - 1), 0),  0),  # y = xW
-        ("transformer_blocks.*.attn1.to_v.lora_A.default",      pos_embed_proj_rows_,  32*D,                                     L,  (max(0, L - 1), L),  0),  # y = xW
-        ("transformer_blocks.*.attn1.to_v.lora_B.default",      pos_embed_proj_rows_,  32*D,                                     L,  (L, L),              0),  # y = xW
-        ("transformer_blocks.*.attn1",                          attn1_pairs_,          2*D,                                      L,  (L, L),              0),  # scores = qk
-        ("transformer_blocks.*.attn1",                          attn1_pairs_,          2*D,                                      L,  (L, L),              0),  # mix = pv
-        ("transformer_blocks.*.attn1.to_out.0.base_layer",      pos_embed_proj_rows_,  2*D**2,                                   L,  (L, 0),              0),  # y = xW
-        ("transformer_blocks.*.attn1.to_out.0.lora_A.default",  pos_embed_proj_rows_,  32*D,                                     L,  (L, L),              0),  # y = xW
-        ("transformer_blocks.*.attn1.to_out.0.lora_B.default",  pos_embed_proj_rows_,  32*D,                                     L,  (L, L),              0),  # y = xW
-        ("transformer_blocks.*.attn2.to_q.base_layer",          pos_embed_proj_rows_,  2*D**2,                                   L,  (L, 0),              0),  # y = xW
-        ("transformer_blocks.*.attn2.to_q.lora_A.default",      pos_embed_proj_rows_,  32*D,                                     L,  (L, L),              0),  # y = xW
-        ("transformer_blocks.*.attn2.to_q.lora_B.default",      pos_embed_proj_rows_,  32*D,                                     L,  (L, L),              0),  # y = xW
-        ("transformer_blocks.*.attn2.to_k.base_layer",          prompt_,               2*D**2,                                   L,  (0, 0),              0),  # y = xW
-        ("transformer_blocks.*.attn2.to_k.lora_A.default",      prompt_,               32*D,                                     L,  (0, L),              0),  # y = xW
-        ("transformer_blocks.*.attn2.to_k.lora_B.default",      prompt_,               32*D,                                     L,  (L, L),              0),  # y = xW
-        ("transformer_blocks.*.attn2.to_v.base_layer",          prompt_,               2*D**2,                                   L,  (0, 0),              0),  # y = xW
-        ("transformer_blocks.*.attn2.to_v.lora_A.default",      prompt_,               32*D,                                     L,  (0, L),              0),  # y = xW
-        ("transformer_blocks.*.attn2.to_v.lora_B.default",      prompt_,               32*D,                                     L,  (L, L),              0),  # y = xW
-        ("transformer_blocks.*.attn2",                          attn2_pairs_,          2*D,                                      L,  (L, L),              0),  # scores = qk
-        ("transformer_blocks.*.attn2",                          attn2_pairs_,          2*D,                                      L,  (L, L),              0),  # mix = pv
-        ("transformer_blocks.*.attn2.to_out.0.base_layer",      pos_embed_proj_rows_,  2*D**2,                                   L,  (L, 0),              0),  # y = xW
-        ("transformer_blocks.*.attn2.to_out.0.lora_A.default",  pos_embed_proj_rows_,  32*D,                                     L,  (L, L),              0),  # y = xW
-        ("transformer_blocks.*.attn2.to_out.0.lora_B.default",  pos_embed_proj_rows_,  32*D,                                     L,  (L, L),              0),  # y = xW
-        ("transformer_blocks.*.ff.net.0.proj",                  pos_embed_proj_rows_,  8*D**2*(activation == "geglu") + 8*D**2,  L,  (L, 0),              0),  # y = xW
-        ("transformer_blocks.*.ff.net.2",                       pos_embed_proj_rows_,  8*D**2,                                   L,  (L, 0),              0),  # y = xW
-        ("proj_out",                                            pos_embed_proj_rows_,  2*D*o*p**2,                               1,  ((L >= 1), 0),       0),  # y = xW
+        ("adaln_single.emb.timestep_embedder.linear_1",  sample_,               512*D,                                    1,  (0, 0),         0),  # y = xW
+        ("adaln_single.emb.timestep_embedder.linear_2",  sample_,               2*D**2,                                   1,  (0, 0),         0),  # y = xW
+        ("adaln_single.linear",                          sample_,               12*D**2,                                  1,  (0, 0),         0),  # y = xW
+        ("pos_embed.proj",                               pos_embed_proj_rows_,  2*D*c*p**2,                               1,  (0, 0),         0),  # y = xW
+        ("caption_projection.linear_1",                  prompt_,               2*D*J,                                    1,  (0, 0),         0),  # y = xW
+        ("caption_projection.linear_2",                  prompt_,               2*D**2,                                   1,  (0, 0),         0),  # y = xW
+        *_at("transformer_blocks.*.attn1.to_q", to_q_1),
+        *_at("transformer_blocks.*.attn1.to_k", to_q_1),
+        *_at("transformer_blocks.*.attn1.to_v", to_q_1),
+        ("transformer_blocks.*.attn1",                   attn1_pairs_,          2*D,                                      L,  (L, L),         0),  # scores = qk
+        ("transformer_blocks.*.attn1",                   attn1_pairs_,          2*D,                                      L,  (L, L),         0),  # mix = pv
+        *_at("transformer_blocks.*.attn1.to_out.0", to_out_1),
+        *_at("transformer_blocks.*.attn2.to_q", to_out_1),
+        *_at("transformer_blocks.*.attn2.to_k", to_k_1),
+        *_at("transformer_blocks.*.attn2.to_v", to_k_1),
+        ("transformer_blocks.*.attn2",                   attn2_pairs_,          2*D,                                      L,  (L, L),         0),  # scores = qk
+        ("transformer_blocks.*.attn2",                   attn2_pairs_,          2*D,                                      L,  (L, L),         0),  # mix = pv
+        *_at("transformer_blocks.*.attn2.to_out.0", to_out_1),
+        ("transformer_blocks.*.ff.net.0.proj",           pos_embed_proj_rows_,  8*D**2*(activation == "geglu") + 8*D**2,  L,  (L, 0),         0),  # y = xW
+        ("transformer_blocks.*.ff.net.2",                pos_embed_proj_rows_,  8*D**2,                                   L,  (L, 0),         0),  # y = xW
+        ("proj_out",                                     pos_embed_proj_rows_,  2*D*o*p**2,                               1,  ((L >= 1), 0),  0),  # y = xW
     ]
 
 
@@ -555,6 +523,11 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     ]
 
 
+def _inside(path: str, elements: dict[str, int]) -> dict[str, int]:
+    """The parameters of a module that stands at ``path``."""
+    return {f"{path}.{name}": count for name, count in elements.items()}
+
+
 def _parameters(sizes: Sizes) -> dict[str, int]:
     """Elements per parameter, all copies together."""
     L = sizes.num_layers
@@ -568,46 +541,47 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     affine = sizes.norm_elementwise_affine
     activation = sizes.activation_fn
     D = H*d
+    case_1 = activation == "geglu"
+    linear_2_1 = {
+        "weight":  D**2,
+        "bias":    D,
+    }
+    norm1_1 = {
+        "weight":  L*D*affine,
+        "bias":    L*D*affine,
+    }
+    to_q_1 = {
+        "weight":  L*D**2,
+        "bias":    L*D*biased,
+    }
+    attn1_1 = {
+        **_inside("to_q", to_q_1),
+        **_inside("to_k", to_q_1),
+        **_inside("to_v", to_q_1),
+        "to_out.0.weight":  L*D**2,
+        "to_out.0.bias":    L*D,
+    }
     return {
         "adaln_single.emb.timestep_embedder.linear_1.weight":  256*D,
         "adaln_single.emb.timestep_embedder.linear_1.bias":    D,
-        "adaln_single.emb.timestep_embedder.linear_2.weight":  D**2,
-        "adaln_single.emb.timestep_embedder.linear_2.bias":    D,
+        **_inside("adaln_single.emb.timestep_embedder.linear_2", linear_2_1),
         "adaln_single.linear.weight":                          6*D**2,
         "adaln_single.linear.bias":                            6*D,
         "pos_embed.proj.weight":                               D*c*p**2,
         "pos_embed.proj.bias":                                 D,
         "caption_projection.linear_1.weight":                  D*J,
         "caption_projection.linear_1.bias":                    D,
-        "caption_projection.linear_2.weight":                  D**2,
-        "caption_projection.linear_2.bias":                    D,
+        **_inside("caption_projection.linear_2", linear_2_1),
         "transformer_blocks.*.scale_shift_table":              6*L*D,
-        "transformer_blocks.*.norm1.weight":                   L*D*affine,
-        "transformer_blocks.*.norm1.bias":                     L*D*affine,
-        "transformer_blocks.*.attn1.to_q.weight":              L*D**2,
-        "transformer_blocks.*.attn1.to_q.bias":                L*D*biased,
-        "transformer_blocks.*.attn1.to_k.weight":              L*D**2,
-        "transformer_blocks.*.attn1.to_k.bias":                L*D*biased,
-        "transformer_blocks.*.attn1.to_v.weight":              L*D**2,
-        "transformer_blocks.*.attn1.to_v.bias":                L*D*biased,
-        "transformer_blocks.*.attn1.to_out.0.weight":          L*D**2,
-        "transformer_blocks.*.attn1.to_out.0.bias":            L*D,
-        "transformer_blocks.*.attn2.to_q.weight":              L*D**2,
-        "transformer_blocks.*.attn2.to_q.bias":                L*D*biased,
-        "transformer_blocks.*.attn2.to_k.weight":              L*D**2,
-        "transformer_blocks.*.attn2.to_k.bias":                L*D*biased,
-        "transformer_blocks.*.attn2.to_v.weight":              L*D**2,
-        "transformer_blocks.*.attn2.to_v.bias":                L*D*biased,
-        "transformer_blocks.*.attn2.to_out.0.weight":          L*D**2,
-        "transformer_blocks.*.attn2.to_out.0.bias":            L*D,
-        "transformer_blocks.*.norm2.weight":                   L*D*affine,
-        "transformer_blocks.*.norm2.bias":                     L*D*affine,
-        "transformer_blocks.*.ff.net.0.proj.weight":           4*L*D**2*(activation == "geglu") + 4*L*D**2,
-        "transformer_blocks.*.ff.net.0.proj.bias":             4*L*D*(activation == "geglu") + 4*L*D,
+        **_inside("transformer_blocks.*.norm1", norm1_1),
+        **_inside("transformer_blocks.*.attn1", attn1_1),
+        **_inside("transformer_blocks.*.attn2", attn1_1),
+        **_inside("transformer_blocks.*.norm2", norm1_1),
+        "transformer_blocks.*.ff.net.0.proj.weight":           4*L*D**2*case_1 + 4*L*D**2,
+        "transformer_blocks.*.ff.net.0.proj.bias":             4*L*D*case_1 + 4*L*D,
         "transformer_blocks.*.ff.net.2.weight":                4*L*D**2,
         "transformer_blocks.*.ff.net.2.bias":                  L*D,
-        "transformer_blocks.*.norm3.weight":                   L*D*affine,
-        "transformer_blocks.*.norm3.bias":                     L*D*affine,
+        **_inside("transformer_blocks.*.norm3", norm1_1),
         "scale_shift_table":                                   2*D,
         "proj_out.weight":                                     D*o*p**2,
         "proj_out.bias":                                       o*p**2,
@@ -627,65 +601,54 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     affine = sizes.norm_elementwise_affine
     activation = sizes.activation_fn
     D = H*d
+    case_1 = activation == "geglu"
+    linear_2_1 = {
+        "weight":  D**2,
+        "bias":    D,
+    }
+    norm1_1 = {
+        "weight":  L*D*affine,
+        "bias":    L*D*affine,
+    }
+    to_q_1 = {
+        "base_layer.weight":      L*D**2,
+        "base_layer.bias":        L*D*biased,
+        "lora_A.default.weight":  16*L*D,
+        "lora_B.default.weight":  16*L*D,
+    }
+    attn1_1 = {
+        **_inside("to_q", to_q_1),
+        **_inside("to_k", to_q_1),
+        **_inside("to_v", to_q_1),
+        "to_out.0.base_layer.weight":      L*D**2,
+        "to_out.0.base_layer.bias":        L*D,
+        "to_out.0.lora_A.default.weight":  16*L*D,
+        "to_out.0.lora_B.default.weight":  16*L*D,
+    }
     return {
-        "adaln_single.emb.timestep_embedder.linear_1.weight":         256*D,
-        "adaln_single.emb.timestep_embedder.linear_1.bias":           D,
-        "adaln_single.emb.timestep_embedder.linear_2.weight":         D**2,
-        "adaln_single.emb.timestep_embedder.linear_2.bias":           D,
-        "adaln_single.linear.weight":                                 6*D**2,
-        "adaln_single.linear.bias":                                   6*D,
-        "pos_embed.proj.weight":                                      D*c*p**2,
-        "pos_embed.proj.bias":                                        D,
-        "caption_projection.linear_1.weight":                         D*J,
-        "caption_projection.linear_1.bias":                           D,
-        "caption_projection.linear_2.weight":                         D**2,
-        "caption_projection.linear_2.bias":                           D,
-        "transformer_blocks.*.scale_shift_table":                     6*L*D,
-        "transformer_blocks.*.norm1.weight":                          L*D*affine,
-        "transformer_blocks.*.norm1.bias":                            L*D*affine,
-        "transformer_blocks.*.attn1.to_q.base_layer.weight":          L*D**2,
-        "transformer_blocks.*.attn1.to_q.base_layer.bias":            L*D*biased,
-        "transformer_blocks.*.attn1.to_q.lora_A.default.weight":      16*L*D,
-        "transformer_blocks.*.attn1.to_q.lora_B.default.weight":      16*L*D,
-        "transformer_blocks.*.attn1.to_k.base_layer.weight":          L*D**2,
-        "transformer_blocks.*.attn1.to_k.base_layer.bias":            L*D*biased,
-        "transformer_blocks.*.attn1.to_k.lora_A.default.weight":      16*L*D,
-        "transformer_blocks.*.attn1.to_k.lora_B.default.weight":      16*L*D,
-        "transformer_blocks.*.attn1.to_v.base_layer.weight":          L*D**2,
-        "transformer_blocks.*.attn1.to_v.base_layer.bias":            L*D*biased,
-        "transformer_blocks.*.attn1.to_v.lora_A.default.weight":      16*L*D,
-        "transformer_blocks.*.attn1.to_v.lora_B.default.weight":      16*L*D,
-        "transformer_blocks.*.attn1.to_out.0.base_layer.weight":      L*D**2,
-        "transformer_blocks.*.attn1.to_out.0.base_layer.bias":        L*D,
-        "transformer_blocks.*.attn1.to_out.0.lora_A.default.weight":  16*L*D,
-        "transformer_blocks.*.attn1.to_out.0.lora_B.default.weight":  16*L*D,
-        "transformer_blocks.*.attn2.to_q.base_layer.weight":          L*D**2,
-        "transformer_blocks.*.attn2.to_q.base_layer.bias":            L*D*biased,
-        "transformer_blocks.*.attn2.to_q.lora_A.default.weight":      16*L*D,
-        "transformer_blocks.*.attn2.to_q.lora_B.default.weight":      16*L*D,
-        "transformer_blocks.*.attn2.to_k.base_layer.weight":          L*D**2,
-        "transformer_blocks.*.attn2.to_k.base_layer.bias":            L*D*biased,
-        "transformer_blocks.*.attn2.to_k.lora_A.default.weight":      16*L*D,
-        "transformer_blocks.*.attn2.to_k.lora_B.default.weight":      16*L*D,
-        "transformer_blocks.*.attn2.to_v.base_layer.weight":          L*D**2,
-        "transformer_blocks.*.attn2.to_v.base_layer.bias":            L*D*biased,
-        "transformer_blocks.*.attn2.to_v.lora_A.default.weight":      16*L*D,
-        "transformer_blocks.*.attn2.to_v.lora_B.default.weight":      16*L*D,
-        "transformer_blocks.*.attn2.to_out.0.base_layer.weight":      L*D**2,
-        "transformer_blocks.*.attn2.to_out.0.base_layer.bias":        L*D,
-        "transformer_blocks.*.attn2.to_out.0.lora_A.default.weight":  16*L*D,
-        "transformer_blocks.*.attn2.to_out.0.lora_B.default.weight":  16*L*D,
-        "transformer_blocks.*.norm2.weight":                          L*D*affine,
-        "transformer_blocks.*.norm2.bias":                            L*D*affine,
-        "transformer_blocks.*.ff.net.0.proj.weight":                  4*L*D**2*(activation == "geglu") + 4*L*D**2,
-        "transformer_blocks.*.ff.net.0.proj.bias":                    4*L*D*(activation == "geglu") + 4*L*D,
-        "transformer_blocks.*.ff.net.2.weight":                       4*L*D**2,
-        "transformer_blocks.*.ff.net.2.bias":                         L*D,
-        "transformer_blocks.*.norm3.weight":                          L*D*affine,
-        "transformer_blocks.*.norm3.bias":                            L*D*affine,
-        "scale_shift_table":                                          2*D,
-        "proj_out.weight":                                            D*o*p**2,
-        "proj_out.bias":                                              o*p**2,
+        "adaln_single.emb.timestep_embedder.linear_1.weight":  256*D,
+        "adaln_single.emb.timestep_embedder.linear_1.bias":    D,
+        **_inside("adaln_single.emb.timestep_embedder.linear_2", linear_2_1),
+        "adaln_single.linear.weight":                          6*D**2,
+        "adaln_single.linear.bias":                            6*D,
+        "pos_embed.proj.weight":                               D*c*p**2,
+        "pos_embed.proj.bias":                                 D,
+        "caption_projection.linear_1.weight":                  D*J,
+        "caption_projection.linear_1.bias":                    D,
+        **_inside("caption_projection.linear_2", linear_2_1),
+        "transformer_blocks.*.scale_shift_table":              6*L*D,
+        **_inside("transformer_blocks.*.norm1", norm1_1),
+        **_inside("transformer_blocks.*.attn1", attn1_1),
+        **_inside("transformer_blocks.*.attn2", attn1_1),
+        **_inside("transformer_blocks.*.norm2", norm1_1),
+        "transformer_blocks.*.ff.net.0.proj.weight":           4*L*D**2*case_1 + 4*L*D**2,
+        "transformer_blocks.*.ff.net.0.proj.bias":             4*L*D*case_1 + 4*L*D,
+        "transformer_blocks.*.ff.net.2.weight":                4*L*D**2,
+        "transformer_blocks.*.ff.net.2.bias":                  L*D,
+        **_inside("transformer_blocks.*.norm3", norm1_1),
+        "scale_shift_table":                                   2*D,
+        "proj_out.weight":                                     D*o*p**2,
+        "proj_out.bias":                                       o*p**2,
     }
 
 
@@ -766,8 +729,10 @@ class Estimator:
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
-        rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
-        return tuple(map(sum, zip(*rows)))
+        totals: dict[tuple[int, ...], int] = {}
+        for line, cost in zip(self._lines, costs):
+            totals[line[1]] = totals.get(line[1], 0) + cost
+        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
 
     def moments(self, **streams: Any) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them, with the sizes that some of them depend on."""

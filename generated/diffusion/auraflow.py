@@ -397,6 +397,11 @@ def _checked(key: str, kind: str, value: Any) -> Any:
     raise ValueError(f"the config's '{key}' is {value!r}, not a {kind}")
 
 
+def _at(path: str, lines: list[Line]) -> list[Line]:
+    """The lines of a module that stands at ``path``."""
+    return [(f"{path}.{module}", amount, unit, forward, gradients, again) for module, amount, unit, forward, gradients, again in lines]
+
+
 def _full(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'full': every parameter trains."""
     L = sizes.num_mmdit_layers
@@ -409,6 +414,7 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     J = sizes.joint_attention_dim
     D = H*d
     F = 256*(-(-((8*D)//3)//256))
+    part_1 = L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1)
     # what a contraction runs over, in multiples of (n, hhww, hw, hwy, y, yy)
     pos_embed_proj_rows_ = (0, 0, 1, 0, 0, 0)
     sample_ = (1, 0, 0, 0, 0, 0)
@@ -418,99 +424,47 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     attn_to_q_rows_ = (8, 0, 1, 0, 1, 0)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("pos_embed.proj",                                        pos_embed_proj_rows_,   2*D*c*p**2,  1,  (0, 1),                                                                                                      0),  # y = xW
-        ("time_step_proj.linear_1",                               sample_,                512*D,       1,  (0, 1),                                                                                                      0),  # y = xW
-        ("time_step_proj.linear_2",                               sample_,                2*D**2,      1,  (1, 1),                                                                                                      0),  # y = xW
-        ("context_embedder",                                      prompt_,                2*D*J,       1,  (0, (L >= 1) + (S >= 1) - (L >= 1)*(S >= 1)),                                                                0),  # y = xW
-        ("joint_transformer_blocks.*.norm1.linear",               sample_,                12*D**2,     L,  (L, L),                                                                                                      0),  # y = xW
-        ("joint_transformer_blocks.*.norm1_context.linear",       sample_,                12*D**2,     L,  (L, L),                                                                                                      0),  # y = xW
-        ("joint_transformer_blocks.*.attn.to_q",                  pos_embed_proj_rows_,   2*D**2,      L,  (L, L),                                                                                                      0),  # y = xW
-        ("joint_transformer_blocks.*.attn.to_k",                  pos_embed_proj_rows_,   2*D**2,      L,  (L, L),                                                                                                      0),  # y = xW
-        ("joint_transformer_blocks.*.attn.to_v",                  pos_embed_proj_rows_,   2*D**2,      L,  (L, L),                                                                                                      0),  # y = xW
-        ("joint_transformer_blocks.*.attn.add_q_proj",            attn_add_q_proj_rows_,  2*D**2,      L,  (L, L),                                                                                                      0),  # y = xW
-        ("joint_transformer_blocks.*.attn.add_k_proj",            attn_add_q_proj_rows_,  2*D**2,      L,  (L, L),                                                                                                      0),  # y = xW
-        ("joint_transformer_blocks.*.attn.add_v_proj",            attn_add_q_proj_rows_,  2*D**2,      L,  (L, L),                                                                                                      0),  # y = xW
-        ("joint_transformer_blocks.*.attn",                       attn_pairs_,            2*D,         L,  (L, L),                                                                                                      0),  # scores = qk
-        ("joint_transformer_blocks.*.attn",                       attn_pairs_,            2*D,         L,  (L, L),                                                                                                      0),  # mix = pv
-        ("joint_transformer_blocks.*.attn.to_out.0",              pos_embed_proj_rows_,   2*D**2,      L,  (L, L),                                                                                                      0),  # y = xW
-        ("joint_transformer_blocks.*.attn.to_add_out",            attn_add_q_proj_rows_,  2*D**2,      L,  (L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1), L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1)),  0),  # y = xW
-        ("joint_transformer_blocks.*.ff.linear_1",                pos_embed_proj_rows_,   2*D*F,       L,  (L, L),                                                                                                      0),  # y = xW
-        ("joint_transformer_blocks.*.ff.linear_2",                pos_embed_proj_rows_,   2*D*F,       L,  (L, L),                                                                                                      0),  # y = xW
-        ("joint_transformer_blocks.*.ff.out_projection",          pos_embed_proj_rows_,   2*D*F,       L,  (L, L),                                                                                                      0),  # y = xW
-        ("joint_transformer_blocks.*.ff_context.linear_1",        attn_add_q_proj_rows_,  2*D*F,       L,  (L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1), L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1)),  0),  # y = xW
-        ("joint_transformer_blocks.*.ff_context.linear_2",        attn_add_q_proj_rows_,  2*D*F,       L,  (L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1), L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1)),  0),  # y = xW
-        ("joint_transformer_blocks.*.ff_context.out_projection",  attn_add_q_proj_rows_,  2*D*F,       L,  (L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1), L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1)),  0),  # y = xW
-        ("single_transformer_blocks.*.norm1.linear",              sample_,                12*D**2,     S,  (S, S),                                                                                                      0),  # y = xW
-        ("single_transformer_blocks.*.attn.to_q",                 attn_to_q_rows_,        2*D**2,      S,  (S, S),                                                                                                      0),  # y = xW
-        ("single_transformer_blocks.*.attn.to_k",                 attn_to_q_rows_,        2*D**2,      S,  (S, S),                                                                                                      0),  # y = xW
-        ("single_transformer_blocks.*.attn.to_v",                 attn_to_q_rows_,        2*D**2,      S,  (S, S),                                                                                                      0),  # y = xW
-        ("single_transformer_blocks.*.attn",                      attn_pairs_,            2*D,         S,  (S, S),                                                                                                      0),  # scores = qk
-        ("single_transformer_blocks.*.attn",                      attn_pairs_,            2*D,         S,  (S, S),                                                                                                      0),  # mix = pv
-        ("single_transformer_blocks.*.attn.to_out.0",             attn_to_q_rows_,        2*D**2,      S,  (S, S),                                                                                                      0),  # y = xW
-        ("single_transformer_blocks.*.ff.linear_1",               attn_to_q_rows_,        2*D*F,       S,  (S, S),                                                                                                      0),  # y = xW
-        ("single_transformer_blocks.*.ff.linear_2",               attn_to_q_rows_,        2*D*F,       S,  (S, S),                                                                                                      0),  # y = xW
-        ("single_transformer_blocks.*.ff.out_projection",         attn_to_q_rows_,        2*D*F,       S,  (S, S),                                                                                                      0),  # y = xW
-        ("norm_out.linear",                                       sample_,                4*D**2,      1,  (1, 1),                                                                                                      0),  # y = xW
-        ("proj_out",                                              pos_embed_proj_rows_,   2*D*o*p**2,  1,  (1, 1),                                                                                                      0),  # y = xW
+        ("pos_embed.proj",                                        pos_embed_proj_rows_,   2*D*c*p**2,  1,  (0, 1),                                        0),  # y = xW
+        ("time_step_proj.linear_1",                               sample_,                512*D,       1,  (0, 1),                                        0),  # y = xW
+        ("time_step_proj.linear_2",                               sample_,                2*D**2,      1,  (1, 1),                                        0),  # y = xW
+        ("context_embedder",                                      prompt_,                2*D*J,       1,  (0, (L >= 1) + (S >= 1) - (L >= 1)*(S >= 1)),  0),  # y = xW
+        ("joint_transformer_blocks.*.norm1.linear",               sample_,                12*D**2,     L,  (L, L),                                        0),  # y = xW
+        ("joint_transformer_blocks.*.norm1_context.linear",       sample_,                12*D**2,     L,  (L, L),                                        0),  # y = xW
+        ("joint_transformer_blocks.*.attn.to_q",                  pos_embed_proj_rows_,   2*D**2,      L,  (L, L),                                        0),  # y = xW
+        ("joint_transformer_blocks.*.attn.to_k",                  pos_embed_proj_rows_,   2*D**2,      L,  (L, L),                                        0),  # y = xW
+        ("joint_transformer_blocks.*.attn.to_v",                  pos_embed_proj_rows_,   2*D**2,      L,  (L, L),                                        0),  # y = xW
+        ("joint_transformer_blocks.*.attn.add_q_proj",            attn_add_q_proj_rows_,  2*D**2,      L,  (L, L),                                        0),  # y = xW
+        ("joint_transformer_blocks.*.attn.add_k_proj",            attn_add_q_proj_rows_,  2*D**2,      L,  (L, L),                                        0),  # y = xW
+        ("joint_transformer_blocks.*.attn.add_v_proj",            attn_add_q_proj_rows_,  2*D**2,      L,  (L, L),                                        0),  # y = xW
+        ("joint_transformer_blocks.*.attn",                       attn_pairs_,            2*D,         L,  (L, L),                                        0),  # scores = qk
+        ("joint_transformer_blocks.*.attn",                       attn_pairs_,            2*D,         L,  (L, L),                                        0),  # mix = pv
+        ("joint_transformer_blocks.*.attn.to_out.0",              pos_embed_proj_rows_,   2*D**2,      L,  (L, L),                                        0),  # y = xW
+        ("joint_transformer_blocks.*.attn.to_add_out",            attn_add_q_proj_rows_,  2*D**2,      L,  (part_1, part_1),                              0),  # y = xW
+        ("joint_transformer_blocks.*.ff.linear_1",                pos_embed_proj_rows_,   2*D*F,       L,  (L, L),                                        0),  # y = xW
+        ("joint_transformer_blocks.*.ff.linear_2",                pos_embed_proj_rows_,   2*D*F,       L,  (L, L),                                        0),  # y = xW
+        ("joint_transformer_blocks.*.ff.out_projection",          pos_embed_proj_rows_,   2*D*F,       L,  (L, L),                                        0),  # y = xW
+        ("joint_transformer_blocks.*.ff_context.linear_1",        attn_add_q_proj_rows_,  2*D*F,       L,  (part_1, part_1),                              0),  # y = xW
+        ("joint_transformer_blocks.*.ff_context.linear_2",        attn_add_q_proj_rows_,  2*D*F,       L,  (part_1, part_1),                              0),  # y = xW
+        ("joint_transformer_blocks.*.ff_context.out_projection",  attn_add_q_proj_rows_,  2*D*F,       L,  (part_1, part_1),                              0),  # y = xW
+        ("single_transformer_blocks.*.norm1.linear",              sample_,                12*D**2,     S,  (S, S),                                        0),  # y = xW
+        ("single_transformer_blocks.*.attn.to_q",                 attn_to_q_rows_,        2*D**2,      S,  (S, S),                                        0),  # y = xW
+        ("single_transformer_blocks.*.attn.to_k",                 attn_to_q_rows_,        2*D**2,      S,  (S, S),                                        0),  # y = xW
+        ("single_transformer_blocks.*.attn.to_v",                 attn_to_q_rows_,        2*D**2,      S,  (S, S),                                        0),  # y = xW
+        ("single_transformer_blocks.*.attn",                      attn_pairs_,            2*D,         S,  (S, S),                                        0),  # scores = qk
+        ("single_transformer_blocks.*.attn",                      attn_pairs_,            2*D,         S,  (S, S),                                        0),  # mix = pv
+        ("single_transformer_blocks.*.attn.to_out.0",             attn_to_q_rows_,        2*D**2,      S,  (S, S),                                        0),  # y = xW
+        ("single_transformer_blocks.*.ff.linear_1",               attn_to_q_rows_,        2*D*F,       S,  (S, S),                                        0),  # y = xW
+        ("single_transformer_blocks.*.ff.linear_2",               attn_to_q_rows_,        2*D*F,       S,  (S, S),                                        0),  # y = xW
+        ("single_transformer_blocks.*.ff.out_projection",         attn_to_q_rows_,        2*D*F,       S,  (S, S),                                        0),  # y = xW
+        ("norm_out.linear",                                       sample_,                4*D**2,      1,  (1, 1),                                        0),  # y = xW
+        ("proj_out",                                              pos_embed_proj_rows_,   2*D*o*p**2,  1,  (1, 1),                                        0),  # y = xW
     ]
 
 
 def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'forward': nothing trains, only the forward pass runs."""
-    L = sizes.num_mmdit_layers
-    S = sizes.num_single_dit_layers
-    H = sizes.num_attention_heads
-    d = sizes.attention_head_dim
-    c = sizes.in_channels
-    o = sizes.out_channels
-    p = sizes.patch_size
-    J = sizes.joint_attention_dim
-    D = H*d
-    F = 256*(-(-((8*D)//3)//256))
-    # what a contraction runs over, in multiples of (n, hhww, hw, hwy, y, yy)
-    pos_embed_proj_rows_ = (0, 0, 1, 0, 0, 0)
-    sample_ = (1, 0, 0, 0, 0, 0)
-    prompt_ = (0, 0, 0, 0, 1, 0)
-    attn_add_q_proj_rows_ = (8, 0, 0, 0, 1, 0)
-    attn_pairs_ = (64, 1, 16, 2, 16, 1)
-    attn_to_q_rows_ = (8, 0, 1, 0, 1, 0)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("pos_embed.proj",                                        pos_embed_proj_rows_,   2*D*c*p**2,  1,  (0, 0),  0),  # y = xW
-        ("time_step_proj.linear_1",                               sample_,                512*D,       1,  (0, 0),  0),  # y = xW
-        ("time_step_proj.linear_2",                               sample_,                2*D**2,      1,  (0, 0),  0),  # y = xW
-        ("context_embedder",                                      prompt_,                2*D*J,       1,  (0, 0),  0),  # y = xW
-        ("joint_transformer_blocks.*.norm1.linear",               sample_,                12*D**2,     L,  (0, 0),  0),  # y = xW
-        ("joint_transformer_blocks.*.norm1_context.linear",       sample_,                12*D**2,     L,  (0, 0),  0),  # y = xW
-        ("joint_transformer_blocks.*.attn.to_q",                  pos_embed_proj_rows_,   2*D**2,      L,  (0, 0),  0),  # y = xW
-        ("joint_transformer_blocks.*.attn.to_k",                  pos_embed_proj_rows_,   2*D**2,      L,  (0, 0),  0),  # y = xW
-        ("joint_transformer_blocks.*.attn.to_v",                  pos_embed_proj_rows_,   2*D**2,      L,  (0, 0),  0),  # y = xW
-        ("joint_transformer_blocks.*.attn.add_q_proj",            attn_add_q_proj_rows_,  2*D**2,      L,  (0, 0),  0),  # y = xW
-        ("joint_transformer_blocks.*.attn.add_k_proj",            attn_add_q_proj_rows_,  2*D**2,      L,  (0, 0),  0),  # y = xW
-        ("joint_transformer_blocks.*.attn.add_v_proj",            attn_add_q_proj_rows_,  2*D**2,      L,  (0, 0),  0),  # y = xW
-        ("joint_transformer_blocks.*.attn",                       attn_pairs_,            2*D,         L,  (0, 0),  0),  # scores = qk
-        ("joint_transformer_blocks.*.attn",                       attn_pairs_,            2*D,         L,  (0, 0),  0),  # mix = pv
-        ("joint_transformer_blocks.*.attn.to_out.0",              pos_embed_proj_rows_,   2*D**2,      L,  (0, 0),  0),  # y = xW
-        ("joint_transformer_blocks.*.attn.to_add_out",            attn_add_q_proj_rows_,  2*D**2,      L,  (0, 0),  0),  # y = xW
-        ("joint_transformer_blocks.*.ff.linear_1",                pos_embed_proj_rows_,   2*D*F,       L,  (0, 0),  0),  # y = xW
-        ("joint_transformer_blocks.*.ff.linear_2",                pos_embed_proj_rows_,   2*D*F,       L,  (0, 0),  0),  # y = xW
-        ("joint_transformer_blocks.*.ff.out_projection",          pos_embed_proj_rows_,   2*D*F,       L,  (0, 0),  0),  # y = xW
-        ("joint_transformer_blocks.*.ff_context.linear_1",        attn_add_q_proj_rows_,  2*D*F,       L,  (0, 0),  0),  # y = xW
-        ("joint_transformer_blocks.*.ff_context.linear_2",        attn_add_q_proj_rows_,  2*D*F,       L,  (0, 0),  0),  # y = xW
-        ("joint_transformer_blocks.*.ff_context.out_projection",  attn_add_q_proj_rows_,  2*D*F,       L,  (0, 0),  0),  # y = xW
-        ("single_transformer_blocks.*.norm1.linear",              sample_,                12*D**2,     S,  (0, 0),  0),  # y = xW
-        ("single_transformer_blocks.*.attn.to_q",                 attn_to_q_rows_,        2*D**2,      S,  (0, 0),  0),  # y = xW
-        ("single_transformer_blocks.*.attn.to_k",                 attn_to_q_rows_,        2*D**2,      S,  (0, 0),  0),  # y = xW
-        ("single_transformer_blocks.*.attn.to_v",                 attn_to_q_rows_,        2*D**2,      S,  (0, 0),  0),  # y = xW
-        ("single_transformer_blocks.*.attn",                      attn_pairs_,            2*D,         S,  (0, 0),  0),  # scores = qk
-        ("single_transformer_blocks.*.attn",                      attn_pairs_,            2*D,         S,  (0, 0),  0),  # mix = pv
-        ("single_transformer_blocks.*.attn.to_out.0",             attn_to_q_rows_,        2*D**2,      S,  (0, 0),  0),  # y = xW
-        ("single_transformer_blocks.*.ff.linear_1",               attn_to_q_rows_,        2*D*F,       S,  (0, 0),  0),  # y = xW
-        ("single_transformer_blocks.*.ff.linear_2",               attn_to_q_rows_,        2*D*F,       S,  (0, 0),  0),  # y = xW
-        ("single_transformer_blocks.*.ff.out_projection",         attn_to_q_rows_,        2*D*F,       S,  (0, 0),  0),  # y = xW
-        ("norm_out.linear",                                       sample_,                4*D**2,      1,  (0, 0),  0),  # y = xW
-        ("proj_out",                                              pos_embed_proj_rows_,   2*D*o*p**2,  1,  (0, 0),  0),  # y = xW
-    ]
+    lines = _full(sizes, pairs)
+    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
 
 
 def _lora(sizes: Sizes, pairs: str) -> list[Line]:
@@ -525,6 +479,8 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     J = sizes.joint_attention_dim
     D = H*d
     F = 256*(-(-((8*D)//3)//256))
+    part_1 = (L >= 1)*S + max(0, S - 1) - (L >= 1)*max(0, S - 1)
+    part_2 = L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1)
     # what a contraction runs over, in multiples of (n, hhww, hw, hwy, y, yy)
     pos_embed_proj_rows_ = (0, 0, 1, 0, 0, 0)
     sample_ = (1, 0, 0, 0, 0, 0)
@@ -532,58 +488,57 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     attn_add_q_proj_rows_ = (8, 0, 0, 0, 1, 0)
     attn_pairs_ = (64, 1, 16, 2, 16, 1)
     attn_to_q_rows_ = (8, 0, 1, 0, 1, 0)
+    # what equal modules have in common, each below its own path
+    to_q_1: list[Line] = [
+        ("base_layer",      pos_embed_proj_rows_,  2*D**2,  L,  (max(0, L - 1), 0),  0),  # y = xW
+        ("lora_A.default",  pos_embed_proj_rows_,  32*D,    L,  (max(0, L - 1), L),  0),  # y = xW
+        ("lora_B.default",  pos_embed_proj_rows_,  32*D,    L,  (L, L),              0),  # y = xW
+    ]
+    to_q_2: list[Line] = [
+        ("base_layer",      attn_to_q_rows_,  2*D**2,  S,  (part_1, 0),  0),  # y = xW
+        ("lora_A.default",  attn_to_q_rows_,  32*D,    S,  (part_1, S),  0),  # y = xW
+        ("lora_B.default",  attn_to_q_rows_,  32*D,    S,  (S, S),       0),  # y = xW
+    ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("pos_embed.proj",                                            pos_embed_proj_rows_,   2*D*c*p**2,  1,  (0, 0),                                                    0),  # y = xW
-        ("time_step_proj.linear_1",                                   sample_,                512*D,       1,  (0, 0),                                                    0),  # y = xW
-        ("time_step_proj.linear_2",                                   sample_,                2*D**2,      1,  (0, 0),                                                    0),  # y = xW
-        ("context_embedder",                                          prompt_,                2*D*J,       1,  (0, 0),                                                    0),  # y = xW
-        ("joint_transformer_blocks.*.norm1.linear",                   sample_,                12*D**2,     L,  (0, 0),                                                    0),  # y = xW
-        ("joint_transformer_blocks.*.norm1_context.linear",           sample_,                12*D**2,     L,  (0, 0),                                                    0),  # y = xW
-        ("joint_transformer_blocks.*.attn.to_q.base_layer",           pos_embed_proj_rows_,   2*D**2,      L,  (max(0, L - 1), 0),                                        0),  # y = xW
-        ("joint_transformer_blocks.*.attn.to_q.lora_A.default",       pos_embed_proj_rows_,   32*D,        L,  (max(0, L - 1), L),                                        0),  # y = xW
-        ("joint_transformer_blocks.*.attn.to_q.lora_B.default",       pos_embed_proj_rows_,   32*D,        L,  (L, L),                                                    0),  # y = xW
-        ("joint_transformer_blocks.*.attn.to_k.base_layer",           pos_embed_proj_rows_,   2*D**2,      L,  (max(0, L - 1), 0),                                        0),  # y = xW
-        ("joint_transformer_blocks.*.attn.to_k.lora_A.default",       pos_embed_proj_rows_,   32*D,        L,  (max(0, L - 1), L),                                        0),  # y = xW
-        ("joint_transformer_blocks.*.attn.to_k.lora_B.default",       pos_embed_proj_rows_,   32*D,        L,  (L, L),                                                    0),  # y = xW
-        ("joint_transformer_blocks.*.attn.to_v.base_layer",           pos_embed_proj_rows_,   2*D**2,      L,  (max(0, L - 1), 0),                                        0),  # y = xW
-        ("joint_transformer_blocks.*.attn.to_v.lora_A.default",       pos_embed_proj_rows_,   32*D,        L,  (max(0, L - 1), L),                                        0),  # y = xW
-        ("joint_transformer_blocks.*.attn.to_v.lora_B.default",       pos_embed_proj_rows_,   32*D,        L,  (L, L),                                                    0),  # y = xW
-        ("joint_transformer_blocks.*.attn.add_q_proj",                attn_add_q_proj_rows_,  2*D**2,      L,  (max(0, L - 1), 0),                                        0),  # y = xW
-        ("joint_transformer_blocks.*.attn.add_k_proj",                attn_add_q_proj_rows_,  2*D**2,      L,  (max(0, L - 1), 0),                                        0),  # y = xW
-        ("joint_transformer_blocks.*.attn.add_v_proj",                attn_add_q_proj_rows_,  2*D**2,      L,  (max(0, L - 1), 0),                                        0),  # y = xW
-        ("joint_transformer_blocks.*.attn",                           attn_pairs_,            2*D,         L,  (L, L),                                                    0),  # scores = qk
-        ("joint_transformer_blocks.*.attn",                           attn_pairs_,            2*D,         L,  (L, L),                                                    0),  # mix = pv
-        ("joint_transformer_blocks.*.attn.to_out.0.base_layer",       pos_embed_proj_rows_,   2*D**2,      L,  (L, 0),                                                    0),  # y = xW
-        ("joint_transformer_blocks.*.attn.to_out.0.lora_A.default",   pos_embed_proj_rows_,   32*D,        L,  (L, L),                                                    0),  # y = xW
-        ("joint_transformer_blocks.*.attn.to_out.0.lora_B.default",   pos_embed_proj_rows_,   32*D,        L,  (L, L),                                                    0),  # y = xW
-        ("joint_transformer_blocks.*.attn.to_add_out",                attn_add_q_proj_rows_,  2*D**2,      L,  (L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1), 0),  0),  # y = xW
-        ("joint_transformer_blocks.*.ff.linear_1",                    pos_embed_proj_rows_,   2*D*F,       L,  (L, 0),                                                    0),  # y = xW
-        ("joint_transformer_blocks.*.ff.linear_2",                    pos_embed_proj_rows_,   2*D*F,       L,  (L, 0),                                                    0),  # y = xW
-        ("joint_transformer_blocks.*.ff.out_projection",              pos_embed_proj_rows_,   2*D*F,       L,  (L, 0),                                                    0),  # y = xW
-        ("joint_transformer_blocks.*.ff_context.linear_1",            attn_add_q_proj_rows_,  2*D*F,       L,  (L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1), 0),  0),  # y = xW
-        ("joint_transformer_blocks.*.ff_context.linear_2",            attn_add_q_proj_rows_,  2*D*F,       L,  (L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1), 0),  0),  # y = xW
-        ("joint_transformer_blocks.*.ff_context.out_projection",      attn_add_q_proj_rows_,  2*D*F,       L,  (L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1), 0),  0),  # y = xW
-        ("single_transformer_blocks.*.norm1.linear",                  sample_,                12*D**2,     S,  (0, 0),                                                    0),  # y = xW
-        ("single_transformer_blocks.*.attn.to_q.base_layer",          attn_to_q_rows_,        2*D**2,      S,  ((L >= 1)*S + max(0, S - 1) - (L >= 1)*max(0, S - 1), 0),  0),  # y = xW
-        ("single_transformer_blocks.*.attn.to_q.lora_A.default",      attn_to_q_rows_,        32*D,        S,  ((L >= 1)*S + max(0, S - 1) - (L >= 1)*max(0, S - 1), S),  0),  # y = xW
-        ("single_transformer_blocks.*.attn.to_q.lora_B.default",      attn_to_q_rows_,        32*D,        S,  (S, S),                                                    0),  # y = xW
-        ("single_transformer_blocks.*.attn.to_k.base_layer",          attn_to_q_rows_,        2*D**2,      S,  ((L >= 1)*S + max(0, S - 1) - (L >= 1)*max(0, S - 1), 0),  0),  # y = xW
-        ("single_transformer_blocks.*.attn.to_k.lora_A.default",      attn_to_q_rows_,        32*D,        S,  ((L >= 1)*S + max(0, S - 1) - (L >= 1)*max(0, S - 1), S),  0),  # y = xW
-        ("single_transformer_blocks.*.attn.to_k.lora_B.default",      attn_to_q_rows_,        32*D,        S,  (S, S),                                                    0),  # y = xW
-        ("single_transformer_blocks.*.attn.to_v.base_layer",          attn_to_q_rows_,        2*D**2,      S,  ((L >= 1)*S + max(0, S - 1) - (L >= 1)*max(0, S - 1), 0),  0),  # y = xW
-        ("single_transformer_blocks.*.attn.to_v.lora_A.default",      attn_to_q_rows_,        32*D,        S,  ((L >= 1)*S + max(0, S - 1) - (L >= 1)*max(0, S - 1), S),  0),  # y = xW
-        ("single_transformer_blocks.*.attn.to_v.lora_B.default",      attn_to_q_rows_,        32*D,        S,  (S, S),                                                    0),  # y = xW
-        ("single_transformer_blocks.*.attn",                          attn_pairs_,            2*D,         S,  (S, S),                                                    0),  # scores = qk
-        ("single_transformer_blocks.*.attn",                          attn_pairs_,            2*D,         S,  (S, S),                                                    0),  # mix = pv
-        ("single_transformer_blocks.*.attn.to_out.0.base_layer",      attn_to_q_rows_,        2*D**2,      S,  (S, 0),                                                    0),  # y = xW
-        ("single_transformer_blocks.*.attn.to_out.0.lora_A.default",  attn_to_q_rows_,        32*D,        S,  (S, S),                                                    0),  # y = xW
-        ("single_transformer_blocks.*.attn.to_out.0.lora_B.default",  attn_to_q_rows_,        32*D,        S,  (S, S),                                                    0),  # y = xW
-        ("single_transformer_blocks.*.ff.linear_1",                   attn_to_q_rows_,        2*D*F,       S,  (S, 0),                                                    0),  # y = xW
-        ("single_transformer_blocks.*.ff.linear_2",                   attn_to_q_rows_,        2*D*F,       S,  (S, 0),                                                    0),  # y = xW
-        ("single_transformer_blocks.*.ff.out_projection",             attn_to_q_rows_,        2*D*F,       S,  (S, 0),                                                    0),  # y = xW
-        ("norm_out.linear",                                           sample_,                4*D**2,      1,  (0, 0),                                                    0),  # y = xW
-        ("proj_out",                                                  pos_embed_proj_rows_,   2*D*o*p**2,  1,  ((L >= 1) + (S >= 1) - (L >= 1)*(S >= 1), 0),              0),  # y = xW
+        ("pos_embed.proj",                                            pos_embed_proj_rows_,   2*D*c*p**2,  1,  (0, 0),                                        0),  # y = xW
+        ("time_step_proj.linear_1",                                   sample_,                512*D,       1,  (0, 0),                                        0),  # y = xW
+        ("time_step_proj.linear_2",                                   sample_,                2*D**2,      1,  (0, 0),                                        0),  # y = xW
+        ("context_embedder",                                          prompt_,                2*D*J,       1,  (0, 0),                                        0),  # y = xW
+        ("joint_transformer_blocks.*.norm1.linear",                   sample_,                12*D**2,     L,  (0, 0),                                        0),  # y = xW
+        ("joint_transformer_blocks.*.norm1_context.linear",           sample_,                12*D**2,     L,  (0, 0),                                        0),  # y = xW
+        *_at("joint_transformer_blocks.*.attn.to_q", to_q_1),
+        *_at("joint_transformer_blocks.*.attn.to_k", to_q_1),
+        *_at("joint_transformer_blocks.*.attn.to_v", to_q_1),
+        ("joint_transformer_blocks.*.attn.add_q_proj",                attn_add_q_proj_rows_,  2*D**2,      L,  (max(0, L - 1), 0),                            0),  # y = xW
+        ("joint_transformer_blocks.*.attn.add_k_proj",                attn_add_q_proj_rows_,  2*D**2,      L,  (max(0, L - 1), 0),                            0),  # y = xW
+        ("joint_transformer_blocks.*.attn.add_v_proj",                attn_add_q_proj_rows_,  2*D**2,      L,  (max(0, L - 1), 0),                            0),  # y = xW
+        ("joint_transformer_blocks.*.attn",                           attn_pairs_,            2*D,         L,  (L, L),                                        0),  # scores = qk
+        ("joint_transformer_blocks.*.attn",                           attn_pairs_,            2*D,         L,  (L, L),                                        0),  # mix = pv
+        ("joint_transformer_blocks.*.attn.to_out.0.base_layer",       pos_embed_proj_rows_,   2*D**2,      L,  (L, 0),                                        0),  # y = xW
+        ("joint_transformer_blocks.*.attn.to_out.0.lora_A.default",   pos_embed_proj_rows_,   32*D,        L,  (L, L),                                        0),  # y = xW
+        ("joint_transformer_blocks.*.attn.to_out.0.lora_B.default",   pos_embed_proj_rows_,   32*D,        L,  (L, L),                                        0),  # y = xW
+        ("joint_transformer_blocks.*.attn.to_add_out",                attn_add_q_proj_rows_,  2*D**2,      L,  (part_2, 0),                                   0),  # y = xW
+        ("joint_transformer_blocks.*.ff.linear_1",                    pos_embed_proj_rows_,   2*D*F,       L,  (L, 0),                                        0),  # y = xW
+        ("joint_transformer_blocks.*.ff.linear_2",                    pos_embed_proj_rows_,   2*D*F,       L,  (L, 0),                                        0),  # y = xW
+        ("joint_transformer_blocks.*.ff.out_projection",              pos_embed_proj_rows_,   2*D*F,       L,  (L, 0),                                        0),  # y = xW
+        ("joint_transformer_blocks.*.ff_context.linear_1",            attn_add_q_proj_rows_,  2*D*F,       L,  (part_2, 0),                                   0),  # y = xW
+        ("joint_transformer_blocks.*.ff_context.linear_2",            attn_add_q_proj_rows_,  2*D*F,       L,  (part_2, 0),                                   0),  # y = xW
+        ("joint_transformer_blocks.*.ff_context.out_projection",      attn_add_q_proj_rows_,  2*D*F,       L,  (part_2, 0),                                   0),  # y = xW
+        ("single_transformer_blocks.*.norm1.linear",                  sample_,                12*D**2,     S,  (0, 0),                                        0),  # y = xW
+        *_at("single_transformer_blocks.*.attn.to_q", to_q_2),
+        *_at("single_transformer_blocks.*.attn.to_k", to_q_2),
+        *_at("single_transformer_blocks.*.attn.to_v", to_q_2),
+        ("single_transformer_blocks.*.attn",                          attn_pairs_,            2*D,         S,  (S, S),                                        0),  # scores = qk
+        ("single_transformer_blocks.*.attn",                          attn_pairs_,            2*D,         S,  (S, S),                                        0),  # mix = pv
+        ("single_transformer_blocks.*.attn.to_out.0.base_layer",      attn_to_q_rows_,        2*D**2,      S,  (S, 0),                                        0),  # y = xW
+        ("single_transformer_blocks.*.attn.to_out.0.lora_A.default",  attn_to_q_rows_,        32*D,        S,  (S, S),                                        0),  # y = xW
+        ("single_transformer_blocks.*.attn.to_out.0.lora_B.default",  attn_to_q_rows_,        32*D,        S,  (S, S),                                        0),  # y = xW
+        ("single_transformer_blocks.*.ff.linear_1",                   attn_to_q_rows_,        2*D*F,       S,  (S, 0),                                        0),  # y = xW
+        ("single_transformer_blocks.*.ff.linear_2",                   attn_to_q_rows_,        2*D*F,       S,  (S, 0),                                        0),  # y = xW
+        ("single_transformer_blocks.*.ff.out_projection",             attn_to_q_rows_,        2*D*F,       S,  (S, 0),                                        0),  # y = xW
+        ("norm_out.linear",                                           sample_,                4*D**2,      1,  (0, 0),                                        0),  # y = xW
+        ("proj_out",                                                  pos_embed_proj_rows_,   2*D*o*p**2,  1,  ((L >= 1) + (S >= 1) - (L >= 1)*(S >= 1), 0),  0),  # y = xW
     ]
 
 
@@ -599,6 +554,7 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     J = sizes.joint_attention_dim
     D = H*d
     F = 256*(-(-((8*D)//3)//256))
+    part_1 = L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1)
     # what a contraction runs over, in multiples of (n, hhww, hw, hwy, y, yy)
     pos_embed_proj_rows_ = (0, 0, 1, 0, 0, 0)
     sample_ = (1, 0, 0, 0, 0, 0)
@@ -608,41 +564,46 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     attn_to_q_rows_ = (8, 0, 1, 0, 1, 0)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("pos_embed.proj",                                        pos_embed_proj_rows_,   2*D*c*p**2,  1,  (0, 1),                                                                                                      0),  # y = xW
-        ("time_step_proj.linear_1",                               sample_,                512*D,       1,  (0, 1),                                                                                                      0),  # y = xW
-        ("time_step_proj.linear_2",                               sample_,                2*D**2,      1,  (1, 1),                                                                                                      0),  # y = xW
-        ("context_embedder",                                      prompt_,                2*D*J,       1,  (0, (L >= 1) + (S >= 1) - (L >= 1)*(S >= 1)),                                                                0),  # y = xW
-        ("joint_transformer_blocks.*.norm1.linear",               sample_,                12*D**2,     L,  (L, L),                                                                                                      0),  # y = xW
-        ("joint_transformer_blocks.*.norm1_context.linear",       sample_,                12*D**2,     L,  (L, L),                                                                                                      0),  # y = xW
-        ("joint_transformer_blocks.*.attn.to_q",                  pos_embed_proj_rows_,   2*D**2,      L,  (L, L),                                                                                                      0),  # y = xW
-        ("joint_transformer_blocks.*.attn.to_k",                  pos_embed_proj_rows_,   2*D**2,      L,  (L, L),                                                                                                      0),  # y = xW
-        ("joint_transformer_blocks.*.attn.to_v",                  pos_embed_proj_rows_,   2*D**2,      L,  (L, L),                                                                                                      0),  # y = xW
-        ("joint_transformer_blocks.*.attn.add_q_proj",            attn_add_q_proj_rows_,  2*D**2,      L,  (L, L),                                                                                                      0),  # y = xW
-        ("joint_transformer_blocks.*.attn.add_k_proj",            attn_add_q_proj_rows_,  2*D**2,      L,  (L, L),                                                                                                      0),  # y = xW
-        ("joint_transformer_blocks.*.attn.add_v_proj",            attn_add_q_proj_rows_,  2*D**2,      L,  (L, L),                                                                                                      0),  # y = xW
-        ("joint_transformer_blocks.*.attn",                       attn_pairs_,            2*D,         L,  (L, L),                                                                                                      0),  # scores = qk
-        ("joint_transformer_blocks.*.attn",                       attn_pairs_,            2*D,         L,  (L, L),                                                                                                      0),  # mix = pv
-        ("joint_transformer_blocks.*.attn.to_out.0",              pos_embed_proj_rows_,   2*D**2,      L,  (L, L),                                                                                                      0),  # y = xW
-        ("joint_transformer_blocks.*.attn.to_add_out",            attn_add_q_proj_rows_,  2*D**2,      L,  (L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1), L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1)),  0),  # y = xW
-        ("joint_transformer_blocks.*.ff.linear_1",                pos_embed_proj_rows_,   2*D*F,       L,  (L, L),                                                                                                      0),  # y = xW
-        ("joint_transformer_blocks.*.ff.linear_2",                pos_embed_proj_rows_,   2*D*F,       L,  (L, L),                                                                                                      0),  # y = xW
-        ("joint_transformer_blocks.*.ff.out_projection",          pos_embed_proj_rows_,   2*D*F,       L,  (L, L),                                                                                                      0),  # y = xW
-        ("joint_transformer_blocks.*.ff_context.linear_1",        attn_add_q_proj_rows_,  2*D*F,       L,  (L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1), L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1)),  0),  # y = xW
-        ("joint_transformer_blocks.*.ff_context.linear_2",        attn_add_q_proj_rows_,  2*D*F,       L,  (L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1), L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1)),  0),  # y = xW
-        ("joint_transformer_blocks.*.ff_context.out_projection",  attn_add_q_proj_rows_,  2*D*F,       L,  (L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1), L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1)),  0),  # y = xW
-        ("single_transformer_blocks.*.norm1.linear",              sample_,                12*D**2,     S,  (S, S),                                                                                                      S),  # y = xW
-        ("single_transformer_blocks.*.attn.to_q",                 attn_to_q_rows_,        2*D**2,      S,  (S, S),                                                                                                      S),  # y = xW
-        ("single_transformer_blocks.*.attn.to_k",                 attn_to_q_rows_,        2*D**2,      S,  (S, S),                                                                                                      S),  # y = xW
-        ("single_transformer_blocks.*.attn.to_v",                 attn_to_q_rows_,        2*D**2,      S,  (S, S),                                                                                                      S),  # y = xW
-        ("single_transformer_blocks.*.attn",                      attn_pairs_,            2*D,         S,  (S, S),                                                                                                      S),  # scores = qk
-        ("single_transformer_blocks.*.attn",                      attn_pairs_,            2*D,         S,  (S, S),                                                                                                      S),  # mix = pv
-        ("single_transformer_blocks.*.attn.to_out.0",             attn_to_q_rows_,        2*D**2,      S,  (S, S),                                                                                                      S),  # y = xW
-        ("single_transformer_blocks.*.ff.linear_1",               attn_to_q_rows_,        2*D*F,       S,  (S, S),                                                                                                      S),  # y = xW
-        ("single_transformer_blocks.*.ff.linear_2",               attn_to_q_rows_,        2*D*F,       S,  (S, S),                                                                                                      S),  # y = xW
-        ("single_transformer_blocks.*.ff.out_projection",         attn_to_q_rows_,        2*D*F,       S,  (S, S),                                                                                                      S),  # y = xW
-        ("norm_out.linear",                                       sample_,                4*D**2,      1,  (1, 1),                                                                                                      0),  # y = xW
-        ("proj_out",                                              pos_embed_proj_rows_,   2*D*o*p**2,  1,  (1, 1),                                                                                                      0),  # y = xW
+        ("pos_embed.proj",                                        pos_embed_proj_rows_,   2*D*c*p**2,  1,  (0, 1),                                        0),  # y = xW
+        ("time_step_proj.linear_1",                               sample_,                512*D,       1,  (0, 1),                                        0),  # y = xW
+        ("time_step_proj.linear_2",                               sample_,                2*D**2,      1,  (1, 1),                                        0),  # y = xW
+        ("context_embedder",                                      prompt_,                2*D*J,       1,  (0, (L >= 1) + (S >= 1) - (L >= 1)*(S >= 1)),  0),  # y = xW
+        ("joint_transformer_blocks.*.norm1.linear",               sample_,                12*D**2,     L,  (L, L),                                        0),  # y = xW
+        ("joint_transformer_blocks.*.norm1_context.linear",       sample_,                12*D**2,     L,  (L, L),                                        0),  # y = xW
+        ("joint_transformer_blocks.*.attn.to_q",                  pos_embed_proj_rows_,   2*D**2,      L,  (L, L),                                        0),  # y = xW
+        ("joint_transformer_blocks.*.attn.to_k",                  pos_embed_proj_rows_,   2*D**2,      L,  (L, L),                                        0),  # y = xW
+        ("joint_transformer_blocks.*.attn.to_v",                  pos_embed_proj_rows_,   2*D**2,      L,  (L, L),                                        0),  # y = xW
+        ("joint_transformer_blocks.*.attn.add_q_proj",            attn_add_q_proj_rows_,  2*D**2,      L,  (L, L),                                        0),  # y = xW
+        ("joint_transformer_blocks.*.attn.add_k_proj",            attn_add_q_proj_rows_,  2*D**2,      L,  (L, L),                                        0),  # y = xW
+        ("joint_transformer_blocks.*.attn.add_v_proj",            attn_add_q_proj_rows_,  2*D**2,      L,  (L, L),                                        0),  # y = xW
+        ("joint_transformer_blocks.*.attn",                       attn_pairs_,            2*D,         L,  (L, L),                                        0),  # scores = qk
+        ("joint_transformer_blocks.*.attn",                       attn_pairs_,            2*D,         L,  (L, L),                                        0),  # mix = pv
+        ("joint_transformer_blocks.*.attn.to_out.0",              pos_embed_proj_rows_,   2*D**2,      L,  (L, L),                                        0),  # y = xW
+        ("joint_transformer_blocks.*.attn.to_add_out",            attn_add_q_proj_rows_,  2*D**2,      L,  (part_1, part_1),                              0),  # y = xW
+        ("joint_transformer_blocks.*.ff.linear_1",                pos_embed_proj_rows_,   2*D*F,       L,  (L, L),                                        0),  # y = xW
+        ("joint_transformer_blocks.*.ff.linear_2",                pos_embed_proj_rows_,   2*D*F,       L,  (L, L),                                        0),  # y = xW
+        ("joint_transformer_blocks.*.ff.out_projection",          pos_embed_proj_rows_,   2*D*F,       L,  (L, L),                                        0),  # y = xW
+        ("joint_transformer_blocks.*.ff_context.linear_1",        attn_add_q_proj_rows_,  2*D*F,       L,  (part_1, part_1),                              0),  # y = xW
+        ("joint_transformer_blocks.*.ff_context.linear_2",        attn_add_q_proj_rows_,  2*D*F,       L,  (part_1, part_1),                              0),  # y = xW
+        ("joint_transformer_blocks.*.ff_context.out_projection",  attn_add_q_proj_rows_,  2*D*F,       L,  (part_1, part_1),                              0),  # y = xW
+        ("single_transformer_blocks.*.norm1.linear",              sample_,                12*D**2,     S,  (S, S),                                        S),  # y = xW
+        ("single_transformer_blocks.*.attn.to_q",                 attn_to_q_rows_,        2*D**2,      S,  (S, S),                                        S),  # y = xW
+        ("single_transformer_blocks.*.attn.to_k",                 attn_to_q_rows_,        2*D**2,      S,  (S, S),                                        S),  # y = xW
+        ("single_transformer_blocks.*.attn.to_v",                 attn_to_q_rows_,        2*D**2,      S,  (S, S),                                        S),  # y = xW
+        ("single_transformer_blocks.*.attn",                      attn_pairs_,            2*D,         S,  (S, S),                                        S),  # scores = qk
+        ("single_transformer_blocks.*.attn",                      attn_pairs_,            2*D,         S,  (S, S),                                        S),  # mix = pv
+        ("single_transformer_blocks.*.attn.to_out.0",             attn_to_q_rows_,        2*D**2,      S,  (S, S),                                        S),  # y = xW
+        ("single_transformer_blocks.*.ff.linear_1",               attn_to_q_rows_,        2*D*F,       S,  (S, S),                                        S),  # y = xW
+        ("single_transformer_blocks.*.ff.linear_2",               attn_to_q_rows_,        2*D*F,       S,  (S, S),                                        S),  # y = xW
+        ("single_transformer_blocks.*.ff.out_projection",         attn_to_q_rows_,        2*D*F,       S,  (S, S),                                        S),  # y = xW
+        ("norm_out.linear",                                       sample_,                4*D**2,      1,  (1, 1),                                        0),  # y = xW
+        ("proj_out",                                              pos_embed_proj_rows_,   2*D*o*p**2,  1,  (1, 1),                                        0),  # y = xW
     ]
+
+
+def _inside(path: str, elements: dict[str, int]) -> dict[str, int]:
+    """The parameters of a module that stands at ``path``."""
+    return {f"{path}.{name}": count for name, count in elements.items()}
 
 
 def _parameters(sizes: Sizes) -> dict[str, int]:
@@ -658,42 +619,43 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     N = sizes.pos_embed_max_size
     D = H*d
     F = 256*(-(-((8*D)//3)//256))
+    ff_1 = {
+        "linear_1.weight":        L*D*F,
+        "linear_2.weight":        L*D*F,
+        "out_projection.weight":  L*D*F,
+    }
     return {
-        "pos_embed.proj.weight":                                        D*c*p**2,
-        "pos_embed.proj.bias":                                          D,
-        "pos_embed.pos_embed":                                          D*N,
-        "time_step_proj.linear_1.weight":                               256*D,
-        "time_step_proj.linear_1.bias":                                 D,
-        "time_step_proj.linear_2.weight":                               D**2,
-        "time_step_proj.linear_2.bias":                                 D,
-        "context_embedder.weight":                                      D*J,
-        "register_tokens":                                              8*D,
-        "joint_transformer_blocks.*.norm1.linear.weight":               6*L*D**2,
-        "joint_transformer_blocks.*.norm1_context.linear.weight":       6*L*D**2,
-        "joint_transformer_blocks.*.attn.to_q.weight":                  L*D**2,
-        "joint_transformer_blocks.*.attn.to_k.weight":                  L*D**2,
-        "joint_transformer_blocks.*.attn.to_v.weight":                  L*D**2,
-        "joint_transformer_blocks.*.attn.add_q_proj.weight":            L*D**2,
-        "joint_transformer_blocks.*.attn.add_k_proj.weight":            L*D**2,
-        "joint_transformer_blocks.*.attn.add_v_proj.weight":            L*D**2,
-        "joint_transformer_blocks.*.attn.to_out.0.weight":              L*D**2,
-        "joint_transformer_blocks.*.attn.to_add_out.weight":            L*D**2,
-        "joint_transformer_blocks.*.ff.linear_1.weight":                L*D*F,
-        "joint_transformer_blocks.*.ff.linear_2.weight":                L*D*F,
-        "joint_transformer_blocks.*.ff.out_projection.weight":          L*D*F,
-        "joint_transformer_blocks.*.ff_context.linear_1.weight":        L*D*F,
-        "joint_transformer_blocks.*.ff_context.linear_2.weight":        L*D*F,
-        "joint_transformer_blocks.*.ff_context.out_projection.weight":  L*D*F,
-        "single_transformer_blocks.*.norm1.linear.weight":              6*S*D**2,
-        "single_transformer_blocks.*.attn.to_q.weight":                 S*D**2,
-        "single_transformer_blocks.*.attn.to_k.weight":                 S*D**2,
-        "single_transformer_blocks.*.attn.to_v.weight":                 S*D**2,
-        "single_transformer_blocks.*.attn.to_out.0.weight":             S*D**2,
-        "single_transformer_blocks.*.ff.linear_1.weight":               S*D*F,
-        "single_transformer_blocks.*.ff.linear_2.weight":               S*D*F,
-        "single_transformer_blocks.*.ff.out_projection.weight":         S*D*F,
-        "norm_out.linear.weight":                                       2*D**2,
-        "proj_out.weight":                                              D*o*p**2,
+        "pos_embed.proj.weight":                                   D*c*p**2,
+        "pos_embed.proj.bias":                                     D,
+        "pos_embed.pos_embed":                                     D*N,
+        "time_step_proj.linear_1.weight":                          256*D,
+        "time_step_proj.linear_1.bias":                            D,
+        "time_step_proj.linear_2.weight":                          D**2,
+        "time_step_proj.linear_2.bias":                            D,
+        "context_embedder.weight":                                 D*J,
+        "register_tokens":                                         8*D,
+        "joint_transformer_blocks.*.norm1.linear.weight":          6*L*D**2,
+        "joint_transformer_blocks.*.norm1_context.linear.weight":  6*L*D**2,
+        "joint_transformer_blocks.*.attn.to_q.weight":             L*D**2,
+        "joint_transformer_blocks.*.attn.to_k.weight":             L*D**2,
+        "joint_transformer_blocks.*.attn.to_v.weight":             L*D**2,
+        "joint_transformer_blocks.*.attn.add_q_proj.weight":       L*D**2,
+        "joint_transformer_blocks.*.attn.add_k_proj.weight":       L*D**2,
+        "joint_transformer_blocks.*.attn.add_v_proj.weight":       L*D**2,
+        "joint_transformer_blocks.*.attn.to_out.0.weight":         L*D**2,
+        "joint_transformer_blocks.*.attn.to_add_out.weight":       L*D**2,
+        **_inside("joint_transformer_blocks.*.ff", ff_1),
+        **_inside("joint_transformer_blocks.*.ff_context", ff_1),
+        "single_transformer_blocks.*.norm1.linear.weight":         6*S*D**2,
+        "single_transformer_blocks.*.attn.to_q.weight":            S*D**2,
+        "single_transformer_blocks.*.attn.to_k.weight":            S*D**2,
+        "single_transformer_blocks.*.attn.to_v.weight":            S*D**2,
+        "single_transformer_blocks.*.attn.to_out.0.weight":        S*D**2,
+        "single_transformer_blocks.*.ff.linear_1.weight":          S*D*F,
+        "single_transformer_blocks.*.ff.linear_2.weight":          S*D*F,
+        "single_transformer_blocks.*.ff.out_projection.weight":    S*D*F,
+        "norm_out.linear.weight":                                  2*D**2,
+        "proj_out.weight":                                         D*o*p**2,
     }
 
 
@@ -710,58 +672,53 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     N = sizes.pos_embed_max_size
     D = H*d
     F = 256*(-(-((8*D)//3)//256))
+    to_q_1 = {
+        "base_layer.weight":      L*D**2,
+        "lora_A.default.weight":  16*L*D,
+        "lora_B.default.weight":  16*L*D,
+    }
+    ff_1 = {
+        "linear_1.weight":        L*D*F,
+        "linear_2.weight":        L*D*F,
+        "out_projection.weight":  L*D*F,
+    }
+    to_q_2 = {
+        "base_layer.weight":      S*D**2,
+        "lora_A.default.weight":  16*S*D,
+        "lora_B.default.weight":  16*S*D,
+    }
     return {
-        "pos_embed.proj.weight":                                            D*c*p**2,
-        "pos_embed.proj.bias":                                              D,
-        "pos_embed.pos_embed":                                              D*N,
-        "time_step_proj.linear_1.weight":                                   256*D,
-        "time_step_proj.linear_1.bias":                                     D,
-        "time_step_proj.linear_2.weight":                                   D**2,
-        "time_step_proj.linear_2.bias":                                     D,
-        "context_embedder.weight":                                          D*J,
-        "register_tokens":                                                  8*D,
-        "joint_transformer_blocks.*.norm1.linear.weight":                   6*L*D**2,
-        "joint_transformer_blocks.*.norm1_context.linear.weight":           6*L*D**2,
-        "joint_transformer_blocks.*.attn.to_q.base_layer.weight":           L*D**2,
-        "joint_transformer_blocks.*.attn.to_q.lora_A.default.weight":       16*L*D,
-        "joint_transformer_blocks.*.attn.to_q.lora_B.default.weight":       16*L*D,
-        "joint_transformer_blocks.*.attn.to_k.base_layer.weight":           L*D**2,
-        "joint_transformer_blocks.*.attn.to_k.lora_A.default.weight":       16*L*D,
-        "joint_transformer_blocks.*.attn.to_k.lora_B.default.weight":       16*L*D,
-        "joint_transformer_blocks.*.attn.to_v.base_layer.weight":           L*D**2,
-        "joint_transformer_blocks.*.attn.to_v.lora_A.default.weight":       16*L*D,
-        "joint_transformer_blocks.*.attn.to_v.lora_B.default.weight":       16*L*D,
-        "joint_transformer_blocks.*.attn.add_q_proj.weight":                L*D**2,
-        "joint_transformer_blocks.*.attn.add_k_proj.weight":                L*D**2,
-        "joint_transformer_blocks.*.attn.add_v_proj.weight":                L*D**2,
-        "joint_transformer_blocks.*.attn.to_out.0.base_layer.weight":       L*D**2,
-        "joint_transformer_blocks.*.attn.to_out.0.lora_A.default.weight":   16*L*D,
-        "joint_transformer_blocks.*.attn.to_out.0.lora_B.default.weight":   16*L*D,
-        "joint_transformer_blocks.*.attn.to_add_out.weight":                L*D**2,
-        "joint_transformer_blocks.*.ff.linear_1.weight":                    L*D*F,
-        "joint_transformer_blocks.*.ff.linear_2.weight":                    L*D*F,
-        "joint_transformer_blocks.*.ff.out_projection.weight":              L*D*F,
-        "joint_transformer_blocks.*.ff_context.linear_1.weight":            L*D*F,
-        "joint_transformer_blocks.*.ff_context.linear_2.weight":            L*D*F,
-        "joint_transformer_blocks.*.ff_context.out_projection.weight":      L*D*F,
-        "single_transformer_blocks.*.norm1.linear.weight":                  6*S*D**2,
-        "single_transformer_blocks.*.attn.to_q.base_layer.weight":          S*D**2,
-        "single_transformer_blocks.*.attn.to_q.lora_A.default.weight":      16*S*D,
-        "single_transformer_blocks.*.attn.to_q.lora_B.default.weight":      16*S*D,
-        "single_transformer_blocks.*.attn.to_k.base_layer.weight":          S*D**2,
-        "single_transformer_blocks.*.attn.to_k.lora_A.default.weight":      16*S*D,
-        "single_transformer_blocks.*.attn.to_k.lora_B.default.weight":      16*S*D,
-        "single_transformer_blocks.*.attn.to_v.base_layer.weight":          S*D**2,
-        "single_transformer_blocks.*.attn.to_v.lora_A.default.weight":      16*S*D,
-        "single_transformer_blocks.*.attn.to_v.lora_B.default.weight":      16*S*D,
-        "single_transformer_blocks.*.attn.to_out.0.base_layer.weight":      S*D**2,
-        "single_transformer_blocks.*.attn.to_out.0.lora_A.default.weight":  16*S*D,
-        "single_transformer_blocks.*.attn.to_out.0.lora_B.default.weight":  16*S*D,
-        "single_transformer_blocks.*.ff.linear_1.weight":                   S*D*F,
-        "single_transformer_blocks.*.ff.linear_2.weight":                   S*D*F,
-        "single_transformer_blocks.*.ff.out_projection.weight":             S*D*F,
-        "norm_out.linear.weight":                                           2*D**2,
-        "proj_out.weight":                                                  D*o*p**2,
+        "pos_embed.proj.weight":                                   D*c*p**2,
+        "pos_embed.proj.bias":                                     D,
+        "pos_embed.pos_embed":                                     D*N,
+        "time_step_proj.linear_1.weight":                          256*D,
+        "time_step_proj.linear_1.bias":                            D,
+        "time_step_proj.linear_2.weight":                          D**2,
+        "time_step_proj.linear_2.bias":                            D,
+        "context_embedder.weight":                                 D*J,
+        "register_tokens":                                         8*D,
+        "joint_transformer_blocks.*.norm1.linear.weight":          6*L*D**2,
+        "joint_transformer_blocks.*.norm1_context.linear.weight":  6*L*D**2,
+        **_inside("joint_transformer_blocks.*.attn.to_q", to_q_1),
+        **_inside("joint_transformer_blocks.*.attn.to_k", to_q_1),
+        **_inside("joint_transformer_blocks.*.attn.to_v", to_q_1),
+        "joint_transformer_blocks.*.attn.add_q_proj.weight":       L*D**2,
+        "joint_transformer_blocks.*.attn.add_k_proj.weight":       L*D**2,
+        "joint_transformer_blocks.*.attn.add_v_proj.weight":       L*D**2,
+        **_inside("joint_transformer_blocks.*.attn.to_out.0", to_q_1),
+        "joint_transformer_blocks.*.attn.to_add_out.weight":       L*D**2,
+        **_inside("joint_transformer_blocks.*.ff", ff_1),
+        **_inside("joint_transformer_blocks.*.ff_context", ff_1),
+        "single_transformer_blocks.*.norm1.linear.weight":         6*S*D**2,
+        **_inside("single_transformer_blocks.*.attn.to_q", to_q_2),
+        **_inside("single_transformer_blocks.*.attn.to_k", to_q_2),
+        **_inside("single_transformer_blocks.*.attn.to_v", to_q_2),
+        **_inside("single_transformer_blocks.*.attn.to_out.0", to_q_2),
+        "single_transformer_blocks.*.ff.linear_1.weight":          S*D*F,
+        "single_transformer_blocks.*.ff.linear_2.weight":          S*D*F,
+        "single_transformer_blocks.*.ff.out_projection.weight":    S*D*F,
+        "norm_out.linear.weight":                                  2*D**2,
+        "proj_out.weight":                                         D*o*p**2,
     }
 
 
@@ -843,8 +800,10 @@ class Estimator:
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
-        rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
-        return tuple(map(sum, zip(*rows)))
+        totals: dict[tuple[int, ...], int] = {}
+        for line, cost in zip(self._lines, costs):
+            totals[line[1]] = totals.get(line[1], 0) + cost
+        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
 
     def moments(self, **streams: Any) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them, with the sizes that some of them depend on."""

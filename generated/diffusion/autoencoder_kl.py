@@ -310,6 +310,11 @@ def _checked(key: str, kind: str, value: Any) -> Any:
     raise ValueError(f"the config's '{key}' is {value!r}, not a {kind}")
 
 
+def _at(path: str, lines: list[Line]) -> list[Line]:
+    """The lines of a module that stands at ``path``."""
+    return [(f"{path}.{module}", amount, unit, forward, gradients, again) for module, amount, unit, forward, gradients, again in lines]
+
+
 def _full(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'full': every parameter trains."""
     c = sizes.in_channels
@@ -320,130 +325,65 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     attentive = sizes.mid_block_add_attention
     quantised = sizes.use_quant_conv
     unquantised = sizes.use_post_quant_conv
+    case_1 = ups[0] == "AttnUpDecoderBlock2D"
+    case_2 = downs[0] == "AttnDownEncoderBlock2D"
     # what a contraction runs over, in multiples of (n, hw, hhww)
     encoder_conv_in_rows_ = (0, 1, 0)
     encoder_down_blocks_0_attentions_0_pairs_ = (0, 0, 1)
+    # what equal modules have in common, each below its own path
+    resnets_1: list[Line] = [
+        ("conv1",  encoder_conv_in_rows_,  73728,  1,  (1, 1),  0),  # y = xW
+        ("conv2",  encoder_conv_in_rows_,  73728,  1,  (1, 1),  0),  # y = xW
+    ]
+    mid_block_1: list[Line] = [
+        *_at("resnets.0", resnets_1),
+        ("attentions.0.to_q",      encoder_conv_in_rows_,                      8192,  attentive,  (attentive, attentive),  0),  # y = xW
+        ("attentions.0.to_k",      encoder_conv_in_rows_,                      8192,  attentive,  (attentive, attentive),  0),  # y = xW
+        ("attentions.0.to_v",      encoder_conv_in_rows_,                      8192,  attentive,  (attentive, attentive),  0),  # y = xW
+        ("attentions.0",           encoder_down_blocks_0_attentions_0_pairs_,  128,   attentive,  (attentive, attentive),  0),  # scores = qk
+        ("attentions.0",           encoder_down_blocks_0_attentions_0_pairs_,  128,   attentive,  (attentive, attentive),  0),  # mix = pv
+        ("attentions.0.to_out.0",  encoder_conv_in_rows_,                      8192,  attentive,  (attentive, attentive),  0),  # y = xW
+        *_at("resnets.1", resnets_1),
+    ]
+    attentions_1: list[Line] = [
+        ("to_q",  encoder_conv_in_rows_,  8192,  case_1,  (case_1, case_1),  0),  # y = xW
+        ("to_k",  encoder_conv_in_rows_,  8192,  case_1,  (case_1, case_1),  0),  # y = xW
+        ("to_v",  encoder_conv_in_rows_,  8192,  case_1,  (case_1, case_1),  0),  # y = xW
+    ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("encoder.conv_in",                              encoder_conv_in_rows_,                      1152*c,  1,                                       (0, 1),                                                                            0),  # y = xW
-        ("encoder.down_blocks.0.resnets.0.conv1",        encoder_conv_in_rows_,                      73728,   1,                                       (1, 1),                                                                            0),  # y = xW
-        ("encoder.down_blocks.0.resnets.0.conv2",        encoder_conv_in_rows_,                      73728,   1,                                       (1, 1),                                                                            0),  # y = xW
-        ("encoder.down_blocks.0.attentions.0.to_q",      encoder_conv_in_rows_,                      8192,    (downs[0] == "AttnDownEncoderBlock2D"),  ((downs[0] == "AttnDownEncoderBlock2D"), (downs[0] == "AttnDownEncoderBlock2D")),  0),  # y = xW
-        ("encoder.down_blocks.0.attentions.0.to_k",      encoder_conv_in_rows_,                      8192,    (downs[0] == "AttnDownEncoderBlock2D"),  ((downs[0] == "AttnDownEncoderBlock2D"), (downs[0] == "AttnDownEncoderBlock2D")),  0),  # y = xW
-        ("encoder.down_blocks.0.attentions.0.to_v",      encoder_conv_in_rows_,                      8192,    (downs[0] == "AttnDownEncoderBlock2D"),  ((downs[0] == "AttnDownEncoderBlock2D"), (downs[0] == "AttnDownEncoderBlock2D")),  0),  # y = xW
-        ("encoder.down_blocks.0.attentions.0",           encoder_down_blocks_0_attentions_0_pairs_,  128,     (downs[0] == "AttnDownEncoderBlock2D"),  ((downs[0] == "AttnDownEncoderBlock2D"), (downs[0] == "AttnDownEncoderBlock2D")),  0),  # scores = qk
-        ("encoder.down_blocks.0.attentions.0",           encoder_down_blocks_0_attentions_0_pairs_,  128,     (downs[0] == "AttnDownEncoderBlock2D"),  ((downs[0] == "AttnDownEncoderBlock2D"), (downs[0] == "AttnDownEncoderBlock2D")),  0),  # mix = pv
-        ("encoder.down_blocks.0.attentions.0.to_out.0",  encoder_conv_in_rows_,                      8192,    (downs[0] == "AttnDownEncoderBlock2D"),  ((downs[0] == "AttnDownEncoderBlock2D"), (downs[0] == "AttnDownEncoderBlock2D")),  0),  # y = xW
-        ("encoder.mid_block.resnets.0.conv1",            encoder_conv_in_rows_,                      73728,   1,                                       (1, 1),                                                                            0),  # y = xW
-        ("encoder.mid_block.resnets.0.conv2",            encoder_conv_in_rows_,                      73728,   1,                                       (1, 1),                                                                            0),  # y = xW
-        ("encoder.mid_block.attentions.0.to_q",          encoder_conv_in_rows_,                      8192,    attentive,                               (attentive, attentive),                                                            0),  # y = xW
-        ("encoder.mid_block.attentions.0.to_k",          encoder_conv_in_rows_,                      8192,    attentive,                               (attentive, attentive),                                                            0),  # y = xW
-        ("encoder.mid_block.attentions.0.to_v",          encoder_conv_in_rows_,                      8192,    attentive,                               (attentive, attentive),                                                            0),  # y = xW
-        ("encoder.mid_block.attentions.0",               encoder_down_blocks_0_attentions_0_pairs_,  128,     attentive,                               (attentive, attentive),                                                            0),  # scores = qk
-        ("encoder.mid_block.attentions.0",               encoder_down_blocks_0_attentions_0_pairs_,  128,     attentive,                               (attentive, attentive),                                                            0),  # mix = pv
-        ("encoder.mid_block.attentions.0.to_out.0",      encoder_conv_in_rows_,                      8192,    attentive,                               (attentive, attentive),                                                            0),  # y = xW
-        ("encoder.mid_block.resnets.1.conv1",            encoder_conv_in_rows_,                      73728,   1,                                       (1, 1),                                                                            0),  # y = xW
-        ("encoder.mid_block.resnets.1.conv2",            encoder_conv_in_rows_,                      73728,   1,                                       (1, 1),                                                                            0),  # y = xW
-        ("encoder.conv_out",                             encoder_conv_in_rows_,                      2304*z,  1,                                       (1, 1),                                                                            0),  # y = xW
-        ("quant_conv",                                   encoder_conv_in_rows_,                      8*z**2,  quantised,                               (quantised, quantised),                                                            0),  # y = xW
-        ("post_quant_conv",                              encoder_conv_in_rows_,                      2*z**2,  unquantised,                             (unquantised, unquantised),                                                        0),  # y = xW
-        ("decoder.conv_in",                              encoder_conv_in_rows_,                      1152*z,  1,                                       (1, 1),                                                                            0),  # y = xW
-        ("decoder.mid_block.resnets.0.conv1",            encoder_conv_in_rows_,                      73728,   1,                                       (1, 1),                                                                            0),  # y = xW
-        ("decoder.mid_block.resnets.0.conv2",            encoder_conv_in_rows_,                      73728,   1,                                       (1, 1),                                                                            0),  # y = xW
-        ("decoder.mid_block.attentions.0.to_q",          encoder_conv_in_rows_,                      8192,    attentive,                               (attentive, attentive),                                                            0),  # y = xW
-        ("decoder.mid_block.attentions.0.to_k",          encoder_conv_in_rows_,                      8192,    attentive,                               (attentive, attentive),                                                            0),  # y = xW
-        ("decoder.mid_block.attentions.0.to_v",          encoder_conv_in_rows_,                      8192,    attentive,                               (attentive, attentive),                                                            0),  # y = xW
-        ("decoder.mid_block.attentions.0",               encoder_down_blocks_0_attentions_0_pairs_,  128,     attentive,                               (attentive, attentive),                                                            0),  # scores = qk
-        ("decoder.mid_block.attentions.0",               encoder_down_blocks_0_attentions_0_pairs_,  128,     attentive,                               (attentive, attentive),                                                            0),  # mix = pv
-        ("decoder.mid_block.attentions.0.to_out.0",      encoder_conv_in_rows_,                      8192,    attentive,                               (attentive, attentive),                                                            0),  # y = xW
-        ("decoder.mid_block.resnets.1.conv1",            encoder_conv_in_rows_,                      73728,   1,                                       (1, 1),                                                                            0),  # y = xW
-        ("decoder.mid_block.resnets.1.conv2",            encoder_conv_in_rows_,                      73728,   1,                                       (1, 1),                                                                            0),  # y = xW
-        ("decoder.up_blocks.0.resnets.0.conv1",          encoder_conv_in_rows_,                      73728,   1,                                       (1, 1),                                                                            0),  # y = xW
-        ("decoder.up_blocks.0.resnets.0.conv2",          encoder_conv_in_rows_,                      73728,   1,                                       (1, 1),                                                                            0),  # y = xW
-        ("decoder.up_blocks.0.attentions.0.to_q",        encoder_conv_in_rows_,                      8192,    (ups[0] == "AttnUpDecoderBlock2D"),      ((ups[0] == "AttnUpDecoderBlock2D"), (ups[0] == "AttnUpDecoderBlock2D")),          0),  # y = xW
-        ("decoder.up_blocks.0.attentions.0.to_k",        encoder_conv_in_rows_,                      8192,    (ups[0] == "AttnUpDecoderBlock2D"),      ((ups[0] == "AttnUpDecoderBlock2D"), (ups[0] == "AttnUpDecoderBlock2D")),          0),  # y = xW
-        ("decoder.up_blocks.0.attentions.0.to_v",        encoder_conv_in_rows_,                      8192,    (ups[0] == "AttnUpDecoderBlock2D"),      ((ups[0] == "AttnUpDecoderBlock2D"), (ups[0] == "AttnUpDecoderBlock2D")),          0),  # y = xW
-        ("decoder.up_blocks.0.attentions.0",             encoder_down_blocks_0_attentions_0_pairs_,  128,     (ups[0] == "AttnUpDecoderBlock2D"),      ((ups[0] == "AttnUpDecoderBlock2D"), (ups[0] == "AttnUpDecoderBlock2D")),          0),  # scores = qk
-        ("decoder.up_blocks.0.attentions.0",             encoder_down_blocks_0_attentions_0_pairs_,  128,     (ups[0] == "AttnUpDecoderBlock2D"),      ((ups[0] == "AttnUpDecoderBlock2D"), (ups[0] == "AttnUpDecoderBlock2D")),          0),  # mix = pv
-        ("decoder.up_blocks.0.attentions.0.to_out.0",    encoder_conv_in_rows_,                      8192,    (ups[0] == "AttnUpDecoderBlock2D"),      ((ups[0] == "AttnUpDecoderBlock2D"), (ups[0] == "AttnUpDecoderBlock2D")),          0),  # y = xW
-        ("decoder.up_blocks.0.resnets.1.conv1",          encoder_conv_in_rows_,                      73728,   1,                                       (1, 1),                                                                            0),  # y = xW
-        ("decoder.up_blocks.0.resnets.1.conv2",          encoder_conv_in_rows_,                      73728,   1,                                       (1, 1),                                                                            0),  # y = xW
-        ("decoder.up_blocks.0.attentions.1.to_q",        encoder_conv_in_rows_,                      8192,    (ups[0] == "AttnUpDecoderBlock2D"),      ((ups[0] == "AttnUpDecoderBlock2D"), (ups[0] == "AttnUpDecoderBlock2D")),          0),  # y = xW
-        ("decoder.up_blocks.0.attentions.1.to_k",        encoder_conv_in_rows_,                      8192,    (ups[0] == "AttnUpDecoderBlock2D"),      ((ups[0] == "AttnUpDecoderBlock2D"), (ups[0] == "AttnUpDecoderBlock2D")),          0),  # y = xW
-        ("decoder.up_blocks.0.attentions.1.to_v",        encoder_conv_in_rows_,                      8192,    (ups[0] == "AttnUpDecoderBlock2D"),      ((ups[0] == "AttnUpDecoderBlock2D"), (ups[0] == "AttnUpDecoderBlock2D")),          0),  # y = xW
-        ("decoder.up_blocks.0.attentions.1",             encoder_down_blocks_0_attentions_0_pairs_,  128,     (ups[0] == "AttnUpDecoderBlock2D"),      ((ups[0] == "AttnUpDecoderBlock2D"), (ups[0] == "AttnUpDecoderBlock2D")),          0),  # scores = qk
-        ("decoder.up_blocks.0.attentions.1",             encoder_down_blocks_0_attentions_0_pairs_,  128,     (ups[0] == "AttnUpDecoderBlock2D"),      ((ups[0] == "AttnUpDecoderBlock2D"), (ups[0] == "AttnUpDecoderBlock2D")),          0),  # mix = pv
-        ("decoder.up_blocks.0.attentions.1.to_out.0",    encoder_conv_in_rows_,                      8192,    (ups[0] == "AttnUpDecoderBlock2D"),      ((ups[0] == "AttnUpDecoderBlock2D"), (ups[0] == "AttnUpDecoderBlock2D")),          0),  # y = xW
-        ("decoder.conv_out",                             encoder_conv_in_rows_,                      1152*o,  1,                                       (1, 1),                                                                            0),  # y = xW
+        ("encoder.conv_in",                              encoder_conv_in_rows_,                      1152*c,  1,            (0, 1),                      0),  # y = xW
+        *_at("encoder.down_blocks.0.resnets.0", resnets_1),
+        ("encoder.down_blocks.0.attentions.0.to_q",      encoder_conv_in_rows_,                      8192,    case_2,       (case_2, case_2),            0),  # y = xW
+        ("encoder.down_blocks.0.attentions.0.to_k",      encoder_conv_in_rows_,                      8192,    case_2,       (case_2, case_2),            0),  # y = xW
+        ("encoder.down_blocks.0.attentions.0.to_v",      encoder_conv_in_rows_,                      8192,    case_2,       (case_2, case_2),            0),  # y = xW
+        ("encoder.down_blocks.0.attentions.0",           encoder_down_blocks_0_attentions_0_pairs_,  128,     case_2,       (case_2, case_2),            0),  # scores = qk
+        ("encoder.down_blocks.0.attentions.0",           encoder_down_blocks_0_attentions_0_pairs_,  128,     case_2,       (case_2, case_2),            0),  # mix = pv
+        ("encoder.down_blocks.0.attentions.0.to_out.0",  encoder_conv_in_rows_,                      8192,    case_2,       (case_2, case_2),            0),  # y = xW
+        *_at("encoder.mid_block", mid_block_1),
+        ("encoder.conv_out",                             encoder_conv_in_rows_,                      2304*z,  1,            (1, 1),                      0),  # y = xW
+        ("quant_conv",                                   encoder_conv_in_rows_,                      8*z**2,  quantised,    (quantised, quantised),      0),  # y = xW
+        ("post_quant_conv",                              encoder_conv_in_rows_,                      2*z**2,  unquantised,  (unquantised, unquantised),  0),  # y = xW
+        ("decoder.conv_in",                              encoder_conv_in_rows_,                      1152*z,  1,            (1, 1),                      0),  # y = xW
+        *_at("decoder.mid_block", mid_block_1),
+        *_at("decoder.up_blocks.0.resnets.0", resnets_1),
+        *_at("decoder.up_blocks.0.attentions.0", attentions_1),
+        ("decoder.up_blocks.0.attentions.0",             encoder_down_blocks_0_attentions_0_pairs_,  128,     case_1,       (case_1, case_1),            0),  # scores = qk
+        ("decoder.up_blocks.0.attentions.0",             encoder_down_blocks_0_attentions_0_pairs_,  128,     case_1,       (case_1, case_1),            0),  # mix = pv
+        ("decoder.up_blocks.0.attentions.0.to_out.0",    encoder_conv_in_rows_,                      8192,    case_1,       (case_1, case_1),            0),  # y = xW
+        *_at("decoder.up_blocks.0.resnets.1", resnets_1),
+        *_at("decoder.up_blocks.0.attentions.1", attentions_1),
+        ("decoder.up_blocks.0.attentions.1",             encoder_down_blocks_0_attentions_0_pairs_,  128,     case_1,       (case_1, case_1),            0),  # scores = qk
+        ("decoder.up_blocks.0.attentions.1",             encoder_down_blocks_0_attentions_0_pairs_,  128,     case_1,       (case_1, case_1),            0),  # mix = pv
+        ("decoder.up_blocks.0.attentions.1.to_out.0",    encoder_conv_in_rows_,                      8192,    case_1,       (case_1, case_1),            0),  # y = xW
+        ("decoder.conv_out",                             encoder_conv_in_rows_,                      1152*o,  1,            (1, 1),                      0),  # y = xW
     ]
 
 
 def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'forward': nothing trains, only the forward pass runs."""
-    c = sizes.in_channels
-    o = sizes.out_channels
-    z = sizes.latent_channels
-    downs = sizes.down_block_types
-    ups = sizes.up_block_types
-    attentive = sizes.mid_block_add_attention
-    quantised = sizes.use_quant_conv
-    unquantised = sizes.use_post_quant_conv
-    # what a contraction runs over, in multiples of (n, hw, hhww)
-    encoder_conv_in_rows_ = (0, 1, 0)
-    encoder_down_blocks_0_attentions_0_pairs_ = (0, 0, 1)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("encoder.conv_in",                              encoder_conv_in_rows_,                      1152*c,  1,                                       (0, 0),  0),  # y = xW
-        ("encoder.down_blocks.0.resnets.0.conv1",        encoder_conv_in_rows_,                      73728,   1,                                       (0, 0),  0),  # y = xW
-        ("encoder.down_blocks.0.resnets.0.conv2",        encoder_conv_in_rows_,                      73728,   1,                                       (0, 0),  0),  # y = xW
-        ("encoder.down_blocks.0.attentions.0.to_q",      encoder_conv_in_rows_,                      8192,    (downs[0] == "AttnDownEncoderBlock2D"),  (0, 0),  0),  # y = xW
-        ("encoder.down_blocks.0.attentions.0.to_k",      encoder_conv_in_rows_,                      8192,    (downs[0] == "AttnDownEncoderBlock2D"),  (0, 0),  0),  # y = xW
-        ("encoder.down_blocks.0.attentions.0.to_v",      encoder_conv_in_rows_,                      8192,    (downs[0] == "AttnDownEncoderBlock2D"),  (0, 0),  0),  # y = xW
-        ("encoder.down_blocks.0.attentions.0",           encoder_down_blocks_0_attentions_0_pairs_,  128,     (downs[0] == "AttnDownEncoderBlock2D"),  (0, 0),  0),  # scores = qk
-        ("encoder.down_blocks.0.attentions.0",           encoder_down_blocks_0_attentions_0_pairs_,  128,     (downs[0] == "AttnDownEncoderBlock2D"),  (0, 0),  0),  # mix = pv
-        ("encoder.down_blocks.0.attentions.0.to_out.0",  encoder_conv_in_rows_,                      8192,    (downs[0] == "AttnDownEncoderBlock2D"),  (0, 0),  0),  # y = xW
-        ("encoder.mid_block.resnets.0.conv1",            encoder_conv_in_rows_,                      73728,   1,                                       (0, 0),  0),  # y = xW
-        ("encoder.mid_block.resnets.0.conv2",            encoder_conv_in_rows_,                      73728,   1,                                       (0, 0),  0),  # y = xW
-        ("encoder.mid_block.attentions.0.to_q",          encoder_conv_in_rows_,                      8192,    attentive,                               (0, 0),  0),  # y = xW
-        ("encoder.mid_block.attentions.0.to_k",          encoder_conv_in_rows_,                      8192,    attentive,                               (0, 0),  0),  # y = xW
-        ("encoder.mid_block.attentions.0.to_v",          encoder_conv_in_rows_,                      8192,    attentive,                               (0, 0),  0),  # y = xW
-        ("encoder.mid_block.attentions.0",               encoder_down_blocks_0_attentions_0_pairs_,  128,     attentive,                               (0, 0),  0),  # scores = qk
-        ("encoder.mid_block.attentions.0",               encoder_down_blocks_0_attentions_0_pairs_,  128,     attentive,                               (0, 0),  0),  # mix = pv
-        ("encoder.mid_block.attentions.0.to_out.0",      encoder_conv_in_rows_,                      8192,    attentive,                               (0, 0),  0),  # y = xW
-        ("encoder.mid_block.resnets.1.conv1",            encoder_conv_in_rows_,                      73728,   1,                                       (0, 0),  0),  # y = xW
-        ("encoder.mid_block.resnets.1.conv2",            encoder_conv_in_rows_,                      73728,   1,                                       (0, 0),  0),  # y = xW
-        ("encoder.conv_out",                             encoder_conv_in_rows_,                      2304*z,  1,                                       (0, 0),  0),  # y = xW
-        ("quant_conv",                                   encoder_conv_in_rows_,                      8*z**2,  quantised,                               (0, 0),  0),  # y = xW
-        ("post_quant_conv",                              encoder_conv_in_rows_,                      2*z**2,  unquantised,                             (0, 0),  0),  # y = xW
-        ("decoder.conv_in",                              encoder_conv_in_rows_,                      1152*z,  1,                                       (0, 0),  0),  # y = xW
-        ("decoder.mid_block.resnets.0.conv1",            encoder_conv_in_rows_,                      73728,   1,                                       (0, 0),  0),  # y = xW
-        ("decoder.mid_block.resnets.0.conv2",            encoder_conv_in_rows_,                      73728,   1,                                       (0, 0),  0),  # y = xW
-        ("decoder.mid_block.attentions.0.to_q",          encoder_conv_in_rows_,                      8192,    attentive,                               (0, 0),  0),  # y = xW
-        ("decoder.mid_block.attentions.0.to_k",          encoder_conv_in_rows_,                      8192,    attentive,                               (0, 0),  0),  # y = xW
-        ("decoder.mid_block.attentions.0.to_v",          encoder_conv_in_rows_,                      8192,    attentive,                               (0, 0),  0),  # y = xW
-        ("decoder.mid_block.attentions.0",               encoder_down_blocks_0_attentions_0_pairs_,  128,     attentive,                               (0, 0),  0),  # scores = qk
-        ("decoder.mid_block.attentions.0",               encoder_down_blocks_0_attentions_0_pairs_,  128,     attentive,                               (0, 0),  0),  # mix = pv
-        ("decoder.mid_block.attentions.0.to_out.0",      encoder_conv_in_rows_,                      8192,    attentive,                               (0, 0),  0),  # y = xW
-        ("decoder.mid_block.resnets.1.conv1",            encoder_conv_in_rows_,                      73728,   1,                                       (0, 0),  0),  # y = xW
-        ("decoder.mid_block.resnets.1.conv2",            encoder_conv_in_rows_,                      73728,   1,                                       (0, 0),  0),  # y = xW
-        ("decoder.up_blocks.0.resnets.0.conv1",          encoder_conv_in_rows_,                      73728,   1,                                       (0, 0),  0),  # y = xW
-        ("decoder.up_blocks.0.resnets.0.conv2",          encoder_conv_in_rows_,                      73728,   1,                                       (0, 0),  0),  # y = xW
-        ("decoder.up_blocks.0.attentions.0.to_q",        encoder_conv_in_rows_,                      8192,    (ups[0] == "AttnUpDecoderBlock2D"),      (0, 0),  0),  # y = xW
-        ("decoder.up_blocks.0.attentions.0.to_k",        encoder_conv_in_rows_,                      8192,    (ups[0] == "AttnUpDecoderBlock2D"),      (0, 0),  0),  # y = xW
-        ("decoder.up_blocks.0.attentions.0.to_v",        encoder_conv_in_rows_,                      8192,    (ups[0] == "AttnUpDecoderBlock2D"),      (0, 0),  0),  # y = xW
-        ("decoder.up_blocks.0.attentions.0",             encoder_down_blocks_0_attentions_0_pairs_,  128,     (ups[0] == "AttnUpDecoderBlock2D"),      (0, 0),  0),  # scores = qk
-        ("decoder.up_blocks.0.attentions.0",             encoder_down_blocks_0_attentions_0_pairs_,  128,     (ups[0] == "AttnUpDecoderBlock2D"),      (0, 0),  0),  # mix = pv
-        ("decoder.up_blocks.0.attentions.0.to_out.0",    encoder_conv_in_rows_,                      8192,    (ups[0] == "AttnUpDecoderBlock2D"),      (0, 0),  0),  # y = xW
-        ("decoder.up_blocks.0.resnets.1.conv1",          encoder_conv_in_rows_,                      73728,   1,                                       (0, 0),  0),  # y = xW
-        ("decoder.up_blocks.0.resnets.1.conv2",          encoder_conv_in_rows_,                      73728,   1,                                       (0, 0),  0),  # y = xW
-        ("decoder.up_blocks.0.attentions.1.to_q",        encoder_conv_in_rows_,                      8192,    (ups[0] == "AttnUpDecoderBlock2D"),      (0, 0),  0),  # y = xW
-        ("decoder.up_blocks.0.attentions.1.to_k",        encoder_conv_in_rows_,                      8192,    (ups[0] == "AttnUpDecoderBlock2D"),      (0, 0),  0),  # y = xW
-        ("decoder.up_blocks.0.attentions.1.to_v",        encoder_conv_in_rows_,                      8192,    (ups[0] == "AttnUpDecoderBlock2D"),      (0, 0),  0),  # y = xW
-        ("decoder.up_blocks.0.attentions.1",             encoder_down_blocks_0_attentions_0_pairs_,  128,     (ups[0] == "AttnUpDecoderBlock2D"),      (0, 0),  0),  # scores = qk
-        ("decoder.up_blocks.0.attentions.1",             encoder_down_blocks_0_attentions_0_pairs_,  128,     (ups[0] == "AttnUpDecoderBlock2D"),      (0, 0),  0),  # mix = pv
-        ("decoder.up_blocks.0.attentions.1.to_out.0",    encoder_conv_in_rows_,                      8192,    (ups[0] == "AttnUpDecoderBlock2D"),      (0, 0),  0),  # y = xW
-        ("decoder.conv_out",                             encoder_conv_in_rows_,                      1152*o,  1,                                       (0, 0),  0),  # y = xW
-    ]
+    lines = _full(sizes, pairs)
+    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
 
 
 def _lora(sizes: Sizes, pairs: str) -> list[Line]:
@@ -456,102 +396,100 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     attentive = sizes.mid_block_add_attention
     quantised = sizes.use_quant_conv
     unquantised = sizes.use_post_quant_conv
+    case_1 = downs[0] == "AttnDownEncoderBlock2D"
+    part_1 = case_1 + attentive - case_1*attentive
+    case_2 = ups[0] == "AttnUpDecoderBlock2D"
+    part_2 = case_1*case_2 + case_2*attentive - case_1*case_2*attentive
+    part_3 = case_1*case_2*attentive + case_1 + case_2 + attentive - case_1*case_2 - case_1*attentive - case_2*attentive
     # what a contraction runs over, in multiples of (n, hw, hhww)
     encoder_conv_in_rows_ = (0, 1, 0)
     encoder_down_blocks_0_attentions_0_pairs_ = (0, 0, 1)
+    # what equal modules have in common, each below its own path
+    to_q_1: list[Line] = [
+        ("base_layer",      encoder_conv_in_rows_,  8192,  case_1,  (0, 0),            0),  # y = xW
+        ("lora_A.default",  encoder_conv_in_rows_,  2048,  case_1,  (0, case_1),       0),  # y = xW
+        ("lora_B.default",  encoder_conv_in_rows_,  2048,  case_1,  (case_1, case_1),  0),  # y = xW
+    ]
+    to_q_2: list[Line] = [
+        ("base_layer",      encoder_conv_in_rows_,  8192,  attentive,  (case_1*attentive, 0),          0),  # y = xW
+        ("lora_A.default",  encoder_conv_in_rows_,  2048,  attentive,  (case_1*attentive, attentive),  0),  # y = xW
+        ("lora_B.default",  encoder_conv_in_rows_,  2048,  attentive,  (attentive, attentive),         0),  # y = xW
+    ]
+    to_out_1: list[Line] = [
+        ("base_layer",      encoder_conv_in_rows_,  8192,  attentive,  (attentive, 0),          0),  # y = xW
+        ("lora_A.default",  encoder_conv_in_rows_,  2048,  attentive,  (attentive, attentive),  0),  # y = xW
+        ("lora_B.default",  encoder_conv_in_rows_,  2048,  attentive,  (attentive, attentive),  0),  # y = xW
+    ]
+    resnets_1: list[Line] = [
+        ("conv1",  encoder_conv_in_rows_,  73728,  1,  (part_1, 0),  0),  # y = xW
+        ("conv2",  encoder_conv_in_rows_,  73728,  1,  (part_1, 0),  0),  # y = xW
+    ]
+    to_q_3: list[Line] = [
+        ("base_layer",      encoder_conv_in_rows_,  8192,  case_2,  (part_2, 0),       0),  # y = xW
+        ("lora_A.default",  encoder_conv_in_rows_,  2048,  case_2,  (part_2, case_2),  0),  # y = xW
+        ("lora_B.default",  encoder_conv_in_rows_,  2048,  case_2,  (case_2, case_2),  0),  # y = xW
+    ]
+    to_out_2: list[Line] = [
+        ("base_layer",      encoder_conv_in_rows_,  8192,  case_2,  (case_2, 0),       0),  # y = xW
+        ("lora_A.default",  encoder_conv_in_rows_,  2048,  case_2,  (case_2, case_2),  0),  # y = xW
+        ("lora_B.default",  encoder_conv_in_rows_,  2048,  case_2,  (case_2, case_2),  0),  # y = xW
+    ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("encoder.conv_in",                                             encoder_conv_in_rows_,                      1152*c,  1,                                       (0, 0),                                                                                                                                                                                                                                                                                                                                                            0),  # y = xW
-        ("encoder.down_blocks.0.resnets.0.conv1",                       encoder_conv_in_rows_,                      73728,   1,                                       (0, 0),                                                                                                                                                                                                                                                                                                                                                            0),  # y = xW
-        ("encoder.down_blocks.0.resnets.0.conv2",                       encoder_conv_in_rows_,                      73728,   1,                                       (0, 0),                                                                                                                                                                                                                                                                                                                                                            0),  # y = xW
-        ("encoder.down_blocks.0.attentions.0.to_q.base_layer",          encoder_conv_in_rows_,                      8192,    (downs[0] == "AttnDownEncoderBlock2D"),  (0, 0),                                                                                                                                                                                                                                                                                                                                                            0),  # y = xW
-        ("encoder.down_blocks.0.attentions.0.to_q.lora_A.default",      encoder_conv_in_rows_,                      2048,    (downs[0] == "AttnDownEncoderBlock2D"),  (0, (downs[0] == "AttnDownEncoderBlock2D")),                                                                                                                                                                                                                                                                                                                       0),  # y = xW
-        ("encoder.down_blocks.0.attentions.0.to_q.lora_B.default",      encoder_conv_in_rows_,                      2048,    (downs[0] == "AttnDownEncoderBlock2D"),  ((downs[0] == "AttnDownEncoderBlock2D"), (downs[0] == "AttnDownEncoderBlock2D")),                                                                                                                                                                                                                                                                                  0),  # y = xW
-        ("encoder.down_blocks.0.attentions.0.to_k.base_layer",          encoder_conv_in_rows_,                      8192,    (downs[0] == "AttnDownEncoderBlock2D"),  (0, 0),                                                                                                                                                                                                                                                                                                                                                            0),  # y = xW
-        ("encoder.down_blocks.0.attentions.0.to_k.lora_A.default",      encoder_conv_in_rows_,                      2048,    (downs[0] == "AttnDownEncoderBlock2D"),  (0, (downs[0] == "AttnDownEncoderBlock2D")),                                                                                                                                                                                                                                                                                                                       0),  # y = xW
-        ("encoder.down_blocks.0.attentions.0.to_k.lora_B.default",      encoder_conv_in_rows_,                      2048,    (downs[0] == "AttnDownEncoderBlock2D"),  ((downs[0] == "AttnDownEncoderBlock2D"), (downs[0] == "AttnDownEncoderBlock2D")),                                                                                                                                                                                                                                                                                  0),  # y = xW
-        ("encoder.down_blocks.0.attentions.0.to_v.base_layer",          encoder_conv_in_rows_,                      8192,    (downs[0] == "AttnDownEncoderBlock2D"),  (0, 0),                                                                                                                                                                                                                                                                                                                                                            0),  # y = xW
-        ("encoder.down_blocks.0.attentions.0.to_v.lora_A.default",      encoder_conv_in_rows_,                      2048,    (downs[0] == "AttnDownEncoderBlock2D"),  (0, (downs[0] == "AttnDownEncoderBlock2D")),                                                                                                                                                                                                                                                                                                                       0),  # y = xW
-        ("encoder.down_blocks.0.attentions.0.to_v.lora_B.default",      encoder_conv_in_rows_,                      2048,    (downs[0] == "AttnDownEncoderBlock2D"),  ((downs[0] == "AttnDownEncoderBlock2D"), (downs[0] == "AttnDownEncoderBlock2D")),                                                                                                                                                                                                                                                                                  0),  # y = xW
-        ("encoder.down_blocks.0.attentions.0",                          encoder_down_blocks_0_attentions_0_pairs_,  128,     (downs[0] == "AttnDownEncoderBlock2D"),  ((downs[0] == "AttnDownEncoderBlock2D"), (downs[0] == "AttnDownEncoderBlock2D")),                                                                                                                                                                                                                                                                                  0),  # scores = qk
-        ("encoder.down_blocks.0.attentions.0",                          encoder_down_blocks_0_attentions_0_pairs_,  128,     (downs[0] == "AttnDownEncoderBlock2D"),  ((downs[0] == "AttnDownEncoderBlock2D"), (downs[0] == "AttnDownEncoderBlock2D")),                                                                                                                                                                                                                                                                                  0),  # mix = pv
-        ("encoder.down_blocks.0.attentions.0.to_out.0.base_layer",      encoder_conv_in_rows_,                      8192,    (downs[0] == "AttnDownEncoderBlock2D"),  ((downs[0] == "AttnDownEncoderBlock2D"), 0),                                                                                                                                                                                                                                                                                                                       0),  # y = xW
-        ("encoder.down_blocks.0.attentions.0.to_out.0.lora_A.default",  encoder_conv_in_rows_,                      2048,    (downs[0] == "AttnDownEncoderBlock2D"),  ((downs[0] == "AttnDownEncoderBlock2D"), (downs[0] == "AttnDownEncoderBlock2D")),                                                                                                                                                                                                                                                                                  0),  # y = xW
-        ("encoder.down_blocks.0.attentions.0.to_out.0.lora_B.default",  encoder_conv_in_rows_,                      2048,    (downs[0] == "AttnDownEncoderBlock2D"),  ((downs[0] == "AttnDownEncoderBlock2D"), (downs[0] == "AttnDownEncoderBlock2D")),                                                                                                                                                                                                                                                                                  0),  # y = xW
-        ("encoder.mid_block.resnets.0.conv1",                           encoder_conv_in_rows_,                      73728,   1,                                       ((downs[0] == "AttnDownEncoderBlock2D"), 0),                                                                                                                                                                                                                                                                                                                       0),  # y = xW
-        ("encoder.mid_block.resnets.0.conv2",                           encoder_conv_in_rows_,                      73728,   1,                                       ((downs[0] == "AttnDownEncoderBlock2D"), 0),                                                                                                                                                                                                                                                                                                                       0),  # y = xW
-        ("encoder.mid_block.attentions.0.to_q.base_layer",              encoder_conv_in_rows_,                      8192,    attentive,                               ((downs[0] == "AttnDownEncoderBlock2D")*attentive, 0),                                                                                                                                                                                                                                                                                                             0),  # y = xW
-        ("encoder.mid_block.attentions.0.to_q.lora_A.default",          encoder_conv_in_rows_,                      2048,    attentive,                               ((downs[0] == "AttnDownEncoderBlock2D")*attentive, attentive),                                                                                                                                                                                                                                                                                                     0),  # y = xW
-        ("encoder.mid_block.attentions.0.to_q.lora_B.default",          encoder_conv_in_rows_,                      2048,    attentive,                               (attentive, attentive),                                                                                                                                                                                                                                                                                                                                            0),  # y = xW
-        ("encoder.mid_block.attentions.0.to_k.base_layer",              encoder_conv_in_rows_,                      8192,    attentive,                               ((downs[0] == "AttnDownEncoderBlock2D")*attentive, 0),                                                                                                                                                                                                                                                                                                             0),  # y = xW
-        ("encoder.mid_block.attentions.0.to_k.lora_A.default",          encoder_conv_in_rows_,                      2048,    attentive,                               ((downs[0] == "AttnDownEncoderBlock2D")*attentive, attentive),                                                                                                                                                                                                                                                                                                     0),  # y = xW
-        ("encoder.mid_block.attentions.0.to_k.lora_B.default",          encoder_conv_in_rows_,                      2048,    attentive,                               (attentive, attentive),                                                                                                                                                                                                                                                                                                                                            0),  # y = xW
-        ("encoder.mid_block.attentions.0.to_v.base_layer",              encoder_conv_in_rows_,                      8192,    attentive,                               ((downs[0] == "AttnDownEncoderBlock2D")*attentive, 0),                                                                                                                                                                                                                                                                                                             0),  # y = xW
-        ("encoder.mid_block.attentions.0.to_v.lora_A.default",          encoder_conv_in_rows_,                      2048,    attentive,                               ((downs[0] == "AttnDownEncoderBlock2D")*attentive, attentive),                                                                                                                                                                                                                                                                                                     0),  # y = xW
-        ("encoder.mid_block.attentions.0.to_v.lora_B.default",          encoder_conv_in_rows_,                      2048,    attentive,                               (attentive, attentive),                                                                                                                                                                                                                                                                                                                                            0),  # y = xW
-        ("encoder.mid_block.attentions.0",                              encoder_down_blocks_0_attentions_0_pairs_,  128,     attentive,                               (attentive, attentive),                                                                                                                                                                                                                                                                                                                                            0),  # scores = qk
-        ("encoder.mid_block.attentions.0",                              encoder_down_blocks_0_attentions_0_pairs_,  128,     attentive,                               (attentive, attentive),                                                                                                                                                                                                                                                                                                                                            0),  # mix = pv
-        ("encoder.mid_block.attentions.0.to_out.0.base_layer",          encoder_conv_in_rows_,                      8192,    attentive,                               (attentive, 0),                                                                                                                                                                                                                                                                                                                                                    0),  # y = xW
-        ("encoder.mid_block.attentions.0.to_out.0.lora_A.default",      encoder_conv_in_rows_,                      2048,    attentive,                               (attentive, attentive),                                                                                                                                                                                                                                                                                                                                            0),  # y = xW
-        ("encoder.mid_block.attentions.0.to_out.0.lora_B.default",      encoder_conv_in_rows_,                      2048,    attentive,                               (attentive, attentive),                                                                                                                                                                                                                                                                                                                                            0),  # y = xW
-        ("encoder.mid_block.resnets.1.conv1",                           encoder_conv_in_rows_,                      73728,   1,                                       ((downs[0] == "AttnDownEncoderBlock2D") + attentive - (downs[0] == "AttnDownEncoderBlock2D")*attentive, 0),                                                                                                                                                                                                                                                        0),  # y = xW
-        ("encoder.mid_block.resnets.1.conv2",                           encoder_conv_in_rows_,                      73728,   1,                                       ((downs[0] == "AttnDownEncoderBlock2D") + attentive - (downs[0] == "AttnDownEncoderBlock2D")*attentive, 0),                                                                                                                                                                                                                                                        0),  # y = xW
-        ("encoder.conv_out",                                            encoder_conv_in_rows_,                      2304*z,  1,                                       ((downs[0] == "AttnDownEncoderBlock2D") + attentive - (downs[0] == "AttnDownEncoderBlock2D")*attentive, 0),                                                                                                                                                                                                                                                        0),  # y = xW
-        ("quant_conv",                                                  encoder_conv_in_rows_,                      8*z**2,  quantised,                               ((downs[0] == "AttnDownEncoderBlock2D")*quantised + attentive*quantised - (downs[0] == "AttnDownEncoderBlock2D")*attentive*quantised, 0),                                                                                                                                                                                                                          0),  # y = xW
-        ("post_quant_conv",                                             encoder_conv_in_rows_,                      2*z**2,  unquantised,                             ((downs[0] == "AttnDownEncoderBlock2D")*unquantised + attentive*unquantised - (downs[0] == "AttnDownEncoderBlock2D")*attentive*unquantised, 0),                                                                                                                                                                                                                    0),  # y = xW
-        ("decoder.conv_in",                                             encoder_conv_in_rows_,                      1152*z,  1,                                       ((downs[0] == "AttnDownEncoderBlock2D") + attentive - (downs[0] == "AttnDownEncoderBlock2D")*attentive, 0),                                                                                                                                                                                                                                                        0),  # y = xW
-        ("decoder.mid_block.resnets.0.conv1",                           encoder_conv_in_rows_,                      73728,   1,                                       ((downs[0] == "AttnDownEncoderBlock2D") + attentive - (downs[0] == "AttnDownEncoderBlock2D")*attentive, 0),                                                                                                                                                                                                                                                        0),  # y = xW
-        ("decoder.mid_block.resnets.0.conv2",                           encoder_conv_in_rows_,                      73728,   1,                                       ((downs[0] == "AttnDownEncoderBlock2D") + attentive - (downs[0] == "AttnDownEncoderBlock2D")*attentive, 0),                                                                                                                                                                                                                                                        0),  # y = xW
-        ("decoder.mid_block.attentions.0.to_q.base_layer",              encoder_conv_in_rows_,                      8192,    attentive,                               (attentive, 0),                                                                                                                                                                                                                                                                                                                                                    0),  # y = xW
-        ("decoder.mid_block.attentions.0.to_q.lora_A.default",          encoder_conv_in_rows_,                      2048,    attentive,                               (attentive, attentive),                                                                                                                                                                                                                                                                                                                                            0),  # y = xW
-        ("decoder.mid_block.attentions.0.to_q.lora_B.default",          encoder_conv_in_rows_,                      2048,    attentive,                               (attentive, attentive),                                                                                                                                                                                                                                                                                                                                            0),  # y = xW
-        ("decoder.mid_block.attentions.0.to_k.base_layer",              encoder_conv_in_rows_,                      8192,    attentive,                               (attentive, 0),                                                                                                                                                                                                                                                                                                                                                    0),  # y = xW
-        ("decoder.mid_block.attentions.0.to_k.lora_A.default",          encoder_conv_in_rows_,                      2048,    attentive,                               (attentive, attentive),                                                                                                                                                                                                                                                                                                                                            0),  # y = xW
-        ("decoder.mid_block.attentions.0.to_k.lora_B.default",          encoder_conv_in_rows_,                      2048,    attentive,                               (attentive, attentive),                                                                                                                                                                                                                                                                                                                                            0),  # y = xW
-        ("decoder.mid_block.attentions.0.to_v.base_layer",              encoder_conv_in_rows_,                      8192,    attentive,                               (attentive, 0),                                                                                                                                                                                                                                                                                                                                                    0),  # y = xW
-        ("decoder.mid_block.attentions.0.to_v.lora_A.default",          encoder_conv_in_rows_,                      2048,    attentive,                               (attentive, attentive),                                                                                                                                                                                                                                                                                                                                            0),  # y = xW
-        ("decoder.mid_block.attentions.0.to_v.lora_B.default",          encoder_conv_in_rows_,                      2048,    attentive,                               (attentive, attentive),                                                                                                                                                                                                                                                                                                                                            0),  # y = xW
-        ("decoder.mid_block.attentions.0",                              encoder_down_blocks_0_attentions_0_pairs_,  128,     attentive,                               (attentive, attentive),                                                                                                                                                                                                                                                                                                                                            0),  # scores = qk
-        ("decoder.mid_block.attentions.0",                              encoder_down_blocks_0_attentions_0_pairs_,  128,     attentive,                               (attentive, attentive),                                                                                                                                                                                                                                                                                                                                            0),  # mix = pv
-        ("decoder.mid_block.attentions.0.to_out.0.base_layer",          encoder_conv_in_rows_,                      8192,    attentive,                               (attentive, 0),                                                                                                                                                                                                                                                                                                                                                    0),  # y = xW
-        ("decoder.mid_block.attentions.0.to_out.0.lora_A.default",      encoder_conv_in_rows_,                      2048,    attentive,                               (attentive, attentive),                                                                                                                                                                                                                                                                                                                                            0),  # y = xW
-        ("decoder.mid_block.attentions.0.to_out.0.lora_B.default",      encoder_conv_in_rows_,                      2048,    attentive,                               (attentive, attentive),                                                                                                                                                                                                                                                                                                                                            0),  # y = xW
-        ("decoder.mid_block.resnets.1.conv1",                           encoder_conv_in_rows_,                      73728,   1,                                       ((downs[0] == "AttnDownEncoderBlock2D") + attentive - (downs[0] == "AttnDownEncoderBlock2D")*attentive, 0),                                                                                                                                                                                                                                                        0),  # y = xW
-        ("decoder.mid_block.resnets.1.conv2",                           encoder_conv_in_rows_,                      73728,   1,                                       ((downs[0] == "AttnDownEncoderBlock2D") + attentive - (downs[0] == "AttnDownEncoderBlock2D")*attentive, 0),                                                                                                                                                                                                                                                        0),  # y = xW
-        ("decoder.up_blocks.0.resnets.0.conv1",                         encoder_conv_in_rows_,                      73728,   1,                                       ((downs[0] == "AttnDownEncoderBlock2D") + attentive - (downs[0] == "AttnDownEncoderBlock2D")*attentive, 0),                                                                                                                                                                                                                                                        0),  # y = xW
-        ("decoder.up_blocks.0.resnets.0.conv2",                         encoder_conv_in_rows_,                      73728,   1,                                       ((downs[0] == "AttnDownEncoderBlock2D") + attentive - (downs[0] == "AttnDownEncoderBlock2D")*attentive, 0),                                                                                                                                                                                                                                                        0),  # y = xW
-        ("decoder.up_blocks.0.attentions.0.to_q.base_layer",            encoder_conv_in_rows_,                      8192,    (ups[0] == "AttnUpDecoderBlock2D"),      ((downs[0] == "AttnDownEncoderBlock2D")*(ups[0] == "AttnUpDecoderBlock2D") + (ups[0] == "AttnUpDecoderBlock2D")*attentive - (downs[0] == "AttnDownEncoderBlock2D")*(ups[0] == "AttnUpDecoderBlock2D")*attentive, 0),                                                                                                                                               0),  # y = xW
-        ("decoder.up_blocks.0.attentions.0.to_q.lora_A.default",        encoder_conv_in_rows_,                      2048,    (ups[0] == "AttnUpDecoderBlock2D"),      ((downs[0] == "AttnDownEncoderBlock2D")*(ups[0] == "AttnUpDecoderBlock2D") + (ups[0] == "AttnUpDecoderBlock2D")*attentive - (downs[0] == "AttnDownEncoderBlock2D")*(ups[0] == "AttnUpDecoderBlock2D")*attentive, (ups[0] == "AttnUpDecoderBlock2D")),                                                                                                              0),  # y = xW
-        ("decoder.up_blocks.0.attentions.0.to_q.lora_B.default",        encoder_conv_in_rows_,                      2048,    (ups[0] == "AttnUpDecoderBlock2D"),      ((ups[0] == "AttnUpDecoderBlock2D"), (ups[0] == "AttnUpDecoderBlock2D")),                                                                                                                                                                                                                                                                                          0),  # y = xW
-        ("decoder.up_blocks.0.attentions.0.to_k.base_layer",            encoder_conv_in_rows_,                      8192,    (ups[0] == "AttnUpDecoderBlock2D"),      ((downs[0] == "AttnDownEncoderBlock2D")*(ups[0] == "AttnUpDecoderBlock2D") + (ups[0] == "AttnUpDecoderBlock2D")*attentive - (downs[0] == "AttnDownEncoderBlock2D")*(ups[0] == "AttnUpDecoderBlock2D")*attentive, 0),                                                                                                                                               0),  # y = xW
-        ("decoder.up_blocks.0.attentions.0.to_k.lora_A.default",        encoder_conv_in_rows_,                      2048,    (ups[0] == "AttnUpDecoderBlock2D"),      ((downs[0] == "AttnDownEncoderBlock2D")*(ups[0] == "AttnUpDecoderBlock2D") + (ups[0] == "AttnUpDecoderBlock2D")*attentive - (downs[0] == "AttnDownEncoderBlock2D")*(ups[0] == "AttnUpDecoderBlock2D")*attentive, (ups[0] == "AttnUpDecoderBlock2D")),                                                                                                              0),  # y = xW
-        ("decoder.up_blocks.0.attentions.0.to_k.lora_B.default",        encoder_conv_in_rows_,                      2048,    (ups[0] == "AttnUpDecoderBlock2D"),      ((ups[0] == "AttnUpDecoderBlock2D"), (ups[0] == "AttnUpDecoderBlock2D")),                                                                                                                                                                                                                                                                                          0),  # y = xW
-        ("decoder.up_blocks.0.attentions.0.to_v.base_layer",            encoder_conv_in_rows_,                      8192,    (ups[0] == "AttnUpDecoderBlock2D"),      ((downs[0] == "AttnDownEncoderBlock2D")*(ups[0] == "AttnUpDecoderBlock2D") + (ups[0] == "AttnUpDecoderBlock2D")*attentive - (downs[0] == "AttnDownEncoderBlock2D")*(ups[0] == "AttnUpDecoderBlock2D")*attentive, 0),                                                                                                                                               0),  # y = xW
-        ("decoder.up_blocks.0.attentions.0.to_v.lora_A.default",        encoder_conv_in_rows_,                      2048,    (ups[0] == "AttnUpDecoderBlock2D"),      ((downs[0] == "AttnDownEncoderBlock2D")*(ups[0] == "AttnUpDecoderBlock2D") + (ups[0] == "AttnUpDecoderBlock2D")*attentive - (downs[0] == "AttnDownEncoderBlock2D")*(ups[0] == "AttnUpDecoderBlock2D")*attentive, (ups[0] == "AttnUpDecoderBlock2D")),                                                                                                              0),  # y = xW
-        ("decoder.up_blocks.0.attentions.0.to_v.lora_B.default",        encoder_conv_in_rows_,                      2048,    (ups[0] == "AttnUpDecoderBlock2D"),      ((ups[0] == "AttnUpDecoderBlock2D"), (ups[0] == "AttnUpDecoderBlock2D")),                                                                                                                                                                                                                                                                                          0),  # y = xW
-        ("decoder.up_blocks.0.attentions.0",                            encoder_down_blocks_0_attentions_0_pairs_,  128,     (ups[0] == "AttnUpDecoderBlock2D"),      ((ups[0] == "AttnUpDecoderBlock2D"), (ups[0] == "AttnUpDecoderBlock2D")),                                                                                                                                                                                                                                                                                          0),  # scores = qk
-        ("decoder.up_blocks.0.attentions.0",                            encoder_down_blocks_0_attentions_0_pairs_,  128,     (ups[0] == "AttnUpDecoderBlock2D"),      ((ups[0] == "AttnUpDecoderBlock2D"), (ups[0] == "AttnUpDecoderBlock2D")),                                                                                                                                                                                                                                                                                          0),  # mix = pv
-        ("decoder.up_blocks.0.attentions.0.to_out.0.base_layer",        encoder_conv_in_rows_,                      8192,    (ups[0] == "AttnUpDecoderBlock2D"),      ((ups[0] == "AttnUpDecoderBlock2D"), 0),                                                                                                                                                                                                                                                                                                                           0),  # y = xW
-        ("decoder.up_blocks.0.attentions.0.to_out.0.lora_A.default",    encoder_conv_in_rows_,                      2048,    (ups[0] == "AttnUpDecoderBlock2D"),      ((ups[0] == "AttnUpDecoderBlock2D"), (ups[0] == "AttnUpDecoderBlock2D")),                                                                                                                                                                                                                                                                                          0),  # y = xW
-        ("decoder.up_blocks.0.attentions.0.to_out.0.lora_B.default",    encoder_conv_in_rows_,                      2048,    (ups[0] == "AttnUpDecoderBlock2D"),      ((ups[0] == "AttnUpDecoderBlock2D"), (ups[0] == "AttnUpDecoderBlock2D")),                                                                                                                                                                                                                                                                                          0),  # y = xW
-        ("decoder.up_blocks.0.resnets.1.conv1",                         encoder_conv_in_rows_,                      73728,   1,                                       ((downs[0] == "AttnDownEncoderBlock2D")*(ups[0] == "AttnUpDecoderBlock2D")*attentive + (downs[0] == "AttnDownEncoderBlock2D") + (ups[0] == "AttnUpDecoderBlock2D") + attentive - (downs[0] == "AttnDownEncoderBlock2D")*(ups[0] == "AttnUpDecoderBlock2D") - (downs[0] == "AttnDownEncoderBlock2D")*attentive - (ups[0] == "AttnUpDecoderBlock2D")*attentive, 0),  0),  # y = xW
-        ("decoder.up_blocks.0.resnets.1.conv2",                         encoder_conv_in_rows_,                      73728,   1,                                       ((downs[0] == "AttnDownEncoderBlock2D")*(ups[0] == "AttnUpDecoderBlock2D")*attentive + (downs[0] == "AttnDownEncoderBlock2D") + (ups[0] == "AttnUpDecoderBlock2D") + attentive - (downs[0] == "AttnDownEncoderBlock2D")*(ups[0] == "AttnUpDecoderBlock2D") - (downs[0] == "AttnDownEncoderBlock2D")*attentive - (ups[0] == "AttnUpDecoderBlock2D")*attentive, 0),  0),  # y = xW
-        ("decoder.up_blocks.0.attentions.1.to_q.base_layer",            encoder_conv_in_rows_,                      8192,    (ups[0] == "AttnUpDecoderBlock2D"),      ((ups[0] == "AttnUpDecoderBlock2D"), 0),                                                                                                                                                                                                                                                                                                                           0),  # y = xW
-        ("decoder.up_blocks.0.attentions.1.to_q.lora_A.default",        encoder_conv_in_rows_,                      2048,    (ups[0] == "AttnUpDecoderBlock2D"),      ((ups[0] == "AttnUpDecoderBlock2D"), (ups[0] == "AttnUpDecoderBlock2D")),                                                                                                                                                                                                                                                                                          0),  # y = xW
-        ("decoder.up_blocks.0.attentions.1.to_q.lora_B.default",        encoder_conv_in_rows_,                      2048,    (ups[0] == "AttnUpDecoderBlock2D"),      ((ups[0] == "AttnUpDecoderBlock2D"), (ups[0] == "AttnUpDecoderBlock2D")),                                                                                                                                                                                                                                                                                          0),  # y = xW
-        ("decoder.up_blocks.0.attentions.1.to_k.base_layer",            encoder_conv_in_rows_,                      8192,    (ups[0] == "AttnUpDecoderBlock2D"),      ((ups[0] == "AttnUpDecoderBlock2D"), 0),                                                                                                                                                                                                                                                                                                                           0),  # y = xW
-        ("decoder.up_blocks.0.attentions.1.to_k.lora_A.default",        encoder_conv_in_rows_,                      2048,    (ups[0] == "AttnUpDecoderBlock2D"),      ((ups[0] == "AttnUpDecoderBlock2D"), (ups[0] == "AttnUpDecoderBlock2D")),                                                                                                                                                                                                                                                                                          0),  # y = xW
-        ("decoder.up_blocks.0.attentions.1.to_k.lora_B.default",        encoder_conv_in_rows_,                      2048,    (ups[0] == "AttnUpDecoderBlock2D"),      ((ups[0] == "AttnUpDecoderBlock2D"), (ups[0] == "AttnUpDecoderBlock2D")),                                                                                                                                                                                                                                                                                          0),  # y = xW
-        ("decoder.up_blocks.0.attentions.1.to_v.base_layer",            encoder_conv_in_rows_,                      8192,    (ups[0] == "AttnUpDecoderBlock2D"),      ((ups[0] == "AttnUpDecoderBlock2D"), 0),                                                                                                                                                                                                                                                                                                                           0),  # y = xW
-        ("decoder.up_blocks.0.attentions.1.to_v.lora_A.default",        encoder_conv_in_rows_,                      2048,    (ups[0] == "AttnUpDecoderBlock2D"),      ((ups[0] == "AttnUpDecoderBlock2D"), (ups[0] == "AttnUpDecoderBlock2D")),                                                                                                                                                                                                                                                                                          0),  # y = xW
-        ("decoder.up_blocks.0.attentions.1.to_v.lora_B.default",        encoder_conv_in_rows_,                      2048,    (ups[0] == "AttnUpDecoderBlock2D"),      ((ups[0] == "AttnUpDecoderBlock2D"), (ups[0] == "AttnUpDecoderBlock2D")),                                                                                                                                                                                                                                                                                          0),  # y = xW
-        ("decoder.up_blocks.0.attentions.1",                            encoder_down_blocks_0_attentions_0_pairs_,  128,     (ups[0] == "AttnUpDecoderBlock2D"),      ((ups[0] == "AttnUpDecoderBlock2D"), (ups[0] == "AttnUpDecoderBlock2D")),                                                                                                                                                                                                                                                                                          0),  # scores = qk
-        ("decoder.up_blocks.0.attentions.1",                            encoder_down_blocks_0_attentions_0_pairs_,  128,     (ups[0] == "AttnUpDecoderBlock2D"),      ((ups[0] == "AttnUpDecoderBlock2D"), (ups[0] == "AttnUpDecoderBlock2D")),                                                                                                                                                                                                                                                                                          0),  # mix = pv
-        ("decoder.up_blocks.0.attentions.1.to_out.0.base_layer",        encoder_conv_in_rows_,                      8192,    (ups[0] == "AttnUpDecoderBlock2D"),      ((ups[0] == "AttnUpDecoderBlock2D"), 0),                                                                                                                                                                                                                                                                                                                           0),  # y = xW
-        ("decoder.up_blocks.0.attentions.1.to_out.0.lora_A.default",    encoder_conv_in_rows_,                      2048,    (ups[0] == "AttnUpDecoderBlock2D"),      ((ups[0] == "AttnUpDecoderBlock2D"), (ups[0] == "AttnUpDecoderBlock2D")),                                                                                                                                                                                                                                                                                          0),  # y = xW
-        ("decoder.up_blocks.0.attentions.1.to_out.0.lora_B.default",    encoder_conv_in_rows_,                      2048,    (ups[0] == "AttnUpDecoderBlock2D"),      ((ups[0] == "AttnUpDecoderBlock2D"), (ups[0] == "AttnUpDecoderBlock2D")),                                                                                                                                                                                                                                                                                          0),  # y = xW
-        ("decoder.conv_out",                                            encoder_conv_in_rows_,                      1152*o,  1,                                       ((downs[0] == "AttnDownEncoderBlock2D")*(ups[0] == "AttnUpDecoderBlock2D")*attentive + (downs[0] == "AttnDownEncoderBlock2D") + (ups[0] == "AttnUpDecoderBlock2D") + attentive - (downs[0] == "AttnDownEncoderBlock2D")*(ups[0] == "AttnUpDecoderBlock2D") - (downs[0] == "AttnDownEncoderBlock2D")*attentive - (ups[0] == "AttnUpDecoderBlock2D")*attentive, 0),  0),  # y = xW
+        ("encoder.conv_in",                                             encoder_conv_in_rows_,                      1152*c,  1,            (0, 0),                  0),  # y = xW
+        ("encoder.down_blocks.0.resnets.0.conv1",                       encoder_conv_in_rows_,                      73728,   1,            (0, 0),                  0),  # y = xW
+        ("encoder.down_blocks.0.resnets.0.conv2",                       encoder_conv_in_rows_,                      73728,   1,            (0, 0),                  0),  # y = xW
+        *_at("encoder.down_blocks.0.attentions.0.to_q", to_q_1),
+        *_at("encoder.down_blocks.0.attentions.0.to_k", to_q_1),
+        *_at("encoder.down_blocks.0.attentions.0.to_v", to_q_1),
+        ("encoder.down_blocks.0.attentions.0",                          encoder_down_blocks_0_attentions_0_pairs_,  128,     case_1,       (case_1, case_1),        0),  # scores = qk
+        ("encoder.down_blocks.0.attentions.0",                          encoder_down_blocks_0_attentions_0_pairs_,  128,     case_1,       (case_1, case_1),        0),  # mix = pv
+        ("encoder.down_blocks.0.attentions.0.to_out.0.base_layer",      encoder_conv_in_rows_,                      8192,    case_1,       (case_1, 0),             0),  # y = xW
+        ("encoder.down_blocks.0.attentions.0.to_out.0.lora_A.default",  encoder_conv_in_rows_,                      2048,    case_1,       (case_1, case_1),        0),  # y = xW
+        ("encoder.down_blocks.0.attentions.0.to_out.0.lora_B.default",  encoder_conv_in_rows_,                      2048,    case_1,       (case_1, case_1),        0),  # y = xW
+        ("encoder.mid_block.resnets.0.conv1",                           encoder_conv_in_rows_,                      73728,   1,            (case_1, 0),             0),  # y = xW
+        ("encoder.mid_block.resnets.0.conv2",                           encoder_conv_in_rows_,                      73728,   1,            (case_1, 0),             0),  # y = xW
+        *_at("encoder.mid_block.attentions.0.to_q", to_q_2),
+        *_at("encoder.mid_block.attentions.0.to_k", to_q_2),
+        *_at("encoder.mid_block.attentions.0.to_v", to_q_2),
+        ("encoder.mid_block.attentions.0",                              encoder_down_blocks_0_attentions_0_pairs_,  128,     attentive,    (attentive, attentive),  0),  # scores = qk
+        ("encoder.mid_block.attentions.0",                              encoder_down_blocks_0_attentions_0_pairs_,  128,     attentive,    (attentive, attentive),  0),  # mix = pv
+        *_at("encoder.mid_block.attentions.0.to_out.0", to_out_1),
+        *_at("encoder.mid_block.resnets.1", resnets_1),
+        ("encoder.conv_out",                                            encoder_conv_in_rows_,                      2304*z,  1,            (part_1, 0),             0),  # y = xW
+        ("quant_conv",                                                  encoder_conv_in_rows_,                      8*z**2,  quantised,    (case_1*quantised + attentive*quantised - case_1*attentive*quantised, 0),  0),  # y = xW
+        ("post_quant_conv",                                             encoder_conv_in_rows_,                      2*z**2,  unquantised,  (case_1*unquantised + attentive*unquantised - case_1*attentive*unquantised, 0),  0),  # y = xW
+        ("decoder.conv_in",                                             encoder_conv_in_rows_,                      1152*z,  1,            (part_1, 0),             0),  # y = xW
+        *_at("decoder.mid_block.resnets.0", resnets_1),
+        *_at("decoder.mid_block.attentions.0.to_q", to_out_1),
+        *_at("decoder.mid_block.attentions.0.to_k", to_out_1),
+        *_at("decoder.mid_block.attentions.0.to_v", to_out_1),
+        ("decoder.mid_block.attentions.0",                              encoder_down_blocks_0_attentions_0_pairs_,  128,     attentive,    (attentive, attentive),  0),  # scores = qk
+        ("decoder.mid_block.attentions.0",                              encoder_down_blocks_0_attentions_0_pairs_,  128,     attentive,    (attentive, attentive),  0),  # mix = pv
+        *_at("decoder.mid_block.attentions.0.to_out.0", to_out_1),
+        *_at("decoder.mid_block.resnets.1", resnets_1),
+        *_at("decoder.up_blocks.0.resnets.0", resnets_1),
+        *_at("decoder.up_blocks.0.attentions.0.to_q", to_q_3),
+        *_at("decoder.up_blocks.0.attentions.0.to_k", to_q_3),
+        *_at("decoder.up_blocks.0.attentions.0.to_v", to_q_3),
+        ("decoder.up_blocks.0.attentions.0",                            encoder_down_blocks_0_attentions_0_pairs_,  128,     case_2,       (case_2, case_2),        0),  # scores = qk
+        ("decoder.up_blocks.0.attentions.0",                            encoder_down_blocks_0_attentions_0_pairs_,  128,     case_2,       (case_2, case_2),        0),  # mix = pv
+        *_at("decoder.up_blocks.0.attentions.0.to_out.0", to_out_2),
+        ("decoder.up_blocks.0.resnets.1.conv1",                         encoder_conv_in_rows_,                      73728,   1,            (part_3, 0),             0),  # y = xW
+        ("decoder.up_blocks.0.resnets.1.conv2",                         encoder_conv_in_rows_,                      73728,   1,            (part_3, 0),             0),  # y = xW
+        *_at("decoder.up_blocks.0.attentions.1.to_q", to_out_2),
+        *_at("decoder.up_blocks.0.attentions.1.to_k", to_out_2),
+        *_at("decoder.up_blocks.0.attentions.1.to_v", to_out_2),
+        ("decoder.up_blocks.0.attentions.1",                            encoder_down_blocks_0_attentions_0_pairs_,  128,     case_2,       (case_2, case_2),        0),  # scores = qk
+        ("decoder.up_blocks.0.attentions.1",                            encoder_down_blocks_0_attentions_0_pairs_,  128,     case_2,       (case_2, case_2),        0),  # mix = pv
+        *_at("decoder.up_blocks.0.attentions.1.to_out.0", to_out_2),
+        ("decoder.conv_out",                                            encoder_conv_in_rows_,                      1152*o,  1,            (part_3, 0),             0),  # y = xW
     ]
+
+
+def _inside(path: str, elements: dict[str, int]) -> dict[str, int]:
+    """The parameters of a module that stands at ``path``."""
+    return {f"{path}.{name}": count for name, count in elements.items()}
 
 
 def _parameters(sizes: Sizes) -> dict[str, int]:
@@ -564,55 +502,64 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     attentive = sizes.mid_block_add_attention
     quantised = sizes.use_quant_conv
     unquantised = sizes.use_post_quant_conv
+    case_1 = downs[0] == "AttnDownEncoderBlock2D"
+    case_2 = ups[0] == "AttnUpDecoderBlock2D"
+    norm1_1 = {
+        "weight":  64,
+        "bias":    64,
+    }
+    conv1_1 = {
+        "weight":  36864,
+        "bias":    64,
+    }
+    resnets_1 = {
+        **_inside("norm1", norm1_1),
+        **_inside("conv1", conv1_1),
+        **_inside("norm2", norm1_1),
+        **_inside("conv2", conv1_1),
+    }
+    to_q_1 = {
+        "weight":  4096*case_1,
+        "bias":    64*case_1,
+    }
+    to_q_2 = {
+        "weight":  4096*attentive,
+        "bias":    64*attentive,
+    }
+    mid_block_1 = {
+        **_inside("resnets.0", resnets_1),
+        "attentions.0.group_norm.weight":  64*attentive,
+        "attentions.0.group_norm.bias":    64*attentive,
+        **_inside("attentions.0.to_q", to_q_2),
+        **_inside("attentions.0.to_k", to_q_2),
+        **_inside("attentions.0.to_v", to_q_2),
+        **_inside("attentions.0.to_out.0", to_q_2),
+        **_inside("resnets.1", resnets_1),
+    }
+    to_q_3 = {
+        "weight":  4096*case_2,
+        "bias":    64*case_2,
+    }
+    attentions_1 = {
+        "group_norm.weight":  64*case_2,
+        "group_norm.bias":    64*case_2,
+        **_inside("to_q", to_q_3),
+        **_inside("to_k", to_q_3),
+        **_inside("to_v", to_q_3),
+        **_inside("to_out.0", to_q_3),
+    }
     return {
         "encoder.conv_in.weight":                                576*c,
         "encoder.conv_in.bias":                                  64,
-        "encoder.down_blocks.0.resnets.0.norm1.weight":          64,
-        "encoder.down_blocks.0.resnets.0.norm1.bias":            64,
-        "encoder.down_blocks.0.resnets.0.conv1.weight":          36864,
-        "encoder.down_blocks.0.resnets.0.conv1.bias":            64,
-        "encoder.down_blocks.0.resnets.0.norm2.weight":          64,
-        "encoder.down_blocks.0.resnets.0.norm2.bias":            64,
-        "encoder.down_blocks.0.resnets.0.conv2.weight":          36864,
-        "encoder.down_blocks.0.resnets.0.conv2.bias":            64,
-        "encoder.down_blocks.0.attentions.0.group_norm.weight":  64*(downs[0] == "AttnDownEncoderBlock2D"),
-        "encoder.down_blocks.0.attentions.0.group_norm.bias":    64*(downs[0] == "AttnDownEncoderBlock2D"),
-        "encoder.down_blocks.0.attentions.0.to_q.weight":        4096*(downs[0] == "AttnDownEncoderBlock2D"),
-        "encoder.down_blocks.0.attentions.0.to_q.bias":          64*(downs[0] == "AttnDownEncoderBlock2D"),
-        "encoder.down_blocks.0.attentions.0.to_k.weight":        4096*(downs[0] == "AttnDownEncoderBlock2D"),
-        "encoder.down_blocks.0.attentions.0.to_k.bias":          64*(downs[0] == "AttnDownEncoderBlock2D"),
-        "encoder.down_blocks.0.attentions.0.to_v.weight":        4096*(downs[0] == "AttnDownEncoderBlock2D"),
-        "encoder.down_blocks.0.attentions.0.to_v.bias":          64*(downs[0] == "AttnDownEncoderBlock2D"),
-        "encoder.down_blocks.0.attentions.0.to_out.0.weight":    4096*(downs[0] == "AttnDownEncoderBlock2D"),
-        "encoder.down_blocks.0.attentions.0.to_out.0.bias":      64*(downs[0] == "AttnDownEncoderBlock2D"),
-        "encoder.mid_block.resnets.0.norm1.weight":              64,
-        "encoder.mid_block.resnets.0.norm1.bias":                64,
-        "encoder.mid_block.resnets.0.conv1.weight":              36864,
-        "encoder.mid_block.resnets.0.conv1.bias":                64,
-        "encoder.mid_block.resnets.0.norm2.weight":              64,
-        "encoder.mid_block.resnets.0.norm2.bias":                64,
-        "encoder.mid_block.resnets.0.conv2.weight":              36864,
-        "encoder.mid_block.resnets.0.conv2.bias":                64,
-        "encoder.mid_block.attentions.0.group_norm.weight":      64*attentive,
-        "encoder.mid_block.attentions.0.group_norm.bias":        64*attentive,
-        "encoder.mid_block.attentions.0.to_q.weight":            4096*attentive,
-        "encoder.mid_block.attentions.0.to_q.bias":              64*attentive,
-        "encoder.mid_block.attentions.0.to_k.weight":            4096*attentive,
-        "encoder.mid_block.attentions.0.to_k.bias":              64*attentive,
-        "encoder.mid_block.attentions.0.to_v.weight":            4096*attentive,
-        "encoder.mid_block.attentions.0.to_v.bias":              64*attentive,
-        "encoder.mid_block.attentions.0.to_out.0.weight":        4096*attentive,
-        "encoder.mid_block.attentions.0.to_out.0.bias":          64*attentive,
-        "encoder.mid_block.resnets.1.norm1.weight":              64,
-        "encoder.mid_block.resnets.1.norm1.bias":                64,
-        "encoder.mid_block.resnets.1.conv1.weight":              36864,
-        "encoder.mid_block.resnets.1.conv1.bias":                64,
-        "encoder.mid_block.resnets.1.norm2.weight":              64,
-        "encoder.mid_block.resnets.1.norm2.bias":                64,
-        "encoder.mid_block.resnets.1.conv2.weight":              36864,
-        "encoder.mid_block.resnets.1.conv2.bias":                64,
-        "encoder.conv_norm_out.weight":                          64,
-        "encoder.conv_norm_out.bias":                            64,
+        **_inside("encoder.down_blocks.0.resnets.0", resnets_1),
+        "encoder.down_blocks.0.attentions.0.group_norm.weight":  64*case_1,
+        "encoder.down_blocks.0.attentions.0.group_norm.bias":    64*case_1,
+        **_inside("encoder.down_blocks.0.attentions.0.to_q", to_q_1),
+        **_inside("encoder.down_blocks.0.attentions.0.to_k", to_q_1),
+        **_inside("encoder.down_blocks.0.attentions.0.to_v", to_q_1),
+        **_inside("encoder.down_blocks.0.attentions.0.to_out.0", to_q_1),
+        **_inside("encoder.mid_block", mid_block_1),
+        **_inside("encoder.conv_norm_out", norm1_1),
         "encoder.conv_out.weight":                               1152*z,
         "encoder.conv_out.bias":                                 2*z,
         "quant_conv.weight":                                     4*z**2*quantised,
@@ -621,70 +568,12 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         "post_quant_conv.bias":                                  z*unquantised,
         "decoder.conv_in.weight":                                576*z,
         "decoder.conv_in.bias":                                  64,
-        "decoder.mid_block.resnets.0.norm1.weight":              64,
-        "decoder.mid_block.resnets.0.norm1.bias":                64,
-        "decoder.mid_block.resnets.0.conv1.weight":              36864,
-        "decoder.mid_block.resnets.0.conv1.bias":                64,
-        "decoder.mid_block.resnets.0.norm2.weight":              64,
-        "decoder.mid_block.resnets.0.norm2.bias":                64,
-        "decoder.mid_block.resnets.0.conv2.weight":              36864,
-        "decoder.mid_block.resnets.0.conv2.bias":                64,
-        "decoder.mid_block.attentions.0.group_norm.weight":      64*attentive,
-        "decoder.mid_block.attentions.0.group_norm.bias":        64*attentive,
-        "decoder.mid_block.attentions.0.to_q.weight":            4096*attentive,
-        "decoder.mid_block.attentions.0.to_q.bias":              64*attentive,
-        "decoder.mid_block.attentions.0.to_k.weight":            4096*attentive,
-        "decoder.mid_block.attentions.0.to_k.bias":              64*attentive,
-        "decoder.mid_block.attentions.0.to_v.weight":            4096*attentive,
-        "decoder.mid_block.attentions.0.to_v.bias":              64*attentive,
-        "decoder.mid_block.attentions.0.to_out.0.weight":        4096*attentive,
-        "decoder.mid_block.attentions.0.to_out.0.bias":          64*attentive,
-        "decoder.mid_block.resnets.1.norm1.weight":              64,
-        "decoder.mid_block.resnets.1.norm1.bias":                64,
-        "decoder.mid_block.resnets.1.conv1.weight":              36864,
-        "decoder.mid_block.resnets.1.conv1.bias":                64,
-        "decoder.mid_block.resnets.1.norm2.weight":              64,
-        "decoder.mid_block.resnets.1.norm2.bias":                64,
-        "decoder.mid_block.resnets.1.conv2.weight":              36864,
-        "decoder.mid_block.resnets.1.conv2.bias":                64,
-        "decoder.up_blocks.0.resnets.0.norm1.weight":            64,
-        "decoder.up_blocks.0.resnets.0.norm1.bias":              64,
-        "decoder.up_blocks.0.resnets.0.conv1.weight":            36864,
-        "decoder.up_blocks.0.resnets.0.conv1.bias":              64,
-        "decoder.up_blocks.0.resnets.0.norm2.weight":            64,
-        "decoder.up_blocks.0.resnets.0.norm2.bias":              64,
-        "decoder.up_blocks.0.resnets.0.conv2.weight":            36864,
-        "decoder.up_blocks.0.resnets.0.conv2.bias":              64,
-        "decoder.up_blocks.0.attentions.0.group_norm.weight":    64*(ups[0] == "AttnUpDecoderBlock2D"),
-        "decoder.up_blocks.0.attentions.0.group_norm.bias":      64*(ups[0] == "AttnUpDecoderBlock2D"),
-        "decoder.up_blocks.0.attentions.0.to_q.weight":          4096*(ups[0] == "AttnUpDecoderBlock2D"),
-        "decoder.up_blocks.0.attentions.0.to_q.bias":            64*(ups[0] == "AttnUpDecoderBlock2D"),
-        "decoder.up_blocks.0.attentions.0.to_k.weight":          4096*(ups[0] == "AttnUpDecoderBlock2D"),
-        "decoder.up_blocks.0.attentions.0.to_k.bias":            64*(ups[0] == "AttnUpDecoderBlock2D"),
-        "decoder.up_blocks.0.attentions.0.to_v.weight":          4096*(ups[0] == "AttnUpDecoderBlock2D"),
-        "decoder.up_blocks.0.attentions.0.to_v.bias":            64*(ups[0] == "AttnUpDecoderBlock2D"),
-        "decoder.up_blocks.0.attentions.0.to_out.0.weight":      4096*(ups[0] == "AttnUpDecoderBlock2D"),
-        "decoder.up_blocks.0.attentions.0.to_out.0.bias":        64*(ups[0] == "AttnUpDecoderBlock2D"),
-        "decoder.up_blocks.0.resnets.1.norm1.weight":            64,
-        "decoder.up_blocks.0.resnets.1.norm1.bias":              64,
-        "decoder.up_blocks.0.resnets.1.conv1.weight":            36864,
-        "decoder.up_blocks.0.resnets.1.conv1.bias":              64,
-        "decoder.up_blocks.0.resnets.1.norm2.weight":            64,
-        "decoder.up_blocks.0.resnets.1.norm2.bias":              64,
-        "decoder.up_blocks.0.resnets.1.conv2.weight":            36864,
-        "decoder.up_blocks.0.resnets.1.conv2.bias":              64,
-        "decoder.up_blocks.0.attentions.1.group_norm.weight":    64*(ups[0] == "AttnUpDecoderBlock2D"),
-        "decoder.up_blocks.0.attentions.1.group_norm.bias":      64*(ups[0] == "AttnUpDecoderBlock2D"),
-        "decoder.up_blocks.0.attentions.1.to_q.weight":          4096*(ups[0] == "AttnUpDecoderBlock2D"),
-        "decoder.up_blocks.0.attentions.1.to_q.bias":            64*(ups[0] == "AttnUpDecoderBlock2D"),
-        "decoder.up_blocks.0.attentions.1.to_k.weight":          4096*(ups[0] == "AttnUpDecoderBlock2D"),
-        "decoder.up_blocks.0.attentions.1.to_k.bias":            64*(ups[0] == "AttnUpDecoderBlock2D"),
-        "decoder.up_blocks.0.attentions.1.to_v.weight":          4096*(ups[0] == "AttnUpDecoderBlock2D"),
-        "decoder.up_blocks.0.attentions.1.to_v.bias":            64*(ups[0] == "AttnUpDecoderBlock2D"),
-        "decoder.up_blocks.0.attentions.1.to_out.0.weight":      4096*(ups[0] == "AttnUpDecoderBlock2D"),
-        "decoder.up_blocks.0.attentions.1.to_out.0.bias":        64*(ups[0] == "AttnUpDecoderBlock2D"),
-        "decoder.conv_norm_out.weight":                          64,
-        "decoder.conv_norm_out.bias":                            64,
+        **_inside("decoder.mid_block", mid_block_1),
+        **_inside("decoder.up_blocks.0.resnets.0", resnets_1),
+        **_inside("decoder.up_blocks.0.attentions.0", attentions_1),
+        **_inside("decoder.up_blocks.0.resnets.1", resnets_1),
+        **_inside("decoder.up_blocks.0.attentions.1", attentions_1),
+        **_inside("decoder.conv_norm_out", norm1_1),
         "decoder.conv_out.weight":                               576*o,
         "decoder.conv_out.bias":                                 o,
     }
@@ -700,169 +589,86 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     attentive = sizes.mid_block_add_attention
     quantised = sizes.use_quant_conv
     unquantised = sizes.use_post_quant_conv
+    case_1 = downs[0] == "AttnDownEncoderBlock2D"
+    case_2 = ups[0] == "AttnUpDecoderBlock2D"
+    norm1_1 = {
+        "weight":  64,
+        "bias":    64,
+    }
+    conv1_1 = {
+        "weight":  36864,
+        "bias":    64,
+    }
+    resnets_1 = {
+        **_inside("norm1", norm1_1),
+        **_inside("conv1", conv1_1),
+        **_inside("norm2", norm1_1),
+        **_inside("conv2", conv1_1),
+    }
+    to_q_1 = {
+        "base_layer.weight":      4096*case_1,
+        "base_layer.bias":        64*case_1,
+        "lora_A.default.weight":  1024*case_1,
+        "lora_B.default.weight":  1024*case_1,
+    }
+    to_q_2 = {
+        "base_layer.weight":      4096*attentive,
+        "base_layer.bias":        64*attentive,
+        "lora_A.default.weight":  1024*attentive,
+        "lora_B.default.weight":  1024*attentive,
+    }
+    mid_block_1 = {
+        **_inside("resnets.0", resnets_1),
+        "attentions.0.group_norm.weight":  64*attentive,
+        "attentions.0.group_norm.bias":    64*attentive,
+        **_inside("attentions.0.to_q", to_q_2),
+        **_inside("attentions.0.to_k", to_q_2),
+        **_inside("attentions.0.to_v", to_q_2),
+        **_inside("attentions.0.to_out.0", to_q_2),
+        **_inside("resnets.1", resnets_1),
+    }
+    to_q_3 = {
+        "base_layer.weight":      4096*case_2,
+        "base_layer.bias":        64*case_2,
+        "lora_A.default.weight":  1024*case_2,
+        "lora_B.default.weight":  1024*case_2,
+    }
+    attentions_1 = {
+        "group_norm.weight":  64*case_2,
+        "group_norm.bias":    64*case_2,
+        **_inside("to_q", to_q_3),
+        **_inside("to_k", to_q_3),
+        **_inside("to_v", to_q_3),
+        **_inside("to_out.0", to_q_3),
+    }
     return {
-        "encoder.conv_in.weight":                                             576*c,
-        "encoder.conv_in.bias":                                               64,
-        "encoder.down_blocks.0.resnets.0.norm1.weight":                       64,
-        "encoder.down_blocks.0.resnets.0.norm1.bias":                         64,
-        "encoder.down_blocks.0.resnets.0.conv1.weight":                       36864,
-        "encoder.down_blocks.0.resnets.0.conv1.bias":                         64,
-        "encoder.down_blocks.0.resnets.0.norm2.weight":                       64,
-        "encoder.down_blocks.0.resnets.0.norm2.bias":                         64,
-        "encoder.down_blocks.0.resnets.0.conv2.weight":                       36864,
-        "encoder.down_blocks.0.resnets.0.conv2.bias":                         64,
-        "encoder.down_blocks.0.attentions.0.group_norm.weight":               64*(downs[0] == "AttnDownEncoderBlock2D"),
-        "encoder.down_blocks.0.attentions.0.group_norm.bias":                 64*(downs[0] == "AttnDownEncoderBlock2D"),
-        "encoder.down_blocks.0.attentions.0.to_q.base_layer.weight":          4096*(downs[0] == "AttnDownEncoderBlock2D"),
-        "encoder.down_blocks.0.attentions.0.to_q.base_layer.bias":            64*(downs[0] == "AttnDownEncoderBlock2D"),
-        "encoder.down_blocks.0.attentions.0.to_q.lora_A.default.weight":      1024*(downs[0] == "AttnDownEncoderBlock2D"),
-        "encoder.down_blocks.0.attentions.0.to_q.lora_B.default.weight":      1024*(downs[0] == "AttnDownEncoderBlock2D"),
-        "encoder.down_blocks.0.attentions.0.to_k.base_layer.weight":          4096*(downs[0] == "AttnDownEncoderBlock2D"),
-        "encoder.down_blocks.0.attentions.0.to_k.base_layer.bias":            64*(downs[0] == "AttnDownEncoderBlock2D"),
-        "encoder.down_blocks.0.attentions.0.to_k.lora_A.default.weight":      1024*(downs[0] == "AttnDownEncoderBlock2D"),
-        "encoder.down_blocks.0.attentions.0.to_k.lora_B.default.weight":      1024*(downs[0] == "AttnDownEncoderBlock2D"),
-        "encoder.down_blocks.0.attentions.0.to_v.base_layer.weight":          4096*(downs[0] == "AttnDownEncoderBlock2D"),
-        "encoder.down_blocks.0.attentions.0.to_v.base_layer.bias":            64*(downs[0] == "AttnDownEncoderBlock2D"),
-        "encoder.down_blocks.0.attentions.0.to_v.lora_A.default.weight":      1024*(downs[0] == "AttnDownEncoderBlock2D"),
-        "encoder.down_blocks.0.attentions.0.to_v.lora_B.default.weight":      1024*(downs[0] == "AttnDownEncoderBlock2D"),
-        "encoder.down_blocks.0.attentions.0.to_out.0.base_layer.weight":      4096*(downs[0] == "AttnDownEncoderBlock2D"),
-        "encoder.down_blocks.0.attentions.0.to_out.0.base_layer.bias":        64*(downs[0] == "AttnDownEncoderBlock2D"),
-        "encoder.down_blocks.0.attentions.0.to_out.0.lora_A.default.weight":  1024*(downs[0] == "AttnDownEncoderBlock2D"),
-        "encoder.down_blocks.0.attentions.0.to_out.0.lora_B.default.weight":  1024*(downs[0] == "AttnDownEncoderBlock2D"),
-        "encoder.mid_block.resnets.0.norm1.weight":                           64,
-        "encoder.mid_block.resnets.0.norm1.bias":                             64,
-        "encoder.mid_block.resnets.0.conv1.weight":                           36864,
-        "encoder.mid_block.resnets.0.conv1.bias":                             64,
-        "encoder.mid_block.resnets.0.norm2.weight":                           64,
-        "encoder.mid_block.resnets.0.norm2.bias":                             64,
-        "encoder.mid_block.resnets.0.conv2.weight":                           36864,
-        "encoder.mid_block.resnets.0.conv2.bias":                             64,
-        "encoder.mid_block.attentions.0.group_norm.weight":                   64*attentive,
-        "encoder.mid_block.attentions.0.group_norm.bias":                     64*attentive,
-        "encoder.mid_block.attentions.0.to_q.base_layer.weight":              4096*attentive,
-        "encoder.mid_block.attentions.0.to_q.base_layer.bias":                64*attentive,
-        "encoder.mid_block.attentions.0.to_q.lora_A.default.weight":          1024*attentive,
-        "encoder.mid_block.attentions.0.to_q.lora_B.default.weight":          1024*attentive,
-        "encoder.mid_block.attentions.0.to_k.base_layer.weight":              4096*attentive,
-        "encoder.mid_block.attentions.0.to_k.base_layer.bias":                64*attentive,
-        "encoder.mid_block.attentions.0.to_k.lora_A.default.weight":          1024*attentive,
-        "encoder.mid_block.attentions.0.to_k.lora_B.default.weight":          1024*attentive,
-        "encoder.mid_block.attentions.0.to_v.base_layer.weight":              4096*attentive,
-        "encoder.mid_block.attentions.0.to_v.base_layer.bias":                64*attentive,
-        "encoder.mid_block.attentions.0.to_v.lora_A.default.weight":          1024*attentive,
-        "encoder.mid_block.attentions.0.to_v.lora_B.default.weight":          1024*attentive,
-        "encoder.mid_block.attentions.0.to_out.0.base_layer.weight":          4096*attentive,
-        "encoder.mid_block.attentions.0.to_out.0.base_layer.bias":            64*attentive,
-        "encoder.mid_block.attentions.0.to_out.0.lora_A.default.weight":      1024*attentive,
-        "encoder.mid_block.attentions.0.to_out.0.lora_B.default.weight":      1024*attentive,
-        "encoder.mid_block.resnets.1.norm1.weight":                           64,
-        "encoder.mid_block.resnets.1.norm1.bias":                             64,
-        "encoder.mid_block.resnets.1.conv1.weight":                           36864,
-        "encoder.mid_block.resnets.1.conv1.bias":                             64,
-        "encoder.mid_block.resnets.1.norm2.weight":                           64,
-        "encoder.mid_block.resnets.1.norm2.bias":                             64,
-        "encoder.mid_block.resnets.1.conv2.weight":                           36864,
-        "encoder.mid_block.resnets.1.conv2.bias":                             64,
-        "encoder.conv_norm_out.weight":                                       64,
-        "encoder.conv_norm_out.bias":                                         64,
-        "encoder.conv_out.weight":                                            1152*z,
-        "encoder.conv_out.bias":                                              2*z,
-        "quant_conv.weight":                                                  4*z**2*quantised,
-        "quant_conv.bias":                                                    2*z*quantised,
-        "post_quant_conv.weight":                                             z**2*unquantised,
-        "post_quant_conv.bias":                                               z*unquantised,
-        "decoder.conv_in.weight":                                             576*z,
-        "decoder.conv_in.bias":                                               64,
-        "decoder.mid_block.resnets.0.norm1.weight":                           64,
-        "decoder.mid_block.resnets.0.norm1.bias":                             64,
-        "decoder.mid_block.resnets.0.conv1.weight":                           36864,
-        "decoder.mid_block.resnets.0.conv1.bias":                             64,
-        "decoder.mid_block.resnets.0.norm2.weight":                           64,
-        "decoder.mid_block.resnets.0.norm2.bias":                             64,
-        "decoder.mid_block.resnets.0.conv2.weight":                           36864,
-        "decoder.mid_block.resnets.0.conv2.bias":                             64,
-        "decoder.mid_block.attentions.0.group_norm.weight":                   64*attentive,
-        "decoder.mid_block.attentions.0.group_norm.bias":                     64*attentive,
-        "decoder.mid_block.attentions.0.to_q.base_layer.weight":              4096*attentive,
-        "decoder.mid_block.attentions.0.to_q.base_layer.bias":                64*attentive,
-        "decoder.mid_block.attentions.0.to_q.lora_A.default.weight":          1024*attentive,
-        "decoder.mid_block.attentions.0.to_q.lora_B.default.weight":          1024*attentive,
-        "decoder.mid_block.attentions.0.to_k.base_layer.weight":              4096*attentive,
-        "decoder.mid_block.attentions.0.to_k.base_layer.bias":                64*attentive,
-        "decoder.mid_block.attentions.0.to_k.lora_A.default.weight":          1024*attentive,
-        "decoder.mid_block.attentions.0.to_k.lora_B.default.weight":          1024*attentive,
-        "decoder.mid_block.attentions.0.to_v.base_layer.weight":              4096*attentive,
-        "decoder.mid_block.attentions.0.to_v.base_layer.bias":                64*attentive,
-        "decoder.mid_block.attentions.0.to_v.lora_A.default.weight":          1024*attentive,
-        "decoder.mid_block.attentions.0.to_v.lora_B.default.weight":          1024*attentive,
-        "decoder.mid_block.attentions.0.to_out.0.base_layer.weight":          4096*attentive,
-        "decoder.mid_block.attentions.0.to_out.0.base_layer.bias":            64*attentive,
-        "decoder.mid_block.attentions.0.to_out.0.lora_A.default.weight":      1024*attentive,
-        "decoder.mid_block.attentions.0.to_out.0.lora_B.default.weight":      1024*attentive,
-        "decoder.mid_block.resnets.1.norm1.weight":                           64,
-        "decoder.mid_block.resnets.1.norm1.bias":                             64,
-        "decoder.mid_block.resnets.1.conv1.weight":                           36864,
-        "decoder.mid_block.resnets.1.conv1.bias":                             64,
-        "decoder.mid_block.resnets.1.norm2.weight":                           64,
-        "decoder.mid_block.resnets.1.norm2.bias":                             64,
-        "decoder.mid_block.resnets.1.conv2.weight":                           36864,
-        "decoder.mid_block.resnets.1.conv2.bias":                             64,
-        "decoder.up_blocks.0.resnets.0.norm1.weight":                         64,
-        "decoder.up_blocks.0.resnets.0.norm1.bias":                           64,
-        "decoder.up_blocks.0.resnets.0.conv1.weight":                         36864,
-        "decoder.up_blocks.0.resnets.0.conv1.bias":                           64,
-        "decoder.up_blocks.0.resnets.0.norm2.weight":                         64,
-        "decoder.up_blocks.0.resnets.0.norm2.bias":                           64,
-        "decoder.up_blocks.0.resnets.0.conv2.weight":                         36864,
-        "decoder.up_blocks.0.resnets.0.conv2.bias":                           64,
-        "decoder.up_blocks.0.attentions.0.group_norm.weight":                 64*(ups[0] == "AttnUpDecoderBlock2D"),
-        "decoder.up_blocks.0.attentions.0.group_norm.bias":                   64*(ups[0] == "AttnUpDecoderBlock2D"),
-        "decoder.up_blocks.0.attentions.0.to_q.base_layer.weight":            4096*(ups[0] == "AttnUpDecoderBlock2D"),
-        "decoder.up_blocks.0.attentions.0.to_q.base_layer.bias":              64*(ups[0] == "AttnUpDecoderBlock2D"),
-        "decoder.up_blocks.0.attentions.0.to_q.lora_A.default.weight":        1024*(ups[0] == "AttnUpDecoderBlock2D"),
-        "decoder.up_blocks.0.attentions.0.to_q.lora_B.default.weight":        1024*(ups[0] == "AttnUpDecoderBlock2D"),
-        "decoder.up_blocks.0.attentions.0.to_k.base_layer.weight":            4096*(ups[0] == "AttnUpDecoderBlock2D"),
-        "decoder.up_blocks.0.attentions.0.to_k.base_layer.bias":              64*(ups[0] == "AttnUpDecoderBlock2D"),
-        "decoder.up_blocks.0.attentions.0.to_k.lora_A.default.weight":        1024*(ups[0] == "AttnUpDecoderBlock2D"),
-        "decoder.up_blocks.0.attentions.0.to_k.lora_B.default.weight":        1024*(ups[0] == "AttnUpDecoderBlock2D"),
-        "decoder.up_blocks.0.attentions.0.to_v.base_layer.weight":            4096*(ups[0] == "AttnUpDecoderBlock2D"),
-        "decoder.up_blocks.0.attentions.0.to_v.base_layer.bias":              64*(ups[0] == "AttnUpDecoderBlock2D"),
-        "decoder.up_blocks.0.attentions.0.to_v.lora_A.default.weight":        1024*(ups[0] == "AttnUpDecoderBlock2D"),
-        "decoder.up_blocks.0.attentions.0.to_v.lora_B.default.weight":        1024*(ups[0] == "AttnUpDecoderBlock2D"),
-        "decoder.up_blocks.0.attentions.0.to_out.0.base_layer.weight":        4096*(ups[0] == "AttnUpDecoderBlock2D"),
-        "decoder.up_blocks.0.attentions.0.to_out.0.base_layer.bias":          64*(ups[0] == "AttnUpDecoderBlock2D"),
-        "decoder.up_blocks.0.attentions.0.to_out.0.lora_A.default.weight":    1024*(ups[0] == "AttnUpDecoderBlock2D"),
-        "decoder.up_blocks.0.attentions.0.to_out.0.lora_B.default.weight":    1024*(ups[0] == "AttnUpDecoderBlock2D"),
-        "decoder.up_blocks.0.resnets.1.norm1.weight":                         64,
-        "decoder.up_blocks.0.resnets.1.norm1.bias":                           64,
-        "decoder.up_blocks.0.resnets.1.conv1.weight":                         36864,
-        "decoder.up_blocks.0.resnets.1.conv1.bias":                           64,
-        "decoder.up_blocks.0.resnets.1.norm2.weight":                         64,
-        "decoder.up_blocks.0.resnets.1.norm2.bias":                           64,
-        "decoder.up_blocks.0.resnets.1.conv2.weight":                         36864,
-        "decoder.up_blocks.0.resnets.1.conv2.bias":                           64,
-        "decoder.up_blocks.0.attentions.1.group_norm.weight":                 64*(ups[0] == "AttnUpDecoderBlock2D"),
-        "decoder.up_blocks.0.attentions.1.group_norm.bias":                   64*(ups[0] == "AttnUpDecoderBlock2D"),
-        "decoder.up_blocks.0.attentions.1.to_q.base_layer.weight":            4096*(ups[0] == "AttnUpDecoderBlock2D"),
-        "decoder.up_blocks.0.attentions.1.to_q.base_layer.bias":              64*(ups[0] == "AttnUpDecoderBlock2D"),
-        "decoder.up_blocks.0.attentions.1.to_q.lora_A.default.weight":        1024*(ups[0] == "AttnUpDecoderBlock2D"),
-        "decoder.up_blocks.0.attentions.1.to_q.lora_B.default.weight":        1024*(ups[0] == "AttnUpDecoderBlock2D"),
-        "decoder.up_blocks.0.attentions.1.to_k.base_layer.weight":            4096*(ups[0] == "AttnUpDecoderBlock2D"),
-        "decoder.up_blocks.0.attentions.1.to_k.base_layer.bias":              64*(ups[0] == "AttnUpDecoderBlock2D"),
-        "decoder.up_blocks.0.attentions.1.to_k.lora_A.default.weight":        1024*(ups[0] == "AttnUpDecoderBlock2D"),
-        "decoder.up_blocks.0.attentions.1.to_k.lora_B.default.weight":        1024*(ups[0] == "AttnUpDecoderBlock2D"),
-        "decoder.up_blocks.0.attentions.1.to_v.base_layer.weight":            4096*(ups[0] == "AttnUpDecoderBlock2D"),
-        "decoder.up_blocks.0.attentions.1.to_v.base_layer.bias":              64*(ups[0] == "AttnUpDecoderBlock2D"),
-        "decoder.up_blocks.0.attentions.1.to_v.lora_A.default.weight":        1024*(ups[0] == "AttnUpDecoderBlock2D"),
-        "decoder.up_blocks.0.attentions.1.to_v.lora_B.default.weight":        1024*(ups[0] == "AttnUpDecoderBlock2D"),
-        "decoder.up_blocks.0.attentions.1.to_out.0.base_layer.weight":        4096*(ups[0] == "AttnUpDecoderBlock2D"),
-        "decoder.up_blocks.0.attentions.1.to_out.0.base_layer.bias":          64*(ups[0] == "AttnUpDecoderBlock2D"),
-        "decoder.up_blocks.0.attentions.1.to_out.0.lora_A.default.weight":    1024*(ups[0] == "AttnUpDecoderBlock2D"),
-        "decoder.up_blocks.0.attentions.1.to_out.0.lora_B.default.weight":    1024*(ups[0] == "AttnUpDecoderBlock2D"),
-        "decoder.conv_norm_out.weight":                                       64,
-        "decoder.conv_norm_out.bias":                                         64,
-        "decoder.conv_out.weight":                                            576*o,
-        "decoder.conv_out.bias":                                              o,
+        "encoder.conv_in.weight":                                576*c,
+        "encoder.conv_in.bias":                                  64,
+        **_inside("encoder.down_blocks.0.resnets.0", resnets_1),
+        "encoder.down_blocks.0.attentions.0.group_norm.weight":  64*case_1,
+        "encoder.down_blocks.0.attentions.0.group_norm.bias":    64*case_1,
+        **_inside("encoder.down_blocks.0.attentions.0.to_q", to_q_1),
+        **_inside("encoder.down_blocks.0.attentions.0.to_k", to_q_1),
+        **_inside("encoder.down_blocks.0.attentions.0.to_v", to_q_1),
+        **_inside("encoder.down_blocks.0.attentions.0.to_out.0", to_q_1),
+        **_inside("encoder.mid_block", mid_block_1),
+        **_inside("encoder.conv_norm_out", norm1_1),
+        "encoder.conv_out.weight":                               1152*z,
+        "encoder.conv_out.bias":                                 2*z,
+        "quant_conv.weight":                                     4*z**2*quantised,
+        "quant_conv.bias":                                       2*z*quantised,
+        "post_quant_conv.weight":                                z**2*unquantised,
+        "post_quant_conv.bias":                                  z*unquantised,
+        "decoder.conv_in.weight":                                576*z,
+        "decoder.conv_in.bias":                                  64,
+        **_inside("decoder.mid_block", mid_block_1),
+        **_inside("decoder.up_blocks.0.resnets.0", resnets_1),
+        **_inside("decoder.up_blocks.0.attentions.0", attentions_1),
+        **_inside("decoder.up_blocks.0.resnets.1", resnets_1),
+        **_inside("decoder.up_blocks.0.attentions.1", attentions_1),
+        **_inside("decoder.conv_norm_out", norm1_1),
+        "decoder.conv_out.weight":                               576*o,
+        "decoder.conv_out.bias":                                 o,
     }
 
 
@@ -954,8 +760,10 @@ class Estimator:
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
-        rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
-        return tuple(map(sum, zip(*rows)))
+        totals: dict[tuple[int, ...], int] = {}
+        for line, cost in zip(self._lines, costs):
+            totals[line[1]] = totals.get(line[1], 0) + cost
+        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
 
     def moments(self, **streams: Any) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them."""

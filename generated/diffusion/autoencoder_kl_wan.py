@@ -392,6 +392,11 @@ def _checked(key: str, kind: str, value: Any) -> Any:
     raise ValueError(f"the config's '{key}' is {value!r}, not a {kind}")
 
 
+def _at(path: str, lines: list[Line]) -> list[Line]:
+    """The lines of a module that stands at ``path``."""
+    return [(f"{path}.{module}", amount, unit, forward, gradients, again) for module, amount, unit, forward, gradients, again in lines]
+
+
 def _full(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'full': every parameter trains."""
     c = sizes.in_channels
@@ -413,13 +418,40 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     decoder_up_blocks_1_upsamplers_0_time_conv_rows_ = (0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0, 0, 0)
     decoder_up_blocks_1_upsamplers_0_resample_1_rows_ = (0, 0, 0, 16, 0, 0, 0, 64, 0, 0, 0, 0, 0)
     decoder_up_blocks_2_upsamplers_0_resample_1_rows_ = (0, 0, 0, 64, 0, 0, 0, 256, 0, 0, 0, 0, 0)
+    # what equal modules have in common, each below its own path
+    down_blocks_1: list[Line] = [
+        ("conv1",  encoder_conv_in_rows_,  497664,  1,  (1, 1),  0),  # y = xW
+        ("conv2",  encoder_conv_in_rows_,  497664,  1,  (1, 1),  0),  # y = xW
+    ]
+    down_blocks_2: list[Line] = [
+        ("conv1",  encoder_down_blocks_9_conv1_rows_,  7962624,  1,  (1, 1),  0),  # y = xW
+        ("conv2",  encoder_down_blocks_9_conv1_rows_,  7962624,  1,  (1, 1),  0),  # y = xW
+    ]
+    mid_block_1: list[Line] = [
+        *_at("resnets.0", down_blocks_2),
+        ("attentions.0.to_qkv",  encoder_down_blocks_9_conv1_rows_,      884736,  1,  (1, 1),  0),  # y = xW
+        ("attentions.0",         encoder_mid_block_attentions_0_pairs_,  768,     1,  (1, 1),  0),  # scores = qk
+        ("attentions.0",         encoder_mid_block_attentions_0_pairs_,  768,     1,  (1, 1),  0),  # mix = pv
+        ("attentions.0.proj",    encoder_down_blocks_9_conv1_rows_,      294912,  1,  (1, 1),  0),  # y = xW
+        *_at("resnets.1", down_blocks_2),
+    ]
+    resnets_1: list[Line] = [
+        ("conv1",  decoder_up_blocks_0_upsamplers_0_resample_1_rows_,  7962624,  1,  (1, 1),  0),  # y = xW
+        ("conv2",  decoder_up_blocks_0_upsamplers_0_resample_1_rows_,  7962624,  1,  (1, 1),  0),  # y = xW
+    ]
+    resnets_2: list[Line] = [
+        ("conv1",  decoder_up_blocks_1_upsamplers_0_resample_1_rows_,  1990656,  1,  (1, 1),  0),  # y = xW
+        ("conv2",  decoder_up_blocks_1_upsamplers_0_resample_1_rows_,  1990656,  1,  (1, 1),  0),  # y = xW
+    ]
+    resnets_3: list[Line] = [
+        ("conv1",  decoder_up_blocks_2_upsamplers_0_resample_1_rows_,  497664,  1,  (1, 1),  0),  # y = xW
+        ("conv2",  decoder_up_blocks_2_upsamplers_0_resample_1_rows_,  497664,  1,  (1, 1),  0),  # y = xW
+    ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
         ("encoder.conv_in",                              encoder_conv_in_rows_,                              5184*q,   1,  (0, 1),  0),  # y = xW
-        ("encoder.down_blocks.0.conv1",                  encoder_conv_in_rows_,                              497664,   1,  (1, 1),  0),  # y = xW
-        ("encoder.down_blocks.0.conv2",                  encoder_conv_in_rows_,                              497664,   1,  (1, 1),  0),  # y = xW
-        ("encoder.down_blocks.1.conv1",                  encoder_conv_in_rows_,                              497664,   1,  (1, 1),  0),  # y = xW
-        ("encoder.down_blocks.1.conv2",                  encoder_conv_in_rows_,                              497664,   1,  (1, 1),  0),  # y = xW
+        *_at("encoder.down_blocks.0", down_blocks_1),
+        *_at("encoder.down_blocks.1", down_blocks_1),
         ("encoder.down_blocks.2.resample.1",             encoder_down_blocks_2_resample_1_rows_,             165888,   1,  (1, 1),  0),  # y = xW
         ("encoder.down_blocks.3.conv_shortcut",          encoder_down_blocks_2_resample_1_rows_,             36864,    1,  (1, 1),  0),  # y = xW
         ("encoder.down_blocks.3.conv1",                  encoder_down_blocks_2_resample_1_rows_,             995328,   1,  (1, 1),  0),  # y = xW
@@ -435,163 +467,46 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
         ("encoder.down_blocks.7.conv2",                  encoder_down_blocks_6_conv_shortcut_rows_,          7962624,  1,  (1, 1),  0),  # y = xW
         ("encoder.down_blocks.8.resample.1",             encoder_down_blocks_8_resample_1_rows_,             2654208,  1,  (1, 1),  0),  # y = xW
         ("encoder.down_blocks.8.time_conv",              encoder_down_blocks_8_time_conv_rows_,              884736,   1,  (1, 1),  0),  # y = xW
-        ("encoder.down_blocks.9.conv1",                  encoder_down_blocks_9_conv1_rows_,                  7962624,  1,  (1, 1),  0),  # y = xW
-        ("encoder.down_blocks.9.conv2",                  encoder_down_blocks_9_conv1_rows_,                  7962624,  1,  (1, 1),  0),  # y = xW
-        ("encoder.down_blocks.10.conv1",                 encoder_down_blocks_9_conv1_rows_,                  7962624,  1,  (1, 1),  0),  # y = xW
-        ("encoder.down_blocks.10.conv2",                 encoder_down_blocks_9_conv1_rows_,                  7962624,  1,  (1, 1),  0),  # y = xW
-        ("encoder.mid_block.resnets.0.conv1",            encoder_down_blocks_9_conv1_rows_,                  7962624,  1,  (1, 1),  0),  # y = xW
-        ("encoder.mid_block.resnets.0.conv2",            encoder_down_blocks_9_conv1_rows_,                  7962624,  1,  (1, 1),  0),  # y = xW
-        ("encoder.mid_block.attentions.0.to_qkv",        encoder_down_blocks_9_conv1_rows_,                  884736,   1,  (1, 1),  0),  # y = xW
-        ("encoder.mid_block.attentions.0",               encoder_mid_block_attentions_0_pairs_,              768,      1,  (1, 1),  0),  # scores = qk
-        ("encoder.mid_block.attentions.0",               encoder_mid_block_attentions_0_pairs_,              768,      1,  (1, 1),  0),  # mix = pv
-        ("encoder.mid_block.attentions.0.proj",          encoder_down_blocks_9_conv1_rows_,                  294912,   1,  (1, 1),  0),  # y = xW
-        ("encoder.mid_block.resnets.1.conv1",            encoder_down_blocks_9_conv1_rows_,                  7962624,  1,  (1, 1),  0),  # y = xW
-        ("encoder.mid_block.resnets.1.conv2",            encoder_down_blocks_9_conv1_rows_,                  7962624,  1,  (1, 1),  0),  # y = xW
+        *_at("encoder.down_blocks.9", down_blocks_2),
+        *_at("encoder.down_blocks.10", down_blocks_2),
+        *_at("encoder.mid_block", mid_block_1),
         ("encoder.conv_out",                             encoder_down_blocks_9_conv1_rows_,                  41472*z,  1,  (1, 1),  0),  # y = xW
         ("quant_conv",                                   encoder_down_blocks_9_conv1_rows_,                  8*z**2,   1,  (1, 1),  0),  # y = xW
         ("post_quant_conv",                              encoder_down_blocks_9_conv1_rows_,                  2*z**2,   1,  (1, 1),  0),  # y = xW
         ("decoder.conv_in",                              encoder_down_blocks_9_conv1_rows_,                  20736*z,  1,  (1, 1),  0),  # y = xW
-        ("decoder.mid_block.resnets.0.conv1",            encoder_down_blocks_9_conv1_rows_,                  7962624,  1,  (1, 1),  0),  # y = xW
-        ("decoder.mid_block.resnets.0.conv2",            encoder_down_blocks_9_conv1_rows_,                  7962624,  1,  (1, 1),  0),  # y = xW
-        ("decoder.mid_block.attentions.0.to_qkv",        encoder_down_blocks_9_conv1_rows_,                  884736,   1,  (1, 1),  0),  # y = xW
-        ("decoder.mid_block.attentions.0",               encoder_mid_block_attentions_0_pairs_,              768,      1,  (1, 1),  0),  # scores = qk
-        ("decoder.mid_block.attentions.0",               encoder_mid_block_attentions_0_pairs_,              768,      1,  (1, 1),  0),  # mix = pv
-        ("decoder.mid_block.attentions.0.proj",          encoder_down_blocks_9_conv1_rows_,                  294912,   1,  (1, 1),  0),  # y = xW
-        ("decoder.mid_block.resnets.1.conv1",            encoder_down_blocks_9_conv1_rows_,                  7962624,  1,  (1, 1),  0),  # y = xW
-        ("decoder.mid_block.resnets.1.conv2",            encoder_down_blocks_9_conv1_rows_,                  7962624,  1,  (1, 1),  0),  # y = xW
-        ("decoder.up_blocks.0.resnets.0.conv1",          encoder_down_blocks_9_conv1_rows_,                  7962624,  1,  (1, 1),  0),  # y = xW
-        ("decoder.up_blocks.0.resnets.0.conv2",          encoder_down_blocks_9_conv1_rows_,                  7962624,  1,  (1, 1),  0),  # y = xW
-        ("decoder.up_blocks.0.resnets.1.conv1",          encoder_down_blocks_9_conv1_rows_,                  7962624,  1,  (1, 1),  0),  # y = xW
-        ("decoder.up_blocks.0.resnets.1.conv2",          encoder_down_blocks_9_conv1_rows_,                  7962624,  1,  (1, 1),  0),  # y = xW
-        ("decoder.up_blocks.0.resnets.2.conv1",          encoder_down_blocks_9_conv1_rows_,                  7962624,  1,  (1, 1),  0),  # y = xW
-        ("decoder.up_blocks.0.resnets.2.conv2",          encoder_down_blocks_9_conv1_rows_,                  7962624,  1,  (1, 1),  0),  # y = xW
+        *_at("decoder.mid_block", mid_block_1),
+        *_at("decoder.up_blocks.0.resnets.0", down_blocks_2),
+        *_at("decoder.up_blocks.0.resnets.1", down_blocks_2),
+        *_at("decoder.up_blocks.0.resnets.2", down_blocks_2),
         ("decoder.up_blocks.0.upsamplers.0.time_conv",   encoder_down_blocks_8_time_conv_rows_,              1769472,  1,  (1, 1),  0),  # y = xW
         ("decoder.up_blocks.0.upsamplers.0.resample.1",  decoder_up_blocks_0_upsamplers_0_resample_1_rows_,  1327104,  1,  (1, 1),  0),  # y = xW
         ("decoder.up_blocks.1.resnets.0.conv_shortcut",  decoder_up_blocks_0_upsamplers_0_resample_1_rows_,  147456,   1,  (1, 1),  0),  # y = xW
         ("decoder.up_blocks.1.resnets.0.conv1",          decoder_up_blocks_0_upsamplers_0_resample_1_rows_,  3981312,  1,  (1, 1),  0),  # y = xW
         ("decoder.up_blocks.1.resnets.0.conv2",          decoder_up_blocks_0_upsamplers_0_resample_1_rows_,  7962624,  1,  (1, 1),  0),  # y = xW
-        ("decoder.up_blocks.1.resnets.1.conv1",          decoder_up_blocks_0_upsamplers_0_resample_1_rows_,  7962624,  1,  (1, 1),  0),  # y = xW
-        ("decoder.up_blocks.1.resnets.1.conv2",          decoder_up_blocks_0_upsamplers_0_resample_1_rows_,  7962624,  1,  (1, 1),  0),  # y = xW
-        ("decoder.up_blocks.1.resnets.2.conv1",          decoder_up_blocks_0_upsamplers_0_resample_1_rows_,  7962624,  1,  (1, 1),  0),  # y = xW
-        ("decoder.up_blocks.1.resnets.2.conv2",          decoder_up_blocks_0_upsamplers_0_resample_1_rows_,  7962624,  1,  (1, 1),  0),  # y = xW
+        *_at("decoder.up_blocks.1.resnets.1", resnets_1),
+        *_at("decoder.up_blocks.1.resnets.2", resnets_1),
         ("decoder.up_blocks.1.upsamplers.0.time_conv",   decoder_up_blocks_1_upsamplers_0_time_conv_rows_,   1769472,  1,  (1, 1),  0),  # y = xW
         ("decoder.up_blocks.1.upsamplers.0.resample.1",  decoder_up_blocks_1_upsamplers_0_resample_1_rows_,  1327104,  1,  (1, 1),  0),  # y = xW
-        ("decoder.up_blocks.2.resnets.0.conv1",          decoder_up_blocks_1_upsamplers_0_resample_1_rows_,  1990656,  1,  (1, 1),  0),  # y = xW
-        ("decoder.up_blocks.2.resnets.0.conv2",          decoder_up_blocks_1_upsamplers_0_resample_1_rows_,  1990656,  1,  (1, 1),  0),  # y = xW
-        ("decoder.up_blocks.2.resnets.1.conv1",          decoder_up_blocks_1_upsamplers_0_resample_1_rows_,  1990656,  1,  (1, 1),  0),  # y = xW
-        ("decoder.up_blocks.2.resnets.1.conv2",          decoder_up_blocks_1_upsamplers_0_resample_1_rows_,  1990656,  1,  (1, 1),  0),  # y = xW
-        ("decoder.up_blocks.2.resnets.2.conv1",          decoder_up_blocks_1_upsamplers_0_resample_1_rows_,  1990656,  1,  (1, 1),  0),  # y = xW
-        ("decoder.up_blocks.2.resnets.2.conv2",          decoder_up_blocks_1_upsamplers_0_resample_1_rows_,  1990656,  1,  (1, 1),  0),  # y = xW
+        *_at("decoder.up_blocks.2.resnets.0", resnets_2),
+        *_at("decoder.up_blocks.2.resnets.1", resnets_2),
+        *_at("decoder.up_blocks.2.resnets.2", resnets_2),
         ("decoder.up_blocks.2.upsamplers.0.resample.1",  decoder_up_blocks_2_upsamplers_0_resample_1_rows_,  331776,   1,  (1, 1),  0),  # y = xW
-        ("decoder.up_blocks.3.resnets.0.conv1",          decoder_up_blocks_2_upsamplers_0_resample_1_rows_,  497664,   1,  (1, 1),  0),  # y = xW
-        ("decoder.up_blocks.3.resnets.0.conv2",          decoder_up_blocks_2_upsamplers_0_resample_1_rows_,  497664,   1,  (1, 1),  0),  # y = xW
-        ("decoder.up_blocks.3.resnets.1.conv1",          decoder_up_blocks_2_upsamplers_0_resample_1_rows_,  497664,   1,  (1, 1),  0),  # y = xW
-        ("decoder.up_blocks.3.resnets.1.conv2",          decoder_up_blocks_2_upsamplers_0_resample_1_rows_,  497664,   1,  (1, 1),  0),  # y = xW
-        ("decoder.up_blocks.3.resnets.2.conv1",          decoder_up_blocks_2_upsamplers_0_resample_1_rows_,  497664,   1,  (1, 1),  0),  # y = xW
-        ("decoder.up_blocks.3.resnets.2.conv2",          decoder_up_blocks_2_upsamplers_0_resample_1_rows_,  497664,   1,  (1, 1),  0),  # y = xW
+        *_at("decoder.up_blocks.3.resnets.0", resnets_3),
+        *_at("decoder.up_blocks.3.resnets.1", resnets_3),
+        *_at("decoder.up_blocks.3.resnets.2", resnets_3),
         ("decoder.conv_out",                             decoder_up_blocks_2_upsamplers_0_resample_1_rows_,  5184*r,   1,  (1, 1),  0),  # y = xW
     ]
 
 
 def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'forward': nothing trains, only the forward pass runs."""
-    c = sizes.in_channels
-    o = sizes.out_channels
-    z = sizes.z_dim
-    q = c
-    r = o
-    # what a contraction runs over, in multiples of (n, h_over_2_w_over_2, h_over_4_w_over_4, h_over_8_w_over_8, hw, later, mul_4_f_less_1_over_4_over_2_h_over_8_w_over_8, later_1, f_less_1_over_4_h_over_2_w_over_2, f_less_1_over_4_h_over_4_w_over_4, f_less_1_over_4_h_w, h_over_8_h_over_8_w_over_8_w_over_8, later_1_h_over_8_w_over_8)
-    encoder_conv_in_rows_ = (0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 4, 0, 0)
-    encoder_down_blocks_2_resample_1_rows_ = (0, 1, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0)
-    encoder_down_blocks_5_resample_1_rows_ = (0, 0, 1, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0)
-    encoder_down_blocks_5_time_conv_rows_ = (0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0)
-    encoder_down_blocks_6_conv_shortcut_rows_ = (0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0)
-    encoder_down_blocks_8_resample_1_rows_ = (0, 0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0)
-    encoder_down_blocks_8_time_conv_rows_ = (0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0)
-    encoder_down_blocks_9_conv1_rows_ = (0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0)
-    encoder_mid_block_attentions_0_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1)
-    decoder_up_blocks_0_upsamplers_0_resample_1_rows_ = (0, 0, 0, 4, 0, 0, 0, 8, 0, 0, 0, 0, 0)
-    decoder_up_blocks_1_upsamplers_0_time_conv_rows_ = (0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0, 0, 0)
-    decoder_up_blocks_1_upsamplers_0_resample_1_rows_ = (0, 0, 0, 16, 0, 0, 0, 64, 0, 0, 0, 0, 0)
-    decoder_up_blocks_2_upsamplers_0_resample_1_rows_ = (0, 0, 0, 64, 0, 0, 0, 256, 0, 0, 0, 0, 0)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("encoder.conv_in",                              encoder_conv_in_rows_,                              5184*q,   1,  (0, 0),  0),  # y = xW
-        ("encoder.down_blocks.0.conv1",                  encoder_conv_in_rows_,                              497664,   1,  (0, 0),  0),  # y = xW
-        ("encoder.down_blocks.0.conv2",                  encoder_conv_in_rows_,                              497664,   1,  (0, 0),  0),  # y = xW
-        ("encoder.down_blocks.1.conv1",                  encoder_conv_in_rows_,                              497664,   1,  (0, 0),  0),  # y = xW
-        ("encoder.down_blocks.1.conv2",                  encoder_conv_in_rows_,                              497664,   1,  (0, 0),  0),  # y = xW
-        ("encoder.down_blocks.2.resample.1",             encoder_down_blocks_2_resample_1_rows_,             165888,   1,  (0, 0),  0),  # y = xW
-        ("encoder.down_blocks.3.conv_shortcut",          encoder_down_blocks_2_resample_1_rows_,             36864,    1,  (0, 0),  0),  # y = xW
-        ("encoder.down_blocks.3.conv1",                  encoder_down_blocks_2_resample_1_rows_,             995328,   1,  (0, 0),  0),  # y = xW
-        ("encoder.down_blocks.3.conv2",                  encoder_down_blocks_2_resample_1_rows_,             1990656,  1,  (0, 0),  0),  # y = xW
-        ("encoder.down_blocks.4.conv1",                  encoder_down_blocks_2_resample_1_rows_,             1990656,  1,  (0, 0),  0),  # y = xW
-        ("encoder.down_blocks.4.conv2",                  encoder_down_blocks_2_resample_1_rows_,             1990656,  1,  (0, 0),  0),  # y = xW
-        ("encoder.down_blocks.5.resample.1",             encoder_down_blocks_5_resample_1_rows_,             663552,   1,  (0, 0),  0),  # y = xW
-        ("encoder.down_blocks.5.time_conv",              encoder_down_blocks_5_time_conv_rows_,              221184,   1,  (0, 0),  0),  # y = xW
-        ("encoder.down_blocks.6.conv_shortcut",          encoder_down_blocks_6_conv_shortcut_rows_,          147456,   1,  (0, 0),  0),  # y = xW
-        ("encoder.down_blocks.6.conv1",                  encoder_down_blocks_6_conv_shortcut_rows_,          3981312,  1,  (0, 0),  0),  # y = xW
-        ("encoder.down_blocks.6.conv2",                  encoder_down_blocks_6_conv_shortcut_rows_,          7962624,  1,  (0, 0),  0),  # y = xW
-        ("encoder.down_blocks.7.conv1",                  encoder_down_blocks_6_conv_shortcut_rows_,          7962624,  1,  (0, 0),  0),  # y = xW
-        ("encoder.down_blocks.7.conv2",                  encoder_down_blocks_6_conv_shortcut_rows_,          7962624,  1,  (0, 0),  0),  # y = xW
-        ("encoder.down_blocks.8.resample.1",             encoder_down_blocks_8_resample_1_rows_,             2654208,  1,  (0, 0),  0),  # y = xW
-        ("encoder.down_blocks.8.time_conv",              encoder_down_blocks_8_time_conv_rows_,              884736,   1,  (0, 0),  0),  # y = xW
-        ("encoder.down_blocks.9.conv1",                  encoder_down_blocks_9_conv1_rows_,                  7962624,  1,  (0, 0),  0),  # y = xW
-        ("encoder.down_blocks.9.conv2",                  encoder_down_blocks_9_conv1_rows_,                  7962624,  1,  (0, 0),  0),  # y = xW
-        ("encoder.down_blocks.10.conv1",                 encoder_down_blocks_9_conv1_rows_,                  7962624,  1,  (0, 0),  0),  # y = xW
-        ("encoder.down_blocks.10.conv2",                 encoder_down_blocks_9_conv1_rows_,                  7962624,  1,  (0, 0),  0),  # y = xW
-        ("encoder.mid_block.resnets.0.conv1",            encoder_down_blocks_9_conv1_rows_,                  7962624,  1,  (0, 0),  0),  # y = xW
-        ("encoder.mid_block.resnets.0.conv2",            encoder_down_blocks_9_conv1_rows_,                  7962624,  1,  (0, 0),  0),  # y = xW
-        ("encoder.mid_block.attentions.0.to_qkv",        encoder_down_blocks_9_conv1_rows_,                  884736,   1,  (0, 0),  0),  # y = xW
-        ("encoder.mid_block.attentions.0",               encoder_mid_block_attentions_0_pairs_,              768,      1,  (0, 0),  0),  # scores = qk
-        ("encoder.mid_block.attentions.0",               encoder_mid_block_attentions_0_pairs_,              768,      1,  (0, 0),  0),  # mix = pv
-        ("encoder.mid_block.attentions.0.proj",          encoder_down_blocks_9_conv1_rows_,                  294912,   1,  (0, 0),  0),  # y = xW
-        ("encoder.mid_block.resnets.1.conv1",            encoder_down_blocks_9_conv1_rows_,                  7962624,  1,  (0, 0),  0),  # y = xW
-        ("encoder.mid_block.resnets.1.conv2",            encoder_down_blocks_9_conv1_rows_,                  7962624,  1,  (0, 0),  0),  # y = xW
-        ("encoder.conv_out",                             encoder_down_blocks_9_conv1_rows_,                  41472*z,  1,  (0, 0),  0),  # y = xW
-        ("quant_conv",                                   encoder_down_blocks_9_conv1_rows_,                  8*z**2,   1,  (0, 0),  0),  # y = xW
-        ("post_quant_conv",                              encoder_down_blocks_9_conv1_rows_,                  2*z**2,   1,  (0, 0),  0),  # y = xW
-        ("decoder.conv_in",                              encoder_down_blocks_9_conv1_rows_,                  20736*z,  1,  (0, 0),  0),  # y = xW
-        ("decoder.mid_block.resnets.0.conv1",            encoder_down_blocks_9_conv1_rows_,                  7962624,  1,  (0, 0),  0),  # y = xW
-        ("decoder.mid_block.resnets.0.conv2",            encoder_down_blocks_9_conv1_rows_,                  7962624,  1,  (0, 0),  0),  # y = xW
-        ("decoder.mid_block.attentions.0.to_qkv",        encoder_down_blocks_9_conv1_rows_,                  884736,   1,  (0, 0),  0),  # y = xW
-        ("decoder.mid_block.attentions.0",               encoder_mid_block_attentions_0_pairs_,              768,      1,  (0, 0),  0),  # scores = qk
-        ("decoder.mid_block.attentions.0",               encoder_mid_block_attentions_0_pairs_,              768,      1,  (0, 0),  0),  # mix = pv
-        ("decoder.mid_block.attentions.0.proj",          encoder_down_blocks_9_conv1_rows_,                  294912,   1,  (0, 0),  0),  # y = xW
-        ("decoder.mid_block.resnets.1.conv1",            encoder_down_blocks_9_conv1_rows_,                  7962624,  1,  (0, 0),  0),  # y = xW
-        ("decoder.mid_block.resnets.1.conv2",            encoder_down_blocks_9_conv1_rows_,                  7962624,  1,  (0, 0),  0),  # y = xW
-        ("decoder.up_blocks.0.resnets.0.conv1",          encoder_down_blocks_9_conv1_rows_,                  7962624,  1,  (0, 0),  0),  # y = xW
-        ("decoder.up_blocks.0.resnets.0.conv2",          encoder_down_blocks_9_conv1_rows_,                  7962624,  1,  (0, 0),  0),  # y = xW
-        ("decoder.up_blocks.0.resnets.1.conv1",          encoder_down_blocks_9_conv1_rows_,                  7962624,  1,  (0, 0),  0),  # y = xW
-        ("decoder.up_blocks.0.resnets.1.conv2",          encoder_down_blocks_9_conv1_rows_,                  7962624,  1,  (0, 0),  0),  # y = xW
-        ("decoder.up_blocks.0.resnets.2.conv1",          encoder_down_blocks_9_conv1_rows_,                  7962624,  1,  (0, 0),  0),  # y = xW
-        ("decoder.up_blocks.0.resnets.2.conv2",          encoder_down_blocks_9_conv1_rows_,                  7962624,  1,  (0, 0),  0),  # y = xW
-        ("decoder.up_blocks.0.upsamplers.0.time_conv",   encoder_down_blocks_8_time_conv_rows_,              1769472,  1,  (0, 0),  0),  # y = xW
-        ("decoder.up_blocks.0.upsamplers.0.resample.1",  decoder_up_blocks_0_upsamplers_0_resample_1_rows_,  1327104,  1,  (0, 0),  0),  # y = xW
-        ("decoder.up_blocks.1.resnets.0.conv_shortcut",  decoder_up_blocks_0_upsamplers_0_resample_1_rows_,  147456,   1,  (0, 0),  0),  # y = xW
-        ("decoder.up_blocks.1.resnets.0.conv1",          decoder_up_blocks_0_upsamplers_0_resample_1_rows_,  3981312,  1,  (0, 0),  0),  # y = xW
-        ("decoder.up_blocks.1.resnets.0.conv2",          decoder_up_blocks_0_upsamplers_0_resample_1_rows_,  7962624,  1,  (0, 0),  0),  # y = xW
-        ("decoder.up_blocks.1.resnets.1.conv1",          decoder_up_blocks_0_upsamplers_0_resample_1_rows_,  7962624,  1,  (0, 0),  0),  # y = xW
-        ("decoder.up_blocks.1.resnets.1.conv2",          decoder_up_blocks_0_upsamplers_0_resample_1_rows_,  7962624,  1,  (0, 0),  0),  # y = xW
-        ("decoder.up_blocks.1.resnets.2.conv1",          decoder_up_blocks_0_upsamplers_0_resample_1_rows_,  7962624,  1,  (0, 0),  0),  # y = xW
-        ("decoder.up_blocks.1.resnets.2.conv2",          decoder_up_blocks_0_upsamplers_0_resample_1_rows_,  7962624,  1,  (0, 0),  0),  # y = xW
-        ("decoder.up_blocks.1.upsamplers.0.time_conv",   decoder_up_blocks_1_upsamplers_0_time_conv_rows_,   1769472,  1,  (0, 0),  0),  # y = xW
-        ("decoder.up_blocks.1.upsamplers.0.resample.1",  decoder_up_blocks_1_upsamplers_0_resample_1_rows_,  1327104,  1,  (0, 0),  0),  # y = xW
-        ("decoder.up_blocks.2.resnets.0.conv1",          decoder_up_blocks_1_upsamplers_0_resample_1_rows_,  1990656,  1,  (0, 0),  0),  # y = xW
-        ("decoder.up_blocks.2.resnets.0.conv2",          decoder_up_blocks_1_upsamplers_0_resample_1_rows_,  1990656,  1,  (0, 0),  0),  # y = xW
-        ("decoder.up_blocks.2.resnets.1.conv1",          decoder_up_blocks_1_upsamplers_0_resample_1_rows_,  1990656,  1,  (0, 0),  0),  # y = xW
-        ("decoder.up_blocks.2.resnets.1.conv2",          decoder_up_blocks_1_upsamplers_0_resample_1_rows_,  1990656,  1,  (0, 0),  0),  # y = xW
-        ("decoder.up_blocks.2.resnets.2.conv1",          decoder_up_blocks_1_upsamplers_0_resample_1_rows_,  1990656,  1,  (0, 0),  0),  # y = xW
-        ("decoder.up_blocks.2.resnets.2.conv2",          decoder_up_blocks_1_upsamplers_0_resample_1_rows_,  1990656,  1,  (0, 0),  0),  # y = xW
-        ("decoder.up_blocks.2.upsamplers.0.resample.1",  decoder_up_blocks_2_upsamplers_0_resample_1_rows_,  331776,   1,  (0, 0),  0),  # y = xW
-        ("decoder.up_blocks.3.resnets.0.conv1",          decoder_up_blocks_2_upsamplers_0_resample_1_rows_,  497664,   1,  (0, 0),  0),  # y = xW
-        ("decoder.up_blocks.3.resnets.0.conv2",          decoder_up_blocks_2_upsamplers_0_resample_1_rows_,  497664,   1,  (0, 0),  0),  # y = xW
-        ("decoder.up_blocks.3.resnets.1.conv1",          decoder_up_blocks_2_upsamplers_0_resample_1_rows_,  497664,   1,  (0, 0),  0),  # y = xW
-        ("decoder.up_blocks.3.resnets.1.conv2",          decoder_up_blocks_2_upsamplers_0_resample_1_rows_,  497664,   1,  (0, 0),  0),  # y = xW
-        ("decoder.up_blocks.3.resnets.2.conv1",          decoder_up_blocks_2_upsamplers_0_resample_1_rows_,  497664,   1,  (0, 0),  0),  # y = xW
-        ("decoder.up_blocks.3.resnets.2.conv2",          decoder_up_blocks_2_upsamplers_0_resample_1_rows_,  497664,   1,  (0, 0),  0),  # y = xW
-        ("decoder.conv_out",                             decoder_up_blocks_2_upsamplers_0_resample_1_rows_,  5184*r,   1,  (0, 0),  0),  # y = xW
-    ]
+    lines = _full(sizes, pairs)
+    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
+
+
+def _inside(path: str, elements: dict[str, int]) -> dict[str, int]:
+    """The parameters of a module that stands at ``path``."""
+    return {f"{path}.{name}": count for name, count in elements.items()}
 
 
 def _parameters(sizes: Sizes) -> dict[str, int]:
@@ -601,21 +516,65 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     z = sizes.z_dim
     q = c
     r = o
+    conv1_1 = {
+        "weight":  248832,
+        "bias":    96,
+    }
+    down_blocks_1 = {
+        "norm1.gamma":  96,
+        **_inside("conv1", conv1_1),
+        "norm2.gamma":  96,
+        **_inside("conv2", conv1_1),
+    }
+    conv2_1 = {
+        "weight":  995328,
+        "bias":    192,
+    }
+    down_blocks_2 = {
+        "norm1.gamma":  192,
+        **_inside("conv1", conv2_1),
+        "norm2.gamma":  192,
+        **_inside("conv2", conv2_1),
+    }
+    conv2_2 = {
+        "weight":  3981312,
+        "bias":    384,
+    }
+    down_blocks_3 = {
+        "conv_shortcut.weight":  73728,
+        "conv_shortcut.bias":    384,
+        "norm1.gamma":           192,
+        "conv1.weight":          1990656,
+        "conv1.bias":            384,
+        "norm2.gamma":           384,
+        **_inside("conv2", conv2_2),
+    }
+    down_blocks_4 = {
+        "norm1.gamma":  384,
+        **_inside("conv1", conv2_2),
+        "norm2.gamma":  384,
+        **_inside("conv2", conv2_2),
+    }
+    mid_block_1 = {
+        **_inside("resnets.0", down_blocks_4),
+        "attentions.0.norm.gamma":     384,
+        "attentions.0.to_qkv.weight":  442368,
+        "attentions.0.to_qkv.bias":    1152,
+        "attentions.0.proj.weight":    147456,
+        "attentions.0.proj.bias":      384,
+        **_inside("resnets.1", down_blocks_4),
+    }
+    upsamplers_1 = {
+        "time_conv.weight":   884736,
+        "time_conv.bias":     768,
+        "resample.1.weight":  663552,
+        "resample.1.bias":    192,
+    }
     return {
         "encoder.conv_in.weight":                              2592*q,
         "encoder.conv_in.bias":                                96,
-        "encoder.down_blocks.0.norm1.gamma":                   96,
-        "encoder.down_blocks.0.conv1.weight":                  248832,
-        "encoder.down_blocks.0.conv1.bias":                    96,
-        "encoder.down_blocks.0.norm2.gamma":                   96,
-        "encoder.down_blocks.0.conv2.weight":                  248832,
-        "encoder.down_blocks.0.conv2.bias":                    96,
-        "encoder.down_blocks.1.norm1.gamma":                   96,
-        "encoder.down_blocks.1.conv1.weight":                  248832,
-        "encoder.down_blocks.1.conv1.bias":                    96,
-        "encoder.down_blocks.1.norm2.gamma":                   96,
-        "encoder.down_blocks.1.conv2.weight":                  248832,
-        "encoder.down_blocks.1.conv2.bias":                    96,
+        **_inside("encoder.down_blocks.0", down_blocks_1),
+        **_inside("encoder.down_blocks.1", down_blocks_1),
         "encoder.down_blocks.2.resample.1.weight":             82944,
         "encoder.down_blocks.2.resample.1.bias":               96,
         "encoder.down_blocks.3.conv_shortcut.weight":          18432,
@@ -624,65 +583,21 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         "encoder.down_blocks.3.conv1.weight":                  497664,
         "encoder.down_blocks.3.conv1.bias":                    192,
         "encoder.down_blocks.3.norm2.gamma":                   192,
-        "encoder.down_blocks.3.conv2.weight":                  995328,
-        "encoder.down_blocks.3.conv2.bias":                    192,
-        "encoder.down_blocks.4.norm1.gamma":                   192,
-        "encoder.down_blocks.4.conv1.weight":                  995328,
-        "encoder.down_blocks.4.conv1.bias":                    192,
-        "encoder.down_blocks.4.norm2.gamma":                   192,
-        "encoder.down_blocks.4.conv2.weight":                  995328,
-        "encoder.down_blocks.4.conv2.bias":                    192,
+        **_inside("encoder.down_blocks.3.conv2", conv2_1),
+        **_inside("encoder.down_blocks.4", down_blocks_2),
         "encoder.down_blocks.5.resample.1.weight":             331776,
         "encoder.down_blocks.5.resample.1.bias":               192,
         "encoder.down_blocks.5.time_conv.weight":              110592,
         "encoder.down_blocks.5.time_conv.bias":                192,
-        "encoder.down_blocks.6.conv_shortcut.weight":          73728,
-        "encoder.down_blocks.6.conv_shortcut.bias":            384,
-        "encoder.down_blocks.6.norm1.gamma":                   192,
-        "encoder.down_blocks.6.conv1.weight":                  1990656,
-        "encoder.down_blocks.6.conv1.bias":                    384,
-        "encoder.down_blocks.6.norm2.gamma":                   384,
-        "encoder.down_blocks.6.conv2.weight":                  3981312,
-        "encoder.down_blocks.6.conv2.bias":                    384,
-        "encoder.down_blocks.7.norm1.gamma":                   384,
-        "encoder.down_blocks.7.conv1.weight":                  3981312,
-        "encoder.down_blocks.7.conv1.bias":                    384,
-        "encoder.down_blocks.7.norm2.gamma":                   384,
-        "encoder.down_blocks.7.conv2.weight":                  3981312,
-        "encoder.down_blocks.7.conv2.bias":                    384,
+        **_inside("encoder.down_blocks.6", down_blocks_3),
+        **_inside("encoder.down_blocks.7", down_blocks_4),
         "encoder.down_blocks.8.resample.1.weight":             1327104,
         "encoder.down_blocks.8.resample.1.bias":               384,
         "encoder.down_blocks.8.time_conv.weight":              442368,
         "encoder.down_blocks.8.time_conv.bias":                384,
-        "encoder.down_blocks.9.norm1.gamma":                   384,
-        "encoder.down_blocks.9.conv1.weight":                  3981312,
-        "encoder.down_blocks.9.conv1.bias":                    384,
-        "encoder.down_blocks.9.norm2.gamma":                   384,
-        "encoder.down_blocks.9.conv2.weight":                  3981312,
-        "encoder.down_blocks.9.conv2.bias":                    384,
-        "encoder.down_blocks.10.norm1.gamma":                  384,
-        "encoder.down_blocks.10.conv1.weight":                 3981312,
-        "encoder.down_blocks.10.conv1.bias":                   384,
-        "encoder.down_blocks.10.norm2.gamma":                  384,
-        "encoder.down_blocks.10.conv2.weight":                 3981312,
-        "encoder.down_blocks.10.conv2.bias":                   384,
-        "encoder.mid_block.resnets.0.norm1.gamma":             384,
-        "encoder.mid_block.resnets.0.conv1.weight":            3981312,
-        "encoder.mid_block.resnets.0.conv1.bias":              384,
-        "encoder.mid_block.resnets.0.norm2.gamma":             384,
-        "encoder.mid_block.resnets.0.conv2.weight":            3981312,
-        "encoder.mid_block.resnets.0.conv2.bias":              384,
-        "encoder.mid_block.attentions.0.norm.gamma":           384,
-        "encoder.mid_block.attentions.0.to_qkv.weight":        442368,
-        "encoder.mid_block.attentions.0.to_qkv.bias":          1152,
-        "encoder.mid_block.attentions.0.proj.weight":          147456,
-        "encoder.mid_block.attentions.0.proj.bias":            384,
-        "encoder.mid_block.resnets.1.norm1.gamma":             384,
-        "encoder.mid_block.resnets.1.conv1.weight":            3981312,
-        "encoder.mid_block.resnets.1.conv1.bias":              384,
-        "encoder.mid_block.resnets.1.norm2.gamma":             384,
-        "encoder.mid_block.resnets.1.conv2.weight":            3981312,
-        "encoder.mid_block.resnets.1.conv2.bias":              384,
+        **_inside("encoder.down_blocks.9", down_blocks_4),
+        **_inside("encoder.down_blocks.10", down_blocks_4),
+        **_inside("encoder.mid_block", mid_block_1),
         "encoder.norm_out.gamma":                              384,
         "encoder.conv_out.weight":                             20736*z,
         "encoder.conv_out.bias":                               2*z,
@@ -692,107 +607,23 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         "post_quant_conv.bias":                                z,
         "decoder.conv_in.weight":                              10368*z,
         "decoder.conv_in.bias":                                384,
-        "decoder.mid_block.resnets.0.norm1.gamma":             384,
-        "decoder.mid_block.resnets.0.conv1.weight":            3981312,
-        "decoder.mid_block.resnets.0.conv1.bias":              384,
-        "decoder.mid_block.resnets.0.norm2.gamma":             384,
-        "decoder.mid_block.resnets.0.conv2.weight":            3981312,
-        "decoder.mid_block.resnets.0.conv2.bias":              384,
-        "decoder.mid_block.attentions.0.norm.gamma":           384,
-        "decoder.mid_block.attentions.0.to_qkv.weight":        442368,
-        "decoder.mid_block.attentions.0.to_qkv.bias":          1152,
-        "decoder.mid_block.attentions.0.proj.weight":          147456,
-        "decoder.mid_block.attentions.0.proj.bias":            384,
-        "decoder.mid_block.resnets.1.norm1.gamma":             384,
-        "decoder.mid_block.resnets.1.conv1.weight":            3981312,
-        "decoder.mid_block.resnets.1.conv1.bias":              384,
-        "decoder.mid_block.resnets.1.norm2.gamma":             384,
-        "decoder.mid_block.resnets.1.conv2.weight":            3981312,
-        "decoder.mid_block.resnets.1.conv2.bias":              384,
-        "decoder.up_blocks.0.resnets.0.norm1.gamma":           384,
-        "decoder.up_blocks.0.resnets.0.conv1.weight":          3981312,
-        "decoder.up_blocks.0.resnets.0.conv1.bias":            384,
-        "decoder.up_blocks.0.resnets.0.norm2.gamma":           384,
-        "decoder.up_blocks.0.resnets.0.conv2.weight":          3981312,
-        "decoder.up_blocks.0.resnets.0.conv2.bias":            384,
-        "decoder.up_blocks.0.resnets.1.norm1.gamma":           384,
-        "decoder.up_blocks.0.resnets.1.conv1.weight":          3981312,
-        "decoder.up_blocks.0.resnets.1.conv1.bias":            384,
-        "decoder.up_blocks.0.resnets.1.norm2.gamma":           384,
-        "decoder.up_blocks.0.resnets.1.conv2.weight":          3981312,
-        "decoder.up_blocks.0.resnets.1.conv2.bias":            384,
-        "decoder.up_blocks.0.resnets.2.norm1.gamma":           384,
-        "decoder.up_blocks.0.resnets.2.conv1.weight":          3981312,
-        "decoder.up_blocks.0.resnets.2.conv1.bias":            384,
-        "decoder.up_blocks.0.resnets.2.norm2.gamma":           384,
-        "decoder.up_blocks.0.resnets.2.conv2.weight":          3981312,
-        "decoder.up_blocks.0.resnets.2.conv2.bias":            384,
-        "decoder.up_blocks.0.upsamplers.0.time_conv.weight":   884736,
-        "decoder.up_blocks.0.upsamplers.0.time_conv.bias":     768,
-        "decoder.up_blocks.0.upsamplers.0.resample.1.weight":  663552,
-        "decoder.up_blocks.0.upsamplers.0.resample.1.bias":    192,
-        "decoder.up_blocks.1.resnets.0.conv_shortcut.weight":  73728,
-        "decoder.up_blocks.1.resnets.0.conv_shortcut.bias":    384,
-        "decoder.up_blocks.1.resnets.0.norm1.gamma":           192,
-        "decoder.up_blocks.1.resnets.0.conv1.weight":          1990656,
-        "decoder.up_blocks.1.resnets.0.conv1.bias":            384,
-        "decoder.up_blocks.1.resnets.0.norm2.gamma":           384,
-        "decoder.up_blocks.1.resnets.0.conv2.weight":          3981312,
-        "decoder.up_blocks.1.resnets.0.conv2.bias":            384,
-        "decoder.up_blocks.1.resnets.1.norm1.gamma":           384,
-        "decoder.up_blocks.1.resnets.1.conv1.weight":          3981312,
-        "decoder.up_blocks.1.resnets.1.conv1.bias":            384,
-        "decoder.up_blocks.1.resnets.1.norm2.gamma":           384,
-        "decoder.up_blocks.1.resnets.1.conv2.weight":          3981312,
-        "decoder.up_blocks.1.resnets.1.conv2.bias":            384,
-        "decoder.up_blocks.1.resnets.2.norm1.gamma":           384,
-        "decoder.up_blocks.1.resnets.2.conv1.weight":          3981312,
-        "decoder.up_blocks.1.resnets.2.conv1.bias":            384,
-        "decoder.up_blocks.1.resnets.2.norm2.gamma":           384,
-        "decoder.up_blocks.1.resnets.2.conv2.weight":          3981312,
-        "decoder.up_blocks.1.resnets.2.conv2.bias":            384,
-        "decoder.up_blocks.1.upsamplers.0.time_conv.weight":   884736,
-        "decoder.up_blocks.1.upsamplers.0.time_conv.bias":     768,
-        "decoder.up_blocks.1.upsamplers.0.resample.1.weight":  663552,
-        "decoder.up_blocks.1.upsamplers.0.resample.1.bias":    192,
-        "decoder.up_blocks.2.resnets.0.norm1.gamma":           192,
-        "decoder.up_blocks.2.resnets.0.conv1.weight":          995328,
-        "decoder.up_blocks.2.resnets.0.conv1.bias":            192,
-        "decoder.up_blocks.2.resnets.0.norm2.gamma":           192,
-        "decoder.up_blocks.2.resnets.0.conv2.weight":          995328,
-        "decoder.up_blocks.2.resnets.0.conv2.bias":            192,
-        "decoder.up_blocks.2.resnets.1.norm1.gamma":           192,
-        "decoder.up_blocks.2.resnets.1.conv1.weight":          995328,
-        "decoder.up_blocks.2.resnets.1.conv1.bias":            192,
-        "decoder.up_blocks.2.resnets.1.norm2.gamma":           192,
-        "decoder.up_blocks.2.resnets.1.conv2.weight":          995328,
-        "decoder.up_blocks.2.resnets.1.conv2.bias":            192,
-        "decoder.up_blocks.2.resnets.2.norm1.gamma":           192,
-        "decoder.up_blocks.2.resnets.2.conv1.weight":          995328,
-        "decoder.up_blocks.2.resnets.2.conv1.bias":            192,
-        "decoder.up_blocks.2.resnets.2.norm2.gamma":           192,
-        "decoder.up_blocks.2.resnets.2.conv2.weight":          995328,
-        "decoder.up_blocks.2.resnets.2.conv2.bias":            192,
+        **_inside("decoder.mid_block", mid_block_1),
+        **_inside("decoder.up_blocks.0.resnets.0", down_blocks_4),
+        **_inside("decoder.up_blocks.0.resnets.1", down_blocks_4),
+        **_inside("decoder.up_blocks.0.resnets.2", down_blocks_4),
+        **_inside("decoder.up_blocks.0.upsamplers.0", upsamplers_1),
+        **_inside("decoder.up_blocks.1.resnets.0", down_blocks_3),
+        **_inside("decoder.up_blocks.1.resnets.1", down_blocks_4),
+        **_inside("decoder.up_blocks.1.resnets.2", down_blocks_4),
+        **_inside("decoder.up_blocks.1.upsamplers.0", upsamplers_1),
+        **_inside("decoder.up_blocks.2.resnets.0", down_blocks_2),
+        **_inside("decoder.up_blocks.2.resnets.1", down_blocks_2),
+        **_inside("decoder.up_blocks.2.resnets.2", down_blocks_2),
         "decoder.up_blocks.2.upsamplers.0.resample.1.weight":  165888,
         "decoder.up_blocks.2.upsamplers.0.resample.1.bias":    96,
-        "decoder.up_blocks.3.resnets.0.norm1.gamma":           96,
-        "decoder.up_blocks.3.resnets.0.conv1.weight":          248832,
-        "decoder.up_blocks.3.resnets.0.conv1.bias":            96,
-        "decoder.up_blocks.3.resnets.0.norm2.gamma":           96,
-        "decoder.up_blocks.3.resnets.0.conv2.weight":          248832,
-        "decoder.up_blocks.3.resnets.0.conv2.bias":            96,
-        "decoder.up_blocks.3.resnets.1.norm1.gamma":           96,
-        "decoder.up_blocks.3.resnets.1.conv1.weight":          248832,
-        "decoder.up_blocks.3.resnets.1.conv1.bias":            96,
-        "decoder.up_blocks.3.resnets.1.norm2.gamma":           96,
-        "decoder.up_blocks.3.resnets.1.conv2.weight":          248832,
-        "decoder.up_blocks.3.resnets.1.conv2.bias":            96,
-        "decoder.up_blocks.3.resnets.2.norm1.gamma":           96,
-        "decoder.up_blocks.3.resnets.2.conv1.weight":          248832,
-        "decoder.up_blocks.3.resnets.2.conv1.bias":            96,
-        "decoder.up_blocks.3.resnets.2.norm2.gamma":           96,
-        "decoder.up_blocks.3.resnets.2.conv2.weight":          248832,
-        "decoder.up_blocks.3.resnets.2.conv2.bias":            96,
+        **_inside("decoder.up_blocks.3.resnets.0", down_blocks_1),
+        **_inside("decoder.up_blocks.3.resnets.1", down_blocks_1),
+        **_inside("decoder.up_blocks.3.resnets.2", down_blocks_1),
         "decoder.norm_out.gamma":                              96,
         "decoder.conv_out.weight":                             2592*r,
         "decoder.conv_out.bias":                               r,
@@ -875,8 +706,10 @@ class Estimator:
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
-        rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
-        return tuple(map(sum, zip(*rows)))
+        totals: dict[tuple[int, ...], int] = {}
+        for line, cost in zip(self._lines, costs):
+            totals[line[1]] = totals.get(line[1], 0) + cost
+        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
 
     def moments(self, **streams: Any) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them."""

@@ -358,6 +358,11 @@ def _checked(key: str, kind: str, value: Any) -> Any:
     raise ValueError(f"the config's '{key}' is {value!r}, not a {kind}")
 
 
+def _at(path: str, lines: list[Line]) -> list[Line]:
+    """The lines of a module that stands at ``path``."""
+    return [(f"{path}.{module}", amount, unit, forward, gradients, again) for module, amount, unit, forward, gradients, again in lines]
+
+
 def _full(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'full': every parameter trains."""
     L = sizes.num_layers
@@ -413,55 +418,8 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
 
 def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'forward': nothing trains, only the forward pass runs."""
-    L = sizes.num_layers
-    S = sizes.num_single_layers
-    H = sizes.num_attention_heads
-    d = sizes.attention_head_dim
-    c = sizes.in_channels
-    o = sizes.out_channels
-    p = sizes.patch_size
-    J = sizes.joint_attention_dim
-    s = sizes.approximator_num_channels
-    M = sizes.approximator_hidden_dim
-    A = sizes.approximator_layers
-    D = H*d
-    # what a contraction runs over, in multiples of (n, x, y, xx, xy, yy)
-    latent_ = (0, 1, 0, 0, 0, 0)
-    vectors_ = (12*L + 3*S + 2, 0, 0, 0, 0, 0)
-    prompt_ = (0, 0, 1, 0, 0, 0)
-    attn_pairs_ = (0, 0, 0, 1, 2, 1)
-    proj_mlp_rows_ = (0, 1, 1, 0, 0, 0)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("x_embedder",                                  latent_,         2*D*c,       1,  (0, 0),  0),  # y = xW
-        ("distilled_guidance_layer.in_proj",            vectors_,        2*s*M,       1,  (0, 0),  0),  # y = xW
-        ("distilled_guidance_layer.layers.*.linear_1",  vectors_,        2*M**2,      A,  (0, 0),  0),  # y = xW
-        ("distilled_guidance_layer.layers.*.linear_2",  vectors_,        2*M**2,      A,  (0, 0),  0),  # y = xW
-        ("distilled_guidance_layer.out_proj",           vectors_,        2*D*M,       1,  (0, 0),  0),  # y = xW
-        ("context_embedder",                            prompt_,         2*D*J,       1,  (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn.to_q",              latent_,         2*D**2,      L,  (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn.to_k",              latent_,         2*D**2,      L,  (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn.to_v",              latent_,         2*D**2,      L,  (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn.add_q_proj",        prompt_,         2*D**2,      L,  (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn.add_k_proj",        prompt_,         2*D**2,      L,  (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn.add_v_proj",        prompt_,         2*D**2,      L,  (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn",                   attn_pairs_,     2*D,         L,  (0, 0),  0),  # scores = qk
-        ("transformer_blocks.*.attn",                   attn_pairs_,     2*D,         L,  (0, 0),  0),  # mix = pv
-        ("transformer_blocks.*.attn.to_out.0",          latent_,         2*D**2,      L,  (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn.to_add_out",        prompt_,         2*D**2,      L,  (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.ff.net.0.proj",          latent_,         8*D**2,      L,  (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.ff.net.2",               latent_,         8*D**2,      L,  (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.ff_context.net.0.proj",  prompt_,         8*D**2,      L,  (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.ff_context.net.2",       prompt_,         8*D**2,      L,  (0, 0),  0),  # y = xW
-        ("single_transformer_blocks.*.proj_mlp",        proj_mlp_rows_,  8*D**2,      S,  (0, 0),  0),  # y = xW
-        ("single_transformer_blocks.*.attn.to_q",       proj_mlp_rows_,  2*D**2,      S,  (0, 0),  0),  # y = xW
-        ("single_transformer_blocks.*.attn.to_k",       proj_mlp_rows_,  2*D**2,      S,  (0, 0),  0),  # y = xW
-        ("single_transformer_blocks.*.attn.to_v",       proj_mlp_rows_,  2*D**2,      S,  (0, 0),  0),  # y = xW
-        ("single_transformer_blocks.*.attn",            attn_pairs_,     2*D,         S,  (0, 0),  0),  # scores = qk
-        ("single_transformer_blocks.*.attn",            attn_pairs_,     2*D,         S,  (0, 0),  0),  # mix = pv
-        ("single_transformer_blocks.*.proj_out",        proj_mlp_rows_,  10*D**2,     S,  (0, 0),  0),  # y = xW
-        ("proj_out",                                    latent_,         2*D*o*p**2,  1,  (0, 0),  0),  # y = xW
-    ]
+    lines = _full(sizes, pairs)
+    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
 
 
 def _lora(sizes: Sizes, pairs: str) -> list[Line]:
@@ -478,56 +436,56 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     M = sizes.approximator_hidden_dim
     A = sizes.approximator_layers
     D = H*d
+    part_1 = (L >= 1)*S + max(0, S - 1) - (L >= 1)*max(0, S - 1)
     # what a contraction runs over, in multiples of (n, x, y, xx, xy, yy)
     latent_ = (0, 1, 0, 0, 0, 0)
     vectors_ = (12*L + 3*S + 2, 0, 0, 0, 0, 0)
     prompt_ = (0, 0, 1, 0, 0, 0)
     attn_pairs_ = (0, 0, 0, 1, 2, 1)
     proj_mlp_rows_ = (0, 1, 1, 0, 0, 0)
+    # what equal modules have in common, each below its own path
+    to_q_1: list[Line] = [
+        ("base_layer",      latent_,  2*D**2,  L,  (max(0, L - 1), 0),  0),  # y = xW
+        ("lora_A.default",  latent_,  32*D,    L,  (max(0, L - 1), L),  0),  # y = xW
+        ("lora_B.default",  latent_,  32*D,    L,  (L, L),              0),  # y = xW
+    ]
+    to_q_2: list[Line] = [
+        ("base_layer",      proj_mlp_rows_,  2*D**2,  S,  (part_1, 0),  0),  # y = xW
+        ("lora_A.default",  proj_mlp_rows_,  32*D,    S,  (part_1, S),  0),  # y = xW
+        ("lora_B.default",  proj_mlp_rows_,  32*D,    S,  (S, S),       0),  # y = xW
+    ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("x_embedder",                                            latent_,         2*D*c,       1,  (0, 0),                                                    0),  # y = xW
-        ("distilled_guidance_layer.in_proj",                      vectors_,        2*s*M,       1,  (0, 0),                                                    0),  # y = xW
-        ("distilled_guidance_layer.layers.*.linear_1",            vectors_,        2*M**2,      A,  (0, 0),                                                    0),  # y = xW
-        ("distilled_guidance_layer.layers.*.linear_2",            vectors_,        2*M**2,      A,  (0, 0),                                                    0),  # y = xW
-        ("distilled_guidance_layer.out_proj",                     vectors_,        2*D*M,       1,  (0, 0),                                                    0),  # y = xW
-        ("context_embedder",                                      prompt_,         2*D*J,       1,  (0, 0),                                                    0),  # y = xW
-        ("transformer_blocks.*.attn.to_q.base_layer",             latent_,         2*D**2,      L,  (max(0, L - 1), 0),                                        0),  # y = xW
-        ("transformer_blocks.*.attn.to_q.lora_A.default",         latent_,         32*D,        L,  (max(0, L - 1), L),                                        0),  # y = xW
-        ("transformer_blocks.*.attn.to_q.lora_B.default",         latent_,         32*D,        L,  (L, L),                                                    0),  # y = xW
-        ("transformer_blocks.*.attn.to_k.base_layer",             latent_,         2*D**2,      L,  (max(0, L - 1), 0),                                        0),  # y = xW
-        ("transformer_blocks.*.attn.to_k.lora_A.default",         latent_,         32*D,        L,  (max(0, L - 1), L),                                        0),  # y = xW
-        ("transformer_blocks.*.attn.to_k.lora_B.default",         latent_,         32*D,        L,  (L, L),                                                    0),  # y = xW
-        ("transformer_blocks.*.attn.to_v.base_layer",             latent_,         2*D**2,      L,  (max(0, L - 1), 0),                                        0),  # y = xW
-        ("transformer_blocks.*.attn.to_v.lora_A.default",         latent_,         32*D,        L,  (max(0, L - 1), L),                                        0),  # y = xW
-        ("transformer_blocks.*.attn.to_v.lora_B.default",         latent_,         32*D,        L,  (L, L),                                                    0),  # y = xW
-        ("transformer_blocks.*.attn.add_q_proj",                  prompt_,         2*D**2,      L,  (max(0, L - 1), 0),                                        0),  # y = xW
-        ("transformer_blocks.*.attn.add_k_proj",                  prompt_,         2*D**2,      L,  (max(0, L - 1), 0),                                        0),  # y = xW
-        ("transformer_blocks.*.attn.add_v_proj",                  prompt_,         2*D**2,      L,  (max(0, L - 1), 0),                                        0),  # y = xW
-        ("transformer_blocks.*.attn",                             attn_pairs_,     2*D,         L,  (L, L),                                                    0),  # scores = qk
-        ("transformer_blocks.*.attn",                             attn_pairs_,     2*D,         L,  (L, L),                                                    0),  # mix = pv
-        ("transformer_blocks.*.attn.to_out.0.base_layer",         latent_,         2*D**2,      L,  (L, 0),                                                    0),  # y = xW
-        ("transformer_blocks.*.attn.to_out.0.lora_A.default",     latent_,         32*D,        L,  (L, L),                                                    0),  # y = xW
-        ("transformer_blocks.*.attn.to_out.0.lora_B.default",     latent_,         32*D,        L,  (L, L),                                                    0),  # y = xW
-        ("transformer_blocks.*.attn.to_add_out",                  prompt_,         2*D**2,      L,  (L, 0),                                                    0),  # y = xW
-        ("transformer_blocks.*.ff.net.0.proj",                    latent_,         8*D**2,      L,  (L, 0),                                                    0),  # y = xW
-        ("transformer_blocks.*.ff.net.2",                         latent_,         8*D**2,      L,  (L, 0),                                                    0),  # y = xW
-        ("transformer_blocks.*.ff_context.net.0.proj",            prompt_,         8*D**2,      L,  (L, 0),                                                    0),  # y = xW
-        ("transformer_blocks.*.ff_context.net.2",                 prompt_,         8*D**2,      L,  (L, 0),                                                    0),  # y = xW
-        ("single_transformer_blocks.*.proj_mlp",                  proj_mlp_rows_,  8*D**2,      S,  ((L >= 1)*S + max(0, S - 1) - (L >= 1)*max(0, S - 1), 0),  0),  # y = xW
-        ("single_transformer_blocks.*.attn.to_q.base_layer",      proj_mlp_rows_,  2*D**2,      S,  ((L >= 1)*S + max(0, S - 1) - (L >= 1)*max(0, S - 1), 0),  0),  # y = xW
-        ("single_transformer_blocks.*.attn.to_q.lora_A.default",  proj_mlp_rows_,  32*D,        S,  ((L >= 1)*S + max(0, S - 1) - (L >= 1)*max(0, S - 1), S),  0),  # y = xW
-        ("single_transformer_blocks.*.attn.to_q.lora_B.default",  proj_mlp_rows_,  32*D,        S,  (S, S),                                                    0),  # y = xW
-        ("single_transformer_blocks.*.attn.to_k.base_layer",      proj_mlp_rows_,  2*D**2,      S,  ((L >= 1)*S + max(0, S - 1) - (L >= 1)*max(0, S - 1), 0),  0),  # y = xW
-        ("single_transformer_blocks.*.attn.to_k.lora_A.default",  proj_mlp_rows_,  32*D,        S,  ((L >= 1)*S + max(0, S - 1) - (L >= 1)*max(0, S - 1), S),  0),  # y = xW
-        ("single_transformer_blocks.*.attn.to_k.lora_B.default",  proj_mlp_rows_,  32*D,        S,  (S, S),                                                    0),  # y = xW
-        ("single_transformer_blocks.*.attn.to_v.base_layer",      proj_mlp_rows_,  2*D**2,      S,  ((L >= 1)*S + max(0, S - 1) - (L >= 1)*max(0, S - 1), 0),  0),  # y = xW
-        ("single_transformer_blocks.*.attn.to_v.lora_A.default",  proj_mlp_rows_,  32*D,        S,  ((L >= 1)*S + max(0, S - 1) - (L >= 1)*max(0, S - 1), S),  0),  # y = xW
-        ("single_transformer_blocks.*.attn.to_v.lora_B.default",  proj_mlp_rows_,  32*D,        S,  (S, S),                                                    0),  # y = xW
-        ("single_transformer_blocks.*.attn",                      attn_pairs_,     2*D,         S,  (S, S),                                                    0),  # scores = qk
-        ("single_transformer_blocks.*.attn",                      attn_pairs_,     2*D,         S,  (S, S),                                                    0),  # mix = pv
-        ("single_transformer_blocks.*.proj_out",                  proj_mlp_rows_,  10*D**2,     S,  (S, 0),                                                    0),  # y = xW
-        ("proj_out",                                              latent_,         2*D*o*p**2,  1,  ((L >= 1) + (S >= 1) - (L >= 1)*(S >= 1), 0),              0),  # y = xW
+        ("x_embedder",                                         latent_,         2*D*c,       1,  (0, 0),                                        0),  # y = xW
+        ("distilled_guidance_layer.in_proj",                   vectors_,        2*s*M,       1,  (0, 0),                                        0),  # y = xW
+        ("distilled_guidance_layer.layers.*.linear_1",         vectors_,        2*M**2,      A,  (0, 0),                                        0),  # y = xW
+        ("distilled_guidance_layer.layers.*.linear_2",         vectors_,        2*M**2,      A,  (0, 0),                                        0),  # y = xW
+        ("distilled_guidance_layer.out_proj",                  vectors_,        2*D*M,       1,  (0, 0),                                        0),  # y = xW
+        ("context_embedder",                                   prompt_,         2*D*J,       1,  (0, 0),                                        0),  # y = xW
+        *_at("transformer_blocks.*.attn.to_q", to_q_1),
+        *_at("transformer_blocks.*.attn.to_k", to_q_1),
+        *_at("transformer_blocks.*.attn.to_v", to_q_1),
+        ("transformer_blocks.*.attn.add_q_proj",               prompt_,         2*D**2,      L,  (max(0, L - 1), 0),                            0),  # y = xW
+        ("transformer_blocks.*.attn.add_k_proj",               prompt_,         2*D**2,      L,  (max(0, L - 1), 0),                            0),  # y = xW
+        ("transformer_blocks.*.attn.add_v_proj",               prompt_,         2*D**2,      L,  (max(0, L - 1), 0),                            0),  # y = xW
+        ("transformer_blocks.*.attn",                          attn_pairs_,     2*D,         L,  (L, L),                                        0),  # scores = qk
+        ("transformer_blocks.*.attn",                          attn_pairs_,     2*D,         L,  (L, L),                                        0),  # mix = pv
+        ("transformer_blocks.*.attn.to_out.0.base_layer",      latent_,         2*D**2,      L,  (L, 0),                                        0),  # y = xW
+        ("transformer_blocks.*.attn.to_out.0.lora_A.default",  latent_,         32*D,        L,  (L, L),                                        0),  # y = xW
+        ("transformer_blocks.*.attn.to_out.0.lora_B.default",  latent_,         32*D,        L,  (L, L),                                        0),  # y = xW
+        ("transformer_blocks.*.attn.to_add_out",               prompt_,         2*D**2,      L,  (L, 0),                                        0),  # y = xW
+        ("transformer_blocks.*.ff.net.0.proj",                 latent_,         8*D**2,      L,  (L, 0),                                        0),  # y = xW
+        ("transformer_blocks.*.ff.net.2",                      latent_,         8*D**2,      L,  (L, 0),                                        0),  # y = xW
+        ("transformer_blocks.*.ff_context.net.0.proj",         prompt_,         8*D**2,      L,  (L, 0),                                        0),  # y = xW
+        ("transformer_blocks.*.ff_context.net.2",              prompt_,         8*D**2,      L,  (L, 0),                                        0),  # y = xW
+        ("single_transformer_blocks.*.proj_mlp",               proj_mlp_rows_,  8*D**2,      S,  (part_1, 0),                                   0),  # y = xW
+        *_at("single_transformer_blocks.*.attn.to_q", to_q_2),
+        *_at("single_transformer_blocks.*.attn.to_k", to_q_2),
+        *_at("single_transformer_blocks.*.attn.to_v", to_q_2),
+        ("single_transformer_blocks.*.attn",                   attn_pairs_,     2*D,         S,  (S, S),                                        0),  # scores = qk
+        ("single_transformer_blocks.*.attn",                   attn_pairs_,     2*D,         S,  (S, S),                                        0),  # mix = pv
+        ("single_transformer_blocks.*.proj_out",               proj_mlp_rows_,  10*D**2,     S,  (S, 0),                                        0),  # y = xW
+        ("proj_out",                                           latent_,         2*D*o*p**2,  1,  ((L >= 1) + (S >= 1) - (L >= 1)*(S >= 1), 0),  0),  # y = xW
     ]
 
 
@@ -584,6 +542,11 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     ]
 
 
+def _inside(path: str, elements: dict[str, int]) -> dict[str, int]:
+    """The parameters of a module that stands at ``path``."""
+    return {f"{path}.{name}": count for name, count in elements.items()}
+
+
 def _parameters(sizes: Sizes) -> dict[str, int]:
     """Elements per parameter, all copies together."""
     L = sizes.num_layers
@@ -598,62 +561,61 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     M = sizes.approximator_hidden_dim
     A = sizes.approximator_layers
     D = H*d
+    linear_1_1 = {
+        "weight":  A*M**2,
+        "bias":    A*M,
+    }
+    to_q_1 = {
+        "weight":  L*D**2,
+        "bias":    L*D,
+    }
+    net_1 = {
+        "0.proj.weight":  4*L*D**2,
+        "0.proj.bias":    4*L*D,
+        "2.weight":       4*L*D**2,
+        "2.bias":         L*D,
+    }
+    to_q_2 = {
+        "weight":  S*D**2,
+        "bias":    S*D,
+    }
     return {
-        "x_embedder.weight":                                  D*c,
-        "x_embedder.bias":                                    D,
-        "distilled_guidance_layer.in_proj.weight":            s*M,
-        "distilled_guidance_layer.in_proj.bias":              M,
-        "distilled_guidance_layer.norms.*.weight":            A*M,
-        "distilled_guidance_layer.layers.*.linear_1.weight":  A*M**2,
-        "distilled_guidance_layer.layers.*.linear_1.bias":    A*M,
-        "distilled_guidance_layer.layers.*.linear_2.weight":  A*M**2,
-        "distilled_guidance_layer.layers.*.linear_2.bias":    A*M,
-        "distilled_guidance_layer.out_proj.weight":           D*M,
-        "distilled_guidance_layer.out_proj.bias":             D,
-        "context_embedder.weight":                            D*J,
-        "context_embedder.bias":                              D,
-        "transformer_blocks.*.attn.to_q.weight":              L*D**2,
-        "transformer_blocks.*.attn.to_q.bias":                L*D,
-        "transformer_blocks.*.attn.to_k.weight":              L*D**2,
-        "transformer_blocks.*.attn.to_k.bias":                L*D,
-        "transformer_blocks.*.attn.to_v.weight":              L*D**2,
-        "transformer_blocks.*.attn.to_v.bias":                L*D,
-        "transformer_blocks.*.attn.add_q_proj.weight":        L*D**2,
-        "transformer_blocks.*.attn.add_q_proj.bias":          L*D,
-        "transformer_blocks.*.attn.add_k_proj.weight":        L*D**2,
-        "transformer_blocks.*.attn.add_k_proj.bias":          L*D,
-        "transformer_blocks.*.attn.add_v_proj.weight":        L*D**2,
-        "transformer_blocks.*.attn.add_v_proj.bias":          L*D,
-        "transformer_blocks.*.attn.norm_q.weight":            L*d,
-        "transformer_blocks.*.attn.norm_k.weight":            L*d,
-        "transformer_blocks.*.attn.norm_added_q.weight":      L*d,
-        "transformer_blocks.*.attn.norm_added_k.weight":      L*d,
-        "transformer_blocks.*.attn.to_out.0.weight":          L*D**2,
-        "transformer_blocks.*.attn.to_out.0.bias":            L*D,
-        "transformer_blocks.*.attn.to_add_out.weight":        L*D**2,
-        "transformer_blocks.*.attn.to_add_out.bias":          L*D,
-        "transformer_blocks.*.ff.net.0.proj.weight":          4*L*D**2,
-        "transformer_blocks.*.ff.net.0.proj.bias":            4*L*D,
-        "transformer_blocks.*.ff.net.2.weight":               4*L*D**2,
-        "transformer_blocks.*.ff.net.2.bias":                 L*D,
-        "transformer_blocks.*.ff_context.net.0.proj.weight":  4*L*D**2,
-        "transformer_blocks.*.ff_context.net.0.proj.bias":    4*L*D,
-        "transformer_blocks.*.ff_context.net.2.weight":       4*L*D**2,
-        "transformer_blocks.*.ff_context.net.2.bias":         L*D,
-        "single_transformer_blocks.*.proj_mlp.weight":        4*S*D**2,
-        "single_transformer_blocks.*.proj_mlp.bias":          4*S*D,
-        "single_transformer_blocks.*.attn.to_q.weight":       S*D**2,
-        "single_transformer_blocks.*.attn.to_q.bias":         S*D,
-        "single_transformer_blocks.*.attn.to_k.weight":       S*D**2,
-        "single_transformer_blocks.*.attn.to_k.bias":         S*D,
-        "single_transformer_blocks.*.attn.to_v.weight":       S*D**2,
-        "single_transformer_blocks.*.attn.to_v.bias":         S*D,
-        "single_transformer_blocks.*.attn.norm_q.weight":     S*d,
-        "single_transformer_blocks.*.attn.norm_k.weight":     S*d,
-        "single_transformer_blocks.*.proj_out.weight":        5*S*D**2,
-        "single_transformer_blocks.*.proj_out.bias":          S*D,
-        "proj_out.weight":                                    D*o*p**2,
-        "proj_out.bias":                                      o*p**2,
+        "x_embedder.weight":                               D*c,
+        "x_embedder.bias":                                 D,
+        "distilled_guidance_layer.in_proj.weight":         s*M,
+        "distilled_guidance_layer.in_proj.bias":           M,
+        "distilled_guidance_layer.norms.*.weight":         A*M,
+        **_inside("distilled_guidance_layer.layers.*.linear_1", linear_1_1),
+        **_inside("distilled_guidance_layer.layers.*.linear_2", linear_1_1),
+        "distilled_guidance_layer.out_proj.weight":        D*M,
+        "distilled_guidance_layer.out_proj.bias":          D,
+        "context_embedder.weight":                         D*J,
+        "context_embedder.bias":                           D,
+        **_inside("transformer_blocks.*.attn.to_q", to_q_1),
+        **_inside("transformer_blocks.*.attn.to_k", to_q_1),
+        **_inside("transformer_blocks.*.attn.to_v", to_q_1),
+        **_inside("transformer_blocks.*.attn.add_q_proj", to_q_1),
+        **_inside("transformer_blocks.*.attn.add_k_proj", to_q_1),
+        **_inside("transformer_blocks.*.attn.add_v_proj", to_q_1),
+        "transformer_blocks.*.attn.norm_q.weight":         L*d,
+        "transformer_blocks.*.attn.norm_k.weight":         L*d,
+        "transformer_blocks.*.attn.norm_added_q.weight":   L*d,
+        "transformer_blocks.*.attn.norm_added_k.weight":   L*d,
+        **_inside("transformer_blocks.*.attn.to_out.0", to_q_1),
+        **_inside("transformer_blocks.*.attn.to_add_out", to_q_1),
+        **_inside("transformer_blocks.*.ff.net", net_1),
+        **_inside("transformer_blocks.*.ff_context.net", net_1),
+        "single_transformer_blocks.*.proj_mlp.weight":     4*S*D**2,
+        "single_transformer_blocks.*.proj_mlp.bias":       4*S*D,
+        **_inside("single_transformer_blocks.*.attn.to_q", to_q_2),
+        **_inside("single_transformer_blocks.*.attn.to_k", to_q_2),
+        **_inside("single_transformer_blocks.*.attn.to_v", to_q_2),
+        "single_transformer_blocks.*.attn.norm_q.weight":  S*d,
+        "single_transformer_blocks.*.attn.norm_k.weight":  S*d,
+        "single_transformer_blocks.*.proj_out.weight":     5*S*D**2,
+        "single_transformer_blocks.*.proj_out.bias":       S*D,
+        "proj_out.weight":                                 D*o*p**2,
+        "proj_out.bias":                                   o*p**2,
     }
 
 
@@ -671,76 +633,68 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     M = sizes.approximator_hidden_dim
     A = sizes.approximator_layers
     D = H*d
+    linear_1_1 = {
+        "weight":  A*M**2,
+        "bias":    A*M,
+    }
+    base_layer_1 = {
+        "weight":  L*D**2,
+        "bias":    L*D,
+    }
+    to_q_1 = {
+        **_inside("base_layer", base_layer_1),
+        "lora_A.default.weight":  16*L*D,
+        "lora_B.default.weight":  16*L*D,
+    }
+    net_1 = {
+        "0.proj.weight":  4*L*D**2,
+        "0.proj.bias":    4*L*D,
+        "2.weight":       4*L*D**2,
+        "2.bias":         L*D,
+    }
+    to_q_2 = {
+        "base_layer.weight":      S*D**2,
+        "base_layer.bias":        S*D,
+        "lora_A.default.weight":  16*S*D,
+        "lora_B.default.weight":  16*S*D,
+    }
     return {
-        "x_embedder.weight":                                            D*c,
-        "x_embedder.bias":                                              D,
-        "distilled_guidance_layer.in_proj.weight":                      s*M,
-        "distilled_guidance_layer.in_proj.bias":                        M,
-        "distilled_guidance_layer.norms.*.weight":                      A*M,
-        "distilled_guidance_layer.layers.*.linear_1.weight":            A*M**2,
-        "distilled_guidance_layer.layers.*.linear_1.bias":              A*M,
-        "distilled_guidance_layer.layers.*.linear_2.weight":            A*M**2,
-        "distilled_guidance_layer.layers.*.linear_2.bias":              A*M,
-        "distilled_guidance_layer.out_proj.weight":                     D*M,
-        "distilled_guidance_layer.out_proj.bias":                       D,
-        "context_embedder.weight":                                      D*J,
-        "context_embedder.bias":                                        D,
-        "transformer_blocks.*.attn.to_q.base_layer.weight":             L*D**2,
-        "transformer_blocks.*.attn.to_q.base_layer.bias":               L*D,
-        "transformer_blocks.*.attn.to_q.lora_A.default.weight":         16*L*D,
-        "transformer_blocks.*.attn.to_q.lora_B.default.weight":         16*L*D,
-        "transformer_blocks.*.attn.to_k.base_layer.weight":             L*D**2,
-        "transformer_blocks.*.attn.to_k.base_layer.bias":               L*D,
-        "transformer_blocks.*.attn.to_k.lora_A.default.weight":         16*L*D,
-        "transformer_blocks.*.attn.to_k.lora_B.default.weight":         16*L*D,
-        "transformer_blocks.*.attn.to_v.base_layer.weight":             L*D**2,
-        "transformer_blocks.*.attn.to_v.base_layer.bias":               L*D,
-        "transformer_blocks.*.attn.to_v.lora_A.default.weight":         16*L*D,
-        "transformer_blocks.*.attn.to_v.lora_B.default.weight":         16*L*D,
-        "transformer_blocks.*.attn.add_q_proj.weight":                  L*D**2,
-        "transformer_blocks.*.attn.add_q_proj.bias":                    L*D,
-        "transformer_blocks.*.attn.add_k_proj.weight":                  L*D**2,
-        "transformer_blocks.*.attn.add_k_proj.bias":                    L*D,
-        "transformer_blocks.*.attn.add_v_proj.weight":                  L*D**2,
-        "transformer_blocks.*.attn.add_v_proj.bias":                    L*D,
-        "transformer_blocks.*.attn.norm_q.weight":                      L*d,
-        "transformer_blocks.*.attn.norm_k.weight":                      L*d,
-        "transformer_blocks.*.attn.norm_added_q.weight":                L*d,
-        "transformer_blocks.*.attn.norm_added_k.weight":                L*d,
-        "transformer_blocks.*.attn.to_out.0.base_layer.weight":         L*D**2,
-        "transformer_blocks.*.attn.to_out.0.base_layer.bias":           L*D,
-        "transformer_blocks.*.attn.to_out.0.lora_A.default.weight":     16*L*D,
-        "transformer_blocks.*.attn.to_out.0.lora_B.default.weight":     16*L*D,
-        "transformer_blocks.*.attn.to_add_out.weight":                  L*D**2,
-        "transformer_blocks.*.attn.to_add_out.bias":                    L*D,
-        "transformer_blocks.*.ff.net.0.proj.weight":                    4*L*D**2,
-        "transformer_blocks.*.ff.net.0.proj.bias":                      4*L*D,
-        "transformer_blocks.*.ff.net.2.weight":                         4*L*D**2,
-        "transformer_blocks.*.ff.net.2.bias":                           L*D,
-        "transformer_blocks.*.ff_context.net.0.proj.weight":            4*L*D**2,
-        "transformer_blocks.*.ff_context.net.0.proj.bias":              4*L*D,
-        "transformer_blocks.*.ff_context.net.2.weight":                 4*L*D**2,
-        "transformer_blocks.*.ff_context.net.2.bias":                   L*D,
-        "single_transformer_blocks.*.proj_mlp.weight":                  4*S*D**2,
-        "single_transformer_blocks.*.proj_mlp.bias":                    4*S*D,
-        "single_transformer_blocks.*.attn.to_q.base_layer.weight":      S*D**2,
-        "single_transformer_blocks.*.attn.to_q.base_layer.bias":        S*D,
-        "single_transformer_blocks.*.attn.to_q.lora_A.default.weight":  16*S*D,
-        "single_transformer_blocks.*.attn.to_q.lora_B.default.weight":  16*S*D,
-        "single_transformer_blocks.*.attn.to_k.base_layer.weight":      S*D**2,
-        "single_transformer_blocks.*.attn.to_k.base_layer.bias":        S*D,
-        "single_transformer_blocks.*.attn.to_k.lora_A.default.weight":  16*S*D,
-        "single_transformer_blocks.*.attn.to_k.lora_B.default.weight":  16*S*D,
-        "single_transformer_blocks.*.attn.to_v.base_layer.weight":      S*D**2,
-        "single_transformer_blocks.*.attn.to_v.base_layer.bias":        S*D,
-        "single_transformer_blocks.*.attn.to_v.lora_A.default.weight":  16*S*D,
-        "single_transformer_blocks.*.attn.to_v.lora_B.default.weight":  16*S*D,
-        "single_transformer_blocks.*.attn.norm_q.weight":               S*d,
-        "single_transformer_blocks.*.attn.norm_k.weight":               S*d,
-        "single_transformer_blocks.*.proj_out.weight":                  5*S*D**2,
-        "single_transformer_blocks.*.proj_out.bias":                    S*D,
-        "proj_out.weight":                                              D*o*p**2,
-        "proj_out.bias":                                                o*p**2,
+        "x_embedder.weight":                               D*c,
+        "x_embedder.bias":                                 D,
+        "distilled_guidance_layer.in_proj.weight":         s*M,
+        "distilled_guidance_layer.in_proj.bias":           M,
+        "distilled_guidance_layer.norms.*.weight":         A*M,
+        **_inside("distilled_guidance_layer.layers.*.linear_1", linear_1_1),
+        **_inside("distilled_guidance_layer.layers.*.linear_2", linear_1_1),
+        "distilled_guidance_layer.out_proj.weight":        D*M,
+        "distilled_guidance_layer.out_proj.bias":          D,
+        "context_embedder.weight":                         D*J,
+        "context_embedder.bias":                           D,
+        **_inside("transformer_blocks.*.attn.to_q", to_q_1),
+        **_inside("transformer_blocks.*.attn.to_k", to_q_1),
+        **_inside("transformer_blocks.*.attn.to_v", to_q_1),
+        **_inside("transformer_blocks.*.attn.add_q_proj", base_layer_1),
+        **_inside("transformer_blocks.*.attn.add_k_proj", base_layer_1),
+        **_inside("transformer_blocks.*.attn.add_v_proj", base_layer_1),
+        "transformer_blocks.*.attn.norm_q.weight":         L*d,
+        "transformer_blocks.*.attn.norm_k.weight":         L*d,
+        "transformer_blocks.*.attn.norm_added_q.weight":   L*d,
+        "transformer_blocks.*.attn.norm_added_k.weight":   L*d,
+        **_inside("transformer_blocks.*.attn.to_out.0", to_q_1),
+        **_inside("transformer_blocks.*.attn.to_add_out", base_layer_1),
+        **_inside("transformer_blocks.*.ff.net", net_1),
+        **_inside("transformer_blocks.*.ff_context.net", net_1),
+        "single_transformer_blocks.*.proj_mlp.weight":     4*S*D**2,
+        "single_transformer_blocks.*.proj_mlp.bias":       4*S*D,
+        **_inside("single_transformer_blocks.*.attn.to_q", to_q_2),
+        **_inside("single_transformer_blocks.*.attn.to_k", to_q_2),
+        **_inside("single_transformer_blocks.*.attn.to_v", to_q_2),
+        "single_transformer_blocks.*.attn.norm_q.weight":  S*d,
+        "single_transformer_blocks.*.attn.norm_k.weight":  S*d,
+        "single_transformer_blocks.*.proj_out.weight":     5*S*D**2,
+        "single_transformer_blocks.*.proj_out.bias":       S*D,
+        "proj_out.weight":                                 D*o*p**2,
+        "proj_out.bias":                                   o*p**2,
     }
 
 
@@ -822,8 +776,10 @@ class Estimator:
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
-        rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
-        return tuple(map(sum, zip(*rows)))
+        totals: dict[tuple[int, ...], int] = {}
+        for line, cost in zip(self._lines, costs):
+            totals[line[1]] = totals.get(line[1], 0) + cost
+        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
 
     def moments(self, **streams: Any) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them."""

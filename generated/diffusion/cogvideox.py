@@ -419,6 +419,11 @@ def _checked(key: str, kind: str, value: Any) -> Any:
     raise ValueError(f"the config's '{key}' is {value!r}, not a {kind}")
 
 
+def _at(path: str, lines: list[Line]) -> list[Line]:
+    """The lines of a module that stands at ``path``."""
+    return [(f"{path}.{module}", amount, unit, forward, gradients, again) for module, amount, unit, forward, gradients, again in lines]
+
+
 def _full(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'full': every parameter trains."""
     L = sizes.num_layers
@@ -467,48 +472,8 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
 
 def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'forward': nothing trains, only the forward pass runs."""
-    L = sizes.num_layers
-    H = sizes.num_attention_heads
-    d = sizes.attention_head_dim
-    c = sizes.in_channels
-    o = sizes.out_channels
-    E = sizes.time_embed_dim
-    offset = sizes.ofs_embed_dim or 0
-    has_offset = sizes.ofs_embed_dim is not None
-    J = sizes.text_embed_dim
-    p = sizes.patch_size
-    pt = sizes.patch_size_t or 0
-    has_pt = sizes.patch_size_t is not None
-    activation = sizes.activation_fn
-    D = H*d
-    frames = has_pt*pt + 1 - has_pt
-    # what a contraction runs over, in multiples of (n, ffhhww, fhw, fhwy, y, yy)
-    sample_ = (1, 0, 0, 0, 0, 0)
-    prompt_ = (0, 0, 0, 0, 1, 0)
-    patch_embed_proj_rows_ = (0, 0, 1, 0, 0, 0)
-    attn1_to_q_rows_ = (0, 0, 1, 0, 1, 0)
-    attn1_pairs_ = (0, 1, 0, 2, 0, 1)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("time_embedding.linear_1",              sample_,                 2*D*E,                                    1,           (0, 0),  0),  # y = xW
-        ("time_embedding.linear_2",              sample_,                 2*E**2,                                   1,           (0, 0),  0),  # y = xW
-        ("ofs_embedding.linear_1",               sample_,                 2*E*offset,                               has_offset,  (0, 0),  0),  # y = xW
-        ("ofs_embedding.linear_2",               sample_,                 2*E**2,                                   has_offset,  (0, 0),  0),  # y = xW
-        ("patch_embed.text_proj",                prompt_,                 2*D*J,                                    1,           (0, 0),  0),  # y = xW
-        ("patch_embed.proj",                     patch_embed_proj_rows_,  2*D*frames*c*p**2,                        1,           (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.norm1.linear",    sample_,                 12*D*E,                                   L,           (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn1.to_q",      attn1_to_q_rows_,        2*D**2,                                   L,           (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn1.to_k",      attn1_to_q_rows_,        2*D**2,                                   L,           (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn1.to_v",      attn1_to_q_rows_,        2*D**2,                                   L,           (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn1",           attn1_pairs_,            2*D,                                      L,           (0, 0),  0),  # scores = qk
-        ("transformer_blocks.*.attn1",           attn1_pairs_,            2*D,                                      L,           (0, 0),  0),  # mix = pv
-        ("transformer_blocks.*.attn1.to_out.0",  attn1_to_q_rows_,        2*D**2,                                   L,           (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.norm2.linear",    sample_,                 12*D*E,                                   L,           (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.ff.net.0.proj",   attn1_to_q_rows_,        8*D**2*(activation == "geglu") + 8*D**2,  L,           (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.ff.net.2",        attn1_to_q_rows_,        8*D**2,                                   L,           (0, 0),  0),  # y = xW
-        ("norm_out.linear",                      sample_,                 4*D*E,                                    1,           (0, 0),  0),  # y = xW
-        ("proj_out",                             patch_embed_proj_rows_,  2*D*frames*o*p**2,                        1,           (0, 0),  0),  # y = xW
-    ]
+    lines = _full(sizes, pairs)
+    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
 
 
 def _lora(sizes: Sizes, pairs: str) -> list[Line]:
@@ -534,34 +499,34 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     patch_embed_proj_rows_ = (0, 0, 1, 0, 0, 0)
     attn1_to_q_rows_ = (0, 0, 1, 0, 1, 0)
     attn1_pairs_ = (0, 1, 0, 2, 0, 1)
+    # what equal modules have in common, each below its own path
+    to_q_1: list[Line] = [
+        ("base_layer",      attn1_to_q_rows_,  2*D**2,  L,  (max(0, L - 1), 0),  0),  # y = xW
+        ("lora_A.default",  attn1_to_q_rows_,  32*D,    L,  (max(0, L - 1), L),  0),  # y = xW
+        ("lora_B.default",  attn1_to_q_rows_,  32*D,    L,  (L, L),              0),  # y = xW
+    ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("time_embedding.linear_1",                             sample_,                 2*D*E,                                    1,           (0, 0),              0),  # y = xW
-        ("time_embedding.linear_2",                             sample_,                 2*E**2,                                   1,           (0, 0),              0),  # y = xW
-        ("ofs_embedding.linear_1",                              sample_,                 2*E*offset,                               has_offset,  (0, 0),              0),  # y = xW
-        ("ofs_embedding.linear_2",                              sample_,                 2*E**2,                                   has_offset,  (0, 0),              0),  # y = xW
-        ("patch_embed.text_proj",                               prompt_,                 2*D*J,                                    1,           (0, 0),              0),  # y = xW
-        ("patch_embed.proj",                                    patch_embed_proj_rows_,  2*D*frames*c*p**2,                        1,           (0, 0),              0),  # y = xW
-        ("transformer_blocks.*.norm1.linear",                   sample_,                 12*D*E,                                   L,           (0, 0),              0),  # y = xW
-        ("transformer_blocks.*.attn1.to_q.base_layer",          attn1_to_q_rows_,        2*D**2,                                   L,           (max(0, L - 1), 0),  0),  # y = xW
-        ("transformer_blocks.*.attn1.to_q.lora_A.default",      attn1_to_q_rows_,        32*D,                                     L,           (max(0, L - 1), L),  0),  # y = xW
-        ("transformer_blocks.*.attn1.to_q.lora_B.default",      attn1_to_q_rows_,        32*D,                                     L,           (L, L),              0),  # y = xW
-        ("transformer_blocks.*.attn1.to_k.base_layer",          attn1_to_q_rows_,        2*D**2,                                   L,           (max(0, L - 1), 0),  0),  # y = xW
-        ("transformer_blocks.*.attn1.to_k.lora_A.default",      attn1_to_q_rows_,        32*D,                                     L,           (max(0, L - 1), L),  0),  # y = xW
-        ("transformer_blocks.*.attn1.to_k.lora_B.default",      attn1_to_q_rows_,        32*D,                                     L,           (L, L),              0),  # y = xW
-        ("transformer_blocks.*.attn1.to_v.base_layer",          attn1_to_q_rows_,        2*D**2,                                   L,           (max(0, L - 1), 0),  0),  # y = xW
-        ("transformer_blocks.*.attn1.to_v.lora_A.default",      attn1_to_q_rows_,        32*D,                                     L,           (max(0, L - 1), L),  0),  # y = xW
-        ("transformer_blocks.*.attn1.to_v.lora_B.default",      attn1_to_q_rows_,        32*D,                                     L,           (L, L),              0),  # y = xW
-        ("transformer_blocks.*.attn1",                          attn1_pairs_,            2*D,                                      L,           (L, L),              0),  # scores = qk
-        ("transformer_blocks.*.attn1",                          attn1_pairs_,            2*D,                                      L,           (L, L),              0),  # mix = pv
-        ("transformer_blocks.*.attn1.to_out.0.base_layer",      attn1_to_q_rows_,        2*D**2,                                   L,           (L, 0),              0),  # y = xW
-        ("transformer_blocks.*.attn1.to_out.0.lora_A.default",  attn1_to_q_rows_,        32*D,                                     L,           (L, L),              0),  # y = xW
-        ("transformer_blocks.*.attn1.to_out.0.lora_B.default",  attn1_to_q_rows_,        32*D,                                     L,           (L, L),              0),  # y = xW
-        ("transformer_blocks.*.norm2.linear",                   sample_,                 12*D*E,                                   L,           (0, 0),              0),  # y = xW
-        ("transformer_blocks.*.ff.net.0.proj",                  attn1_to_q_rows_,        8*D**2*(activation == "geglu") + 8*D**2,  L,           (L, 0),              0),  # y = xW
-        ("transformer_blocks.*.ff.net.2",                       attn1_to_q_rows_,        8*D**2,                                   L,           (L, 0),              0),  # y = xW
-        ("norm_out.linear",                                     sample_,                 4*D*E,                                    1,           (0, 0),              0),  # y = xW
-        ("proj_out",                                            patch_embed_proj_rows_,  2*D*frames*o*p**2,                        1,           ((L >= 1), 0),       0),  # y = xW
+        ("time_embedding.linear_1",                             sample_,                 2*D*E,                                    1,           (0, 0),         0),  # y = xW
+        ("time_embedding.linear_2",                             sample_,                 2*E**2,                                   1,           (0, 0),         0),  # y = xW
+        ("ofs_embedding.linear_1",                              sample_,                 2*E*offset,                               has_offset,  (0, 0),         0),  # y = xW
+        ("ofs_embedding.linear_2",                              sample_,                 2*E**2,                                   has_offset,  (0, 0),         0),  # y = xW
+        ("patch_embed.text_proj",                               prompt_,                 2*D*J,                                    1,           (0, 0),         0),  # y = xW
+        ("patch_embed.proj",                                    patch_embed_proj_rows_,  2*D*frames*c*p**2,                        1,           (0, 0),         0),  # y = xW
+        ("transformer_blocks.*.norm1.linear",                   sample_,                 12*D*E,                                   L,           (0, 0),         0),  # y = xW
+        *_at("transformer_blocks.*.attn1.to_q", to_q_1),
+        *_at("transformer_blocks.*.attn1.to_k", to_q_1),
+        *_at("transformer_blocks.*.attn1.to_v", to_q_1),
+        ("transformer_blocks.*.attn1",                          attn1_pairs_,            2*D,                                      L,           (L, L),         0),  # scores = qk
+        ("transformer_blocks.*.attn1",                          attn1_pairs_,            2*D,                                      L,           (L, L),         0),  # mix = pv
+        ("transformer_blocks.*.attn1.to_out.0.base_layer",      attn1_to_q_rows_,        2*D**2,                                   L,           (L, 0),         0),  # y = xW
+        ("transformer_blocks.*.attn1.to_out.0.lora_A.default",  attn1_to_q_rows_,        32*D,                                     L,           (L, L),         0),  # y = xW
+        ("transformer_blocks.*.attn1.to_out.0.lora_B.default",  attn1_to_q_rows_,        32*D,                                     L,           (L, L),         0),  # y = xW
+        ("transformer_blocks.*.norm2.linear",                   sample_,                 12*D*E,                                   L,           (0, 0),         0),  # y = xW
+        ("transformer_blocks.*.ff.net.0.proj",                  attn1_to_q_rows_,        8*D**2*(activation == "geglu") + 8*D**2,  L,           (L, 0),         0),  # y = xW
+        ("transformer_blocks.*.ff.net.2",                       attn1_to_q_rows_,        8*D**2,                                   L,           (L, 0),         0),  # y = xW
+        ("norm_out.linear",                                     sample_,                 4*D*E,                                    1,           (0, 0),         0),  # y = xW
+        ("proj_out",                                            patch_embed_proj_rows_,  2*D*frames*o*p**2,                        1,           ((L >= 1), 0),  0),  # y = xW
     ]
 
 
@@ -611,6 +576,11 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     ]
 
 
+def _inside(path: str, elements: dict[str, int]) -> dict[str, int]:
+    """The parameters of a module that stands at ``path``."""
+    return {f"{path}.{name}": count for name, count in elements.items()}
+
+
 def _parameters(sizes: Sizes) -> dict[str, int]:
     """Elements per parameter, all copies together."""
     L = sizes.num_layers
@@ -631,6 +601,25 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     activation = sizes.activation_fn
     D = H*d
     frames = has_pt*pt + 1 - has_pt
+    case_1 = activation == "geglu"
+    norm1_1 = {
+        "linear.weight":  6*L*D*E,
+        "linear.bias":    6*L*D,
+        "norm.weight":    L*D*affine,
+        "norm.bias":      L*D*affine,
+    }
+    to_q_1 = {
+        "weight":  L*D**2,
+        "bias":    L*D*biased,
+    }
+    norm_q_1 = {
+        "weight":  L*d,
+        "bias":    L*d,
+    }
+    norm_final_1 = {
+        "weight":  D*affine,
+        "bias":    D*affine,
+    }
     return {
         "time_embedding.linear_1.weight":              D*E,
         "time_embedding.linear_1.bias":                E,
@@ -644,36 +633,23 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         "patch_embed.text_proj.bias":                  D,
         "patch_embed.proj.weight":                     D*c*p**2 - D*c*p**2*has_pt + D*frames*c*p**2*has_pt,
         "patch_embed.proj.bias":                       D*has_pt + D*patch_biased - D*has_pt*patch_biased,
-        "transformer_blocks.*.norm1.linear.weight":    6*L*D*E,
-        "transformer_blocks.*.norm1.linear.bias":      6*L*D,
-        "transformer_blocks.*.norm1.norm.weight":      L*D*affine,
-        "transformer_blocks.*.norm1.norm.bias":        L*D*affine,
-        "transformer_blocks.*.attn1.to_q.weight":      L*D**2,
-        "transformer_blocks.*.attn1.to_q.bias":        L*D*biased,
-        "transformer_blocks.*.attn1.to_k.weight":      L*D**2,
-        "transformer_blocks.*.attn1.to_k.bias":        L*D*biased,
-        "transformer_blocks.*.attn1.to_v.weight":      L*D**2,
-        "transformer_blocks.*.attn1.to_v.bias":        L*D*biased,
-        "transformer_blocks.*.attn1.norm_q.weight":    L*d,
-        "transformer_blocks.*.attn1.norm_q.bias":      L*d,
-        "transformer_blocks.*.attn1.norm_k.weight":    L*d,
-        "transformer_blocks.*.attn1.norm_k.bias":      L*d,
+        **_inside("transformer_blocks.*.norm1", norm1_1),
+        **_inside("transformer_blocks.*.attn1.to_q", to_q_1),
+        **_inside("transformer_blocks.*.attn1.to_k", to_q_1),
+        **_inside("transformer_blocks.*.attn1.to_v", to_q_1),
+        **_inside("transformer_blocks.*.attn1.norm_q", norm_q_1),
+        **_inside("transformer_blocks.*.attn1.norm_k", norm_q_1),
         "transformer_blocks.*.attn1.to_out.0.weight":  L*D**2,
         "transformer_blocks.*.attn1.to_out.0.bias":    L*D,
-        "transformer_blocks.*.norm2.linear.weight":    6*L*D*E,
-        "transformer_blocks.*.norm2.linear.bias":      6*L*D,
-        "transformer_blocks.*.norm2.norm.weight":      L*D*affine,
-        "transformer_blocks.*.norm2.norm.bias":        L*D*affine,
-        "transformer_blocks.*.ff.net.0.proj.weight":   4*L*D**2*(activation == "geglu") + 4*L*D**2,
-        "transformer_blocks.*.ff.net.0.proj.bias":     4*L*D*(activation == "geglu") + 4*L*D,
+        **_inside("transformer_blocks.*.norm2", norm1_1),
+        "transformer_blocks.*.ff.net.0.proj.weight":   4*L*D**2*case_1 + 4*L*D**2,
+        "transformer_blocks.*.ff.net.0.proj.bias":     4*L*D*case_1 + 4*L*D,
         "transformer_blocks.*.ff.net.2.weight":        4*L*D**2,
         "transformer_blocks.*.ff.net.2.bias":          L*D,
-        "norm_final.weight":                           D*affine,
-        "norm_final.bias":                             D*affine,
+        **_inside("norm_final", norm_final_1),
         "norm_out.linear.weight":                      2*D*E,
         "norm_out.linear.bias":                        2*D,
-        "norm_out.norm.weight":                        D*affine,
-        "norm_out.norm.bias":                          D*affine,
+        **_inside("norm_out.norm", norm_final_1),
         "proj_out.weight":                             D*frames*o*p**2,
         "proj_out.bias":                               frames*o*p**2,
     }
@@ -699,6 +675,27 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     activation = sizes.activation_fn
     D = H*d
     frames = has_pt*pt + 1 - has_pt
+    case_1 = activation == "geglu"
+    norm1_1 = {
+        "linear.weight":  6*L*D*E,
+        "linear.bias":    6*L*D,
+        "norm.weight":    L*D*affine,
+        "norm.bias":      L*D*affine,
+    }
+    to_q_1 = {
+        "base_layer.weight":      L*D**2,
+        "base_layer.bias":        L*D*biased,
+        "lora_A.default.weight":  16*L*D,
+        "lora_B.default.weight":  16*L*D,
+    }
+    norm_q_1 = {
+        "weight":  L*d,
+        "bias":    L*d,
+    }
+    norm_final_1 = {
+        "weight":  D*affine,
+        "bias":    D*affine,
+    }
     return {
         "time_embedding.linear_1.weight":                             D*E,
         "time_embedding.linear_1.bias":                               E,
@@ -712,44 +709,25 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
         "patch_embed.text_proj.bias":                                 D,
         "patch_embed.proj.weight":                                    D*c*p**2 - D*c*p**2*has_pt + D*frames*c*p**2*has_pt,
         "patch_embed.proj.bias":                                      D*has_pt + D*patch_biased - D*has_pt*patch_biased,
-        "transformer_blocks.*.norm1.linear.weight":                   6*L*D*E,
-        "transformer_blocks.*.norm1.linear.bias":                     6*L*D,
-        "transformer_blocks.*.norm1.norm.weight":                     L*D*affine,
-        "transformer_blocks.*.norm1.norm.bias":                       L*D*affine,
-        "transformer_blocks.*.attn1.to_q.base_layer.weight":          L*D**2,
-        "transformer_blocks.*.attn1.to_q.base_layer.bias":            L*D*biased,
-        "transformer_blocks.*.attn1.to_q.lora_A.default.weight":      16*L*D,
-        "transformer_blocks.*.attn1.to_q.lora_B.default.weight":      16*L*D,
-        "transformer_blocks.*.attn1.to_k.base_layer.weight":          L*D**2,
-        "transformer_blocks.*.attn1.to_k.base_layer.bias":            L*D*biased,
-        "transformer_blocks.*.attn1.to_k.lora_A.default.weight":      16*L*D,
-        "transformer_blocks.*.attn1.to_k.lora_B.default.weight":      16*L*D,
-        "transformer_blocks.*.attn1.to_v.base_layer.weight":          L*D**2,
-        "transformer_blocks.*.attn1.to_v.base_layer.bias":            L*D*biased,
-        "transformer_blocks.*.attn1.to_v.lora_A.default.weight":      16*L*D,
-        "transformer_blocks.*.attn1.to_v.lora_B.default.weight":      16*L*D,
-        "transformer_blocks.*.attn1.norm_q.weight":                   L*d,
-        "transformer_blocks.*.attn1.norm_q.bias":                     L*d,
-        "transformer_blocks.*.attn1.norm_k.weight":                   L*d,
-        "transformer_blocks.*.attn1.norm_k.bias":                     L*d,
+        **_inside("transformer_blocks.*.norm1", norm1_1),
+        **_inside("transformer_blocks.*.attn1.to_q", to_q_1),
+        **_inside("transformer_blocks.*.attn1.to_k", to_q_1),
+        **_inside("transformer_blocks.*.attn1.to_v", to_q_1),
+        **_inside("transformer_blocks.*.attn1.norm_q", norm_q_1),
+        **_inside("transformer_blocks.*.attn1.norm_k", norm_q_1),
         "transformer_blocks.*.attn1.to_out.0.base_layer.weight":      L*D**2,
         "transformer_blocks.*.attn1.to_out.0.base_layer.bias":        L*D,
         "transformer_blocks.*.attn1.to_out.0.lora_A.default.weight":  16*L*D,
         "transformer_blocks.*.attn1.to_out.0.lora_B.default.weight":  16*L*D,
-        "transformer_blocks.*.norm2.linear.weight":                   6*L*D*E,
-        "transformer_blocks.*.norm2.linear.bias":                     6*L*D,
-        "transformer_blocks.*.norm2.norm.weight":                     L*D*affine,
-        "transformer_blocks.*.norm2.norm.bias":                       L*D*affine,
-        "transformer_blocks.*.ff.net.0.proj.weight":                  4*L*D**2*(activation == "geglu") + 4*L*D**2,
-        "transformer_blocks.*.ff.net.0.proj.bias":                    4*L*D*(activation == "geglu") + 4*L*D,
+        **_inside("transformer_blocks.*.norm2", norm1_1),
+        "transformer_blocks.*.ff.net.0.proj.weight":                  4*L*D**2*case_1 + 4*L*D**2,
+        "transformer_blocks.*.ff.net.0.proj.bias":                    4*L*D*case_1 + 4*L*D,
         "transformer_blocks.*.ff.net.2.weight":                       4*L*D**2,
         "transformer_blocks.*.ff.net.2.bias":                         L*D,
-        "norm_final.weight":                                          D*affine,
-        "norm_final.bias":                                            D*affine,
+        **_inside("norm_final", norm_final_1),
         "norm_out.linear.weight":                                     2*D*E,
         "norm_out.linear.bias":                                       2*D,
-        "norm_out.norm.weight":                                       D*affine,
-        "norm_out.norm.bias":                                         D*affine,
+        **_inside("norm_out.norm", norm_final_1),
         "proj_out.weight":                                            D*frames*o*p**2,
         "proj_out.bias":                                              frames*o*p**2,
     }
@@ -832,8 +810,10 @@ class Estimator:
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
-        rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
-        return tuple(map(sum, zip(*rows)))
+        totals: dict[tuple[int, ...], int] = {}
+        for line, cost in zip(self._lines, costs):
+            totals[line[1]] = totals.get(line[1], 0) + cost
+        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
 
     def moments(self, **streams: Any) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them, with the sizes that some of them depend on."""

@@ -383,6 +383,11 @@ def _checked(key: str, kind: str, value: Any) -> Any:
     raise ValueError(f"the config's '{key}' is {value!r}, not a {kind}")
 
 
+def _at(path: str, lines: list[Line]) -> list[Line]:
+    """The lines of a module that stands at ``path``."""
+    return [(f"{path}.{module}", amount, unit, forward, gradients, again) for module, amount, unit, forward, gradients, again in lines]
+
+
 def _full(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'full': every parameter trains."""
     L = sizes.num_layers
@@ -427,44 +432,8 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
 
 def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'forward': nothing trains, only the forward pass runs."""
-    L = sizes.num_layers
-    H = sizes.num_attention_heads
-    d = sizes.attention_head_dim
-    c = sizes.in_channels
-    o = sizes.out_channels
-    p = sizes.patch_size
-    J = sizes.text_embed_dim
-    E = sizes.time_embed_dim
-    s = sizes.condition_dim
-    D = H*d
-    # what a contraction runs over, in multiples of (n, hhww, hw, hwy, y, yy)
-    patch_embed_proj_rows_ = (0, 0, 1, 0, 0, 0)
-    prompt_ = (0, 0, 0, 0, 1, 0)
-    sample_ = (1, 0, 0, 0, 0, 0)
-    attn1_to_q_rows_ = (0, 0, 1, 0, 1, 0)
-    attn1_pairs_ = (0, 1, 0, 2, 0, 1)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("patch_embed.proj",                                  patch_embed_proj_rows_,  2*D*c*p**2,  1,  (0, 0),  0),  # y = xW
-        ("patch_embed.text_proj",                             prompt_,                 2*D*J,       1,  (0, 0),  0),  # y = xW
-        ("time_condition_embed.timestep_embedder.linear_1",   sample_,                 2*D*E,       1,  (0, 0),  0),  # y = xW
-        ("time_condition_embed.timestep_embedder.linear_2",   sample_,                 2*E**2,      1,  (0, 0),  0),  # y = xW
-        ("time_condition_embed.condition_embedder.linear_1",  sample_,                 12*E*s,      1,  (0, 0),  0),  # y = xW
-        ("time_condition_embed.condition_embedder.linear_2",  sample_,                 2*E**2,      1,  (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.norm1.linear",                 sample_,                 24*D*E,      L,  (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn1.to_q",                   attn1_to_q_rows_,        2*D**2,      L,  (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn1.to_k",                   attn1_to_q_rows_,        2*D**2,      L,  (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn1.to_v",                   attn1_to_q_rows_,        2*D**2,      L,  (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn1",                        attn1_pairs_,            2*D,         L,  (0, 0),  0),  # scores = qk
-        ("transformer_blocks.*.attn1",                        attn1_pairs_,            2*D,         L,  (0, 0),  0),  # mix = pv
-        ("transformer_blocks.*.attn1.to_out.0",               attn1_to_q_rows_,        2*D**2,      L,  (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.ff.net.0.proj",                patch_embed_proj_rows_,  8*D**2,      L,  (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.ff.net.2",                     patch_embed_proj_rows_,  8*D**2,      L,  (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.ff.net.0.proj",                prompt_,                 8*D**2,      L,  (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.ff.net.2",                     prompt_,                 8*D**2,      L,  (0, 0),  0),  # y = xW
-        ("norm_out.linear",                                   sample_,                 4*D*E,       1,  (0, 0),  0),  # y = xW
-        ("proj_out",                                          patch_embed_proj_rows_,  2*D*o*p**2,  1,  (0, 0),  0),  # y = xW
-    ]
+    lines = _full(sizes, pairs)
+    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
 
 
 def _lora(sizes: Sizes, pairs: str) -> list[Line]:
@@ -485,6 +454,12 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     sample_ = (1, 0, 0, 0, 0, 0)
     attn1_to_q_rows_ = (0, 0, 1, 0, 1, 0)
     attn1_pairs_ = (0, 1, 0, 2, 0, 1)
+    # what equal modules have in common, each below its own path
+    to_q_1: list[Line] = [
+        ("base_layer",      attn1_to_q_rows_,  2*D**2,  L,  (max(0, L - 1), 0),  0),  # y = xW
+        ("lora_A.default",  attn1_to_q_rows_,  32*D,    L,  (max(0, L - 1), L),  0),  # y = xW
+        ("lora_B.default",  attn1_to_q_rows_,  32*D,    L,  (L, L),              0),  # y = xW
+    ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
         ("patch_embed.proj",                                    patch_embed_proj_rows_,  2*D*c*p**2,  1,  (0, 0),              0),  # y = xW
@@ -494,15 +469,9 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
         ("time_condition_embed.condition_embedder.linear_1",    sample_,                 12*E*s,      1,  (0, 0),              0),  # y = xW
         ("time_condition_embed.condition_embedder.linear_2",    sample_,                 2*E**2,      1,  (0, 0),              0),  # y = xW
         ("transformer_blocks.*.norm1.linear",                   sample_,                 24*D*E,      L,  (0, 0),              0),  # y = xW
-        ("transformer_blocks.*.attn1.to_q.base_layer",          attn1_to_q_rows_,        2*D**2,      L,  (max(0, L - 1), 0),  0),  # y = xW
-        ("transformer_blocks.*.attn1.to_q.lora_A.default",      attn1_to_q_rows_,        32*D,        L,  (max(0, L - 1), L),  0),  # y = xW
-        ("transformer_blocks.*.attn1.to_q.lora_B.default",      attn1_to_q_rows_,        32*D,        L,  (L, L),              0),  # y = xW
-        ("transformer_blocks.*.attn1.to_k.base_layer",          attn1_to_q_rows_,        2*D**2,      L,  (max(0, L - 1), 0),  0),  # y = xW
-        ("transformer_blocks.*.attn1.to_k.lora_A.default",      attn1_to_q_rows_,        32*D,        L,  (max(0, L - 1), L),  0),  # y = xW
-        ("transformer_blocks.*.attn1.to_k.lora_B.default",      attn1_to_q_rows_,        32*D,        L,  (L, L),              0),  # y = xW
-        ("transformer_blocks.*.attn1.to_v.base_layer",          attn1_to_q_rows_,        2*D**2,      L,  (max(0, L - 1), 0),  0),  # y = xW
-        ("transformer_blocks.*.attn1.to_v.lora_A.default",      attn1_to_q_rows_,        32*D,        L,  (max(0, L - 1), L),  0),  # y = xW
-        ("transformer_blocks.*.attn1.to_v.lora_B.default",      attn1_to_q_rows_,        32*D,        L,  (L, L),              0),  # y = xW
+        *_at("transformer_blocks.*.attn1.to_q", to_q_1),
+        *_at("transformer_blocks.*.attn1.to_k", to_q_1),
+        *_at("transformer_blocks.*.attn1.to_v", to_q_1),
         ("transformer_blocks.*.attn1",                          attn1_pairs_,            2*D,         L,  (L, L),              0),  # scores = qk
         ("transformer_blocks.*.attn1",                          attn1_pairs_,            2*D,         L,  (L, L),              0),  # mix = pv
         ("transformer_blocks.*.attn1.to_out.0.base_layer",      attn1_to_q_rows_,        2*D**2,      L,  (L, 0),              0),  # y = xW
@@ -559,6 +528,11 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     ]
 
 
+def _inside(path: str, elements: dict[str, int]) -> dict[str, int]:
+    """The parameters of a module that stands at ``path``."""
+    return {f"{path}.{name}": count for name, count in elements.items()}
+
+
 def _parameters(sizes: Sizes) -> dict[str, int]:
     """Elements per parameter, all copies together."""
     L = sizes.num_layers
@@ -571,6 +545,14 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     E = sizes.time_embed_dim
     s = sizes.condition_dim
     D = H*d
+    linear_2_1 = {
+        "weight":  E**2,
+        "bias":    E,
+    }
+    to_q_1 = {
+        "weight":  L*D**2,
+        "bias":    L*D,
+    }
     return {
         "patch_embed.proj.weight":                                  D*c*p**2,
         "patch_embed.proj.bias":                                    D,
@@ -578,22 +560,16 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         "patch_embed.text_proj.bias":                               D,
         "time_condition_embed.timestep_embedder.linear_1.weight":   D*E,
         "time_condition_embed.timestep_embedder.linear_1.bias":     E,
-        "time_condition_embed.timestep_embedder.linear_2.weight":   E**2,
-        "time_condition_embed.timestep_embedder.linear_2.bias":     E,
+        **_inside("time_condition_embed.timestep_embedder.linear_2", linear_2_1),
         "time_condition_embed.condition_embedder.linear_1.weight":  6*E*s,
         "time_condition_embed.condition_embedder.linear_1.bias":    E,
-        "time_condition_embed.condition_embedder.linear_2.weight":  E**2,
-        "time_condition_embed.condition_embedder.linear_2.bias":    E,
+        **_inside("time_condition_embed.condition_embedder.linear_2", linear_2_1),
         "transformer_blocks.*.norm1.linear.weight":                 12*L*D*E,
         "transformer_blocks.*.norm1.linear.bias":                   12*L*D,
-        "transformer_blocks.*.attn1.to_q.weight":                   L*D**2,
-        "transformer_blocks.*.attn1.to_q.bias":                     L*D,
-        "transformer_blocks.*.attn1.to_k.weight":                   L*D**2,
-        "transformer_blocks.*.attn1.to_k.bias":                     L*D,
-        "transformer_blocks.*.attn1.to_v.weight":                   L*D**2,
-        "transformer_blocks.*.attn1.to_v.bias":                     L*D,
-        "transformer_blocks.*.attn1.to_out.0.weight":               L*D**2,
-        "transformer_blocks.*.attn1.to_out.0.bias":                 L*D,
+        **_inside("transformer_blocks.*.attn1.to_q", to_q_1),
+        **_inside("transformer_blocks.*.attn1.to_k", to_q_1),
+        **_inside("transformer_blocks.*.attn1.to_v", to_q_1),
+        **_inside("transformer_blocks.*.attn1.to_out.0", to_q_1),
         "transformer_blocks.*.ff.net.0.proj.weight":                4*L*D**2,
         "transformer_blocks.*.ff.net.0.proj.bias":                  4*L*D,
         "transformer_blocks.*.ff.net.2.weight":                     4*L*D**2,
@@ -617,45 +593,41 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     E = sizes.time_embed_dim
     s = sizes.condition_dim
     D = H*d
+    linear_2_1 = {
+        "weight":  E**2,
+        "bias":    E,
+    }
+    to_q_1 = {
+        "base_layer.weight":      L*D**2,
+        "base_layer.bias":        L*D,
+        "lora_A.default.weight":  16*L*D,
+        "lora_B.default.weight":  16*L*D,
+    }
     return {
-        "patch_embed.proj.weight":                                    D*c*p**2,
-        "patch_embed.proj.bias":                                      D,
-        "patch_embed.text_proj.weight":                               D*J,
-        "patch_embed.text_proj.bias":                                 D,
-        "time_condition_embed.timestep_embedder.linear_1.weight":     D*E,
-        "time_condition_embed.timestep_embedder.linear_1.bias":       E,
-        "time_condition_embed.timestep_embedder.linear_2.weight":     E**2,
-        "time_condition_embed.timestep_embedder.linear_2.bias":       E,
-        "time_condition_embed.condition_embedder.linear_1.weight":    6*E*s,
-        "time_condition_embed.condition_embedder.linear_1.bias":      E,
-        "time_condition_embed.condition_embedder.linear_2.weight":    E**2,
-        "time_condition_embed.condition_embedder.linear_2.bias":      E,
-        "transformer_blocks.*.norm1.linear.weight":                   12*L*D*E,
-        "transformer_blocks.*.norm1.linear.bias":                     12*L*D,
-        "transformer_blocks.*.attn1.to_q.base_layer.weight":          L*D**2,
-        "transformer_blocks.*.attn1.to_q.base_layer.bias":            L*D,
-        "transformer_blocks.*.attn1.to_q.lora_A.default.weight":      16*L*D,
-        "transformer_blocks.*.attn1.to_q.lora_B.default.weight":      16*L*D,
-        "transformer_blocks.*.attn1.to_k.base_layer.weight":          L*D**2,
-        "transformer_blocks.*.attn1.to_k.base_layer.bias":            L*D,
-        "transformer_blocks.*.attn1.to_k.lora_A.default.weight":      16*L*D,
-        "transformer_blocks.*.attn1.to_k.lora_B.default.weight":      16*L*D,
-        "transformer_blocks.*.attn1.to_v.base_layer.weight":          L*D**2,
-        "transformer_blocks.*.attn1.to_v.base_layer.bias":            L*D,
-        "transformer_blocks.*.attn1.to_v.lora_A.default.weight":      16*L*D,
-        "transformer_blocks.*.attn1.to_v.lora_B.default.weight":      16*L*D,
-        "transformer_blocks.*.attn1.to_out.0.base_layer.weight":      L*D**2,
-        "transformer_blocks.*.attn1.to_out.0.base_layer.bias":        L*D,
-        "transformer_blocks.*.attn1.to_out.0.lora_A.default.weight":  16*L*D,
-        "transformer_blocks.*.attn1.to_out.0.lora_B.default.weight":  16*L*D,
-        "transformer_blocks.*.ff.net.0.proj.weight":                  4*L*D**2,
-        "transformer_blocks.*.ff.net.0.proj.bias":                    4*L*D,
-        "transformer_blocks.*.ff.net.2.weight":                       4*L*D**2,
-        "transformer_blocks.*.ff.net.2.bias":                         L*D,
-        "norm_out.linear.weight":                                     2*D*E,
-        "norm_out.linear.bias":                                       2*D,
-        "proj_out.weight":                                            D*o*p**2,
-        "proj_out.bias":                                              o*p**2,
+        "patch_embed.proj.weight":                                  D*c*p**2,
+        "patch_embed.proj.bias":                                    D,
+        "patch_embed.text_proj.weight":                             D*J,
+        "patch_embed.text_proj.bias":                               D,
+        "time_condition_embed.timestep_embedder.linear_1.weight":   D*E,
+        "time_condition_embed.timestep_embedder.linear_1.bias":     E,
+        **_inside("time_condition_embed.timestep_embedder.linear_2", linear_2_1),
+        "time_condition_embed.condition_embedder.linear_1.weight":  6*E*s,
+        "time_condition_embed.condition_embedder.linear_1.bias":    E,
+        **_inside("time_condition_embed.condition_embedder.linear_2", linear_2_1),
+        "transformer_blocks.*.norm1.linear.weight":                 12*L*D*E,
+        "transformer_blocks.*.norm1.linear.bias":                   12*L*D,
+        **_inside("transformer_blocks.*.attn1.to_q", to_q_1),
+        **_inside("transformer_blocks.*.attn1.to_k", to_q_1),
+        **_inside("transformer_blocks.*.attn1.to_v", to_q_1),
+        **_inside("transformer_blocks.*.attn1.to_out.0", to_q_1),
+        "transformer_blocks.*.ff.net.0.proj.weight":                4*L*D**2,
+        "transformer_blocks.*.ff.net.0.proj.bias":                  4*L*D,
+        "transformer_blocks.*.ff.net.2.weight":                     4*L*D**2,
+        "transformer_blocks.*.ff.net.2.bias":                       L*D,
+        "norm_out.linear.weight":                                   2*D*E,
+        "norm_out.linear.bias":                                     2*D,
+        "proj_out.weight":                                          D*o*p**2,
+        "proj_out.bias":                                            o*p**2,
     }
 
 
@@ -736,8 +708,10 @@ class Estimator:
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
-        rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
-        return tuple(map(sum, zip(*rows)))
+        totals: dict[tuple[int, ...], int] = {}
+        for line, cost in zip(self._lines, costs):
+            totals[line[1]] = totals.get(line[1], 0) + cost
+        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
 
     def moments(self, **streams: Any) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them, with the sizes that some of them depend on."""

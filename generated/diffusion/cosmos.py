@@ -485,6 +485,11 @@ def _checked(key: str, kind: str, value: Any) -> Any:
     raise ValueError(f"the config's '{key}' is {value!r}, not a {kind}")
 
 
+def _at(path: str, lines: list[Line]) -> list[Line]:
+    """The lines of a module that stands at ``path``."""
+    return [(f"{path}.{module}", amount, unit, forward, gradients, again) for module, amount, unit, forward, gradients, again in lines]
+
+
 def _full(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'full': every parameter trains."""
     L = sizes.num_layers
@@ -516,6 +521,11 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     attn1_pairs_ = (0, 1, 0, 0, 0, 0, 0, 0, 0, 0)
     attn2_pairs_ = (0, 0, 0, 0, 0, 0, 1, 0, 0, 0)
     attn2_pairs_2_ = (0, 0, 0, 0, 0, 1, 0, 0, 0, 0)
+    # what equal modules have in common, each below its own path
+    norm1_1: list[Line] = [
+        ("linear_1",  norm1_linear_1_rows_,  2*D*A,  L,  (L, L),  0),  # y = xW
+        ("linear_2",  norm1_linear_1_rows_,  6*D*A,  L,  (L, L),  0),  # y = xW
+    ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
         ("patch_embed.proj",                     patch_embed_proj_rows_,  2*D*pt*ph*pw*C,                               1,          (0, 1),                   0),  # y = xW
@@ -523,16 +533,14 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
         ("time_embed.t_embedder.linear_2",       time_,                   6*D**2,                                       1,          (1, 1),                   0),  # y = xW
         ("crossattn_proj.0",                     prompt_,                 2*J*Q*projected + 2*J**2 - 2*J**2*projected,  projected,  (0, (L >= 1)*projected),  0),  # y = xW
         ("img_context_proj.0",                   image_context_,          2*I*K,                                        has_I,      (0, (L >= 1)*has_I),      0),  # y = xW
-        ("transformer_blocks.*.norm1.linear_1",  norm1_linear_1_rows_,    2*D*A,                                        L,          (L, L),                   0),  # y = xW
-        ("transformer_blocks.*.norm1.linear_2",  norm1_linear_1_rows_,    6*D*A,                                        L,          (L, L),                   0),  # y = xW
+        *_at("transformer_blocks.*.norm1", norm1_1),
         ("transformer_blocks.*.attn1.to_q",      patch_embed_proj_rows_,  2*D**2,                                       L,          (L, L),                   0),  # y = xW
         ("transformer_blocks.*.attn1.to_k",      patch_embed_proj_rows_,  2*D**2,                                       L,          (L, L),                   0),  # y = xW
         ("transformer_blocks.*.attn1.to_v",      patch_embed_proj_rows_,  2*D**2,                                       L,          (L, L),                   0),  # y = xW
         ("transformer_blocks.*.attn1",           attn1_pairs_,            2*D,                                          L,          (L, L),                   0),  # scores = qk
         ("transformer_blocks.*.attn1",           attn1_pairs_,            2*D,                                          L,          (L, L),                   0),  # mix = pv
         ("transformer_blocks.*.attn1.to_out.0",  patch_embed_proj_rows_,  2*D**2,                                       L,          (L, L),                   0),  # y = xW
-        ("transformer_blocks.*.norm2.linear_1",  norm1_linear_1_rows_,    2*D*A,                                        L,          (L, L),                   0),  # y = xW
-        ("transformer_blocks.*.norm2.linear_2",  norm1_linear_1_rows_,    6*D*A,                                        L,          (L, L),                   0),  # y = xW
+        *_at("transformer_blocks.*.norm2", norm1_1),
         ("transformer_blocks.*.attn2.to_q",      patch_embed_proj_rows_,  2*D**2,                                       L,          (L, L),                   0),  # y = xW
         ("transformer_blocks.*.attn2.to_k",      prompt_,                 2*D*J,                                        L,          (L*projected, L),         0),  # y = xW
         ("transformer_blocks.*.attn2.to_v",      prompt_,                 2*D*J,                                        L,          (L*projected, L),         0),  # y = xW
@@ -544,8 +552,7 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
         ("transformer_blocks.*.attn2",           attn2_pairs_2_,          2*D,                                          L*has_I,    (L*has_I, L*has_I),       0),  # scores = qk
         ("transformer_blocks.*.attn2",           attn2_pairs_2_,          2*D,                                          L*has_I,    (L*has_I, L*has_I),       0),  # mix = pv
         ("transformer_blocks.*.attn2.to_out.0",  patch_embed_proj_rows_,  2*D**2,                                       L,          (L, L),                   0),  # y = xW
-        ("transformer_blocks.*.norm3.linear_1",  norm1_linear_1_rows_,    2*D*A,                                        L,          (L, L),                   0),  # y = xW
-        ("transformer_blocks.*.norm3.linear_2",  norm1_linear_1_rows_,    6*D*A,                                        L,          (L, L),                   0),  # y = xW
+        *_at("transformer_blocks.*.norm3", norm1_1),
         ("transformer_blocks.*.ff.net.0.proj",   patch_embed_proj_rows_,  2*D*((D*r)//1),                               L,          (L, L),                   0),  # y = xW
         ("transformer_blocks.*.ff.net.2",        patch_embed_proj_rows_,  2*D*((D*r)//1),                               L,          (L, L),                   0),  # y = xW
         ("norm_out.linear_1",                    norm1_linear_1_rows_,    2*D*A,                                        1,          (1, 1),                   0),  # y = xW
@@ -556,71 +563,8 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
 
 def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'forward': nothing trains, only the forward pass runs."""
-    L = sizes.num_layers
-    H = sizes.num_attention_heads
-    d = sizes.attention_head_dim
-    c = sizes.in_channels
-    o = sizes.out_channels
-    r = sizes.mlp_ratio
-    A = sizes.adaln_lora_dim
-    J = sizes.text_embed_dim
-    projected = sizes.use_crossattn_projection
-    Q = sizes.crossattn_proj_in_channels
-    I = sizes.img_context_dim_in or 0
-    has_I = sizes.img_context_dim_in is not None
-    K = sizes.img_context_dim_out
-    patch = sizes.patch_size
-    masked = sizes.concat_padding_mask
-    D = H*d
-    pt = patch[0]
-    ph = patch[1]
-    pw = patch[2]
-    C = c + masked
-    # what a contraction runs over, in multiples of (n, ffhhww, fhw, equal_t_1, equal_t_1_f_h_w, fhkw, fhwy, k, t, y)
-    patch_embed_proj_rows_ = (0, 0, 1, 0, 0, 0, 0, 0, 0, 0)
-    time_ = (0, 0, 0, 0, 0, 0, 0, 0, 1, 0)
-    prompt_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 1)
-    image_context_ = (0, 0, 0, 0, 0, 0, 0, 1, 0, 0)
-    norm1_linear_1_rows_ = (0, 0, 1, 1, -1, 0, 0, 0, 0, 0)
-    attn1_pairs_ = (0, 1, 0, 0, 0, 0, 0, 0, 0, 0)
-    attn2_pairs_ = (0, 0, 0, 0, 0, 0, 1, 0, 0, 0)
-    attn2_pairs_2_ = (0, 0, 0, 0, 0, 1, 0, 0, 0, 0)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("patch_embed.proj",                     patch_embed_proj_rows_,  2*D*pt*ph*pw*C,                               1,          (0, 0),  0),  # y = xW
-        ("time_embed.t_embedder.linear_1",       time_,                   2*D**2,                                       1,          (0, 0),  0),  # y = xW
-        ("time_embed.t_embedder.linear_2",       time_,                   6*D**2,                                       1,          (0, 0),  0),  # y = xW
-        ("crossattn_proj.0",                     prompt_,                 2*J*Q*projected + 2*J**2 - 2*J**2*projected,  projected,  (0, 0),  0),  # y = xW
-        ("img_context_proj.0",                   image_context_,          2*I*K,                                        has_I,      (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.norm1.linear_1",  norm1_linear_1_rows_,    2*D*A,                                        L,          (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.norm1.linear_2",  norm1_linear_1_rows_,    6*D*A,                                        L,          (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn1.to_q",      patch_embed_proj_rows_,  2*D**2,                                       L,          (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn1.to_k",      patch_embed_proj_rows_,  2*D**2,                                       L,          (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn1.to_v",      patch_embed_proj_rows_,  2*D**2,                                       L,          (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn1",           attn1_pairs_,            2*D,                                          L,          (0, 0),  0),  # scores = qk
-        ("transformer_blocks.*.attn1",           attn1_pairs_,            2*D,                                          L,          (0, 0),  0),  # mix = pv
-        ("transformer_blocks.*.attn1.to_out.0",  patch_embed_proj_rows_,  2*D**2,                                       L,          (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.norm2.linear_1",  norm1_linear_1_rows_,    2*D*A,                                        L,          (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.norm2.linear_2",  norm1_linear_1_rows_,    6*D*A,                                        L,          (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn2.to_q",      patch_embed_proj_rows_,  2*D**2,                                       L,          (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn2.to_k",      prompt_,                 2*D*J,                                        L,          (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn2.to_v",      prompt_,                 2*D*J,                                        L,          (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn2",           attn2_pairs_,            2*D,                                          L,          (0, 0),  0),  # scores = qk
-        ("transformer_blocks.*.attn2",           attn2_pairs_,            2*D,                                          L,          (0, 0),  0),  # mix = pv
-        ("transformer_blocks.*.attn2.q_img",     patch_embed_proj_rows_,  2*D**2,                                       L*has_I,    (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn2.k_img",     image_context_,          2*D*K,                                        L*has_I,    (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn2.v_img",     image_context_,          2*D*K,                                        L*has_I,    (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn2",           attn2_pairs_2_,          2*D,                                          L*has_I,    (0, 0),  0),  # scores = qk
-        ("transformer_blocks.*.attn2",           attn2_pairs_2_,          2*D,                                          L*has_I,    (0, 0),  0),  # mix = pv
-        ("transformer_blocks.*.attn2.to_out.0",  patch_embed_proj_rows_,  2*D**2,                                       L,          (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.norm3.linear_1",  norm1_linear_1_rows_,    2*D*A,                                        L,          (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.norm3.linear_2",  norm1_linear_1_rows_,    6*D*A,                                        L,          (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.ff.net.0.proj",   patch_embed_proj_rows_,  2*D*((D*r)//1),                               L,          (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.ff.net.2",        patch_embed_proj_rows_,  2*D*((D*r)//1),                               L,          (0, 0),  0),  # y = xW
-        ("norm_out.linear_1",                    norm1_linear_1_rows_,    2*D*A,                                        1,          (0, 0),  0),  # y = xW
-        ("norm_out.linear_2",                    norm1_linear_1_rows_,    4*D*A,                                        1,          (0, 0),  0),  # y = xW
-        ("proj_out",                             patch_embed_proj_rows_,  2*D*pt*ph*pw*o,                               1,          (0, 0),  0),  # y = xW
-    ]
+    lines = _full(sizes, pairs)
+    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
 
 
 def _lora(sizes: Sizes, pairs: str) -> list[Line]:
@@ -654,57 +598,58 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     attn1_pairs_ = (0, 1, 0, 0, 0, 0, 0, 0, 0, 0)
     attn2_pairs_ = (0, 0, 0, 0, 0, 0, 1, 0, 0, 0)
     attn2_pairs_2_ = (0, 0, 0, 0, 0, 1, 0, 0, 0, 0)
+    # what equal modules have in common, each below its own path
+    norm1_1: list[Line] = [
+        ("linear_1",  norm1_linear_1_rows_,  2*D*A,  L,  (0, 0),  0),  # y = xW
+        ("linear_2",  norm1_linear_1_rows_,  6*D*A,  L,  (0, 0),  0),  # y = xW
+    ]
+    to_q_1: list[Line] = [
+        ("base_layer",      patch_embed_proj_rows_,  2*D**2,  L,  (max(0, L - 1), 0),  0),  # y = xW
+        ("lora_A.default",  patch_embed_proj_rows_,  32*D,    L,  (max(0, L - 1), L),  0),  # y = xW
+        ("lora_B.default",  patch_embed_proj_rows_,  32*D,    L,  (L, L),              0),  # y = xW
+    ]
+    to_out_1: list[Line] = [
+        ("base_layer",      patch_embed_proj_rows_,  2*D**2,  L,  (L, 0),  0),  # y = xW
+        ("lora_A.default",  patch_embed_proj_rows_,  32*D,    L,  (L, L),  0),  # y = xW
+        ("lora_B.default",  patch_embed_proj_rows_,  32*D,    L,  (L, L),  0),  # y = xW
+    ]
+    to_k_1: list[Line] = [
+        ("base_layer",      prompt_,  2*D*J,  L,  (0, 0),  0),  # y = xW
+        ("lora_A.default",  prompt_,  32*J,   L,  (0, L),  0),  # y = xW
+        ("lora_B.default",  prompt_,  32*D,   L,  (L, L),  0),  # y = xW
+    ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("patch_embed.proj",                                    patch_embed_proj_rows_,  2*D*pt*ph*pw*C,                               1,          (0, 0),              0),  # y = xW
-        ("time_embed.t_embedder.linear_1",                      time_,                   2*D**2,                                       1,          (0, 0),              0),  # y = xW
-        ("time_embed.t_embedder.linear_2",                      time_,                   6*D**2,                                       1,          (0, 0),              0),  # y = xW
-        ("crossattn_proj.0",                                    prompt_,                 2*J*Q*projected + 2*J**2 - 2*J**2*projected,  projected,  (0, 0),              0),  # y = xW
-        ("img_context_proj.0",                                  image_context_,          2*I*K,                                        has_I,      (0, 0),              0),  # y = xW
-        ("transformer_blocks.*.norm1.linear_1",                 norm1_linear_1_rows_,    2*D*A,                                        L,          (0, 0),              0),  # y = xW
-        ("transformer_blocks.*.norm1.linear_2",                 norm1_linear_1_rows_,    6*D*A,                                        L,          (0, 0),              0),  # y = xW
-        ("transformer_blocks.*.attn1.to_q.base_layer",          patch_embed_proj_rows_,  2*D**2,                                       L,          (max(0, L - 1), 0),  0),  # y = xW
-        ("transformer_blocks.*.attn1.to_q.lora_A.default",      patch_embed_proj_rows_,  32*D,                                         L,          (max(0, L - 1), L),  0),  # y = xW
-        ("transformer_blocks.*.attn1.to_q.lora_B.default",      patch_embed_proj_rows_,  32*D,                                         L,          (L, L),              0),  # y = xW
-        ("transformer_blocks.*.attn1.to_k.base_layer",          patch_embed_proj_rows_,  2*D**2,                                       L,          (max(0, L - 1), 0),  0),  # y = xW
-        ("transformer_blocks.*.attn1.to_k.lora_A.default",      patch_embed_proj_rows_,  32*D,                                         L,          (max(0, L - 1), L),  0),  # y = xW
-        ("transformer_blocks.*.attn1.to_k.lora_B.default",      patch_embed_proj_rows_,  32*D,                                         L,          (L, L),              0),  # y = xW
-        ("transformer_blocks.*.attn1.to_v.base_layer",          patch_embed_proj_rows_,  2*D**2,                                       L,          (max(0, L - 1), 0),  0),  # y = xW
-        ("transformer_blocks.*.attn1.to_v.lora_A.default",      patch_embed_proj_rows_,  32*D,                                         L,          (max(0, L - 1), L),  0),  # y = xW
-        ("transformer_blocks.*.attn1.to_v.lora_B.default",      patch_embed_proj_rows_,  32*D,                                         L,          (L, L),              0),  # y = xW
-        ("transformer_blocks.*.attn1",                          attn1_pairs_,            2*D,                                          L,          (L, L),              0),  # scores = qk
-        ("transformer_blocks.*.attn1",                          attn1_pairs_,            2*D,                                          L,          (L, L),              0),  # mix = pv
-        ("transformer_blocks.*.attn1.to_out.0.base_layer",      patch_embed_proj_rows_,  2*D**2,                                       L,          (L, 0),              0),  # y = xW
-        ("transformer_blocks.*.attn1.to_out.0.lora_A.default",  patch_embed_proj_rows_,  32*D,                                         L,          (L, L),              0),  # y = xW
-        ("transformer_blocks.*.attn1.to_out.0.lora_B.default",  patch_embed_proj_rows_,  32*D,                                         L,          (L, L),              0),  # y = xW
-        ("transformer_blocks.*.norm2.linear_1",                 norm1_linear_1_rows_,    2*D*A,                                        L,          (0, 0),              0),  # y = xW
-        ("transformer_blocks.*.norm2.linear_2",                 norm1_linear_1_rows_,    6*D*A,                                        L,          (0, 0),              0),  # y = xW
-        ("transformer_blocks.*.attn2.to_q.base_layer",          patch_embed_proj_rows_,  2*D**2,                                       L,          (L, 0),              0),  # y = xW
-        ("transformer_blocks.*.attn2.to_q.lora_A.default",      patch_embed_proj_rows_,  32*D,                                         L,          (L, L),              0),  # y = xW
-        ("transformer_blocks.*.attn2.to_q.lora_B.default",      patch_embed_proj_rows_,  32*D,                                         L,          (L, L),              0),  # y = xW
-        ("transformer_blocks.*.attn2.to_k.base_layer",          prompt_,                 2*D*J,                                        L,          (0, 0),              0),  # y = xW
-        ("transformer_blocks.*.attn2.to_k.lora_A.default",      prompt_,                 32*J,                                         L,          (0, L),              0),  # y = xW
-        ("transformer_blocks.*.attn2.to_k.lora_B.default",      prompt_,                 32*D,                                         L,          (L, L),              0),  # y = xW
-        ("transformer_blocks.*.attn2.to_v.base_layer",          prompt_,                 2*D*J,                                        L,          (0, 0),              0),  # y = xW
-        ("transformer_blocks.*.attn2.to_v.lora_A.default",      prompt_,                 32*J,                                         L,          (0, L),              0),  # y = xW
-        ("transformer_blocks.*.attn2.to_v.lora_B.default",      prompt_,                 32*D,                                         L,          (L, L),              0),  # y = xW
-        ("transformer_blocks.*.attn2",                          attn2_pairs_,            2*D,                                          L,          (L, L),              0),  # scores = qk
-        ("transformer_blocks.*.attn2",                          attn2_pairs_,            2*D,                                          L,          (L, L),              0),  # mix = pv
-        ("transformer_blocks.*.attn2.q_img",                    patch_embed_proj_rows_,  2*D**2,                                       L*has_I,    (L*has_I, 0),        0),  # y = xW
-        ("transformer_blocks.*.attn2.k_img",                    image_context_,          2*D*K,                                        L*has_I,    (0, 0),              0),  # y = xW
-        ("transformer_blocks.*.attn2.v_img",                    image_context_,          2*D*K,                                        L*has_I,    (0, 0),              0),  # y = xW
-        ("transformer_blocks.*.attn2",                          attn2_pairs_2_,          2*D,                                          L*has_I,    (L*has_I, 0),        0),  # scores = qk
-        ("transformer_blocks.*.attn2",                          attn2_pairs_2_,          2*D,                                          L*has_I,    (L*has_I, 0),        0),  # mix = pv
-        ("transformer_blocks.*.attn2.to_out.0.base_layer",      patch_embed_proj_rows_,  2*D**2,                                       L,          (L, 0),              0),  # y = xW
-        ("transformer_blocks.*.attn2.to_out.0.lora_A.default",  patch_embed_proj_rows_,  32*D,                                         L,          (L, L),              0),  # y = xW
-        ("transformer_blocks.*.attn2.to_out.0.lora_B.default",  patch_embed_proj_rows_,  32*D,                                         L,          (L, L),              0),  # y = xW
-        ("transformer_blocks.*.norm3.linear_1",                 norm1_linear_1_rows_,    2*D*A,                                        L,          (0, 0),              0),  # y = xW
-        ("transformer_blocks.*.norm3.linear_2",                 norm1_linear_1_rows_,    6*D*A,                                        L,          (0, 0),              0),  # y = xW
-        ("transformer_blocks.*.ff.net.0.proj",                  patch_embed_proj_rows_,  2*D*((D*r)//1),                               L,          (L, 0),              0),  # y = xW
-        ("transformer_blocks.*.ff.net.2",                       patch_embed_proj_rows_,  2*D*((D*r)//1),                               L,          (L, 0),              0),  # y = xW
-        ("norm_out.linear_1",                                   norm1_linear_1_rows_,    2*D*A,                                        1,          (0, 0),              0),  # y = xW
-        ("norm_out.linear_2",                                   norm1_linear_1_rows_,    4*D*A,                                        1,          (0, 0),              0),  # y = xW
-        ("proj_out",                                            patch_embed_proj_rows_,  2*D*pt*ph*pw*o,                               1,          ((L >= 1), 0),       0),  # y = xW
+        ("patch_embed.proj",                    patch_embed_proj_rows_,  2*D*pt*ph*pw*C,                               1,          (0, 0),         0),  # y = xW
+        ("time_embed.t_embedder.linear_1",      time_,                   2*D**2,                                       1,          (0, 0),         0),  # y = xW
+        ("time_embed.t_embedder.linear_2",      time_,                   6*D**2,                                       1,          (0, 0),         0),  # y = xW
+        ("crossattn_proj.0",                    prompt_,                 2*J*Q*projected + 2*J**2 - 2*J**2*projected,  projected,  (0, 0),         0),  # y = xW
+        ("img_context_proj.0",                  image_context_,          2*I*K,                                        has_I,      (0, 0),         0),  # y = xW
+        *_at("transformer_blocks.*.norm1", norm1_1),
+        *_at("transformer_blocks.*.attn1.to_q", to_q_1),
+        *_at("transformer_blocks.*.attn1.to_k", to_q_1),
+        *_at("transformer_blocks.*.attn1.to_v", to_q_1),
+        ("transformer_blocks.*.attn1",          attn1_pairs_,            2*D,                                          L,          (L, L),         0),  # scores = qk
+        ("transformer_blocks.*.attn1",          attn1_pairs_,            2*D,                                          L,          (L, L),         0),  # mix = pv
+        *_at("transformer_blocks.*.attn1.to_out.0", to_out_1),
+        *_at("transformer_blocks.*.norm2", norm1_1),
+        *_at("transformer_blocks.*.attn2.to_q", to_out_1),
+        *_at("transformer_blocks.*.attn2.to_k", to_k_1),
+        *_at("transformer_blocks.*.attn2.to_v", to_k_1),
+        ("transformer_blocks.*.attn2",          attn2_pairs_,            2*D,                                          L,          (L, L),         0),  # scores = qk
+        ("transformer_blocks.*.attn2",          attn2_pairs_,            2*D,                                          L,          (L, L),         0),  # mix = pv
+        ("transformer_blocks.*.attn2.q_img",    patch_embed_proj_rows_,  2*D**2,                                       L*has_I,    (L*has_I, 0),   0),  # y = xW
+        ("transformer_blocks.*.attn2.k_img",    image_context_,          2*D*K,                                        L*has_I,    (0, 0),         0),  # y = xW
+        ("transformer_blocks.*.attn2.v_img",    image_context_,          2*D*K,                                        L*has_I,    (0, 0),         0),  # y = xW
+        ("transformer_blocks.*.attn2",          attn2_pairs_2_,          2*D,                                          L*has_I,    (L*has_I, 0),   0),  # scores = qk
+        ("transformer_blocks.*.attn2",          attn2_pairs_2_,          2*D,                                          L*has_I,    (L*has_I, 0),   0),  # mix = pv
+        *_at("transformer_blocks.*.attn2.to_out.0", to_out_1),
+        *_at("transformer_blocks.*.norm3", norm1_1),
+        ("transformer_blocks.*.ff.net.0.proj",  patch_embed_proj_rows_,  2*D*((D*r)//1),                               L,          (L, 0),         0),  # y = xW
+        ("transformer_blocks.*.ff.net.2",       patch_embed_proj_rows_,  2*D*((D*r)//1),                               L,          (L, 0),         0),  # y = xW
+        ("norm_out.linear_1",                   norm1_linear_1_rows_,    2*D*A,                                        1,          (0, 0),         0),  # y = xW
+        ("norm_out.linear_2",                   norm1_linear_1_rows_,    4*D*A,                                        1,          (0, 0),         0),  # y = xW
+        ("proj_out",                            patch_embed_proj_rows_,  2*D*pt*ph*pw*o,                               1,          ((L >= 1), 0),  0),  # y = xW
     ]
 
 
@@ -739,6 +684,11 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     attn1_pairs_ = (0, 1, 0, 0, 0, 0, 0, 0, 0, 0)
     attn2_pairs_ = (0, 0, 0, 0, 0, 0, 1, 0, 0, 0)
     attn2_pairs_2_ = (0, 0, 0, 0, 0, 1, 0, 0, 0, 0)
+    # what equal modules have in common, each below its own path
+    norm1_1: list[Line] = [
+        ("linear_1",  norm1_linear_1_rows_,  2*D*A,  L,  (L, L),  L),  # y = xW
+        ("linear_2",  norm1_linear_1_rows_,  6*D*A,  L,  (L, L),  L),  # y = xW
+    ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
         ("patch_embed.proj",                     patch_embed_proj_rows_,  2*D*pt*ph*pw*C,                               1,          (0, 1),                   0),        # y = xW
@@ -746,16 +696,14 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
         ("time_embed.t_embedder.linear_2",       time_,                   6*D**2,                                       1,          (1, 1),                   0),        # y = xW
         ("crossattn_proj.0",                     prompt_,                 2*J*Q*projected + 2*J**2 - 2*J**2*projected,  projected,  (0, (L >= 1)*projected),  0),        # y = xW
         ("img_context_proj.0",                   image_context_,          2*I*K,                                        has_I,      (0, (L >= 1)*has_I),      0),        # y = xW
-        ("transformer_blocks.*.norm1.linear_1",  norm1_linear_1_rows_,    2*D*A,                                        L,          (L, L),                   L),        # y = xW
-        ("transformer_blocks.*.norm1.linear_2",  norm1_linear_1_rows_,    6*D*A,                                        L,          (L, L),                   L),        # y = xW
+        *_at("transformer_blocks.*.norm1", norm1_1),
         ("transformer_blocks.*.attn1.to_q",      patch_embed_proj_rows_,  2*D**2,                                       L,          (L, L),                   L),        # y = xW
         ("transformer_blocks.*.attn1.to_k",      patch_embed_proj_rows_,  2*D**2,                                       L,          (L, L),                   L),        # y = xW
         ("transformer_blocks.*.attn1.to_v",      patch_embed_proj_rows_,  2*D**2,                                       L,          (L, L),                   L),        # y = xW
         ("transformer_blocks.*.attn1",           attn1_pairs_,            2*D,                                          L,          (L, L),                   L),        # scores = qk
         ("transformer_blocks.*.attn1",           attn1_pairs_,            2*D,                                          L,          (L, L),                   L),        # mix = pv
         ("transformer_blocks.*.attn1.to_out.0",  patch_embed_proj_rows_,  2*D**2,                                       L,          (L, L),                   L),        # y = xW
-        ("transformer_blocks.*.norm2.linear_1",  norm1_linear_1_rows_,    2*D*A,                                        L,          (L, L),                   L),        # y = xW
-        ("transformer_blocks.*.norm2.linear_2",  norm1_linear_1_rows_,    6*D*A,                                        L,          (L, L),                   L),        # y = xW
+        *_at("transformer_blocks.*.norm2", norm1_1),
         ("transformer_blocks.*.attn2.to_q",      patch_embed_proj_rows_,  2*D**2,                                       L,          (L, L),                   L),        # y = xW
         ("transformer_blocks.*.attn2.to_k",      prompt_,                 2*D*J,                                        L,          (L*projected, L),         L),        # y = xW
         ("transformer_blocks.*.attn2.to_v",      prompt_,                 2*D*J,                                        L,          (L*projected, L),         L),        # y = xW
@@ -767,14 +715,18 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
         ("transformer_blocks.*.attn2",           attn2_pairs_2_,          2*D,                                          L*has_I,    (L*has_I, L*has_I),       L*has_I),  # scores = qk
         ("transformer_blocks.*.attn2",           attn2_pairs_2_,          2*D,                                          L*has_I,    (L*has_I, L*has_I),       L*has_I),  # mix = pv
         ("transformer_blocks.*.attn2.to_out.0",  patch_embed_proj_rows_,  2*D**2,                                       L,          (L, L),                   L),        # y = xW
-        ("transformer_blocks.*.norm3.linear_1",  norm1_linear_1_rows_,    2*D*A,                                        L,          (L, L),                   L),        # y = xW
-        ("transformer_blocks.*.norm3.linear_2",  norm1_linear_1_rows_,    6*D*A,                                        L,          (L, L),                   L),        # y = xW
+        *_at("transformer_blocks.*.norm3", norm1_1),
         ("transformer_blocks.*.ff.net.0.proj",   patch_embed_proj_rows_,  2*D*((D*r)//1),                               L,          (L, L),                   L),        # y = xW
         ("transformer_blocks.*.ff.net.2",        patch_embed_proj_rows_,  2*D*((D*r)//1),                               L,          (L, L),                   L),        # y = xW
         ("norm_out.linear_1",                    norm1_linear_1_rows_,    2*D*A,                                        1,          (1, 1),                   0),        # y = xW
         ("norm_out.linear_2",                    norm1_linear_1_rows_,    4*D*A,                                        1,          (1, 1),                   0),        # y = xW
         ("proj_out",                             patch_embed_proj_rows_,  2*D*pt*ph*pw*o,                               1,          (1, 1),                   0),        # y = xW
     ]
+
+
+def _inside(path: str, elements: dict[str, int]) -> dict[str, int]:
+    """The parameters of a module that stands at ``path``."""
+    return {f"{path}.{name}": count for name, count in elements.items()}
 
 
 def _parameters(sizes: Sizes) -> dict[str, int]:
@@ -801,10 +753,15 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     ph = patch[1]
     pw = patch[2]
     C = c + masked
+    case_1 = places == "learnable"
+    norm1_1 = {
+        "linear_1.weight":  L*D*A,
+        "linear_2.weight":  3*L*D*A,
+    }
     return {
-        "learnable_pos_embed.pos_emb_t":                 D*(most[0]//pt)*(places == "learnable"),
-        "learnable_pos_embed.pos_emb_h":                 D*(most[1]//ph)*(places == "learnable"),
-        "learnable_pos_embed.pos_emb_w":                 D*(most[2]//pw)*(places == "learnable"),
+        "learnable_pos_embed.pos_emb_t":                 D*(most[0]//pt)*case_1,
+        "learnable_pos_embed.pos_emb_h":                 D*(most[1]//ph)*case_1,
+        "learnable_pos_embed.pos_emb_w":                 D*(most[2]//pw)*case_1,
         "patch_embed.proj.weight":                       D*pt*ph*pw*C,
         "time_embed.t_embedder.linear_1.weight":         D**2,
         "time_embed.t_embedder.linear_2.weight":         3*D**2,
@@ -813,16 +770,14 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         "crossattn_proj.0.bias":                         J*projected,
         "img_context_proj.0.weight":                     has_I*I*K,
         "img_context_proj.0.bias":                       has_I*K,
-        "transformer_blocks.*.norm1.linear_1.weight":    L*D*A,
-        "transformer_blocks.*.norm1.linear_2.weight":    3*L*D*A,
+        **_inside("transformer_blocks.*.norm1", norm1_1),
         "transformer_blocks.*.attn1.to_q.weight":        L*D**2,
         "transformer_blocks.*.attn1.to_k.weight":        L*D**2,
         "transformer_blocks.*.attn1.to_v.weight":        L*D**2,
         "transformer_blocks.*.attn1.norm_q.weight":      L*d,
         "transformer_blocks.*.attn1.norm_k.weight":      L*d,
         "transformer_blocks.*.attn1.to_out.0.weight":    L*D**2,
-        "transformer_blocks.*.norm2.linear_1.weight":    L*D*A,
-        "transformer_blocks.*.norm2.linear_2.weight":    3*L*D*A,
+        **_inside("transformer_blocks.*.norm2", norm1_1),
         "transformer_blocks.*.attn2.to_q.weight":        L*D**2,
         "transformer_blocks.*.attn2.to_k.weight":        L*D*J,
         "transformer_blocks.*.attn2.to_v.weight":        L*D*J,
@@ -834,8 +789,7 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         "transformer_blocks.*.attn2.q_img_norm.weight":  L*d*has_I,
         "transformer_blocks.*.attn2.k_img_norm.weight":  L*d*has_I,
         "transformer_blocks.*.attn2.to_out.0.weight":    L*D**2,
-        "transformer_blocks.*.norm3.linear_1.weight":    L*D*A,
-        "transformer_blocks.*.norm3.linear_2.weight":    3*L*D*A,
+        **_inside("transformer_blocks.*.norm3", norm1_1),
         "transformer_blocks.*.ff.net.0.proj.weight":     L*D*((D*r)//1),
         "transformer_blocks.*.ff.net.2.weight":          L*D*((D*r)//1),
         "norm_out.linear_1.weight":                      D*A,
@@ -868,62 +822,58 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     ph = patch[1]
     pw = patch[2]
     C = c + masked
+    case_1 = places == "learnable"
+    norm1_1 = {
+        "linear_1.weight":  L*D*A,
+        "linear_2.weight":  3*L*D*A,
+    }
+    to_q_1 = {
+        "base_layer.weight":      L*D**2,
+        "lora_A.default.weight":  16*L*D,
+        "lora_B.default.weight":  16*L*D,
+    }
+    to_k_1 = {
+        "base_layer.weight":      L*D*J,
+        "lora_A.default.weight":  16*L*J,
+        "lora_B.default.weight":  16*L*D,
+    }
     return {
-        "learnable_pos_embed.pos_emb_t":                              D*(most[0]//pt)*(places == "learnable"),
-        "learnable_pos_embed.pos_emb_h":                              D*(most[1]//ph)*(places == "learnable"),
-        "learnable_pos_embed.pos_emb_w":                              D*(most[2]//pw)*(places == "learnable"),
-        "patch_embed.proj.weight":                                    D*pt*ph*pw*C,
-        "time_embed.t_embedder.linear_1.weight":                      D**2,
-        "time_embed.t_embedder.linear_2.weight":                      3*D**2,
-        "time_embed.norm.weight":                                     D,
-        "crossattn_proj.0.weight":                                    J*Q*projected,
-        "crossattn_proj.0.bias":                                      J*projected,
-        "img_context_proj.0.weight":                                  has_I*I*K,
-        "img_context_proj.0.bias":                                    has_I*K,
-        "transformer_blocks.*.norm1.linear_1.weight":                 L*D*A,
-        "transformer_blocks.*.norm1.linear_2.weight":                 3*L*D*A,
-        "transformer_blocks.*.attn1.to_q.base_layer.weight":          L*D**2,
-        "transformer_blocks.*.attn1.to_q.lora_A.default.weight":      16*L*D,
-        "transformer_blocks.*.attn1.to_q.lora_B.default.weight":      16*L*D,
-        "transformer_blocks.*.attn1.to_k.base_layer.weight":          L*D**2,
-        "transformer_blocks.*.attn1.to_k.lora_A.default.weight":      16*L*D,
-        "transformer_blocks.*.attn1.to_k.lora_B.default.weight":      16*L*D,
-        "transformer_blocks.*.attn1.to_v.base_layer.weight":          L*D**2,
-        "transformer_blocks.*.attn1.to_v.lora_A.default.weight":      16*L*D,
-        "transformer_blocks.*.attn1.to_v.lora_B.default.weight":      16*L*D,
-        "transformer_blocks.*.attn1.norm_q.weight":                   L*d,
-        "transformer_blocks.*.attn1.norm_k.weight":                   L*d,
-        "transformer_blocks.*.attn1.to_out.0.base_layer.weight":      L*D**2,
-        "transformer_blocks.*.attn1.to_out.0.lora_A.default.weight":  16*L*D,
-        "transformer_blocks.*.attn1.to_out.0.lora_B.default.weight":  16*L*D,
-        "transformer_blocks.*.norm2.linear_1.weight":                 L*D*A,
-        "transformer_blocks.*.norm2.linear_2.weight":                 3*L*D*A,
-        "transformer_blocks.*.attn2.to_q.base_layer.weight":          L*D**2,
-        "transformer_blocks.*.attn2.to_q.lora_A.default.weight":      16*L*D,
-        "transformer_blocks.*.attn2.to_q.lora_B.default.weight":      16*L*D,
-        "transformer_blocks.*.attn2.to_k.base_layer.weight":          L*D*J,
-        "transformer_blocks.*.attn2.to_k.lora_A.default.weight":      16*L*J,
-        "transformer_blocks.*.attn2.to_k.lora_B.default.weight":      16*L*D,
-        "transformer_blocks.*.attn2.to_v.base_layer.weight":          L*D*J,
-        "transformer_blocks.*.attn2.to_v.lora_A.default.weight":      16*L*J,
-        "transformer_blocks.*.attn2.to_v.lora_B.default.weight":      16*L*D,
-        "transformer_blocks.*.attn2.norm_q.weight":                   L*d,
-        "transformer_blocks.*.attn2.norm_k.weight":                   L*d,
-        "transformer_blocks.*.attn2.q_img.weight":                    L*D**2*has_I,
-        "transformer_blocks.*.attn2.k_img.weight":                    L*D*has_I*K,
-        "transformer_blocks.*.attn2.v_img.weight":                    L*D*has_I*K,
-        "transformer_blocks.*.attn2.q_img_norm.weight":               L*d*has_I,
-        "transformer_blocks.*.attn2.k_img_norm.weight":               L*d*has_I,
-        "transformer_blocks.*.attn2.to_out.0.base_layer.weight":      L*D**2,
-        "transformer_blocks.*.attn2.to_out.0.lora_A.default.weight":  16*L*D,
-        "transformer_blocks.*.attn2.to_out.0.lora_B.default.weight":  16*L*D,
-        "transformer_blocks.*.norm3.linear_1.weight":                 L*D*A,
-        "transformer_blocks.*.norm3.linear_2.weight":                 3*L*D*A,
-        "transformer_blocks.*.ff.net.0.proj.weight":                  L*D*((D*r)//1),
-        "transformer_blocks.*.ff.net.2.weight":                       L*D*((D*r)//1),
-        "norm_out.linear_1.weight":                                   D*A,
-        "norm_out.linear_2.weight":                                   2*D*A,
-        "proj_out.weight":                                            D*pt*ph*pw*o,
+        "learnable_pos_embed.pos_emb_t":                 D*(most[0]//pt)*case_1,
+        "learnable_pos_embed.pos_emb_h":                 D*(most[1]//ph)*case_1,
+        "learnable_pos_embed.pos_emb_w":                 D*(most[2]//pw)*case_1,
+        "patch_embed.proj.weight":                       D*pt*ph*pw*C,
+        "time_embed.t_embedder.linear_1.weight":         D**2,
+        "time_embed.t_embedder.linear_2.weight":         3*D**2,
+        "time_embed.norm.weight":                        D,
+        "crossattn_proj.0.weight":                       J*Q*projected,
+        "crossattn_proj.0.bias":                         J*projected,
+        "img_context_proj.0.weight":                     has_I*I*K,
+        "img_context_proj.0.bias":                       has_I*K,
+        **_inside("transformer_blocks.*.norm1", norm1_1),
+        **_inside("transformer_blocks.*.attn1.to_q", to_q_1),
+        **_inside("transformer_blocks.*.attn1.to_k", to_q_1),
+        **_inside("transformer_blocks.*.attn1.to_v", to_q_1),
+        "transformer_blocks.*.attn1.norm_q.weight":      L*d,
+        "transformer_blocks.*.attn1.norm_k.weight":      L*d,
+        **_inside("transformer_blocks.*.attn1.to_out.0", to_q_1),
+        **_inside("transformer_blocks.*.norm2", norm1_1),
+        **_inside("transformer_blocks.*.attn2.to_q", to_q_1),
+        **_inside("transformer_blocks.*.attn2.to_k", to_k_1),
+        **_inside("transformer_blocks.*.attn2.to_v", to_k_1),
+        "transformer_blocks.*.attn2.norm_q.weight":      L*d,
+        "transformer_blocks.*.attn2.norm_k.weight":      L*d,
+        "transformer_blocks.*.attn2.q_img.weight":       L*D**2*has_I,
+        "transformer_blocks.*.attn2.k_img.weight":       L*D*has_I*K,
+        "transformer_blocks.*.attn2.v_img.weight":       L*D*has_I*K,
+        "transformer_blocks.*.attn2.q_img_norm.weight":  L*d*has_I,
+        "transformer_blocks.*.attn2.k_img_norm.weight":  L*d*has_I,
+        **_inside("transformer_blocks.*.attn2.to_out.0", to_q_1),
+        **_inside("transformer_blocks.*.norm3", norm1_1),
+        "transformer_blocks.*.ff.net.0.proj.weight":     L*D*((D*r)//1),
+        "transformer_blocks.*.ff.net.2.weight":          L*D*((D*r)//1),
+        "norm_out.linear_1.weight":                      D*A,
+        "norm_out.linear_2.weight":                      2*D*A,
+        "proj_out.weight":                               D*pt*ph*pw*o,
     }
 
 
@@ -1005,8 +955,10 @@ class Estimator:
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
-        rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
-        return tuple(map(sum, zip(*rows)))
+        totals: dict[tuple[int, ...], int] = {}
+        for line, cost in zip(self._lines, costs):
+            totals[line[1]] = totals.get(line[1], 0) + cost
+        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
 
     def moments(self, **streams: Any) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them, with the sizes that some of them depend on."""

@@ -359,6 +359,11 @@ def _checked(key: str, kind: str, value: Any) -> Any:
     raise ValueError(f"the config's '{key}' is {value!r}, not a {kind}")
 
 
+def _at(path: str, lines: list[Line]) -> list[Line]:
+    """The lines of a module that stands at ``path``."""
+    return [(f"{path}.{module}", amount, unit, forward, gradients, again) for module, amount, unit, forward, gradients, again in lines]
+
+
 def _full(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'full': every parameter trains."""
     L = sizes.num_layers
@@ -416,57 +421,8 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
 
 def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'forward': nothing trains, only the forward pass runs."""
-    L = sizes.num_layers
-    S = sizes.num_single_layers
-    H = sizes.num_attention_heads
-    d = sizes.attention_head_dim
-    c = sizes.in_channels
-    o = sizes.out_channels
-    p = sizes.patch_size
-    J = sizes.joint_attention_dim
-    s = sizes.timestep_guidance_channels
-    r = sizes.mlp_ratio
-    guided = sizes.guidance_embeds
-    D = H*d
-    F = (D*r)//1
-    # what a contraction runs over, in multiples of (n, x, y, xx, xy, yy)
-    sample_ = (1, 0, 0, 0, 0, 0)
-    latent_ = (0, 1, 0, 0, 0, 0)
-    prompt_ = (0, 0, 1, 0, 0, 0)
-    attn_pairs_ = (0, 0, 0, 1, 2, 1)
-    attn_to_qkv_mlp_proj_rows_ = (0, 1, 1, 0, 0, 0)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("time_guidance_embed.timestep_embedder.linear_1",    sample_,                     2*D*s,           1,       (0, 0),  0),  # y = xW
-        ("time_guidance_embed.timestep_embedder.linear_2",    sample_,                     2*D**2,          1,       (0, 0),  0),  # y = xW
-        ("time_guidance_embed.guidance_embedder.linear_1",    sample_,                     2*D*s,           guided,  (0, 0),  0),  # y = xW
-        ("time_guidance_embed.guidance_embedder.linear_2",    sample_,                     2*D**2,          guided,  (0, 0),  0),  # y = xW
-        ("double_stream_modulation_img.linear",               sample_,                     12*D**2,         1,       (0, 0),  0),  # y = xW
-        ("double_stream_modulation_txt.linear",               sample_,                     12*D**2,         1,       (0, 0),  0),  # y = xW
-        ("single_stream_modulation.linear",                   sample_,                     6*D**2,          1,       (0, 0),  0),  # y = xW
-        ("x_embedder",                                        latent_,                     2*D*c,           1,       (0, 0),  0),  # y = xW
-        ("context_embedder",                                  prompt_,                     2*D*J,           1,       (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn.to_q",                    latent_,                     2*D**2,          L,       (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn.to_k",                    latent_,                     2*D**2,          L,       (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn.to_v",                    latent_,                     2*D**2,          L,       (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn.add_q_proj",              prompt_,                     2*D**2,          L,       (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn.add_k_proj",              prompt_,                     2*D**2,          L,       (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn.add_v_proj",              prompt_,                     2*D**2,          L,       (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn",                         attn_pairs_,                 2*D,             L,       (0, 0),  0),  # scores = qk
-        ("transformer_blocks.*.attn",                         attn_pairs_,                 2*D,             L,       (0, 0),  0),  # mix = pv
-        ("transformer_blocks.*.attn.to_add_out",              prompt_,                     2*D**2,          L,       (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn.to_out.0",                latent_,                     2*D**2,          L,       (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.ff.linear_in",                 latent_,                     4*D*F,           L,       (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.ff.linear_out",                latent_,                     2*D*F,           L,       (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.ff_context.linear_in",         prompt_,                     4*D*F,           L,       (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.ff_context.linear_out",        prompt_,                     2*D*F,           L,       (0, 0),  0),  # y = xW
-        ("single_transformer_blocks.*.attn.to_qkv_mlp_proj",  attn_to_qkv_mlp_proj_rows_,  6*D**2 + 4*D*F,  S,       (0, 0),  0),  # y = xW
-        ("single_transformer_blocks.*.attn",                  attn_pairs_,                 2*D,             S,       (0, 0),  0),  # scores = qk
-        ("single_transformer_blocks.*.attn",                  attn_pairs_,                 2*D,             S,       (0, 0),  0),  # mix = pv
-        ("single_transformer_blocks.*.attn.to_out",           attn_to_qkv_mlp_proj_rows_,  2*D**2 + 2*D*F,  S,       (0, 0),  0),  # y = xW
-        ("norm_out.linear",                                   sample_,                     4*D**2,          1,       (0, 0),  0),  # y = xW
-        ("proj_out",                                          latent_,                     2*D*o*p**2,      1,       (0, 0),  0),  # y = xW
-    ]
+    lines = _full(sizes, pairs)
+    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
 
 
 def _lora(sizes: Sizes, pairs: str) -> list[Line]:
@@ -490,6 +446,12 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     prompt_ = (0, 0, 1, 0, 0, 0)
     attn_pairs_ = (0, 0, 0, 1, 2, 1)
     attn_to_qkv_mlp_proj_rows_ = (0, 1, 1, 0, 0, 0)
+    # what equal modules have in common, each below its own path
+    to_q_1: list[Line] = [
+        ("base_layer",      latent_,  2*D**2,  L,  (max(0, L - 1), 0),  0),  # y = xW
+        ("lora_A.default",  latent_,  32*D,    L,  (max(0, L - 1), L),  0),  # y = xW
+        ("lora_B.default",  latent_,  32*D,    L,  (L, L),              0),  # y = xW
+    ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
         ("time_guidance_embed.timestep_embedder.linear_1",     sample_,                     2*D*s,           1,       (0, 0),                    0),  # y = xW
@@ -501,15 +463,9 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
         ("single_stream_modulation.linear",                    sample_,                     6*D**2,          1,       (0, 0),                    0),  # y = xW
         ("x_embedder",                                         latent_,                     2*D*c,           1,       (0, 0),                    0),  # y = xW
         ("context_embedder",                                   prompt_,                     2*D*J,           1,       (0, 0),                    0),  # y = xW
-        ("transformer_blocks.*.attn.to_q.base_layer",          latent_,                     2*D**2,          L,       (max(0, L - 1), 0),        0),  # y = xW
-        ("transformer_blocks.*.attn.to_q.lora_A.default",      latent_,                     32*D,            L,       (max(0, L - 1), L),        0),  # y = xW
-        ("transformer_blocks.*.attn.to_q.lora_B.default",      latent_,                     32*D,            L,       (L, L),                    0),  # y = xW
-        ("transformer_blocks.*.attn.to_k.base_layer",          latent_,                     2*D**2,          L,       (max(0, L - 1), 0),        0),  # y = xW
-        ("transformer_blocks.*.attn.to_k.lora_A.default",      latent_,                     32*D,            L,       (max(0, L - 1), L),        0),  # y = xW
-        ("transformer_blocks.*.attn.to_k.lora_B.default",      latent_,                     32*D,            L,       (L, L),                    0),  # y = xW
-        ("transformer_blocks.*.attn.to_v.base_layer",          latent_,                     2*D**2,          L,       (max(0, L - 1), 0),        0),  # y = xW
-        ("transformer_blocks.*.attn.to_v.lora_A.default",      latent_,                     32*D,            L,       (max(0, L - 1), L),        0),  # y = xW
-        ("transformer_blocks.*.attn.to_v.lora_B.default",      latent_,                     32*D,            L,       (L, L),                    0),  # y = xW
+        *_at("transformer_blocks.*.attn.to_q", to_q_1),
+        *_at("transformer_blocks.*.attn.to_k", to_q_1),
+        *_at("transformer_blocks.*.attn.to_v", to_q_1),
         ("transformer_blocks.*.attn.add_q_proj",               prompt_,                     2*D**2,          L,       (max(0, L - 1), 0),        0),  # y = xW
         ("transformer_blocks.*.attn.add_k_proj",               prompt_,                     2*D**2,          L,       (max(0, L - 1), 0),        0),  # y = xW
         ("transformer_blocks.*.attn.add_v_proj",               prompt_,                     2*D**2,          L,       (max(0, L - 1), 0),        0),  # y = xW
@@ -587,6 +543,11 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     ]
 
 
+def _inside(path: str, elements: dict[str, int]) -> dict[str, int]:
+    """The parameters of a module that stands at ``path``."""
+    return {f"{path}.{name}": count for name, count in elements.items()}
+
+
 def _parameters(sizes: Sizes) -> dict[str, int]:
     """Elements per parameter, all copies together."""
     L = sizes.num_layers
@@ -602,6 +563,10 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     guided = sizes.guidance_embeds
     D = H*d
     F = (D*r)//1
+    ff_1 = {
+        "linear_in.weight":   2*L*D*F,
+        "linear_out.weight":  L*D*F,
+    }
     return {
         "time_guidance_embed.timestep_embedder.linear_1.weight":    D*s,
         "time_guidance_embed.timestep_embedder.linear_2.weight":    D**2,
@@ -624,10 +589,8 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         "transformer_blocks.*.attn.norm_added_k.weight":            L*d,
         "transformer_blocks.*.attn.to_add_out.weight":              L*D**2,
         "transformer_blocks.*.attn.to_out.0.weight":                L*D**2,
-        "transformer_blocks.*.ff.linear_in.weight":                 2*L*D*F,
-        "transformer_blocks.*.ff.linear_out.weight":                L*D*F,
-        "transformer_blocks.*.ff_context.linear_in.weight":         2*L*D*F,
-        "transformer_blocks.*.ff_context.linear_out.weight":        L*D*F,
+        **_inside("transformer_blocks.*.ff", ff_1),
+        **_inside("transformer_blocks.*.ff_context", ff_1),
         "single_transformer_blocks.*.attn.to_qkv_mlp_proj.weight":  3*S*D**2 + 2*S*D*F,
         "single_transformer_blocks.*.attn.norm_q.weight":           S*d,
         "single_transformer_blocks.*.attn.norm_k.weight":           S*d,
@@ -652,46 +615,45 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     guided = sizes.guidance_embeds
     D = H*d
     F = (D*r)//1
+    to_q_1 = {
+        "base_layer.weight":      L*D**2,
+        "lora_A.default.weight":  16*L*D,
+        "lora_B.default.weight":  16*L*D,
+    }
+    ff_1 = {
+        "linear_in.weight":   2*L*D*F,
+        "linear_out.weight":  L*D*F,
+    }
     return {
-        "time_guidance_embed.timestep_embedder.linear_1.weight":     D*s,
-        "time_guidance_embed.timestep_embedder.linear_2.weight":     D**2,
-        "time_guidance_embed.guidance_embedder.linear_1.weight":     D*s*guided,
-        "time_guidance_embed.guidance_embedder.linear_2.weight":     D**2*guided,
-        "double_stream_modulation_img.linear.weight":                6*D**2,
-        "double_stream_modulation_txt.linear.weight":                6*D**2,
-        "single_stream_modulation.linear.weight":                    3*D**2,
-        "x_embedder.weight":                                         D*c,
-        "context_embedder.weight":                                   D*J,
-        "transformer_blocks.*.attn.to_q.base_layer.weight":          L*D**2,
-        "transformer_blocks.*.attn.to_q.lora_A.default.weight":      16*L*D,
-        "transformer_blocks.*.attn.to_q.lora_B.default.weight":      16*L*D,
-        "transformer_blocks.*.attn.to_k.base_layer.weight":          L*D**2,
-        "transformer_blocks.*.attn.to_k.lora_A.default.weight":      16*L*D,
-        "transformer_blocks.*.attn.to_k.lora_B.default.weight":      16*L*D,
-        "transformer_blocks.*.attn.to_v.base_layer.weight":          L*D**2,
-        "transformer_blocks.*.attn.to_v.lora_A.default.weight":      16*L*D,
-        "transformer_blocks.*.attn.to_v.lora_B.default.weight":      16*L*D,
-        "transformer_blocks.*.attn.add_q_proj.weight":               L*D**2,
-        "transformer_blocks.*.attn.add_k_proj.weight":               L*D**2,
-        "transformer_blocks.*.attn.add_v_proj.weight":               L*D**2,
-        "transformer_blocks.*.attn.norm_q.weight":                   L*d,
-        "transformer_blocks.*.attn.norm_k.weight":                   L*d,
-        "transformer_blocks.*.attn.norm_added_q.weight":             L*d,
-        "transformer_blocks.*.attn.norm_added_k.weight":             L*d,
-        "transformer_blocks.*.attn.to_add_out.weight":               L*D**2,
-        "transformer_blocks.*.attn.to_out.0.base_layer.weight":      L*D**2,
-        "transformer_blocks.*.attn.to_out.0.lora_A.default.weight":  16*L*D,
-        "transformer_blocks.*.attn.to_out.0.lora_B.default.weight":  16*L*D,
-        "transformer_blocks.*.ff.linear_in.weight":                  2*L*D*F,
-        "transformer_blocks.*.ff.linear_out.weight":                 L*D*F,
-        "transformer_blocks.*.ff_context.linear_in.weight":          2*L*D*F,
-        "transformer_blocks.*.ff_context.linear_out.weight":         L*D*F,
-        "single_transformer_blocks.*.attn.to_qkv_mlp_proj.weight":   3*S*D**2 + 2*S*D*F,
-        "single_transformer_blocks.*.attn.norm_q.weight":            S*d,
-        "single_transformer_blocks.*.attn.norm_k.weight":            S*d,
-        "single_transformer_blocks.*.attn.to_out.weight":            S*D**2 + S*D*F,
-        "norm_out.linear.weight":                                    2*D**2,
-        "proj_out.weight":                                           D*o*p**2,
+        "time_guidance_embed.timestep_embedder.linear_1.weight":    D*s,
+        "time_guidance_embed.timestep_embedder.linear_2.weight":    D**2,
+        "time_guidance_embed.guidance_embedder.linear_1.weight":    D*s*guided,
+        "time_guidance_embed.guidance_embedder.linear_2.weight":    D**2*guided,
+        "double_stream_modulation_img.linear.weight":               6*D**2,
+        "double_stream_modulation_txt.linear.weight":               6*D**2,
+        "single_stream_modulation.linear.weight":                   3*D**2,
+        "x_embedder.weight":                                        D*c,
+        "context_embedder.weight":                                  D*J,
+        **_inside("transformer_blocks.*.attn.to_q", to_q_1),
+        **_inside("transformer_blocks.*.attn.to_k", to_q_1),
+        **_inside("transformer_blocks.*.attn.to_v", to_q_1),
+        "transformer_blocks.*.attn.add_q_proj.weight":              L*D**2,
+        "transformer_blocks.*.attn.add_k_proj.weight":              L*D**2,
+        "transformer_blocks.*.attn.add_v_proj.weight":              L*D**2,
+        "transformer_blocks.*.attn.norm_q.weight":                  L*d,
+        "transformer_blocks.*.attn.norm_k.weight":                  L*d,
+        "transformer_blocks.*.attn.norm_added_q.weight":            L*d,
+        "transformer_blocks.*.attn.norm_added_k.weight":            L*d,
+        "transformer_blocks.*.attn.to_add_out.weight":              L*D**2,
+        **_inside("transformer_blocks.*.attn.to_out.0", to_q_1),
+        **_inside("transformer_blocks.*.ff", ff_1),
+        **_inside("transformer_blocks.*.ff_context", ff_1),
+        "single_transformer_blocks.*.attn.to_qkv_mlp_proj.weight":  3*S*D**2 + 2*S*D*F,
+        "single_transformer_blocks.*.attn.norm_q.weight":           S*d,
+        "single_transformer_blocks.*.attn.norm_k.weight":           S*d,
+        "single_transformer_blocks.*.attn.to_out.weight":           S*D**2 + S*D*F,
+        "norm_out.linear.weight":                                   2*D**2,
+        "proj_out.weight":                                          D*o*p**2,
     }
 
 
@@ -772,8 +734,10 @@ class Estimator:
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
-        rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
-        return tuple(map(sum, zip(*rows)))
+        totals: dict[tuple[int, ...], int] = {}
+        for line, cost in zip(self._lines, costs):
+            totals[line[1]] = totals.get(line[1], 0) + cost
+        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
 
     def moments(self, **streams: Any) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them."""

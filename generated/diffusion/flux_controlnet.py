@@ -383,6 +383,11 @@ def _checked(key: str, kind: str, value: Any) -> Any:
     raise ValueError(f"the config's '{key}' is {value!r}, not a {kind}")
 
 
+def _at(path: str, lines: list[Line]) -> list[Line]:
+    """The lines of a module that stands at ``path``."""
+    return [(f"{path}.{module}", amount, unit, forward, gradients, again) for module, amount, unit, forward, gradients, again in lines]
+
+
 def _full(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'full': every parameter trains."""
     L = sizes.num_layers
@@ -395,6 +400,9 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     guided = sizes.guidance_embeds
     has_modes = sizes.num_mode is not None
     D = H*d
+    part_1 = (L >= 1) + (S >= 1) - (L >= 1)*(S >= 1)
+    part_2 = (L >= 1)*guided + (S >= 1)*guided - (L >= 1)*(S >= 1)*guided
+    part_3 = L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1)
     # what a contraction runs over, in multiples of (n, x, y, xx, xy, yy)
     latent_ = (0, 1, 0, 0, 0, 0)
     sample_ = (1, 0, 0, 0, 0, 0)
@@ -404,101 +412,48 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     proj_mlp_rows_ = (has_modes, 1, 1, 0, 0, 0)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("x_embedder",                                  latent_,                2*D*c,    1,       (0, (L >= 1) + (S >= 1) - (L >= 1)*(S >= 1)),                                                                                  0),  # y = xW
-        ("controlnet_x_embedder",                       latent_,                2*D*c,    1,       (0, (L >= 1) + (S >= 1) - (L >= 1)*(S >= 1)),                                                                                  0),  # y = xW
-        ("time_text_embed.timestep_embedder.linear_1",  sample_,                512*D,    1,       (0, (L >= 1) + (S >= 1) - (L >= 1)*(S >= 1)),                                                                                  0),  # y = xW
-        ("time_text_embed.timestep_embedder.linear_2",  sample_,                2*D**2,   1,       ((L >= 1) + (S >= 1) - (L >= 1)*(S >= 1), (L >= 1) + (S >= 1) - (L >= 1)*(S >= 1)),                                            0),  # y = xW
-        ("time_text_embed.guidance_embedder.linear_1",  sample_,                512*D,    guided,  (0, (L >= 1)*guided + (S >= 1)*guided - (L >= 1)*(S >= 1)*guided),                                                             0),  # y = xW
-        ("time_text_embed.guidance_embedder.linear_2",  sample_,                2*D**2,   guided,  ((L >= 1)*guided + (S >= 1)*guided - (L >= 1)*(S >= 1)*guided, (L >= 1)*guided + (S >= 1)*guided - (L >= 1)*(S >= 1)*guided),  0),  # y = xW
-        ("time_text_embed.text_embedder.linear_1",      sample_,                2*D*P,    1,       (0, (L >= 1) + (S >= 1) - (L >= 1)*(S >= 1)),                                                                                  0),  # y = xW
-        ("time_text_embed.text_embedder.linear_2",      sample_,                2*D**2,   1,       ((L >= 1) + (S >= 1) - (L >= 1)*(S >= 1), (L >= 1) + (S >= 1) - (L >= 1)*(S >= 1)),                                            0),  # y = xW
-        ("context_embedder",                            prompt_,                2*D*J,    1,       (0, (L >= 1) + (S >= 1) - (L >= 1)*(S >= 1)),                                                                                  0),  # y = xW
-        ("transformer_blocks.*.norm1.linear",           sample_,                12*D**2,  L,       (L, L),                                                                                                                        0),  # y = xW
-        ("transformer_blocks.*.norm1_context.linear",   sample_,                12*D**2,  L,       (L, L),                                                                                                                        0),  # y = xW
-        ("transformer_blocks.*.attn.to_q",              latent_,                2*D**2,   L,       (L, L),                                                                                                                        0),  # y = xW
-        ("transformer_blocks.*.attn.to_k",              latent_,                2*D**2,   L,       (L, L),                                                                                                                        0),  # y = xW
-        ("transformer_blocks.*.attn.to_v",              latent_,                2*D**2,   L,       (L, L),                                                                                                                        0),  # y = xW
-        ("transformer_blocks.*.attn.add_q_proj",        attn_add_q_proj_rows_,  2*D**2,   L,       (L, L),                                                                                                                        0),  # y = xW
-        ("transformer_blocks.*.attn.add_k_proj",        attn_add_q_proj_rows_,  2*D**2,   L,       (L, L),                                                                                                                        0),  # y = xW
-        ("transformer_blocks.*.attn.add_v_proj",        attn_add_q_proj_rows_,  2*D**2,   L,       (L, L),                                                                                                                        0),  # y = xW
-        ("transformer_blocks.*.attn",                   attn_pairs_,            2*D,      L,       (L, L),                                                                                                                        0),  # scores = qk
-        ("transformer_blocks.*.attn",                   attn_pairs_,            2*D,      L,       (L, L),                                                                                                                        0),  # mix = pv
-        ("transformer_blocks.*.attn.to_out.0",          latent_,                2*D**2,   L,       (L, L),                                                                                                                        0),  # y = xW
-        ("transformer_blocks.*.attn.to_add_out",        attn_add_q_proj_rows_,  2*D**2,   L,       (L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1), L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1)),                    0),  # y = xW
-        ("transformer_blocks.*.ff.net.0.proj",          latent_,                8*D**2,   L,       (L, L),                                                                                                                        0),  # y = xW
-        ("transformer_blocks.*.ff.net.2",               latent_,                8*D**2,   L,       (L, L),                                                                                                                        0),  # y = xW
-        ("transformer_blocks.*.ff_context.net.0.proj",  attn_add_q_proj_rows_,  8*D**2,   L,       (L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1), L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1)),                    0),  # y = xW
-        ("transformer_blocks.*.ff_context.net.2",       attn_add_q_proj_rows_,  8*D**2,   L,       (L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1), L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1)),                    0),  # y = xW
-        ("controlnet_blocks.*",                         latent_,                2*D**2,   L,       (L, L),                                                                                                                        0),  # y = xW
-        ("single_transformer_blocks.*.norm.linear",     sample_,                6*D**2,   S,       (S, S),                                                                                                                        0),  # y = xW
-        ("single_transformer_blocks.*.proj_mlp",        proj_mlp_rows_,         8*D**2,   S,       (S, S),                                                                                                                        0),  # y = xW
-        ("single_transformer_blocks.*.attn.to_q",       proj_mlp_rows_,         2*D**2,   S,       (S, S),                                                                                                                        0),  # y = xW
-        ("single_transformer_blocks.*.attn.to_k",       proj_mlp_rows_,         2*D**2,   S,       (S, S),                                                                                                                        0),  # y = xW
-        ("single_transformer_blocks.*.attn.to_v",       proj_mlp_rows_,         2*D**2,   S,       (S, S),                                                                                                                        0),  # y = xW
-        ("single_transformer_blocks.*.attn",            attn_pairs_,            2*D,      S,       (S, S),                                                                                                                        0),  # scores = qk
-        ("single_transformer_blocks.*.attn",            attn_pairs_,            2*D,      S,       (S, S),                                                                                                                        0),  # mix = pv
-        ("single_transformer_blocks.*.proj_out",        proj_mlp_rows_,         10*D**2,  S,       (S, S),                                                                                                                        0),  # y = xW
-        ("controlnet_single_blocks.*",                  latent_,                2*D**2,   S,       (S, S),                                                                                                                        0),  # y = xW
+        ("x_embedder",                                  latent_,                2*D*c,    1,       (0, part_1),       0),  # y = xW
+        ("controlnet_x_embedder",                       latent_,                2*D*c,    1,       (0, part_1),       0),  # y = xW
+        ("time_text_embed.timestep_embedder.linear_1",  sample_,                512*D,    1,       (0, part_1),       0),  # y = xW
+        ("time_text_embed.timestep_embedder.linear_2",  sample_,                2*D**2,   1,       (part_1, part_1),  0),  # y = xW
+        ("time_text_embed.guidance_embedder.linear_1",  sample_,                512*D,    guided,  (0, part_2),       0),  # y = xW
+        ("time_text_embed.guidance_embedder.linear_2",  sample_,                2*D**2,   guided,  (part_2, part_2),  0),  # y = xW
+        ("time_text_embed.text_embedder.linear_1",      sample_,                2*D*P,    1,       (0, part_1),       0),  # y = xW
+        ("time_text_embed.text_embedder.linear_2",      sample_,                2*D**2,   1,       (part_1, part_1),  0),  # y = xW
+        ("context_embedder",                            prompt_,                2*D*J,    1,       (0, part_1),       0),  # y = xW
+        ("transformer_blocks.*.norm1.linear",           sample_,                12*D**2,  L,       (L, L),            0),  # y = xW
+        ("transformer_blocks.*.norm1_context.linear",   sample_,                12*D**2,  L,       (L, L),            0),  # y = xW
+        ("transformer_blocks.*.attn.to_q",              latent_,                2*D**2,   L,       (L, L),            0),  # y = xW
+        ("transformer_blocks.*.attn.to_k",              latent_,                2*D**2,   L,       (L, L),            0),  # y = xW
+        ("transformer_blocks.*.attn.to_v",              latent_,                2*D**2,   L,       (L, L),            0),  # y = xW
+        ("transformer_blocks.*.attn.add_q_proj",        attn_add_q_proj_rows_,  2*D**2,   L,       (L, L),            0),  # y = xW
+        ("transformer_blocks.*.attn.add_k_proj",        attn_add_q_proj_rows_,  2*D**2,   L,       (L, L),            0),  # y = xW
+        ("transformer_blocks.*.attn.add_v_proj",        attn_add_q_proj_rows_,  2*D**2,   L,       (L, L),            0),  # y = xW
+        ("transformer_blocks.*.attn",                   attn_pairs_,            2*D,      L,       (L, L),            0),  # scores = qk
+        ("transformer_blocks.*.attn",                   attn_pairs_,            2*D,      L,       (L, L),            0),  # mix = pv
+        ("transformer_blocks.*.attn.to_out.0",          latent_,                2*D**2,   L,       (L, L),            0),  # y = xW
+        ("transformer_blocks.*.attn.to_add_out",        attn_add_q_proj_rows_,  2*D**2,   L,       (part_3, part_3),  0),  # y = xW
+        ("transformer_blocks.*.ff.net.0.proj",          latent_,                8*D**2,   L,       (L, L),            0),  # y = xW
+        ("transformer_blocks.*.ff.net.2",               latent_,                8*D**2,   L,       (L, L),            0),  # y = xW
+        ("transformer_blocks.*.ff_context.net.0.proj",  attn_add_q_proj_rows_,  8*D**2,   L,       (part_3, part_3),  0),  # y = xW
+        ("transformer_blocks.*.ff_context.net.2",       attn_add_q_proj_rows_,  8*D**2,   L,       (part_3, part_3),  0),  # y = xW
+        ("controlnet_blocks.*",                         latent_,                2*D**2,   L,       (L, L),            0),  # y = xW
+        ("single_transformer_blocks.*.norm.linear",     sample_,                6*D**2,   S,       (S, S),            0),  # y = xW
+        ("single_transformer_blocks.*.proj_mlp",        proj_mlp_rows_,         8*D**2,   S,       (S, S),            0),  # y = xW
+        ("single_transformer_blocks.*.attn.to_q",       proj_mlp_rows_,         2*D**2,   S,       (S, S),            0),  # y = xW
+        ("single_transformer_blocks.*.attn.to_k",       proj_mlp_rows_,         2*D**2,   S,       (S, S),            0),  # y = xW
+        ("single_transformer_blocks.*.attn.to_v",       proj_mlp_rows_,         2*D**2,   S,       (S, S),            0),  # y = xW
+        ("single_transformer_blocks.*.attn",            attn_pairs_,            2*D,      S,       (S, S),            0),  # scores = qk
+        ("single_transformer_blocks.*.attn",            attn_pairs_,            2*D,      S,       (S, S),            0),  # mix = pv
+        ("single_transformer_blocks.*.proj_out",        proj_mlp_rows_,         10*D**2,  S,       (S, S),            0),  # y = xW
+        ("controlnet_single_blocks.*",                  latent_,                2*D**2,   S,       (S, S),            0),  # y = xW
     ]
 
 
 def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'forward': nothing trains, only the forward pass runs."""
-    L = sizes.num_layers
-    S = sizes.num_single_layers
-    H = sizes.num_attention_heads
-    d = sizes.attention_head_dim
-    c = sizes.in_channels
-    J = sizes.joint_attention_dim
-    P = sizes.pooled_projection_dim
-    guided = sizes.guidance_embeds
-    has_modes = sizes.num_mode is not None
-    D = H*d
-    # what a contraction runs over, in multiples of (n, x, y, xx, xy, yy)
-    latent_ = (0, 1, 0, 0, 0, 0)
-    sample_ = (1, 0, 0, 0, 0, 0)
-    prompt_ = (0, 0, 1, 0, 0, 0)
-    attn_add_q_proj_rows_ = (has_modes, 0, 1, 0, 0, 0)
-    attn_pairs_ = (has_modes, 2*has_modes, 2*has_modes, 1, 2, 1)
-    proj_mlp_rows_ = (has_modes, 1, 1, 0, 0, 0)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("x_embedder",                                  latent_,                2*D*c,    1,       (0, 0),  0),  # y = xW
-        ("controlnet_x_embedder",                       latent_,                2*D*c,    1,       (0, 0),  0),  # y = xW
-        ("time_text_embed.timestep_embedder.linear_1",  sample_,                512*D,    1,       (0, 0),  0),  # y = xW
-        ("time_text_embed.timestep_embedder.linear_2",  sample_,                2*D**2,   1,       (0, 0),  0),  # y = xW
-        ("time_text_embed.guidance_embedder.linear_1",  sample_,                512*D,    guided,  (0, 0),  0),  # y = xW
-        ("time_text_embed.guidance_embedder.linear_2",  sample_,                2*D**2,   guided,  (0, 0),  0),  # y = xW
-        ("time_text_embed.text_embedder.linear_1",      sample_,                2*D*P,    1,       (0, 0),  0),  # y = xW
-        ("time_text_embed.text_embedder.linear_2",      sample_,                2*D**2,   1,       (0, 0),  0),  # y = xW
-        ("context_embedder",                            prompt_,                2*D*J,    1,       (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.norm1.linear",           sample_,                12*D**2,  L,       (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.norm1_context.linear",   sample_,                12*D**2,  L,       (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn.to_q",              latent_,                2*D**2,   L,       (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn.to_k",              latent_,                2*D**2,   L,       (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn.to_v",              latent_,                2*D**2,   L,       (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn.add_q_proj",        attn_add_q_proj_rows_,  2*D**2,   L,       (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn.add_k_proj",        attn_add_q_proj_rows_,  2*D**2,   L,       (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn.add_v_proj",        attn_add_q_proj_rows_,  2*D**2,   L,       (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn",                   attn_pairs_,            2*D,      L,       (0, 0),  0),  # scores = qk
-        ("transformer_blocks.*.attn",                   attn_pairs_,            2*D,      L,       (0, 0),  0),  # mix = pv
-        ("transformer_blocks.*.attn.to_out.0",          latent_,                2*D**2,   L,       (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn.to_add_out",        attn_add_q_proj_rows_,  2*D**2,   L,       (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.ff.net.0.proj",          latent_,                8*D**2,   L,       (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.ff.net.2",               latent_,                8*D**2,   L,       (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.ff_context.net.0.proj",  attn_add_q_proj_rows_,  8*D**2,   L,       (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.ff_context.net.2",       attn_add_q_proj_rows_,  8*D**2,   L,       (0, 0),  0),  # y = xW
-        ("controlnet_blocks.*",                         latent_,                2*D**2,   L,       (0, 0),  0),  # y = xW
-        ("single_transformer_blocks.*.norm.linear",     sample_,                6*D**2,   S,       (0, 0),  0),  # y = xW
-        ("single_transformer_blocks.*.proj_mlp",        proj_mlp_rows_,         8*D**2,   S,       (0, 0),  0),  # y = xW
-        ("single_transformer_blocks.*.attn.to_q",       proj_mlp_rows_,         2*D**2,   S,       (0, 0),  0),  # y = xW
-        ("single_transformer_blocks.*.attn.to_k",       proj_mlp_rows_,         2*D**2,   S,       (0, 0),  0),  # y = xW
-        ("single_transformer_blocks.*.attn.to_v",       proj_mlp_rows_,         2*D**2,   S,       (0, 0),  0),  # y = xW
-        ("single_transformer_blocks.*.attn",            attn_pairs_,            2*D,      S,       (0, 0),  0),  # scores = qk
-        ("single_transformer_blocks.*.attn",            attn_pairs_,            2*D,      S,       (0, 0),  0),  # mix = pv
-        ("single_transformer_blocks.*.proj_out",        proj_mlp_rows_,         10*D**2,  S,       (0, 0),  0),  # y = xW
-        ("controlnet_single_blocks.*",                  latent_,                2*D**2,   S,       (0, 0),  0),  # y = xW
-    ]
+    lines = _full(sizes, pairs)
+    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
 
 
 def _lora(sizes: Sizes, pairs: str) -> list[Line]:
@@ -513,6 +468,8 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     guided = sizes.guidance_embeds
     has_modes = sizes.num_mode is not None
     D = H*d
+    part_1 = (L >= 1)*S + max(0, S - 1) - (L >= 1)*max(0, S - 1)
+    part_2 = L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1)
     # what a contraction runs over, in multiples of (n, x, y, xx, xy, yy)
     latent_ = (0, 1, 0, 0, 0, 0)
     sample_ = (1, 0, 0, 0, 0, 0)
@@ -520,57 +477,56 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     attn_add_q_proj_rows_ = (has_modes, 0, 1, 0, 0, 0)
     attn_pairs_ = (has_modes, 2*has_modes, 2*has_modes, 1, 2, 1)
     proj_mlp_rows_ = (has_modes, 1, 1, 0, 0, 0)
+    # what equal modules have in common, each below its own path
+    to_q_1: list[Line] = [
+        ("base_layer",      latent_,  2*D**2,  L,  (max(0, L - 1), 0),  0),  # y = xW
+        ("lora_A.default",  latent_,  32*D,    L,  (max(0, L - 1), L),  0),  # y = xW
+        ("lora_B.default",  latent_,  32*D,    L,  (L, L),              0),  # y = xW
+    ]
+    to_q_2: list[Line] = [
+        ("base_layer",      proj_mlp_rows_,  2*D**2,  S,  (part_1, 0),  0),  # y = xW
+        ("lora_A.default",  proj_mlp_rows_,  32*D,    S,  (part_1, S),  0),  # y = xW
+        ("lora_B.default",  proj_mlp_rows_,  32*D,    S,  (S, S),       0),  # y = xW
+    ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("x_embedder",                                            latent_,                2*D*c,    1,       (0, 0),                                                    0),  # y = xW
-        ("controlnet_x_embedder",                                 latent_,                2*D*c,    1,       (0, 0),                                                    0),  # y = xW
-        ("time_text_embed.timestep_embedder.linear_1",            sample_,                512*D,    1,       (0, 0),                                                    0),  # y = xW
-        ("time_text_embed.timestep_embedder.linear_2",            sample_,                2*D**2,   1,       (0, 0),                                                    0),  # y = xW
-        ("time_text_embed.guidance_embedder.linear_1",            sample_,                512*D,    guided,  (0, 0),                                                    0),  # y = xW
-        ("time_text_embed.guidance_embedder.linear_2",            sample_,                2*D**2,   guided,  (0, 0),                                                    0),  # y = xW
-        ("time_text_embed.text_embedder.linear_1",                sample_,                2*D*P,    1,       (0, 0),                                                    0),  # y = xW
-        ("time_text_embed.text_embedder.linear_2",                sample_,                2*D**2,   1,       (0, 0),                                                    0),  # y = xW
-        ("context_embedder",                                      prompt_,                2*D*J,    1,       (0, 0),                                                    0),  # y = xW
-        ("transformer_blocks.*.norm1.linear",                     sample_,                12*D**2,  L,       (0, 0),                                                    0),  # y = xW
-        ("transformer_blocks.*.norm1_context.linear",             sample_,                12*D**2,  L,       (0, 0),                                                    0),  # y = xW
-        ("transformer_blocks.*.attn.to_q.base_layer",             latent_,                2*D**2,   L,       (max(0, L - 1), 0),                                        0),  # y = xW
-        ("transformer_blocks.*.attn.to_q.lora_A.default",         latent_,                32*D,     L,       (max(0, L - 1), L),                                        0),  # y = xW
-        ("transformer_blocks.*.attn.to_q.lora_B.default",         latent_,                32*D,     L,       (L, L),                                                    0),  # y = xW
-        ("transformer_blocks.*.attn.to_k.base_layer",             latent_,                2*D**2,   L,       (max(0, L - 1), 0),                                        0),  # y = xW
-        ("transformer_blocks.*.attn.to_k.lora_A.default",         latent_,                32*D,     L,       (max(0, L - 1), L),                                        0),  # y = xW
-        ("transformer_blocks.*.attn.to_k.lora_B.default",         latent_,                32*D,     L,       (L, L),                                                    0),  # y = xW
-        ("transformer_blocks.*.attn.to_v.base_layer",             latent_,                2*D**2,   L,       (max(0, L - 1), 0),                                        0),  # y = xW
-        ("transformer_blocks.*.attn.to_v.lora_A.default",         latent_,                32*D,     L,       (max(0, L - 1), L),                                        0),  # y = xW
-        ("transformer_blocks.*.attn.to_v.lora_B.default",         latent_,                32*D,     L,       (L, L),                                                    0),  # y = xW
-        ("transformer_blocks.*.attn.add_q_proj",                  attn_add_q_proj_rows_,  2*D**2,   L,       (max(0, L - 1), 0),                                        0),  # y = xW
-        ("transformer_blocks.*.attn.add_k_proj",                  attn_add_q_proj_rows_,  2*D**2,   L,       (max(0, L - 1), 0),                                        0),  # y = xW
-        ("transformer_blocks.*.attn.add_v_proj",                  attn_add_q_proj_rows_,  2*D**2,   L,       (max(0, L - 1), 0),                                        0),  # y = xW
-        ("transformer_blocks.*.attn",                             attn_pairs_,            2*D,      L,       (L, L),                                                    0),  # scores = qk
-        ("transformer_blocks.*.attn",                             attn_pairs_,            2*D,      L,       (L, L),                                                    0),  # mix = pv
-        ("transformer_blocks.*.attn.to_out.0.base_layer",         latent_,                2*D**2,   L,       (L, 0),                                                    0),  # y = xW
-        ("transformer_blocks.*.attn.to_out.0.lora_A.default",     latent_,                32*D,     L,       (L, L),                                                    0),  # y = xW
-        ("transformer_blocks.*.attn.to_out.0.lora_B.default",     latent_,                32*D,     L,       (L, L),                                                    0),  # y = xW
-        ("transformer_blocks.*.attn.to_add_out",                  attn_add_q_proj_rows_,  2*D**2,   L,       (L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1), 0),  0),  # y = xW
-        ("transformer_blocks.*.ff.net.0.proj",                    latent_,                8*D**2,   L,       (L, 0),                                                    0),  # y = xW
-        ("transformer_blocks.*.ff.net.2",                         latent_,                8*D**2,   L,       (L, 0),                                                    0),  # y = xW
-        ("transformer_blocks.*.ff_context.net.0.proj",            attn_add_q_proj_rows_,  8*D**2,   L,       (L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1), 0),  0),  # y = xW
-        ("transformer_blocks.*.ff_context.net.2",                 attn_add_q_proj_rows_,  8*D**2,   L,       (L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1), 0),  0),  # y = xW
-        ("controlnet_blocks.*",                                   latent_,                2*D**2,   L,       (L, 0),                                                    0),  # y = xW
-        ("single_transformer_blocks.*.norm.linear",               sample_,                6*D**2,   S,       (0, 0),                                                    0),  # y = xW
-        ("single_transformer_blocks.*.proj_mlp",                  proj_mlp_rows_,         8*D**2,   S,       ((L >= 1)*S + max(0, S - 1) - (L >= 1)*max(0, S - 1), 0),  0),  # y = xW
-        ("single_transformer_blocks.*.attn.to_q.base_layer",      proj_mlp_rows_,         2*D**2,   S,       ((L >= 1)*S + max(0, S - 1) - (L >= 1)*max(0, S - 1), 0),  0),  # y = xW
-        ("single_transformer_blocks.*.attn.to_q.lora_A.default",  proj_mlp_rows_,         32*D,     S,       ((L >= 1)*S + max(0, S - 1) - (L >= 1)*max(0, S - 1), S),  0),  # y = xW
-        ("single_transformer_blocks.*.attn.to_q.lora_B.default",  proj_mlp_rows_,         32*D,     S,       (S, S),                                                    0),  # y = xW
-        ("single_transformer_blocks.*.attn.to_k.base_layer",      proj_mlp_rows_,         2*D**2,   S,       ((L >= 1)*S + max(0, S - 1) - (L >= 1)*max(0, S - 1), 0),  0),  # y = xW
-        ("single_transformer_blocks.*.attn.to_k.lora_A.default",  proj_mlp_rows_,         32*D,     S,       ((L >= 1)*S + max(0, S - 1) - (L >= 1)*max(0, S - 1), S),  0),  # y = xW
-        ("single_transformer_blocks.*.attn.to_k.lora_B.default",  proj_mlp_rows_,         32*D,     S,       (S, S),                                                    0),  # y = xW
-        ("single_transformer_blocks.*.attn.to_v.base_layer",      proj_mlp_rows_,         2*D**2,   S,       ((L >= 1)*S + max(0, S - 1) - (L >= 1)*max(0, S - 1), 0),  0),  # y = xW
-        ("single_transformer_blocks.*.attn.to_v.lora_A.default",  proj_mlp_rows_,         32*D,     S,       ((L >= 1)*S + max(0, S - 1) - (L >= 1)*max(0, S - 1), S),  0),  # y = xW
-        ("single_transformer_blocks.*.attn.to_v.lora_B.default",  proj_mlp_rows_,         32*D,     S,       (S, S),                                                    0),  # y = xW
-        ("single_transformer_blocks.*.attn",                      attn_pairs_,            2*D,      S,       (S, S),                                                    0),  # scores = qk
-        ("single_transformer_blocks.*.attn",                      attn_pairs_,            2*D,      S,       (S, S),                                                    0),  # mix = pv
-        ("single_transformer_blocks.*.proj_out",                  proj_mlp_rows_,         10*D**2,  S,       (S, 0),                                                    0),  # y = xW
-        ("controlnet_single_blocks.*",                            latent_,                2*D**2,   S,       (S, 0),                                                    0),  # y = xW
+        ("x_embedder",                                         latent_,                2*D*c,    1,       (0, 0),              0),  # y = xW
+        ("controlnet_x_embedder",                              latent_,                2*D*c,    1,       (0, 0),              0),  # y = xW
+        ("time_text_embed.timestep_embedder.linear_1",         sample_,                512*D,    1,       (0, 0),              0),  # y = xW
+        ("time_text_embed.timestep_embedder.linear_2",         sample_,                2*D**2,   1,       (0, 0),              0),  # y = xW
+        ("time_text_embed.guidance_embedder.linear_1",         sample_,                512*D,    guided,  (0, 0),              0),  # y = xW
+        ("time_text_embed.guidance_embedder.linear_2",         sample_,                2*D**2,   guided,  (0, 0),              0),  # y = xW
+        ("time_text_embed.text_embedder.linear_1",             sample_,                2*D*P,    1,       (0, 0),              0),  # y = xW
+        ("time_text_embed.text_embedder.linear_2",             sample_,                2*D**2,   1,       (0, 0),              0),  # y = xW
+        ("context_embedder",                                   prompt_,                2*D*J,    1,       (0, 0),              0),  # y = xW
+        ("transformer_blocks.*.norm1.linear",                  sample_,                12*D**2,  L,       (0, 0),              0),  # y = xW
+        ("transformer_blocks.*.norm1_context.linear",          sample_,                12*D**2,  L,       (0, 0),              0),  # y = xW
+        *_at("transformer_blocks.*.attn.to_q", to_q_1),
+        *_at("transformer_blocks.*.attn.to_k", to_q_1),
+        *_at("transformer_blocks.*.attn.to_v", to_q_1),
+        ("transformer_blocks.*.attn.add_q_proj",               attn_add_q_proj_rows_,  2*D**2,   L,       (max(0, L - 1), 0),  0),  # y = xW
+        ("transformer_blocks.*.attn.add_k_proj",               attn_add_q_proj_rows_,  2*D**2,   L,       (max(0, L - 1), 0),  0),  # y = xW
+        ("transformer_blocks.*.attn.add_v_proj",               attn_add_q_proj_rows_,  2*D**2,   L,       (max(0, L - 1), 0),  0),  # y = xW
+        ("transformer_blocks.*.attn",                          attn_pairs_,            2*D,      L,       (L, L),              0),  # scores = qk
+        ("transformer_blocks.*.attn",                          attn_pairs_,            2*D,      L,       (L, L),              0),  # mix = pv
+        ("transformer_blocks.*.attn.to_out.0.base_layer",      latent_,                2*D**2,   L,       (L, 0),              0),  # y = xW
+        ("transformer_blocks.*.attn.to_out.0.lora_A.default",  latent_,                32*D,     L,       (L, L),              0),  # y = xW
+        ("transformer_blocks.*.attn.to_out.0.lora_B.default",  latent_,                32*D,     L,       (L, L),              0),  # y = xW
+        ("transformer_blocks.*.attn.to_add_out",               attn_add_q_proj_rows_,  2*D**2,   L,       (part_2, 0),         0),  # y = xW
+        ("transformer_blocks.*.ff.net.0.proj",                 latent_,                8*D**2,   L,       (L, 0),              0),  # y = xW
+        ("transformer_blocks.*.ff.net.2",                      latent_,                8*D**2,   L,       (L, 0),              0),  # y = xW
+        ("transformer_blocks.*.ff_context.net.0.proj",         attn_add_q_proj_rows_,  8*D**2,   L,       (part_2, 0),         0),  # y = xW
+        ("transformer_blocks.*.ff_context.net.2",              attn_add_q_proj_rows_,  8*D**2,   L,       (part_2, 0),         0),  # y = xW
+        ("controlnet_blocks.*",                                latent_,                2*D**2,   L,       (L, 0),              0),  # y = xW
+        ("single_transformer_blocks.*.norm.linear",            sample_,                6*D**2,   S,       (0, 0),              0),  # y = xW
+        ("single_transformer_blocks.*.proj_mlp",               proj_mlp_rows_,         8*D**2,   S,       (part_1, 0),         0),  # y = xW
+        *_at("single_transformer_blocks.*.attn.to_q", to_q_2),
+        *_at("single_transformer_blocks.*.attn.to_k", to_q_2),
+        *_at("single_transformer_blocks.*.attn.to_v", to_q_2),
+        ("single_transformer_blocks.*.attn",                   attn_pairs_,            2*D,      S,       (S, S),              0),  # scores = qk
+        ("single_transformer_blocks.*.attn",                   attn_pairs_,            2*D,      S,       (S, S),              0),  # mix = pv
+        ("single_transformer_blocks.*.proj_out",               proj_mlp_rows_,         10*D**2,  S,       (S, 0),              0),  # y = xW
+        ("controlnet_single_blocks.*",                         latent_,                2*D**2,   S,       (S, 0),              0),  # y = xW
     ]
 
 
@@ -586,6 +542,9 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     guided = sizes.guidance_embeds
     has_modes = sizes.num_mode is not None
     D = H*d
+    part_1 = (L >= 1) + (S >= 1) - (L >= 1)*(S >= 1)
+    part_2 = (L >= 1)*guided + (S >= 1)*guided - (L >= 1)*(S >= 1)*guided
+    part_3 = L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1)
     # what a contraction runs over, in multiples of (n, x, y, xx, xy, yy)
     latent_ = (0, 1, 0, 0, 0, 0)
     sample_ = (1, 0, 0, 0, 0, 0)
@@ -595,42 +554,47 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     proj_mlp_rows_ = (has_modes, 1, 1, 0, 0, 0)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("x_embedder",                                  latent_,                2*D*c,    1,       (0, (L >= 1) + (S >= 1) - (L >= 1)*(S >= 1)),                                                                                  0),  # y = xW
-        ("controlnet_x_embedder",                       latent_,                2*D*c,    1,       (0, (L >= 1) + (S >= 1) - (L >= 1)*(S >= 1)),                                                                                  0),  # y = xW
-        ("time_text_embed.timestep_embedder.linear_1",  sample_,                512*D,    1,       (0, (L >= 1) + (S >= 1) - (L >= 1)*(S >= 1)),                                                                                  0),  # y = xW
-        ("time_text_embed.timestep_embedder.linear_2",  sample_,                2*D**2,   1,       ((L >= 1) + (S >= 1) - (L >= 1)*(S >= 1), (L >= 1) + (S >= 1) - (L >= 1)*(S >= 1)),                                            0),  # y = xW
-        ("time_text_embed.guidance_embedder.linear_1",  sample_,                512*D,    guided,  (0, (L >= 1)*guided + (S >= 1)*guided - (L >= 1)*(S >= 1)*guided),                                                             0),  # y = xW
-        ("time_text_embed.guidance_embedder.linear_2",  sample_,                2*D**2,   guided,  ((L >= 1)*guided + (S >= 1)*guided - (L >= 1)*(S >= 1)*guided, (L >= 1)*guided + (S >= 1)*guided - (L >= 1)*(S >= 1)*guided),  0),  # y = xW
-        ("time_text_embed.text_embedder.linear_1",      sample_,                2*D*P,    1,       (0, (L >= 1) + (S >= 1) - (L >= 1)*(S >= 1)),                                                                                  0),  # y = xW
-        ("time_text_embed.text_embedder.linear_2",      sample_,                2*D**2,   1,       ((L >= 1) + (S >= 1) - (L >= 1)*(S >= 1), (L >= 1) + (S >= 1) - (L >= 1)*(S >= 1)),                                            0),  # y = xW
-        ("context_embedder",                            prompt_,                2*D*J,    1,       (0, (L >= 1) + (S >= 1) - (L >= 1)*(S >= 1)),                                                                                  0),  # y = xW
-        ("transformer_blocks.*.norm1.linear",           sample_,                12*D**2,  L,       (L, L),                                                                                                                        L),  # y = xW
-        ("transformer_blocks.*.norm1_context.linear",   sample_,                12*D**2,  L,       (L, L),                                                                                                                        L),  # y = xW
-        ("transformer_blocks.*.attn.to_q",              latent_,                2*D**2,   L,       (L, L),                                                                                                                        L),  # y = xW
-        ("transformer_blocks.*.attn.to_k",              latent_,                2*D**2,   L,       (L, L),                                                                                                                        L),  # y = xW
-        ("transformer_blocks.*.attn.to_v",              latent_,                2*D**2,   L,       (L, L),                                                                                                                        L),  # y = xW
-        ("transformer_blocks.*.attn.add_q_proj",        attn_add_q_proj_rows_,  2*D**2,   L,       (L, L),                                                                                                                        L),  # y = xW
-        ("transformer_blocks.*.attn.add_k_proj",        attn_add_q_proj_rows_,  2*D**2,   L,       (L, L),                                                                                                                        L),  # y = xW
-        ("transformer_blocks.*.attn.add_v_proj",        attn_add_q_proj_rows_,  2*D**2,   L,       (L, L),                                                                                                                        L),  # y = xW
-        ("transformer_blocks.*.attn",                   attn_pairs_,            2*D,      L,       (L, L),                                                                                                                        L),  # scores = qk
-        ("transformer_blocks.*.attn",                   attn_pairs_,            2*D,      L,       (L, L),                                                                                                                        L),  # mix = pv
-        ("transformer_blocks.*.attn.to_out.0",          latent_,                2*D**2,   L,       (L, L),                                                                                                                        L),  # y = xW
-        ("transformer_blocks.*.attn.to_add_out",        attn_add_q_proj_rows_,  2*D**2,   L,       (L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1), L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1)),                    L),  # y = xW
-        ("transformer_blocks.*.ff.net.0.proj",          latent_,                8*D**2,   L,       (L, L),                                                                                                                        L),  # y = xW
-        ("transformer_blocks.*.ff.net.2",               latent_,                8*D**2,   L,       (L, L),                                                                                                                        L),  # y = xW
-        ("transformer_blocks.*.ff_context.net.0.proj",  attn_add_q_proj_rows_,  8*D**2,   L,       (L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1), L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1)),                    L),  # y = xW
-        ("transformer_blocks.*.ff_context.net.2",       attn_add_q_proj_rows_,  8*D**2,   L,       (L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1), L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1)),                    L),  # y = xW
-        ("controlnet_blocks.*",                         latent_,                2*D**2,   L,       (L, L),                                                                                                                        0),  # y = xW
-        ("single_transformer_blocks.*.norm.linear",     sample_,                6*D**2,   S,       (S, S),                                                                                                                        S),  # y = xW
-        ("single_transformer_blocks.*.proj_mlp",        proj_mlp_rows_,         8*D**2,   S,       (S, S),                                                                                                                        S),  # y = xW
-        ("single_transformer_blocks.*.attn.to_q",       proj_mlp_rows_,         2*D**2,   S,       (S, S),                                                                                                                        S),  # y = xW
-        ("single_transformer_blocks.*.attn.to_k",       proj_mlp_rows_,         2*D**2,   S,       (S, S),                                                                                                                        S),  # y = xW
-        ("single_transformer_blocks.*.attn.to_v",       proj_mlp_rows_,         2*D**2,   S,       (S, S),                                                                                                                        S),  # y = xW
-        ("single_transformer_blocks.*.attn",            attn_pairs_,            2*D,      S,       (S, S),                                                                                                                        S),  # scores = qk
-        ("single_transformer_blocks.*.attn",            attn_pairs_,            2*D,      S,       (S, S),                                                                                                                        S),  # mix = pv
-        ("single_transformer_blocks.*.proj_out",        proj_mlp_rows_,         10*D**2,  S,       (S, S),                                                                                                                        S),  # y = xW
-        ("controlnet_single_blocks.*",                  latent_,                2*D**2,   S,       (S, S),                                                                                                                        0),  # y = xW
+        ("x_embedder",                                  latent_,                2*D*c,    1,       (0, part_1),       0),  # y = xW
+        ("controlnet_x_embedder",                       latent_,                2*D*c,    1,       (0, part_1),       0),  # y = xW
+        ("time_text_embed.timestep_embedder.linear_1",  sample_,                512*D,    1,       (0, part_1),       0),  # y = xW
+        ("time_text_embed.timestep_embedder.linear_2",  sample_,                2*D**2,   1,       (part_1, part_1),  0),  # y = xW
+        ("time_text_embed.guidance_embedder.linear_1",  sample_,                512*D,    guided,  (0, part_2),       0),  # y = xW
+        ("time_text_embed.guidance_embedder.linear_2",  sample_,                2*D**2,   guided,  (part_2, part_2),  0),  # y = xW
+        ("time_text_embed.text_embedder.linear_1",      sample_,                2*D*P,    1,       (0, part_1),       0),  # y = xW
+        ("time_text_embed.text_embedder.linear_2",      sample_,                2*D**2,   1,       (part_1, part_1),  0),  # y = xW
+        ("context_embedder",                            prompt_,                2*D*J,    1,       (0, part_1),       0),  # y = xW
+        ("transformer_blocks.*.norm1.linear",           sample_,                12*D**2,  L,       (L, L),            L),  # y = xW
+        ("transformer_blocks.*.norm1_context.linear",   sample_,                12*D**2,  L,       (L, L),            L),  # y = xW
+        ("transformer_blocks.*.attn.to_q",              latent_,                2*D**2,   L,       (L, L),            L),  # y = xW
+        ("transformer_blocks.*.attn.to_k",              latent_,                2*D**2,   L,       (L, L),            L),  # y = xW
+        ("transformer_blocks.*.attn.to_v",              latent_,                2*D**2,   L,       (L, L),            L),  # y = xW
+        ("transformer_blocks.*.attn.add_q_proj",        attn_add_q_proj_rows_,  2*D**2,   L,       (L, L),            L),  # y = xW
+        ("transformer_blocks.*.attn.add_k_proj",        attn_add_q_proj_rows_,  2*D**2,   L,       (L, L),            L),  # y = xW
+        ("transformer_blocks.*.attn.add_v_proj",        attn_add_q_proj_rows_,  2*D**2,   L,       (L, L),            L),  # y = xW
+        ("transformer_blocks.*.attn",                   attn_pairs_,            2*D,      L,       (L, L),            L),  # scores = qk
+        ("transformer_blocks.*.attn",                   attn_pairs_,            2*D,      L,       (L, L),            L),  # mix = pv
+        ("transformer_blocks.*.attn.to_out.0",          latent_,                2*D**2,   L,       (L, L),            L),  # y = xW
+        ("transformer_blocks.*.attn.to_add_out",        attn_add_q_proj_rows_,  2*D**2,   L,       (part_3, part_3),  L),  # y = xW
+        ("transformer_blocks.*.ff.net.0.proj",          latent_,                8*D**2,   L,       (L, L),            L),  # y = xW
+        ("transformer_blocks.*.ff.net.2",               latent_,                8*D**2,   L,       (L, L),            L),  # y = xW
+        ("transformer_blocks.*.ff_context.net.0.proj",  attn_add_q_proj_rows_,  8*D**2,   L,       (part_3, part_3),  L),  # y = xW
+        ("transformer_blocks.*.ff_context.net.2",       attn_add_q_proj_rows_,  8*D**2,   L,       (part_3, part_3),  L),  # y = xW
+        ("controlnet_blocks.*",                         latent_,                2*D**2,   L,       (L, L),            0),  # y = xW
+        ("single_transformer_blocks.*.norm.linear",     sample_,                6*D**2,   S,       (S, S),            S),  # y = xW
+        ("single_transformer_blocks.*.proj_mlp",        proj_mlp_rows_,         8*D**2,   S,       (S, S),            S),  # y = xW
+        ("single_transformer_blocks.*.attn.to_q",       proj_mlp_rows_,         2*D**2,   S,       (S, S),            S),  # y = xW
+        ("single_transformer_blocks.*.attn.to_k",       proj_mlp_rows_,         2*D**2,   S,       (S, S),            S),  # y = xW
+        ("single_transformer_blocks.*.attn.to_v",       proj_mlp_rows_,         2*D**2,   S,       (S, S),            S),  # y = xW
+        ("single_transformer_blocks.*.attn",            attn_pairs_,            2*D,      S,       (S, S),            S),  # scores = qk
+        ("single_transformer_blocks.*.attn",            attn_pairs_,            2*D,      S,       (S, S),            S),  # mix = pv
+        ("single_transformer_blocks.*.proj_out",        proj_mlp_rows_,         10*D**2,  S,       (S, S),            S),  # y = xW
+        ("controlnet_single_blocks.*",                  latent_,                2*D**2,   S,       (S, S),            0),  # y = xW
     ]
+
+
+def _inside(path: str, elements: dict[str, int]) -> dict[str, int]:
+    """The parameters of a module that stands at ``path``."""
+    return {f"{path}.{name}": count for name, count in elements.items()}
 
 
 def _parameters(sizes: Sizes) -> dict[str, int]:
@@ -646,76 +610,77 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     modes = sizes.num_mode or 0
     has_modes = sizes.num_mode is not None
     D = H*d
+    x_embedder_1 = {
+        "weight":  D*c,
+        "bias":    D,
+    }
+    linear_2_1 = {
+        "weight":  D**2,
+        "bias":    D,
+    }
+    linear_1 = {
+        "weight":  6*L*D**2,
+        "bias":    6*L*D,
+    }
+    to_q_1 = {
+        "weight":  L*D**2,
+        "bias":    L*D,
+    }
+    net_1 = {
+        "0.proj.weight":  4*L*D**2,
+        "0.proj.bias":    4*L*D,
+        "2.weight":       4*L*D**2,
+        "2.bias":         L*D,
+    }
+    to_q_2 = {
+        "weight":  S*D**2,
+        "bias":    S*D,
+    }
     return {
-        "x_embedder.weight":                                  D*c,
-        "x_embedder.bias":                                    D,
-        "controlnet_x_embedder.weight":                       D*c,
-        "controlnet_x_embedder.bias":                         D,
+        **_inside("x_embedder", x_embedder_1),
+        **_inside("controlnet_x_embedder", x_embedder_1),
         "time_text_embed.timestep_embedder.linear_1.weight":  256*D,
         "time_text_embed.timestep_embedder.linear_1.bias":    D,
-        "time_text_embed.timestep_embedder.linear_2.weight":  D**2,
-        "time_text_embed.timestep_embedder.linear_2.bias":    D,
+        **_inside("time_text_embed.timestep_embedder.linear_2", linear_2_1),
         "time_text_embed.guidance_embedder.linear_1.weight":  256*D*guided,
         "time_text_embed.guidance_embedder.linear_1.bias":    D*guided,
         "time_text_embed.guidance_embedder.linear_2.weight":  D**2*guided,
         "time_text_embed.guidance_embedder.linear_2.bias":    D*guided,
         "time_text_embed.text_embedder.linear_1.weight":      D*P,
         "time_text_embed.text_embedder.linear_1.bias":        D,
-        "time_text_embed.text_embedder.linear_2.weight":      D**2,
-        "time_text_embed.text_embedder.linear_2.bias":        D,
+        **_inside("time_text_embed.text_embedder.linear_2", linear_2_1),
         "context_embedder.weight":                            D*J,
         "context_embedder.bias":                              D,
         "controlnet_mode_embedder.weight":                    D*has_modes*modes,
-        "transformer_blocks.*.norm1.linear.weight":           6*L*D**2,
-        "transformer_blocks.*.norm1.linear.bias":             6*L*D,
-        "transformer_blocks.*.norm1_context.linear.weight":   6*L*D**2,
-        "transformer_blocks.*.norm1_context.linear.bias":     6*L*D,
-        "transformer_blocks.*.attn.to_q.weight":              L*D**2,
-        "transformer_blocks.*.attn.to_q.bias":                L*D,
-        "transformer_blocks.*.attn.to_k.weight":              L*D**2,
-        "transformer_blocks.*.attn.to_k.bias":                L*D,
-        "transformer_blocks.*.attn.to_v.weight":              L*D**2,
-        "transformer_blocks.*.attn.to_v.bias":                L*D,
-        "transformer_blocks.*.attn.add_q_proj.weight":        L*D**2,
-        "transformer_blocks.*.attn.add_q_proj.bias":          L*D,
-        "transformer_blocks.*.attn.add_k_proj.weight":        L*D**2,
-        "transformer_blocks.*.attn.add_k_proj.bias":          L*D,
-        "transformer_blocks.*.attn.add_v_proj.weight":        L*D**2,
-        "transformer_blocks.*.attn.add_v_proj.bias":          L*D,
+        **_inside("transformer_blocks.*.norm1.linear", linear_1),
+        **_inside("transformer_blocks.*.norm1_context.linear", linear_1),
+        **_inside("transformer_blocks.*.attn.to_q", to_q_1),
+        **_inside("transformer_blocks.*.attn.to_k", to_q_1),
+        **_inside("transformer_blocks.*.attn.to_v", to_q_1),
+        **_inside("transformer_blocks.*.attn.add_q_proj", to_q_1),
+        **_inside("transformer_blocks.*.attn.add_k_proj", to_q_1),
+        **_inside("transformer_blocks.*.attn.add_v_proj", to_q_1),
         "transformer_blocks.*.attn.norm_q.weight":            L*d,
         "transformer_blocks.*.attn.norm_k.weight":            L*d,
         "transformer_blocks.*.attn.norm_added_q.weight":      L*d,
         "transformer_blocks.*.attn.norm_added_k.weight":      L*d,
-        "transformer_blocks.*.attn.to_out.0.weight":          L*D**2,
-        "transformer_blocks.*.attn.to_out.0.bias":            L*D,
-        "transformer_blocks.*.attn.to_add_out.weight":        L*D**2,
-        "transformer_blocks.*.attn.to_add_out.bias":          L*D,
-        "transformer_blocks.*.ff.net.0.proj.weight":          4*L*D**2,
-        "transformer_blocks.*.ff.net.0.proj.bias":            4*L*D,
-        "transformer_blocks.*.ff.net.2.weight":               4*L*D**2,
-        "transformer_blocks.*.ff.net.2.bias":                 L*D,
-        "transformer_blocks.*.ff_context.net.0.proj.weight":  4*L*D**2,
-        "transformer_blocks.*.ff_context.net.0.proj.bias":    4*L*D,
-        "transformer_blocks.*.ff_context.net.2.weight":       4*L*D**2,
-        "transformer_blocks.*.ff_context.net.2.bias":         L*D,
-        "controlnet_blocks.*.weight":                         L*D**2,
-        "controlnet_blocks.*.bias":                           L*D,
+        **_inside("transformer_blocks.*.attn.to_out.0", to_q_1),
+        **_inside("transformer_blocks.*.attn.to_add_out", to_q_1),
+        **_inside("transformer_blocks.*.ff.net", net_1),
+        **_inside("transformer_blocks.*.ff_context.net", net_1),
+        **_inside("controlnet_blocks.*", to_q_1),
         "single_transformer_blocks.*.norm.linear.weight":     3*S*D**2,
         "single_transformer_blocks.*.norm.linear.bias":       3*S*D,
         "single_transformer_blocks.*.proj_mlp.weight":        4*S*D**2,
         "single_transformer_blocks.*.proj_mlp.bias":          4*S*D,
-        "single_transformer_blocks.*.attn.to_q.weight":       S*D**2,
-        "single_transformer_blocks.*.attn.to_q.bias":         S*D,
-        "single_transformer_blocks.*.attn.to_k.weight":       S*D**2,
-        "single_transformer_blocks.*.attn.to_k.bias":         S*D,
-        "single_transformer_blocks.*.attn.to_v.weight":       S*D**2,
-        "single_transformer_blocks.*.attn.to_v.bias":         S*D,
+        **_inside("single_transformer_blocks.*.attn.to_q", to_q_2),
+        **_inside("single_transformer_blocks.*.attn.to_k", to_q_2),
+        **_inside("single_transformer_blocks.*.attn.to_v", to_q_2),
         "single_transformer_blocks.*.attn.norm_q.weight":     S*d,
         "single_transformer_blocks.*.attn.norm_k.weight":     S*d,
         "single_transformer_blocks.*.proj_out.weight":        5*S*D**2,
         "single_transformer_blocks.*.proj_out.bias":          S*D,
-        "controlnet_single_blocks.*.weight":                  S*D**2,
-        "controlnet_single_blocks.*.bias":                    S*D,
+        **_inside("controlnet_single_blocks.*", to_q_2),
     }
 
 
@@ -732,90 +697,87 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     modes = sizes.num_mode or 0
     has_modes = sizes.num_mode is not None
     D = H*d
+    x_embedder_1 = {
+        "weight":  D*c,
+        "bias":    D,
+    }
+    linear_2_1 = {
+        "weight":  D**2,
+        "bias":    D,
+    }
+    linear_1 = {
+        "weight":  6*L*D**2,
+        "bias":    6*L*D,
+    }
+    base_layer_1 = {
+        "weight":  L*D**2,
+        "bias":    L*D,
+    }
+    to_q_1 = {
+        **_inside("base_layer", base_layer_1),
+        "lora_A.default.weight":  16*L*D,
+        "lora_B.default.weight":  16*L*D,
+    }
+    net_1 = {
+        "0.proj.weight":  4*L*D**2,
+        "0.proj.bias":    4*L*D,
+        "2.weight":       4*L*D**2,
+        "2.bias":         L*D,
+    }
+    base_layer_2 = {
+        "weight":  S*D**2,
+        "bias":    S*D,
+    }
+    to_q_2 = {
+        **_inside("base_layer", base_layer_2),
+        "lora_A.default.weight":  16*S*D,
+        "lora_B.default.weight":  16*S*D,
+    }
     return {
-        "x_embedder.weight":                                            D*c,
-        "x_embedder.bias":                                              D,
-        "controlnet_x_embedder.weight":                                 D*c,
-        "controlnet_x_embedder.bias":                                   D,
-        "time_text_embed.timestep_embedder.linear_1.weight":            256*D,
-        "time_text_embed.timestep_embedder.linear_1.bias":              D,
-        "time_text_embed.timestep_embedder.linear_2.weight":            D**2,
-        "time_text_embed.timestep_embedder.linear_2.bias":              D,
-        "time_text_embed.guidance_embedder.linear_1.weight":            256*D*guided,
-        "time_text_embed.guidance_embedder.linear_1.bias":              D*guided,
-        "time_text_embed.guidance_embedder.linear_2.weight":            D**2*guided,
-        "time_text_embed.guidance_embedder.linear_2.bias":              D*guided,
-        "time_text_embed.text_embedder.linear_1.weight":                D*P,
-        "time_text_embed.text_embedder.linear_1.bias":                  D,
-        "time_text_embed.text_embedder.linear_2.weight":                D**2,
-        "time_text_embed.text_embedder.linear_2.bias":                  D,
-        "context_embedder.weight":                                      D*J,
-        "context_embedder.bias":                                        D,
-        "controlnet_mode_embedder.weight":                              D*has_modes*modes,
-        "transformer_blocks.*.norm1.linear.weight":                     6*L*D**2,
-        "transformer_blocks.*.norm1.linear.bias":                       6*L*D,
-        "transformer_blocks.*.norm1_context.linear.weight":             6*L*D**2,
-        "transformer_blocks.*.norm1_context.linear.bias":               6*L*D,
-        "transformer_blocks.*.attn.to_q.base_layer.weight":             L*D**2,
-        "transformer_blocks.*.attn.to_q.base_layer.bias":               L*D,
-        "transformer_blocks.*.attn.to_q.lora_A.default.weight":         16*L*D,
-        "transformer_blocks.*.attn.to_q.lora_B.default.weight":         16*L*D,
-        "transformer_blocks.*.attn.to_k.base_layer.weight":             L*D**2,
-        "transformer_blocks.*.attn.to_k.base_layer.bias":               L*D,
-        "transformer_blocks.*.attn.to_k.lora_A.default.weight":         16*L*D,
-        "transformer_blocks.*.attn.to_k.lora_B.default.weight":         16*L*D,
-        "transformer_blocks.*.attn.to_v.base_layer.weight":             L*D**2,
-        "transformer_blocks.*.attn.to_v.base_layer.bias":               L*D,
-        "transformer_blocks.*.attn.to_v.lora_A.default.weight":         16*L*D,
-        "transformer_blocks.*.attn.to_v.lora_B.default.weight":         16*L*D,
-        "transformer_blocks.*.attn.add_q_proj.weight":                  L*D**2,
-        "transformer_blocks.*.attn.add_q_proj.bias":                    L*D,
-        "transformer_blocks.*.attn.add_k_proj.weight":                  L*D**2,
-        "transformer_blocks.*.attn.add_k_proj.bias":                    L*D,
-        "transformer_blocks.*.attn.add_v_proj.weight":                  L*D**2,
-        "transformer_blocks.*.attn.add_v_proj.bias":                    L*D,
-        "transformer_blocks.*.attn.norm_q.weight":                      L*d,
-        "transformer_blocks.*.attn.norm_k.weight":                      L*d,
-        "transformer_blocks.*.attn.norm_added_q.weight":                L*d,
-        "transformer_blocks.*.attn.norm_added_k.weight":                L*d,
-        "transformer_blocks.*.attn.to_out.0.base_layer.weight":         L*D**2,
-        "transformer_blocks.*.attn.to_out.0.base_layer.bias":           L*D,
-        "transformer_blocks.*.attn.to_out.0.lora_A.default.weight":     16*L*D,
-        "transformer_blocks.*.attn.to_out.0.lora_B.default.weight":     16*L*D,
-        "transformer_blocks.*.attn.to_add_out.weight":                  L*D**2,
-        "transformer_blocks.*.attn.to_add_out.bias":                    L*D,
-        "transformer_blocks.*.ff.net.0.proj.weight":                    4*L*D**2,
-        "transformer_blocks.*.ff.net.0.proj.bias":                      4*L*D,
-        "transformer_blocks.*.ff.net.2.weight":                         4*L*D**2,
-        "transformer_blocks.*.ff.net.2.bias":                           L*D,
-        "transformer_blocks.*.ff_context.net.0.proj.weight":            4*L*D**2,
-        "transformer_blocks.*.ff_context.net.0.proj.bias":              4*L*D,
-        "transformer_blocks.*.ff_context.net.2.weight":                 4*L*D**2,
-        "transformer_blocks.*.ff_context.net.2.bias":                   L*D,
-        "controlnet_blocks.*.weight":                                   L*D**2,
-        "controlnet_blocks.*.bias":                                     L*D,
-        "single_transformer_blocks.*.norm.linear.weight":               3*S*D**2,
-        "single_transformer_blocks.*.norm.linear.bias":                 3*S*D,
-        "single_transformer_blocks.*.proj_mlp.weight":                  4*S*D**2,
-        "single_transformer_blocks.*.proj_mlp.bias":                    4*S*D,
-        "single_transformer_blocks.*.attn.to_q.base_layer.weight":      S*D**2,
-        "single_transformer_blocks.*.attn.to_q.base_layer.bias":        S*D,
-        "single_transformer_blocks.*.attn.to_q.lora_A.default.weight":  16*S*D,
-        "single_transformer_blocks.*.attn.to_q.lora_B.default.weight":  16*S*D,
-        "single_transformer_blocks.*.attn.to_k.base_layer.weight":      S*D**2,
-        "single_transformer_blocks.*.attn.to_k.base_layer.bias":        S*D,
-        "single_transformer_blocks.*.attn.to_k.lora_A.default.weight":  16*S*D,
-        "single_transformer_blocks.*.attn.to_k.lora_B.default.weight":  16*S*D,
-        "single_transformer_blocks.*.attn.to_v.base_layer.weight":      S*D**2,
-        "single_transformer_blocks.*.attn.to_v.base_layer.bias":        S*D,
-        "single_transformer_blocks.*.attn.to_v.lora_A.default.weight":  16*S*D,
-        "single_transformer_blocks.*.attn.to_v.lora_B.default.weight":  16*S*D,
-        "single_transformer_blocks.*.attn.norm_q.weight":               S*d,
-        "single_transformer_blocks.*.attn.norm_k.weight":               S*d,
-        "single_transformer_blocks.*.proj_out.weight":                  5*S*D**2,
-        "single_transformer_blocks.*.proj_out.bias":                    S*D,
-        "controlnet_single_blocks.*.weight":                            S*D**2,
-        "controlnet_single_blocks.*.bias":                              S*D,
+        **_inside("x_embedder", x_embedder_1),
+        **_inside("controlnet_x_embedder", x_embedder_1),
+        "time_text_embed.timestep_embedder.linear_1.weight":  256*D,
+        "time_text_embed.timestep_embedder.linear_1.bias":    D,
+        **_inside("time_text_embed.timestep_embedder.linear_2", linear_2_1),
+        "time_text_embed.guidance_embedder.linear_1.weight":  256*D*guided,
+        "time_text_embed.guidance_embedder.linear_1.bias":    D*guided,
+        "time_text_embed.guidance_embedder.linear_2.weight":  D**2*guided,
+        "time_text_embed.guidance_embedder.linear_2.bias":    D*guided,
+        "time_text_embed.text_embedder.linear_1.weight":      D*P,
+        "time_text_embed.text_embedder.linear_1.bias":        D,
+        **_inside("time_text_embed.text_embedder.linear_2", linear_2_1),
+        "context_embedder.weight":                            D*J,
+        "context_embedder.bias":                              D,
+        "controlnet_mode_embedder.weight":                    D*has_modes*modes,
+        **_inside("transformer_blocks.*.norm1.linear", linear_1),
+        **_inside("transformer_blocks.*.norm1_context.linear", linear_1),
+        **_inside("transformer_blocks.*.attn.to_q", to_q_1),
+        **_inside("transformer_blocks.*.attn.to_k", to_q_1),
+        **_inside("transformer_blocks.*.attn.to_v", to_q_1),
+        **_inside("transformer_blocks.*.attn.add_q_proj", base_layer_1),
+        **_inside("transformer_blocks.*.attn.add_k_proj", base_layer_1),
+        **_inside("transformer_blocks.*.attn.add_v_proj", base_layer_1),
+        "transformer_blocks.*.attn.norm_q.weight":            L*d,
+        "transformer_blocks.*.attn.norm_k.weight":            L*d,
+        "transformer_blocks.*.attn.norm_added_q.weight":      L*d,
+        "transformer_blocks.*.attn.norm_added_k.weight":      L*d,
+        **_inside("transformer_blocks.*.attn.to_out.0", to_q_1),
+        **_inside("transformer_blocks.*.attn.to_add_out", base_layer_1),
+        **_inside("transformer_blocks.*.ff.net", net_1),
+        **_inside("transformer_blocks.*.ff_context.net", net_1),
+        **_inside("controlnet_blocks.*", base_layer_1),
+        "single_transformer_blocks.*.norm.linear.weight":     3*S*D**2,
+        "single_transformer_blocks.*.norm.linear.bias":       3*S*D,
+        "single_transformer_blocks.*.proj_mlp.weight":        4*S*D**2,
+        "single_transformer_blocks.*.proj_mlp.bias":          4*S*D,
+        **_inside("single_transformer_blocks.*.attn.to_q", to_q_2),
+        **_inside("single_transformer_blocks.*.attn.to_k", to_q_2),
+        **_inside("single_transformer_blocks.*.attn.to_v", to_q_2),
+        "single_transformer_blocks.*.attn.norm_q.weight":     S*d,
+        "single_transformer_blocks.*.attn.norm_k.weight":     S*d,
+        "single_transformer_blocks.*.proj_out.weight":        5*S*D**2,
+        "single_transformer_blocks.*.proj_out.bias":          S*D,
+        **_inside("controlnet_single_blocks.*", base_layer_2),
     }
 
 
@@ -897,8 +859,10 @@ class Estimator:
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
-        rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
-        return tuple(map(sum, zip(*rows)))
+        totals: dict[tuple[int, ...], int] = {}
+        for line, cost in zip(self._lines, costs):
+            totals[line[1]] = totals.get(line[1], 0) + cost
+        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
 
     def moments(self, **streams: Any) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them."""

@@ -422,6 +422,11 @@ def _checked(key: str, kind: str, value: Any) -> Any:
     raise ValueError(f"the config's '{key}' is {value!r}, not a {kind}")
 
 
+def _at(path: str, lines: list[Line]) -> list[Line]:
+    """The lines of a module that stands at ``path``."""
+    return [(f"{path}.{module}", amount, unit, forward, gradients, again) for module, amount, unit, forward, gradients, again in lines]
+
+
 def _full(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'full': every parameter trains."""
     H = sizes.num_attention_heads
@@ -445,931 +450,97 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     blocks_0_attn1_pairs_ = (0, 0, 0, 0, 0, 0, 1)
     blocks_0_attn2_to_k_rows_ = (0, 1, 1, 0, 0, 0, 0)
     blocks_0_attn2_pairs_ = (0, 0, 0, 0, 1, 1, 0)
+    # what equal modules have in common, each below its own path
+    attn1_1: list[Line] = [
+        ("to_q",  pos_embed_proj_rows_,  2*D**2,  1,  (1, 1),  0),  # y = xW
+        ("to_k",  pos_embed_proj_rows_,  2*D**2,  1,  (1, 1),  0),  # y = xW
+        ("to_v",  pos_embed_proj_rows_,  2*D**2,  1,  (1, 1),  0),  # y = xW
+    ]
+    attn2_1: list[Line] = [
+        ("to_q",  pos_embed_proj_rows_,       2*D**2,  1,  (1, 1),  0),  # y = xW
+        ("to_k",  blocks_0_attn2_to_k_rows_,  2*D*X,   1,  (1, 1),  0),  # y = xW
+        ("to_v",  blocks_0_attn2_to_k_rows_,  2*D*X,   1,  (1, 1),  0),  # y = xW
+    ]
+    net_1: list[Line] = [
+        ("0.proj",  pos_embed_proj_rows_,  2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 1),  0),  # y = xW
+        ("2",       pos_embed_proj_rows_,  2*D*((D*r)//1),                                           1,  (1, 1),  0),  # y = xW
+    ]
+    blocks_1: list[Line] = [
+        ("norm1.linear",    sample_,                2*D**2,  1,  (1, 1),  0),  # y = xW
+        *_at("attn1", attn1_1),
+        ("attn1",           blocks_0_attn1_pairs_,  2*D,     1,  (1, 1),  0),  # scores = qk
+        ("attn1",           blocks_0_attn1_pairs_,  2*D,     1,  (1, 1),  0),  # mix = pv
+        ("attn1.to_out.0",  pos_embed_proj_rows_,   2*D**2,  1,  (1, 1),  0),  # y = xW
+        *_at("attn2", attn2_1),
+        ("attn2",           blocks_0_attn2_pairs_,  2*D,     1,  (1, 1),  0),  # scores = qk
+        ("attn2",           blocks_0_attn2_pairs_,  2*D,     1,  (1, 1),  0),  # mix = pv
+        ("attn2.to_out.0",  pos_embed_proj_rows_,   2*D**2,  1,  (1, 1),  0),  # y = xW
+        *_at("ff.net", net_1),
+    ]
+    blocks_2: list[Line] = [
+        ("skip_linear",     pos_embed_proj_rows_,   4*D**2,  1,  (1, 1),  0),  # y = xW
+        ("norm1.linear",    sample_,                2*D**2,  1,  (1, 1),  0),  # y = xW
+        *_at("attn1", attn1_1),
+        ("attn1",           blocks_0_attn1_pairs_,  2*D,     1,  (1, 1),  0),  # scores = qk
+        ("attn1",           blocks_0_attn1_pairs_,  2*D,     1,  (1, 1),  0),  # mix = pv
+        ("attn1.to_out.0",  pos_embed_proj_rows_,   2*D**2,  1,  (1, 1),  0),  # y = xW
+        *_at("attn2", attn2_1),
+        ("attn2",           blocks_0_attn2_pairs_,  2*D,     1,  (1, 1),  0),  # scores = qk
+        ("attn2",           blocks_0_attn2_pairs_,  2*D,     1,  (1, 1),  0),  # mix = pv
+        ("attn2.to_out.0",  pos_embed_proj_rows_,   2*D**2,  1,  (1, 1),  0),  # y = xW
+        *_at("ff.net", net_1),
+    ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("pos_embed.proj",                             pos_embed_proj_rows_,         2*D*c*p**2,                                               1,  (0, 1),  0),  # y = xW
-        ("time_extra_emb.timestep_embedder.linear_1",  sample_,                      512*D,                                                    1,  (0, 1),  0),  # y = xW
-        ("time_extra_emb.timestep_embedder.linear_2",  sample_,                      2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("time_extra_emb.pooler",                      sample_,                      2*T**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("time_extra_emb.pooler",                      time_extra_emb_pooler_rows_,  2*T**2,                                                   2,  (2, 2),  0),  # y = xW
-        ("time_extra_emb.pooler",                      time_extra_emb_pooler_rows_,  2*T,                                                      1,  (1, 1),  0),  # scores = qk
-        ("time_extra_emb.pooler",                      time_extra_emb_pooler_rows_,  2*T,                                                      1,  (1, 1),  0),  # mix = pv
-        ("time_extra_emb.pooler",                      sample_,                      2*T*P,                                                    1,  (1, 1),  0),  # y = xW
-        ("time_extra_emb.extra_embedder.linear_1",     sample_,                      8*D**2*styled + 8*D*P + 12288*D*styled,                   1,  (1, 1),  0),  # y = xW
-        ("time_extra_emb.extra_embedder.linear_2",     sample_,                      8*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("text_embedder.linear_1",                     prompt_t5_,                   8*T**2,                                                   1,  (0, 1),  0),  # y = xW
-        ("text_embedder.linear_2",                     prompt_t5_,                   8*X*T,                                                    1,  (1, 1),  0),  # y = xW
-        ("blocks.0.norm1.linear",                      sample_,                      2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.0.attn1.to_q",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.0.attn1.to_k",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.0.attn1.to_v",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.0.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.0.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.0.attn1.to_out.0",                    pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.0.attn2.to_q",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.0.attn2.to_k",                        blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  0),  # y = xW
-        ("blocks.0.attn2.to_v",                        blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  0),  # y = xW
-        ("blocks.0.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.0.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.0.attn2.to_out.0",                    pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.0.ff.net.0.proj",                     pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 1),  0),  # y = xW
-        ("blocks.0.ff.net.2",                          pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 1),  0),  # y = xW
-        ("blocks.1.norm1.linear",                      sample_,                      2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.1.attn1.to_q",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.1.attn1.to_k",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.1.attn1.to_v",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.1.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.1.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.1.attn1.to_out.0",                    pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.1.attn2.to_q",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.1.attn2.to_k",                        blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  0),  # y = xW
-        ("blocks.1.attn2.to_v",                        blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  0),  # y = xW
-        ("blocks.1.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.1.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.1.attn2.to_out.0",                    pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.1.ff.net.0.proj",                     pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 1),  0),  # y = xW
-        ("blocks.1.ff.net.2",                          pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 1),  0),  # y = xW
-        ("blocks.2.norm1.linear",                      sample_,                      2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.2.attn1.to_q",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.2.attn1.to_k",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.2.attn1.to_v",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.2.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.2.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.2.attn1.to_out.0",                    pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.2.attn2.to_q",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.2.attn2.to_k",                        blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  0),  # y = xW
-        ("blocks.2.attn2.to_v",                        blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  0),  # y = xW
-        ("blocks.2.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.2.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.2.attn2.to_out.0",                    pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.2.ff.net.0.proj",                     pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 1),  0),  # y = xW
-        ("blocks.2.ff.net.2",                          pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 1),  0),  # y = xW
-        ("blocks.3.norm1.linear",                      sample_,                      2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.3.attn1.to_q",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.3.attn1.to_k",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.3.attn1.to_v",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.3.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.3.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.3.attn1.to_out.0",                    pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.3.attn2.to_q",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.3.attn2.to_k",                        blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  0),  # y = xW
-        ("blocks.3.attn2.to_v",                        blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  0),  # y = xW
-        ("blocks.3.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.3.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.3.attn2.to_out.0",                    pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.3.ff.net.0.proj",                     pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 1),  0),  # y = xW
-        ("blocks.3.ff.net.2",                          pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 1),  0),  # y = xW
-        ("blocks.4.norm1.linear",                      sample_,                      2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.4.attn1.to_q",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.4.attn1.to_k",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.4.attn1.to_v",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.4.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.4.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.4.attn1.to_out.0",                    pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.4.attn2.to_q",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.4.attn2.to_k",                        blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  0),  # y = xW
-        ("blocks.4.attn2.to_v",                        blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  0),  # y = xW
-        ("blocks.4.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.4.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.4.attn2.to_out.0",                    pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.4.ff.net.0.proj",                     pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 1),  0),  # y = xW
-        ("blocks.4.ff.net.2",                          pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 1),  0),  # y = xW
-        ("blocks.5.norm1.linear",                      sample_,                      2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.5.attn1.to_q",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.5.attn1.to_k",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.5.attn1.to_v",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.5.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.5.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.5.attn1.to_out.0",                    pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.5.attn2.to_q",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.5.attn2.to_k",                        blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  0),  # y = xW
-        ("blocks.5.attn2.to_v",                        blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  0),  # y = xW
-        ("blocks.5.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.5.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.5.attn2.to_out.0",                    pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.5.ff.net.0.proj",                     pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 1),  0),  # y = xW
-        ("blocks.5.ff.net.2",                          pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 1),  0),  # y = xW
-        ("blocks.6.norm1.linear",                      sample_,                      2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.6.attn1.to_q",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.6.attn1.to_k",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.6.attn1.to_v",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.6.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.6.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.6.attn1.to_out.0",                    pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.6.attn2.to_q",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.6.attn2.to_k",                        blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  0),  # y = xW
-        ("blocks.6.attn2.to_v",                        blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  0),  # y = xW
-        ("blocks.6.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.6.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.6.attn2.to_out.0",                    pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.6.ff.net.0.proj",                     pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 1),  0),  # y = xW
-        ("blocks.6.ff.net.2",                          pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 1),  0),  # y = xW
-        ("blocks.7.norm1.linear",                      sample_,                      2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.7.attn1.to_q",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.7.attn1.to_k",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.7.attn1.to_v",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.7.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.7.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.7.attn1.to_out.0",                    pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.7.attn2.to_q",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.7.attn2.to_k",                        blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  0),  # y = xW
-        ("blocks.7.attn2.to_v",                        blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  0),  # y = xW
-        ("blocks.7.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.7.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.7.attn2.to_out.0",                    pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.7.ff.net.0.proj",                     pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 1),  0),  # y = xW
-        ("blocks.7.ff.net.2",                          pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 1),  0),  # y = xW
-        ("blocks.8.norm1.linear",                      sample_,                      2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.8.attn1.to_q",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.8.attn1.to_k",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.8.attn1.to_v",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.8.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.8.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.8.attn1.to_out.0",                    pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.8.attn2.to_q",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.8.attn2.to_k",                        blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  0),  # y = xW
-        ("blocks.8.attn2.to_v",                        blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  0),  # y = xW
-        ("blocks.8.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.8.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.8.attn2.to_out.0",                    pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.8.ff.net.0.proj",                     pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 1),  0),  # y = xW
-        ("blocks.8.ff.net.2",                          pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 1),  0),  # y = xW
-        ("blocks.9.norm1.linear",                      sample_,                      2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.9.attn1.to_q",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.9.attn1.to_k",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.9.attn1.to_v",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.9.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.9.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.9.attn1.to_out.0",                    pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.9.attn2.to_q",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.9.attn2.to_k",                        blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  0),  # y = xW
-        ("blocks.9.attn2.to_v",                        blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  0),  # y = xW
-        ("blocks.9.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.9.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.9.attn2.to_out.0",                    pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.9.ff.net.0.proj",                     pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 1),  0),  # y = xW
-        ("blocks.9.ff.net.2",                          pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 1),  0),  # y = xW
-        ("blocks.10.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.10.attn1.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.10.attn1.to_k",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.10.attn1.to_v",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.10.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.10.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.10.attn1.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.10.attn2.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.10.attn2.to_k",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  0),  # y = xW
-        ("blocks.10.attn2.to_v",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  0),  # y = xW
-        ("blocks.10.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.10.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.10.attn2.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.10.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 1),  0),  # y = xW
-        ("blocks.10.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 1),  0),  # y = xW
-        ("blocks.11.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.11.attn1.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.11.attn1.to_k",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.11.attn1.to_v",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.11.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.11.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.11.attn1.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.11.attn2.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.11.attn2.to_k",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  0),  # y = xW
-        ("blocks.11.attn2.to_v",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  0),  # y = xW
-        ("blocks.11.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.11.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.11.attn2.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.11.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 1),  0),  # y = xW
-        ("blocks.11.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 1),  0),  # y = xW
-        ("blocks.12.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.12.attn1.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.12.attn1.to_k",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.12.attn1.to_v",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.12.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.12.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.12.attn1.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.12.attn2.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.12.attn2.to_k",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  0),  # y = xW
-        ("blocks.12.attn2.to_v",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  0),  # y = xW
-        ("blocks.12.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.12.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.12.attn2.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.12.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 1),  0),  # y = xW
-        ("blocks.12.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 1),  0),  # y = xW
-        ("blocks.13.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.13.attn1.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.13.attn1.to_k",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.13.attn1.to_v",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.13.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.13.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.13.attn1.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.13.attn2.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.13.attn2.to_k",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  0),  # y = xW
-        ("blocks.13.attn2.to_v",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  0),  # y = xW
-        ("blocks.13.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.13.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.13.attn2.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.13.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 1),  0),  # y = xW
-        ("blocks.13.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 1),  0),  # y = xW
-        ("blocks.14.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.14.attn1.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.14.attn1.to_k",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.14.attn1.to_v",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.14.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.14.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.14.attn1.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.14.attn2.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.14.attn2.to_k",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  0),  # y = xW
-        ("blocks.14.attn2.to_v",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  0),  # y = xW
-        ("blocks.14.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.14.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.14.attn2.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.14.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 1),  0),  # y = xW
-        ("blocks.14.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 1),  0),  # y = xW
-        ("blocks.15.skip_linear",                      pos_embed_proj_rows_,         4*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.15.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.15.attn1.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.15.attn1.to_k",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.15.attn1.to_v",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.15.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.15.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.15.attn1.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.15.attn2.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.15.attn2.to_k",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  0),  # y = xW
-        ("blocks.15.attn2.to_v",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  0),  # y = xW
-        ("blocks.15.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.15.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.15.attn2.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.15.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 1),  0),  # y = xW
-        ("blocks.15.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 1),  0),  # y = xW
-        ("blocks.16.skip_linear",                      pos_embed_proj_rows_,         4*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.16.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.16.attn1.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.16.attn1.to_k",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.16.attn1.to_v",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.16.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.16.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.16.attn1.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.16.attn2.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.16.attn2.to_k",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  0),  # y = xW
-        ("blocks.16.attn2.to_v",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  0),  # y = xW
-        ("blocks.16.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.16.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.16.attn2.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.16.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 1),  0),  # y = xW
-        ("blocks.16.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 1),  0),  # y = xW
-        ("blocks.17.skip_linear",                      pos_embed_proj_rows_,         4*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.17.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.17.attn1.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.17.attn1.to_k",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.17.attn1.to_v",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.17.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.17.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.17.attn1.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.17.attn2.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.17.attn2.to_k",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  0),  # y = xW
-        ("blocks.17.attn2.to_v",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  0),  # y = xW
-        ("blocks.17.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.17.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.17.attn2.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.17.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 1),  0),  # y = xW
-        ("blocks.17.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 1),  0),  # y = xW
-        ("blocks.18.skip_linear",                      pos_embed_proj_rows_,         4*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.18.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.18.attn1.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.18.attn1.to_k",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.18.attn1.to_v",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.18.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.18.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.18.attn1.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.18.attn2.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.18.attn2.to_k",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  0),  # y = xW
-        ("blocks.18.attn2.to_v",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  0),  # y = xW
-        ("blocks.18.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.18.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.18.attn2.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.18.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 1),  0),  # y = xW
-        ("blocks.18.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 1),  0),  # y = xW
-        ("blocks.19.skip_linear",                      pos_embed_proj_rows_,         4*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.19.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.19.attn1.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.19.attn1.to_k",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.19.attn1.to_v",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.19.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.19.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.19.attn1.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.19.attn2.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.19.attn2.to_k",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  0),  # y = xW
-        ("blocks.19.attn2.to_v",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  0),  # y = xW
-        ("blocks.19.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.19.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.19.attn2.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.19.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 1),  0),  # y = xW
-        ("blocks.19.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 1),  0),  # y = xW
-        ("blocks.20.skip_linear",                      pos_embed_proj_rows_,         4*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.20.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.20.attn1.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.20.attn1.to_k",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.20.attn1.to_v",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.20.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.20.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.20.attn1.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.20.attn2.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.20.attn2.to_k",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  0),  # y = xW
-        ("blocks.20.attn2.to_v",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  0),  # y = xW
-        ("blocks.20.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.20.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.20.attn2.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.20.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 1),  0),  # y = xW
-        ("blocks.20.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 1),  0),  # y = xW
-        ("blocks.21.skip_linear",                      pos_embed_proj_rows_,         4*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.21.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.21.attn1.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.21.attn1.to_k",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.21.attn1.to_v",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.21.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.21.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.21.attn1.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.21.attn2.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.21.attn2.to_k",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  0),  # y = xW
-        ("blocks.21.attn2.to_v",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  0),  # y = xW
-        ("blocks.21.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.21.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.21.attn2.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.21.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 1),  0),  # y = xW
-        ("blocks.21.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 1),  0),  # y = xW
-        ("blocks.22.skip_linear",                      pos_embed_proj_rows_,         4*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.22.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.22.attn1.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.22.attn1.to_k",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.22.attn1.to_v",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.22.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.22.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.22.attn1.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.22.attn2.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.22.attn2.to_k",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  0),  # y = xW
-        ("blocks.22.attn2.to_v",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  0),  # y = xW
-        ("blocks.22.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.22.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.22.attn2.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.22.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 1),  0),  # y = xW
-        ("blocks.22.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 1),  0),  # y = xW
-        ("blocks.23.skip_linear",                      pos_embed_proj_rows_,         4*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.23.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.23.attn1.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.23.attn1.to_k",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.23.attn1.to_v",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.23.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.23.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.23.attn1.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.23.attn2.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.23.attn2.to_k",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  0),  # y = xW
-        ("blocks.23.attn2.to_v",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  0),  # y = xW
-        ("blocks.23.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.23.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.23.attn2.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.23.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 1),  0),  # y = xW
-        ("blocks.23.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 1),  0),  # y = xW
-        ("blocks.24.skip_linear",                      pos_embed_proj_rows_,         4*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.24.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.24.attn1.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.24.attn1.to_k",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.24.attn1.to_v",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.24.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.24.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.24.attn1.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.24.attn2.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.24.attn2.to_k",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  0),  # y = xW
-        ("blocks.24.attn2.to_v",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  0),  # y = xW
-        ("blocks.24.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.24.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.24.attn2.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.24.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 1),  0),  # y = xW
-        ("blocks.24.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 1),  0),  # y = xW
-        ("blocks.25.skip_linear",                      pos_embed_proj_rows_,         4*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.25.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.25.attn1.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.25.attn1.to_k",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.25.attn1.to_v",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.25.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.25.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.25.attn1.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.25.attn2.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.25.attn2.to_k",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  0),  # y = xW
-        ("blocks.25.attn2.to_v",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  0),  # y = xW
-        ("blocks.25.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.25.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.25.attn2.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.25.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 1),  0),  # y = xW
-        ("blocks.25.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 1),  0),  # y = xW
-        ("blocks.26.skip_linear",                      pos_embed_proj_rows_,         4*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.26.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.26.attn1.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.26.attn1.to_k",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.26.attn1.to_v",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.26.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.26.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.26.attn1.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.26.attn2.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.26.attn2.to_k",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  0),  # y = xW
-        ("blocks.26.attn2.to_v",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  0),  # y = xW
-        ("blocks.26.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.26.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.26.attn2.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.26.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 1),  0),  # y = xW
-        ("blocks.26.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 1),  0),  # y = xW
-        ("blocks.27.skip_linear",                      pos_embed_proj_rows_,         4*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.27.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.27.attn1.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.27.attn1.to_k",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.27.attn1.to_v",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.27.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.27.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.27.attn1.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.27.attn2.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.27.attn2.to_k",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  0),  # y = xW
-        ("blocks.27.attn2.to_v",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  0),  # y = xW
-        ("blocks.27.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.27.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.27.attn2.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("blocks.27.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 1),  0),  # y = xW
-        ("blocks.27.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 1),  0),  # y = xW
-        ("norm_out.linear",                            sample_,                      4*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("proj_out",                                   pos_embed_proj_rows_,         2*D*o*p**2,                                               1,  (1, 1),  0),  # y = xW
+        ("pos_embed.proj",                             pos_embed_proj_rows_,         2*D*c*p**2,                              1,  (0, 1),  0),  # y = xW
+        ("time_extra_emb.timestep_embedder.linear_1",  sample_,                      512*D,                                   1,  (0, 1),  0),  # y = xW
+        ("time_extra_emb.timestep_embedder.linear_2",  sample_,                      2*D**2,                                  1,  (1, 1),  0),  # y = xW
+        ("time_extra_emb.pooler",                      sample_,                      2*T**2,                                  1,  (1, 1),  0),  # y = xW
+        ("time_extra_emb.pooler",                      time_extra_emb_pooler_rows_,  2*T**2,                                  2,  (2, 2),  0),  # y = xW
+        ("time_extra_emb.pooler",                      time_extra_emb_pooler_rows_,  2*T,                                     1,  (1, 1),  0),  # scores = qk
+        ("time_extra_emb.pooler",                      time_extra_emb_pooler_rows_,  2*T,                                     1,  (1, 1),  0),  # mix = pv
+        ("time_extra_emb.pooler",                      sample_,                      2*T*P,                                   1,  (1, 1),  0),  # y = xW
+        ("time_extra_emb.extra_embedder.linear_1",     sample_,                      8*D**2*styled + 8*D*P + 12288*D*styled,  1,  (1, 1),  0),  # y = xW
+        ("time_extra_emb.extra_embedder.linear_2",     sample_,                      8*D**2,                                  1,  (1, 1),  0),  # y = xW
+        ("text_embedder.linear_1",                     prompt_t5_,                   8*T**2,                                  1,  (0, 1),  0),  # y = xW
+        ("text_embedder.linear_2",                     prompt_t5_,                   8*X*T,                                   1,  (1, 1),  0),  # y = xW
+        *_at("blocks.0", blocks_1),
+        *_at("blocks.1", blocks_1),
+        *_at("blocks.2", blocks_1),
+        *_at("blocks.3", blocks_1),
+        *_at("blocks.4", blocks_1),
+        *_at("blocks.5", blocks_1),
+        *_at("blocks.6", blocks_1),
+        *_at("blocks.7", blocks_1),
+        *_at("blocks.8", blocks_1),
+        *_at("blocks.9", blocks_1),
+        *_at("blocks.10", blocks_1),
+        *_at("blocks.11", blocks_1),
+        *_at("blocks.12", blocks_1),
+        *_at("blocks.13", blocks_1),
+        *_at("blocks.14", blocks_1),
+        *_at("blocks.15", blocks_2),
+        *_at("blocks.16", blocks_2),
+        *_at("blocks.17", blocks_2),
+        *_at("blocks.18", blocks_2),
+        *_at("blocks.19", blocks_2),
+        *_at("blocks.20", blocks_2),
+        *_at("blocks.21", blocks_2),
+        *_at("blocks.22", blocks_2),
+        *_at("blocks.23", blocks_2),
+        *_at("blocks.24", blocks_2),
+        *_at("blocks.25", blocks_2),
+        *_at("blocks.26", blocks_2),
+        *_at("blocks.27", blocks_2),
+        ("norm_out.linear",                            sample_,                      4*D**2,                                  1,  (1, 1),  0),  # y = xW
+        ("proj_out",                                   pos_embed_proj_rows_,         2*D*o*p**2,                              1,  (1, 1),  0),  # y = xW
     ]
 
 
 def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'forward': nothing trains, only the forward pass runs."""
-    H = sizes.num_attention_heads
-    d = sizes.attention_head_dim
-    r = sizes.mlp_ratio
-    c = sizes.in_channels
-    p = sizes.patch_size
-    sigma = sizes.learn_sigma
-    X = sizes.cross_attention_dim
-    T = sizes.cross_attention_dim_t5
-    P = sizes.pooled_projection_dim
-    styled = sizes.use_style_cond_and_image_meta_size
-    activation = sizes.activation_fn
-    D = H*d
-    o = c*sigma + c
-    # what a contraction runs over, in multiples of (n, y, z, img, img_y, img_z, img_img)
-    pos_embed_proj_rows_ = (0, 0, 0, 1, 0, 0, 0)
-    sample_ = (1, 0, 0, 0, 0, 0, 0)
-    time_extra_emb_pooler_rows_ = (1, 0, 1, 0, 0, 0, 0)
-    prompt_t5_ = (0, 0, 1, 0, 0, 0, 0)
-    blocks_0_attn1_pairs_ = (0, 0, 0, 0, 0, 0, 1)
-    blocks_0_attn2_to_k_rows_ = (0, 1, 1, 0, 0, 0, 0)
-    blocks_0_attn2_pairs_ = (0, 0, 0, 0, 1, 1, 0)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("pos_embed.proj",                             pos_embed_proj_rows_,         2*D*c*p**2,                                               1,  (0, 0),  0),  # y = xW
-        ("time_extra_emb.timestep_embedder.linear_1",  sample_,                      512*D,                                                    1,  (0, 0),  0),  # y = xW
-        ("time_extra_emb.timestep_embedder.linear_2",  sample_,                      2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("time_extra_emb.pooler",                      sample_,                      2*T**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("time_extra_emb.pooler",                      time_extra_emb_pooler_rows_,  2*T**2,                                                   2,  (0, 0),  0),  # y = xW
-        ("time_extra_emb.pooler",                      time_extra_emb_pooler_rows_,  2*T,                                                      1,  (0, 0),  0),  # scores = qk
-        ("time_extra_emb.pooler",                      time_extra_emb_pooler_rows_,  2*T,                                                      1,  (0, 0),  0),  # mix = pv
-        ("time_extra_emb.pooler",                      sample_,                      2*T*P,                                                    1,  (0, 0),  0),  # y = xW
-        ("time_extra_emb.extra_embedder.linear_1",     sample_,                      8*D**2*styled + 8*D*P + 12288*D*styled,                   1,  (0, 0),  0),  # y = xW
-        ("time_extra_emb.extra_embedder.linear_2",     sample_,                      8*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("text_embedder.linear_1",                     prompt_t5_,                   8*T**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("text_embedder.linear_2",                     prompt_t5_,                   8*X*T,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.0.norm1.linear",                      sample_,                      2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.0.attn1.to_q",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.0.attn1.to_k",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.0.attn1.to_v",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.0.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (0, 0),  0),  # scores = qk
-        ("blocks.0.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (0, 0),  0),  # mix = pv
-        ("blocks.0.attn1.to_out.0",                    pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.0.attn2.to_q",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.0.attn2.to_k",                        blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.0.attn2.to_v",                        blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.0.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (0, 0),  0),  # scores = qk
-        ("blocks.0.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (0, 0),  0),  # mix = pv
-        ("blocks.0.attn2.to_out.0",                    pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.0.ff.net.0.proj",                     pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (0, 0),  0),  # y = xW
-        ("blocks.0.ff.net.2",                          pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (0, 0),  0),  # y = xW
-        ("blocks.1.norm1.linear",                      sample_,                      2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.1.attn1.to_q",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.1.attn1.to_k",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.1.attn1.to_v",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.1.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (0, 0),  0),  # scores = qk
-        ("blocks.1.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (0, 0),  0),  # mix = pv
-        ("blocks.1.attn1.to_out.0",                    pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.1.attn2.to_q",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.1.attn2.to_k",                        blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.1.attn2.to_v",                        blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.1.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (0, 0),  0),  # scores = qk
-        ("blocks.1.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (0, 0),  0),  # mix = pv
-        ("blocks.1.attn2.to_out.0",                    pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.1.ff.net.0.proj",                     pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (0, 0),  0),  # y = xW
-        ("blocks.1.ff.net.2",                          pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (0, 0),  0),  # y = xW
-        ("blocks.2.norm1.linear",                      sample_,                      2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.2.attn1.to_q",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.2.attn1.to_k",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.2.attn1.to_v",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.2.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (0, 0),  0),  # scores = qk
-        ("blocks.2.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (0, 0),  0),  # mix = pv
-        ("blocks.2.attn1.to_out.0",                    pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.2.attn2.to_q",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.2.attn2.to_k",                        blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.2.attn2.to_v",                        blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.2.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (0, 0),  0),  # scores = qk
-        ("blocks.2.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (0, 0),  0),  # mix = pv
-        ("blocks.2.attn2.to_out.0",                    pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.2.ff.net.0.proj",                     pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (0, 0),  0),  # y = xW
-        ("blocks.2.ff.net.2",                          pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (0, 0),  0),  # y = xW
-        ("blocks.3.norm1.linear",                      sample_,                      2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.3.attn1.to_q",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.3.attn1.to_k",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.3.attn1.to_v",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.3.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (0, 0),  0),  # scores = qk
-        ("blocks.3.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (0, 0),  0),  # mix = pv
-        ("blocks.3.attn1.to_out.0",                    pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.3.attn2.to_q",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.3.attn2.to_k",                        blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.3.attn2.to_v",                        blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.3.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (0, 0),  0),  # scores = qk
-        ("blocks.3.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (0, 0),  0),  # mix = pv
-        ("blocks.3.attn2.to_out.0",                    pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.3.ff.net.0.proj",                     pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (0, 0),  0),  # y = xW
-        ("blocks.3.ff.net.2",                          pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (0, 0),  0),  # y = xW
-        ("blocks.4.norm1.linear",                      sample_,                      2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.4.attn1.to_q",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.4.attn1.to_k",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.4.attn1.to_v",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.4.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (0, 0),  0),  # scores = qk
-        ("blocks.4.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (0, 0),  0),  # mix = pv
-        ("blocks.4.attn1.to_out.0",                    pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.4.attn2.to_q",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.4.attn2.to_k",                        blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.4.attn2.to_v",                        blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.4.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (0, 0),  0),  # scores = qk
-        ("blocks.4.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (0, 0),  0),  # mix = pv
-        ("blocks.4.attn2.to_out.0",                    pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.4.ff.net.0.proj",                     pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (0, 0),  0),  # y = xW
-        ("blocks.4.ff.net.2",                          pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (0, 0),  0),  # y = xW
-        ("blocks.5.norm1.linear",                      sample_,                      2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.5.attn1.to_q",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.5.attn1.to_k",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.5.attn1.to_v",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.5.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (0, 0),  0),  # scores = qk
-        ("blocks.5.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (0, 0),  0),  # mix = pv
-        ("blocks.5.attn1.to_out.0",                    pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.5.attn2.to_q",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.5.attn2.to_k",                        blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.5.attn2.to_v",                        blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.5.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (0, 0),  0),  # scores = qk
-        ("blocks.5.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (0, 0),  0),  # mix = pv
-        ("blocks.5.attn2.to_out.0",                    pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.5.ff.net.0.proj",                     pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (0, 0),  0),  # y = xW
-        ("blocks.5.ff.net.2",                          pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (0, 0),  0),  # y = xW
-        ("blocks.6.norm1.linear",                      sample_,                      2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.6.attn1.to_q",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.6.attn1.to_k",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.6.attn1.to_v",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.6.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (0, 0),  0),  # scores = qk
-        ("blocks.6.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (0, 0),  0),  # mix = pv
-        ("blocks.6.attn1.to_out.0",                    pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.6.attn2.to_q",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.6.attn2.to_k",                        blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.6.attn2.to_v",                        blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.6.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (0, 0),  0),  # scores = qk
-        ("blocks.6.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (0, 0),  0),  # mix = pv
-        ("blocks.6.attn2.to_out.0",                    pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.6.ff.net.0.proj",                     pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (0, 0),  0),  # y = xW
-        ("blocks.6.ff.net.2",                          pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (0, 0),  0),  # y = xW
-        ("blocks.7.norm1.linear",                      sample_,                      2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.7.attn1.to_q",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.7.attn1.to_k",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.7.attn1.to_v",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.7.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (0, 0),  0),  # scores = qk
-        ("blocks.7.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (0, 0),  0),  # mix = pv
-        ("blocks.7.attn1.to_out.0",                    pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.7.attn2.to_q",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.7.attn2.to_k",                        blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.7.attn2.to_v",                        blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.7.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (0, 0),  0),  # scores = qk
-        ("blocks.7.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (0, 0),  0),  # mix = pv
-        ("blocks.7.attn2.to_out.0",                    pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.7.ff.net.0.proj",                     pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (0, 0),  0),  # y = xW
-        ("blocks.7.ff.net.2",                          pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (0, 0),  0),  # y = xW
-        ("blocks.8.norm1.linear",                      sample_,                      2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.8.attn1.to_q",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.8.attn1.to_k",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.8.attn1.to_v",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.8.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (0, 0),  0),  # scores = qk
-        ("blocks.8.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (0, 0),  0),  # mix = pv
-        ("blocks.8.attn1.to_out.0",                    pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.8.attn2.to_q",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.8.attn2.to_k",                        blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.8.attn2.to_v",                        blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.8.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (0, 0),  0),  # scores = qk
-        ("blocks.8.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (0, 0),  0),  # mix = pv
-        ("blocks.8.attn2.to_out.0",                    pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.8.ff.net.0.proj",                     pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (0, 0),  0),  # y = xW
-        ("blocks.8.ff.net.2",                          pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (0, 0),  0),  # y = xW
-        ("blocks.9.norm1.linear",                      sample_,                      2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.9.attn1.to_q",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.9.attn1.to_k",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.9.attn1.to_v",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.9.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (0, 0),  0),  # scores = qk
-        ("blocks.9.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (0, 0),  0),  # mix = pv
-        ("blocks.9.attn1.to_out.0",                    pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.9.attn2.to_q",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.9.attn2.to_k",                        blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.9.attn2.to_v",                        blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.9.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (0, 0),  0),  # scores = qk
-        ("blocks.9.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (0, 0),  0),  # mix = pv
-        ("blocks.9.attn2.to_out.0",                    pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.9.ff.net.0.proj",                     pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (0, 0),  0),  # y = xW
-        ("blocks.9.ff.net.2",                          pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (0, 0),  0),  # y = xW
-        ("blocks.10.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.10.attn1.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.10.attn1.to_k",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.10.attn1.to_v",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.10.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (0, 0),  0),  # scores = qk
-        ("blocks.10.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (0, 0),  0),  # mix = pv
-        ("blocks.10.attn1.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.10.attn2.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.10.attn2.to_k",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.10.attn2.to_v",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.10.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (0, 0),  0),  # scores = qk
-        ("blocks.10.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (0, 0),  0),  # mix = pv
-        ("blocks.10.attn2.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.10.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (0, 0),  0),  # y = xW
-        ("blocks.10.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (0, 0),  0),  # y = xW
-        ("blocks.11.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.11.attn1.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.11.attn1.to_k",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.11.attn1.to_v",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.11.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (0, 0),  0),  # scores = qk
-        ("blocks.11.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (0, 0),  0),  # mix = pv
-        ("blocks.11.attn1.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.11.attn2.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.11.attn2.to_k",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.11.attn2.to_v",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.11.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (0, 0),  0),  # scores = qk
-        ("blocks.11.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (0, 0),  0),  # mix = pv
-        ("blocks.11.attn2.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.11.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (0, 0),  0),  # y = xW
-        ("blocks.11.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (0, 0),  0),  # y = xW
-        ("blocks.12.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.12.attn1.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.12.attn1.to_k",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.12.attn1.to_v",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.12.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (0, 0),  0),  # scores = qk
-        ("blocks.12.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (0, 0),  0),  # mix = pv
-        ("blocks.12.attn1.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.12.attn2.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.12.attn2.to_k",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.12.attn2.to_v",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.12.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (0, 0),  0),  # scores = qk
-        ("blocks.12.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (0, 0),  0),  # mix = pv
-        ("blocks.12.attn2.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.12.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (0, 0),  0),  # y = xW
-        ("blocks.12.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (0, 0),  0),  # y = xW
-        ("blocks.13.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.13.attn1.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.13.attn1.to_k",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.13.attn1.to_v",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.13.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (0, 0),  0),  # scores = qk
-        ("blocks.13.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (0, 0),  0),  # mix = pv
-        ("blocks.13.attn1.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.13.attn2.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.13.attn2.to_k",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.13.attn2.to_v",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.13.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (0, 0),  0),  # scores = qk
-        ("blocks.13.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (0, 0),  0),  # mix = pv
-        ("blocks.13.attn2.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.13.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (0, 0),  0),  # y = xW
-        ("blocks.13.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (0, 0),  0),  # y = xW
-        ("blocks.14.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.14.attn1.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.14.attn1.to_k",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.14.attn1.to_v",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.14.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (0, 0),  0),  # scores = qk
-        ("blocks.14.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (0, 0),  0),  # mix = pv
-        ("blocks.14.attn1.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.14.attn2.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.14.attn2.to_k",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.14.attn2.to_v",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.14.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (0, 0),  0),  # scores = qk
-        ("blocks.14.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (0, 0),  0),  # mix = pv
-        ("blocks.14.attn2.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.14.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (0, 0),  0),  # y = xW
-        ("blocks.14.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (0, 0),  0),  # y = xW
-        ("blocks.15.skip_linear",                      pos_embed_proj_rows_,         4*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.15.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.15.attn1.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.15.attn1.to_k",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.15.attn1.to_v",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.15.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (0, 0),  0),  # scores = qk
-        ("blocks.15.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (0, 0),  0),  # mix = pv
-        ("blocks.15.attn1.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.15.attn2.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.15.attn2.to_k",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.15.attn2.to_v",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.15.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (0, 0),  0),  # scores = qk
-        ("blocks.15.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (0, 0),  0),  # mix = pv
-        ("blocks.15.attn2.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.15.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (0, 0),  0),  # y = xW
-        ("blocks.15.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (0, 0),  0),  # y = xW
-        ("blocks.16.skip_linear",                      pos_embed_proj_rows_,         4*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.16.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.16.attn1.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.16.attn1.to_k",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.16.attn1.to_v",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.16.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (0, 0),  0),  # scores = qk
-        ("blocks.16.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (0, 0),  0),  # mix = pv
-        ("blocks.16.attn1.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.16.attn2.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.16.attn2.to_k",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.16.attn2.to_v",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.16.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (0, 0),  0),  # scores = qk
-        ("blocks.16.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (0, 0),  0),  # mix = pv
-        ("blocks.16.attn2.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.16.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (0, 0),  0),  # y = xW
-        ("blocks.16.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (0, 0),  0),  # y = xW
-        ("blocks.17.skip_linear",                      pos_embed_proj_rows_,         4*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.17.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.17.attn1.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.17.attn1.to_k",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.17.attn1.to_v",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.17.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (0, 0),  0),  # scores = qk
-        ("blocks.17.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (0, 0),  0),  # mix = pv
-        ("blocks.17.attn1.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.17.attn2.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.17.attn2.to_k",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.17.attn2.to_v",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.17.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (0, 0),  0),  # scores = qk
-        ("blocks.17.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (0, 0),  0),  # mix = pv
-        ("blocks.17.attn2.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.17.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (0, 0),  0),  # y = xW
-        ("blocks.17.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (0, 0),  0),  # y = xW
-        ("blocks.18.skip_linear",                      pos_embed_proj_rows_,         4*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.18.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.18.attn1.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.18.attn1.to_k",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.18.attn1.to_v",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.18.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (0, 0),  0),  # scores = qk
-        ("blocks.18.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (0, 0),  0),  # mix = pv
-        ("blocks.18.attn1.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.18.attn2.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.18.attn2.to_k",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.18.attn2.to_v",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.18.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (0, 0),  0),  # scores = qk
-        ("blocks.18.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (0, 0),  0),  # mix = pv
-        ("blocks.18.attn2.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.18.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (0, 0),  0),  # y = xW
-        ("blocks.18.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (0, 0),  0),  # y = xW
-        ("blocks.19.skip_linear",                      pos_embed_proj_rows_,         4*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.19.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.19.attn1.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.19.attn1.to_k",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.19.attn1.to_v",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.19.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (0, 0),  0),  # scores = qk
-        ("blocks.19.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (0, 0),  0),  # mix = pv
-        ("blocks.19.attn1.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.19.attn2.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.19.attn2.to_k",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.19.attn2.to_v",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.19.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (0, 0),  0),  # scores = qk
-        ("blocks.19.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (0, 0),  0),  # mix = pv
-        ("blocks.19.attn2.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.19.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (0, 0),  0),  # y = xW
-        ("blocks.19.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (0, 0),  0),  # y = xW
-        ("blocks.20.skip_linear",                      pos_embed_proj_rows_,         4*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.20.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.20.attn1.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.20.attn1.to_k",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.20.attn1.to_v",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.20.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (0, 0),  0),  # scores = qk
-        ("blocks.20.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (0, 0),  0),  # mix = pv
-        ("blocks.20.attn1.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.20.attn2.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.20.attn2.to_k",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.20.attn2.to_v",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.20.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (0, 0),  0),  # scores = qk
-        ("blocks.20.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (0, 0),  0),  # mix = pv
-        ("blocks.20.attn2.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.20.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (0, 0),  0),  # y = xW
-        ("blocks.20.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (0, 0),  0),  # y = xW
-        ("blocks.21.skip_linear",                      pos_embed_proj_rows_,         4*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.21.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.21.attn1.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.21.attn1.to_k",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.21.attn1.to_v",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.21.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (0, 0),  0),  # scores = qk
-        ("blocks.21.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (0, 0),  0),  # mix = pv
-        ("blocks.21.attn1.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.21.attn2.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.21.attn2.to_k",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.21.attn2.to_v",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.21.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (0, 0),  0),  # scores = qk
-        ("blocks.21.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (0, 0),  0),  # mix = pv
-        ("blocks.21.attn2.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.21.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (0, 0),  0),  # y = xW
-        ("blocks.21.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (0, 0),  0),  # y = xW
-        ("blocks.22.skip_linear",                      pos_embed_proj_rows_,         4*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.22.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.22.attn1.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.22.attn1.to_k",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.22.attn1.to_v",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.22.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (0, 0),  0),  # scores = qk
-        ("blocks.22.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (0, 0),  0),  # mix = pv
-        ("blocks.22.attn1.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.22.attn2.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.22.attn2.to_k",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.22.attn2.to_v",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.22.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (0, 0),  0),  # scores = qk
-        ("blocks.22.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (0, 0),  0),  # mix = pv
-        ("blocks.22.attn2.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.22.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (0, 0),  0),  # y = xW
-        ("blocks.22.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (0, 0),  0),  # y = xW
-        ("blocks.23.skip_linear",                      pos_embed_proj_rows_,         4*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.23.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.23.attn1.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.23.attn1.to_k",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.23.attn1.to_v",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.23.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (0, 0),  0),  # scores = qk
-        ("blocks.23.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (0, 0),  0),  # mix = pv
-        ("blocks.23.attn1.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.23.attn2.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.23.attn2.to_k",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.23.attn2.to_v",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.23.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (0, 0),  0),  # scores = qk
-        ("blocks.23.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (0, 0),  0),  # mix = pv
-        ("blocks.23.attn2.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.23.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (0, 0),  0),  # y = xW
-        ("blocks.23.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (0, 0),  0),  # y = xW
-        ("blocks.24.skip_linear",                      pos_embed_proj_rows_,         4*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.24.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.24.attn1.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.24.attn1.to_k",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.24.attn1.to_v",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.24.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (0, 0),  0),  # scores = qk
-        ("blocks.24.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (0, 0),  0),  # mix = pv
-        ("blocks.24.attn1.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.24.attn2.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.24.attn2.to_k",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.24.attn2.to_v",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.24.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (0, 0),  0),  # scores = qk
-        ("blocks.24.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (0, 0),  0),  # mix = pv
-        ("blocks.24.attn2.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.24.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (0, 0),  0),  # y = xW
-        ("blocks.24.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (0, 0),  0),  # y = xW
-        ("blocks.25.skip_linear",                      pos_embed_proj_rows_,         4*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.25.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.25.attn1.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.25.attn1.to_k",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.25.attn1.to_v",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.25.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (0, 0),  0),  # scores = qk
-        ("blocks.25.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (0, 0),  0),  # mix = pv
-        ("blocks.25.attn1.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.25.attn2.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.25.attn2.to_k",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.25.attn2.to_v",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.25.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (0, 0),  0),  # scores = qk
-        ("blocks.25.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (0, 0),  0),  # mix = pv
-        ("blocks.25.attn2.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.25.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (0, 0),  0),  # y = xW
-        ("blocks.25.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (0, 0),  0),  # y = xW
-        ("blocks.26.skip_linear",                      pos_embed_proj_rows_,         4*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.26.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.26.attn1.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.26.attn1.to_k",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.26.attn1.to_v",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.26.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (0, 0),  0),  # scores = qk
-        ("blocks.26.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (0, 0),  0),  # mix = pv
-        ("blocks.26.attn1.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.26.attn2.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.26.attn2.to_k",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.26.attn2.to_v",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.26.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (0, 0),  0),  # scores = qk
-        ("blocks.26.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (0, 0),  0),  # mix = pv
-        ("blocks.26.attn2.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.26.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (0, 0),  0),  # y = xW
-        ("blocks.26.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (0, 0),  0),  # y = xW
-        ("blocks.27.skip_linear",                      pos_embed_proj_rows_,         4*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.27.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.27.attn1.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.27.attn1.to_k",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.27.attn1.to_v",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.27.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (0, 0),  0),  # scores = qk
-        ("blocks.27.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (0, 0),  0),  # mix = pv
-        ("blocks.27.attn1.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.27.attn2.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.27.attn2.to_k",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.27.attn2.to_v",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.27.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (0, 0),  0),  # scores = qk
-        ("blocks.27.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (0, 0),  0),  # mix = pv
-        ("blocks.27.attn2.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.27.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (0, 0),  0),  # y = xW
-        ("blocks.27.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (0, 0),  0),  # y = xW
-        ("norm_out.linear",                            sample_,                      4*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("proj_out",                                   pos_embed_proj_rows_,         2*D*o*p**2,                                               1,  (0, 0),  0),  # y = xW
-    ]
+    lines = _full(sizes, pairs)
+    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
 
 
 def _lora(sizes: Sizes, pairs: str) -> list[Line]:
@@ -1395,903 +566,116 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     blocks_0_attn1_pairs_ = (0, 0, 0, 0, 0, 0, 1)
     blocks_0_attn2_to_k_rows_ = (0, 1, 1, 0, 0, 0, 0)
     blocks_0_attn2_pairs_ = (0, 0, 0, 0, 1, 1, 0)
+    # what equal modules have in common, each below its own path
+    to_q_1: list[Line] = [
+        ("base_layer",      pos_embed_proj_rows_,  2*D**2,  1,  (0, 0),  0),  # y = xW
+        ("lora_A.default",  pos_embed_proj_rows_,  32*D,    1,  (0, 1),  0),  # y = xW
+        ("lora_B.default",  pos_embed_proj_rows_,  32*D,    1,  (1, 1),  0),  # y = xW
+    ]
+    to_out_1: list[Line] = [
+        ("base_layer",      pos_embed_proj_rows_,  2*D**2,  1,  (1, 0),  0),  # y = xW
+        ("lora_A.default",  pos_embed_proj_rows_,  32*D,    1,  (1, 1),  0),  # y = xW
+        ("lora_B.default",  pos_embed_proj_rows_,  32*D,    1,  (1, 1),  0),  # y = xW
+    ]
+    to_k_1: list[Line] = [
+        ("base_layer",      blocks_0_attn2_to_k_rows_,  2*D*X,  1,  (0, 0),  0),  # y = xW
+        ("lora_A.default",  blocks_0_attn2_to_k_rows_,  32*X,   1,  (0, 1),  0),  # y = xW
+        ("lora_B.default",  blocks_0_attn2_to_k_rows_,  32*D,   1,  (1, 1),  0),  # y = xW
+    ]
+    attn2_1: list[Line] = [
+        *_at("to_q", to_out_1),
+        *_at("to_k", to_k_1),
+        *_at("to_v", to_k_1),
+    ]
+    net_1: list[Line] = [
+        ("0.proj",  pos_embed_proj_rows_,  2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 0),  0),  # y = xW
+        ("2",       pos_embed_proj_rows_,  2*D*((D*r)//1),                                           1,  (1, 0),  0),  # y = xW
+    ]
+    attn1_1: list[Line] = [
+        *_at("to_q", to_out_1),
+        *_at("to_k", to_out_1),
+        *_at("to_v", to_out_1),
+    ]
+    blocks_1: list[Line] = [
+        ("norm1.linear",  sample_,                2*D**2,  1,  (0, 0),  0),  # y = xW
+        *_at("attn1", attn1_1),
+        ("attn1",         blocks_0_attn1_pairs_,  2*D,     1,  (1, 1),  0),  # scores = qk
+        ("attn1",         blocks_0_attn1_pairs_,  2*D,     1,  (1, 1),  0),  # mix = pv
+        *_at("attn1.to_out.0", to_out_1),
+        *_at("attn2", attn2_1),
+        ("attn2",         blocks_0_attn2_pairs_,  2*D,     1,  (1, 1),  0),  # scores = qk
+        ("attn2",         blocks_0_attn2_pairs_,  2*D,     1,  (1, 1),  0),  # mix = pv
+        *_at("attn2.to_out.0", to_out_1),
+        *_at("ff.net", net_1),
+    ]
+    blocks_2: list[Line] = [
+        ("skip_linear",   pos_embed_proj_rows_,   4*D**2,  1,  (1, 0),  0),  # y = xW
+        ("norm1.linear",  sample_,                2*D**2,  1,  (0, 0),  0),  # y = xW
+        *_at("attn1", attn1_1),
+        ("attn1",         blocks_0_attn1_pairs_,  2*D,     1,  (1, 1),  0),  # scores = qk
+        ("attn1",         blocks_0_attn1_pairs_,  2*D,     1,  (1, 1),  0),  # mix = pv
+        *_at("attn1.to_out.0", to_out_1),
+        *_at("attn2", attn2_1),
+        ("attn2",         blocks_0_attn2_pairs_,  2*D,     1,  (1, 1),  0),  # scores = qk
+        ("attn2",         blocks_0_attn2_pairs_,  2*D,     1,  (1, 1),  0),  # mix = pv
+        *_at("attn2.to_out.0", to_out_1),
+        *_at("ff.net", net_1),
+    ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("pos_embed.proj",                             pos_embed_proj_rows_,         2*D*c*p**2,                                               1,  (0, 0),  0),  # y = xW
-        ("time_extra_emb.timestep_embedder.linear_1",  sample_,                      512*D,                                                    1,  (0, 0),  0),  # y = xW
-        ("time_extra_emb.timestep_embedder.linear_2",  sample_,                      2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("time_extra_emb.pooler",                      sample_,                      2*T**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("time_extra_emb.pooler",                      time_extra_emb_pooler_rows_,  2*T**2,                                                   2,  (0, 0),  0),  # y = xW
-        ("time_extra_emb.pooler",                      time_extra_emb_pooler_rows_,  2*T,                                                      1,  (0, 0),  0),  # scores = qk
-        ("time_extra_emb.pooler",                      time_extra_emb_pooler_rows_,  2*T,                                                      1,  (0, 0),  0),  # mix = pv
-        ("time_extra_emb.pooler",                      sample_,                      2*T*P,                                                    1,  (0, 0),  0),  # y = xW
-        ("time_extra_emb.extra_embedder.linear_1",     sample_,                      8*D**2*styled + 8*D*P + 12288*D*styled,                   1,  (0, 0),  0),  # y = xW
-        ("time_extra_emb.extra_embedder.linear_2",     sample_,                      8*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("text_embedder.linear_1",                     prompt_t5_,                   8*T**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("text_embedder.linear_2",                     prompt_t5_,                   8*X*T,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.0.norm1.linear",                      sample_,                      2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.0.attn1.to_q.base_layer",             pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.0.attn1.to_q.lora_A.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (0, 1),  0),  # y = xW
-        ("blocks.0.attn1.to_q.lora_B.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.0.attn1.to_k.base_layer",             pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.0.attn1.to_k.lora_A.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (0, 1),  0),  # y = xW
-        ("blocks.0.attn1.to_k.lora_B.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.0.attn1.to_v.base_layer",             pos_embed_proj_rows_,         2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.0.attn1.to_v.lora_A.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (0, 1),  0),  # y = xW
-        ("blocks.0.attn1.to_v.lora_B.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.0.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.0.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.0.attn1.to_out.0.base_layer",         pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.0.attn1.to_out.0.lora_A.default",     pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.0.attn1.to_out.0.lora_B.default",     pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.0.attn2.to_q.base_layer",             pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.0.attn2.to_q.lora_A.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.0.attn2.to_q.lora_B.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.0.attn2.to_k.base_layer",             blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.0.attn2.to_k.lora_A.default",         blocks_0_attn2_to_k_rows_,    32*X,                                                     1,  (0, 1),  0),  # y = xW
-        ("blocks.0.attn2.to_k.lora_B.default",         blocks_0_attn2_to_k_rows_,    32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.0.attn2.to_v.base_layer",             blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.0.attn2.to_v.lora_A.default",         blocks_0_attn2_to_k_rows_,    32*X,                                                     1,  (0, 1),  0),  # y = xW
-        ("blocks.0.attn2.to_v.lora_B.default",         blocks_0_attn2_to_k_rows_,    32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.0.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.0.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.0.attn2.to_out.0.base_layer",         pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.0.attn2.to_out.0.lora_A.default",     pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.0.attn2.to_out.0.lora_B.default",     pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.0.ff.net.0.proj",                     pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 0),  0),  # y = xW
-        ("blocks.0.ff.net.2",                          pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 0),  0),  # y = xW
-        ("blocks.1.norm1.linear",                      sample_,                      2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.1.attn1.to_q.base_layer",             pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.1.attn1.to_q.lora_A.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.1.attn1.to_q.lora_B.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.1.attn1.to_k.base_layer",             pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.1.attn1.to_k.lora_A.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.1.attn1.to_k.lora_B.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.1.attn1.to_v.base_layer",             pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.1.attn1.to_v.lora_A.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.1.attn1.to_v.lora_B.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.1.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.1.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.1.attn1.to_out.0.base_layer",         pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.1.attn1.to_out.0.lora_A.default",     pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.1.attn1.to_out.0.lora_B.default",     pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.1.attn2.to_q.base_layer",             pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.1.attn2.to_q.lora_A.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.1.attn2.to_q.lora_B.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.1.attn2.to_k.base_layer",             blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.1.attn2.to_k.lora_A.default",         blocks_0_attn2_to_k_rows_,    32*X,                                                     1,  (0, 1),  0),  # y = xW
-        ("blocks.1.attn2.to_k.lora_B.default",         blocks_0_attn2_to_k_rows_,    32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.1.attn2.to_v.base_layer",             blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.1.attn2.to_v.lora_A.default",         blocks_0_attn2_to_k_rows_,    32*X,                                                     1,  (0, 1),  0),  # y = xW
-        ("blocks.1.attn2.to_v.lora_B.default",         blocks_0_attn2_to_k_rows_,    32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.1.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.1.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.1.attn2.to_out.0.base_layer",         pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.1.attn2.to_out.0.lora_A.default",     pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.1.attn2.to_out.0.lora_B.default",     pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.1.ff.net.0.proj",                     pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 0),  0),  # y = xW
-        ("blocks.1.ff.net.2",                          pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 0),  0),  # y = xW
-        ("blocks.2.norm1.linear",                      sample_,                      2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.2.attn1.to_q.base_layer",             pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.2.attn1.to_q.lora_A.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.2.attn1.to_q.lora_B.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.2.attn1.to_k.base_layer",             pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.2.attn1.to_k.lora_A.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.2.attn1.to_k.lora_B.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.2.attn1.to_v.base_layer",             pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.2.attn1.to_v.lora_A.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.2.attn1.to_v.lora_B.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.2.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.2.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.2.attn1.to_out.0.base_layer",         pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.2.attn1.to_out.0.lora_A.default",     pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.2.attn1.to_out.0.lora_B.default",     pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.2.attn2.to_q.base_layer",             pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.2.attn2.to_q.lora_A.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.2.attn2.to_q.lora_B.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.2.attn2.to_k.base_layer",             blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.2.attn2.to_k.lora_A.default",         blocks_0_attn2_to_k_rows_,    32*X,                                                     1,  (0, 1),  0),  # y = xW
-        ("blocks.2.attn2.to_k.lora_B.default",         blocks_0_attn2_to_k_rows_,    32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.2.attn2.to_v.base_layer",             blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.2.attn2.to_v.lora_A.default",         blocks_0_attn2_to_k_rows_,    32*X,                                                     1,  (0, 1),  0),  # y = xW
-        ("blocks.2.attn2.to_v.lora_B.default",         blocks_0_attn2_to_k_rows_,    32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.2.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.2.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.2.attn2.to_out.0.base_layer",         pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.2.attn2.to_out.0.lora_A.default",     pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.2.attn2.to_out.0.lora_B.default",     pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.2.ff.net.0.proj",                     pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 0),  0),  # y = xW
-        ("blocks.2.ff.net.2",                          pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 0),  0),  # y = xW
-        ("blocks.3.norm1.linear",                      sample_,                      2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.3.attn1.to_q.base_layer",             pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.3.attn1.to_q.lora_A.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.3.attn1.to_q.lora_B.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.3.attn1.to_k.base_layer",             pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.3.attn1.to_k.lora_A.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.3.attn1.to_k.lora_B.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.3.attn1.to_v.base_layer",             pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.3.attn1.to_v.lora_A.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.3.attn1.to_v.lora_B.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.3.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.3.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.3.attn1.to_out.0.base_layer",         pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.3.attn1.to_out.0.lora_A.default",     pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.3.attn1.to_out.0.lora_B.default",     pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.3.attn2.to_q.base_layer",             pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.3.attn2.to_q.lora_A.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.3.attn2.to_q.lora_B.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.3.attn2.to_k.base_layer",             blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.3.attn2.to_k.lora_A.default",         blocks_0_attn2_to_k_rows_,    32*X,                                                     1,  (0, 1),  0),  # y = xW
-        ("blocks.3.attn2.to_k.lora_B.default",         blocks_0_attn2_to_k_rows_,    32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.3.attn2.to_v.base_layer",             blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.3.attn2.to_v.lora_A.default",         blocks_0_attn2_to_k_rows_,    32*X,                                                     1,  (0, 1),  0),  # y = xW
-        ("blocks.3.attn2.to_v.lora_B.default",         blocks_0_attn2_to_k_rows_,    32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.3.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.3.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.3.attn2.to_out.0.base_layer",         pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.3.attn2.to_out.0.lora_A.default",     pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.3.attn2.to_out.0.lora_B.default",     pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.3.ff.net.0.proj",                     pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 0),  0),  # y = xW
-        ("blocks.3.ff.net.2",                          pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 0),  0),  # y = xW
-        ("blocks.4.norm1.linear",                      sample_,                      2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.4.attn1.to_q.base_layer",             pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.4.attn1.to_q.lora_A.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.4.attn1.to_q.lora_B.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.4.attn1.to_k.base_layer",             pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.4.attn1.to_k.lora_A.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.4.attn1.to_k.lora_B.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.4.attn1.to_v.base_layer",             pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.4.attn1.to_v.lora_A.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.4.attn1.to_v.lora_B.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.4.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.4.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.4.attn1.to_out.0.base_layer",         pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.4.attn1.to_out.0.lora_A.default",     pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.4.attn1.to_out.0.lora_B.default",     pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.4.attn2.to_q.base_layer",             pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.4.attn2.to_q.lora_A.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.4.attn2.to_q.lora_B.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.4.attn2.to_k.base_layer",             blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.4.attn2.to_k.lora_A.default",         blocks_0_attn2_to_k_rows_,    32*X,                                                     1,  (0, 1),  0),  # y = xW
-        ("blocks.4.attn2.to_k.lora_B.default",         blocks_0_attn2_to_k_rows_,    32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.4.attn2.to_v.base_layer",             blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.4.attn2.to_v.lora_A.default",         blocks_0_attn2_to_k_rows_,    32*X,                                                     1,  (0, 1),  0),  # y = xW
-        ("blocks.4.attn2.to_v.lora_B.default",         blocks_0_attn2_to_k_rows_,    32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.4.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.4.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.4.attn2.to_out.0.base_layer",         pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.4.attn2.to_out.0.lora_A.default",     pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.4.attn2.to_out.0.lora_B.default",     pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.4.ff.net.0.proj",                     pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 0),  0),  # y = xW
-        ("blocks.4.ff.net.2",                          pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 0),  0),  # y = xW
-        ("blocks.5.norm1.linear",                      sample_,                      2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.5.attn1.to_q.base_layer",             pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.5.attn1.to_q.lora_A.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.5.attn1.to_q.lora_B.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.5.attn1.to_k.base_layer",             pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.5.attn1.to_k.lora_A.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.5.attn1.to_k.lora_B.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.5.attn1.to_v.base_layer",             pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.5.attn1.to_v.lora_A.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.5.attn1.to_v.lora_B.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.5.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.5.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.5.attn1.to_out.0.base_layer",         pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.5.attn1.to_out.0.lora_A.default",     pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.5.attn1.to_out.0.lora_B.default",     pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.5.attn2.to_q.base_layer",             pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.5.attn2.to_q.lora_A.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.5.attn2.to_q.lora_B.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.5.attn2.to_k.base_layer",             blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.5.attn2.to_k.lora_A.default",         blocks_0_attn2_to_k_rows_,    32*X,                                                     1,  (0, 1),  0),  # y = xW
-        ("blocks.5.attn2.to_k.lora_B.default",         blocks_0_attn2_to_k_rows_,    32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.5.attn2.to_v.base_layer",             blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.5.attn2.to_v.lora_A.default",         blocks_0_attn2_to_k_rows_,    32*X,                                                     1,  (0, 1),  0),  # y = xW
-        ("blocks.5.attn2.to_v.lora_B.default",         blocks_0_attn2_to_k_rows_,    32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.5.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.5.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.5.attn2.to_out.0.base_layer",         pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.5.attn2.to_out.0.lora_A.default",     pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.5.attn2.to_out.0.lora_B.default",     pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.5.ff.net.0.proj",                     pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 0),  0),  # y = xW
-        ("blocks.5.ff.net.2",                          pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 0),  0),  # y = xW
-        ("blocks.6.norm1.linear",                      sample_,                      2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.6.attn1.to_q.base_layer",             pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.6.attn1.to_q.lora_A.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.6.attn1.to_q.lora_B.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.6.attn1.to_k.base_layer",             pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.6.attn1.to_k.lora_A.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.6.attn1.to_k.lora_B.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.6.attn1.to_v.base_layer",             pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.6.attn1.to_v.lora_A.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.6.attn1.to_v.lora_B.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.6.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.6.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.6.attn1.to_out.0.base_layer",         pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.6.attn1.to_out.0.lora_A.default",     pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.6.attn1.to_out.0.lora_B.default",     pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.6.attn2.to_q.base_layer",             pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.6.attn2.to_q.lora_A.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.6.attn2.to_q.lora_B.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.6.attn2.to_k.base_layer",             blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.6.attn2.to_k.lora_A.default",         blocks_0_attn2_to_k_rows_,    32*X,                                                     1,  (0, 1),  0),  # y = xW
-        ("blocks.6.attn2.to_k.lora_B.default",         blocks_0_attn2_to_k_rows_,    32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.6.attn2.to_v.base_layer",             blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.6.attn2.to_v.lora_A.default",         blocks_0_attn2_to_k_rows_,    32*X,                                                     1,  (0, 1),  0),  # y = xW
-        ("blocks.6.attn2.to_v.lora_B.default",         blocks_0_attn2_to_k_rows_,    32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.6.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.6.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.6.attn2.to_out.0.base_layer",         pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.6.attn2.to_out.0.lora_A.default",     pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.6.attn2.to_out.0.lora_B.default",     pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.6.ff.net.0.proj",                     pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 0),  0),  # y = xW
-        ("blocks.6.ff.net.2",                          pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 0),  0),  # y = xW
-        ("blocks.7.norm1.linear",                      sample_,                      2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.7.attn1.to_q.base_layer",             pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.7.attn1.to_q.lora_A.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.7.attn1.to_q.lora_B.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.7.attn1.to_k.base_layer",             pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.7.attn1.to_k.lora_A.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.7.attn1.to_k.lora_B.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.7.attn1.to_v.base_layer",             pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.7.attn1.to_v.lora_A.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.7.attn1.to_v.lora_B.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.7.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.7.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.7.attn1.to_out.0.base_layer",         pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.7.attn1.to_out.0.lora_A.default",     pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.7.attn1.to_out.0.lora_B.default",     pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.7.attn2.to_q.base_layer",             pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.7.attn2.to_q.lora_A.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.7.attn2.to_q.lora_B.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.7.attn2.to_k.base_layer",             blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.7.attn2.to_k.lora_A.default",         blocks_0_attn2_to_k_rows_,    32*X,                                                     1,  (0, 1),  0),  # y = xW
-        ("blocks.7.attn2.to_k.lora_B.default",         blocks_0_attn2_to_k_rows_,    32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.7.attn2.to_v.base_layer",             blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.7.attn2.to_v.lora_A.default",         blocks_0_attn2_to_k_rows_,    32*X,                                                     1,  (0, 1),  0),  # y = xW
-        ("blocks.7.attn2.to_v.lora_B.default",         blocks_0_attn2_to_k_rows_,    32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.7.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.7.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.7.attn2.to_out.0.base_layer",         pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.7.attn2.to_out.0.lora_A.default",     pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.7.attn2.to_out.0.lora_B.default",     pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.7.ff.net.0.proj",                     pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 0),  0),  # y = xW
-        ("blocks.7.ff.net.2",                          pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 0),  0),  # y = xW
-        ("blocks.8.norm1.linear",                      sample_,                      2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.8.attn1.to_q.base_layer",             pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.8.attn1.to_q.lora_A.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.8.attn1.to_q.lora_B.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.8.attn1.to_k.base_layer",             pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.8.attn1.to_k.lora_A.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.8.attn1.to_k.lora_B.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.8.attn1.to_v.base_layer",             pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.8.attn1.to_v.lora_A.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.8.attn1.to_v.lora_B.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.8.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.8.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.8.attn1.to_out.0.base_layer",         pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.8.attn1.to_out.0.lora_A.default",     pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.8.attn1.to_out.0.lora_B.default",     pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.8.attn2.to_q.base_layer",             pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.8.attn2.to_q.lora_A.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.8.attn2.to_q.lora_B.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.8.attn2.to_k.base_layer",             blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.8.attn2.to_k.lora_A.default",         blocks_0_attn2_to_k_rows_,    32*X,                                                     1,  (0, 1),  0),  # y = xW
-        ("blocks.8.attn2.to_k.lora_B.default",         blocks_0_attn2_to_k_rows_,    32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.8.attn2.to_v.base_layer",             blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.8.attn2.to_v.lora_A.default",         blocks_0_attn2_to_k_rows_,    32*X,                                                     1,  (0, 1),  0),  # y = xW
-        ("blocks.8.attn2.to_v.lora_B.default",         blocks_0_attn2_to_k_rows_,    32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.8.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.8.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.8.attn2.to_out.0.base_layer",         pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.8.attn2.to_out.0.lora_A.default",     pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.8.attn2.to_out.0.lora_B.default",     pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.8.ff.net.0.proj",                     pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 0),  0),  # y = xW
-        ("blocks.8.ff.net.2",                          pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 0),  0),  # y = xW
-        ("blocks.9.norm1.linear",                      sample_,                      2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.9.attn1.to_q.base_layer",             pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.9.attn1.to_q.lora_A.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.9.attn1.to_q.lora_B.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.9.attn1.to_k.base_layer",             pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.9.attn1.to_k.lora_A.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.9.attn1.to_k.lora_B.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.9.attn1.to_v.base_layer",             pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.9.attn1.to_v.lora_A.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.9.attn1.to_v.lora_B.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.9.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.9.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.9.attn1.to_out.0.base_layer",         pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.9.attn1.to_out.0.lora_A.default",     pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.9.attn1.to_out.0.lora_B.default",     pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.9.attn2.to_q.base_layer",             pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.9.attn2.to_q.lora_A.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.9.attn2.to_q.lora_B.default",         pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.9.attn2.to_k.base_layer",             blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.9.attn2.to_k.lora_A.default",         blocks_0_attn2_to_k_rows_,    32*X,                                                     1,  (0, 1),  0),  # y = xW
-        ("blocks.9.attn2.to_k.lora_B.default",         blocks_0_attn2_to_k_rows_,    32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.9.attn2.to_v.base_layer",             blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.9.attn2.to_v.lora_A.default",         blocks_0_attn2_to_k_rows_,    32*X,                                                     1,  (0, 1),  0),  # y = xW
-        ("blocks.9.attn2.to_v.lora_B.default",         blocks_0_attn2_to_k_rows_,    32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.9.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.9.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.9.attn2.to_out.0.base_layer",         pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.9.attn2.to_out.0.lora_A.default",     pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.9.attn2.to_out.0.lora_B.default",     pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.9.ff.net.0.proj",                     pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 0),  0),  # y = xW
-        ("blocks.9.ff.net.2",                          pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 0),  0),  # y = xW
-        ("blocks.10.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.10.attn1.to_q.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.10.attn1.to_q.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.10.attn1.to_q.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.10.attn1.to_k.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.10.attn1.to_k.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.10.attn1.to_k.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.10.attn1.to_v.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.10.attn1.to_v.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.10.attn1.to_v.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.10.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.10.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.10.attn1.to_out.0.base_layer",        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.10.attn1.to_out.0.lora_A.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.10.attn1.to_out.0.lora_B.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.10.attn2.to_q.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.10.attn2.to_q.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.10.attn2.to_q.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.10.attn2.to_k.base_layer",            blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.10.attn2.to_k.lora_A.default",        blocks_0_attn2_to_k_rows_,    32*X,                                                     1,  (0, 1),  0),  # y = xW
-        ("blocks.10.attn2.to_k.lora_B.default",        blocks_0_attn2_to_k_rows_,    32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.10.attn2.to_v.base_layer",            blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.10.attn2.to_v.lora_A.default",        blocks_0_attn2_to_k_rows_,    32*X,                                                     1,  (0, 1),  0),  # y = xW
-        ("blocks.10.attn2.to_v.lora_B.default",        blocks_0_attn2_to_k_rows_,    32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.10.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.10.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.10.attn2.to_out.0.base_layer",        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.10.attn2.to_out.0.lora_A.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.10.attn2.to_out.0.lora_B.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.10.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 0),  0),  # y = xW
-        ("blocks.10.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 0),  0),  # y = xW
-        ("blocks.11.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.11.attn1.to_q.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.11.attn1.to_q.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.11.attn1.to_q.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.11.attn1.to_k.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.11.attn1.to_k.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.11.attn1.to_k.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.11.attn1.to_v.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.11.attn1.to_v.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.11.attn1.to_v.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.11.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.11.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.11.attn1.to_out.0.base_layer",        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.11.attn1.to_out.0.lora_A.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.11.attn1.to_out.0.lora_B.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.11.attn2.to_q.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.11.attn2.to_q.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.11.attn2.to_q.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.11.attn2.to_k.base_layer",            blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.11.attn2.to_k.lora_A.default",        blocks_0_attn2_to_k_rows_,    32*X,                                                     1,  (0, 1),  0),  # y = xW
-        ("blocks.11.attn2.to_k.lora_B.default",        blocks_0_attn2_to_k_rows_,    32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.11.attn2.to_v.base_layer",            blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.11.attn2.to_v.lora_A.default",        blocks_0_attn2_to_k_rows_,    32*X,                                                     1,  (0, 1),  0),  # y = xW
-        ("blocks.11.attn2.to_v.lora_B.default",        blocks_0_attn2_to_k_rows_,    32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.11.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.11.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.11.attn2.to_out.0.base_layer",        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.11.attn2.to_out.0.lora_A.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.11.attn2.to_out.0.lora_B.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.11.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 0),  0),  # y = xW
-        ("blocks.11.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 0),  0),  # y = xW
-        ("blocks.12.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.12.attn1.to_q.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.12.attn1.to_q.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.12.attn1.to_q.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.12.attn1.to_k.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.12.attn1.to_k.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.12.attn1.to_k.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.12.attn1.to_v.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.12.attn1.to_v.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.12.attn1.to_v.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.12.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.12.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.12.attn1.to_out.0.base_layer",        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.12.attn1.to_out.0.lora_A.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.12.attn1.to_out.0.lora_B.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.12.attn2.to_q.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.12.attn2.to_q.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.12.attn2.to_q.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.12.attn2.to_k.base_layer",            blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.12.attn2.to_k.lora_A.default",        blocks_0_attn2_to_k_rows_,    32*X,                                                     1,  (0, 1),  0),  # y = xW
-        ("blocks.12.attn2.to_k.lora_B.default",        blocks_0_attn2_to_k_rows_,    32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.12.attn2.to_v.base_layer",            blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.12.attn2.to_v.lora_A.default",        blocks_0_attn2_to_k_rows_,    32*X,                                                     1,  (0, 1),  0),  # y = xW
-        ("blocks.12.attn2.to_v.lora_B.default",        blocks_0_attn2_to_k_rows_,    32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.12.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.12.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.12.attn2.to_out.0.base_layer",        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.12.attn2.to_out.0.lora_A.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.12.attn2.to_out.0.lora_B.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.12.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 0),  0),  # y = xW
-        ("blocks.12.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 0),  0),  # y = xW
-        ("blocks.13.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.13.attn1.to_q.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.13.attn1.to_q.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.13.attn1.to_q.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.13.attn1.to_k.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.13.attn1.to_k.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.13.attn1.to_k.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.13.attn1.to_v.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.13.attn1.to_v.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.13.attn1.to_v.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.13.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.13.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.13.attn1.to_out.0.base_layer",        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.13.attn1.to_out.0.lora_A.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.13.attn1.to_out.0.lora_B.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.13.attn2.to_q.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.13.attn2.to_q.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.13.attn2.to_q.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.13.attn2.to_k.base_layer",            blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.13.attn2.to_k.lora_A.default",        blocks_0_attn2_to_k_rows_,    32*X,                                                     1,  (0, 1),  0),  # y = xW
-        ("blocks.13.attn2.to_k.lora_B.default",        blocks_0_attn2_to_k_rows_,    32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.13.attn2.to_v.base_layer",            blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.13.attn2.to_v.lora_A.default",        blocks_0_attn2_to_k_rows_,    32*X,                                                     1,  (0, 1),  0),  # y = xW
-        ("blocks.13.attn2.to_v.lora_B.default",        blocks_0_attn2_to_k_rows_,    32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.13.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.13.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.13.attn2.to_out.0.base_layer",        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.13.attn2.to_out.0.lora_A.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.13.attn2.to_out.0.lora_B.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.13.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 0),  0),  # y = xW
-        ("blocks.13.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 0),  0),  # y = xW
-        ("blocks.14.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.14.attn1.to_q.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.14.attn1.to_q.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.14.attn1.to_q.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.14.attn1.to_k.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.14.attn1.to_k.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.14.attn1.to_k.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.14.attn1.to_v.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.14.attn1.to_v.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.14.attn1.to_v.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.14.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.14.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.14.attn1.to_out.0.base_layer",        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.14.attn1.to_out.0.lora_A.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.14.attn1.to_out.0.lora_B.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.14.attn2.to_q.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.14.attn2.to_q.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.14.attn2.to_q.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.14.attn2.to_k.base_layer",            blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.14.attn2.to_k.lora_A.default",        blocks_0_attn2_to_k_rows_,    32*X,                                                     1,  (0, 1),  0),  # y = xW
-        ("blocks.14.attn2.to_k.lora_B.default",        blocks_0_attn2_to_k_rows_,    32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.14.attn2.to_v.base_layer",            blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.14.attn2.to_v.lora_A.default",        blocks_0_attn2_to_k_rows_,    32*X,                                                     1,  (0, 1),  0),  # y = xW
-        ("blocks.14.attn2.to_v.lora_B.default",        blocks_0_attn2_to_k_rows_,    32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.14.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.14.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.14.attn2.to_out.0.base_layer",        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.14.attn2.to_out.0.lora_A.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.14.attn2.to_out.0.lora_B.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.14.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 0),  0),  # y = xW
-        ("blocks.14.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 0),  0),  # y = xW
-        ("blocks.15.skip_linear",                      pos_embed_proj_rows_,         4*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.15.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.15.attn1.to_q.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.15.attn1.to_q.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.15.attn1.to_q.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.15.attn1.to_k.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.15.attn1.to_k.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.15.attn1.to_k.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.15.attn1.to_v.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.15.attn1.to_v.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.15.attn1.to_v.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.15.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.15.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.15.attn1.to_out.0.base_layer",        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.15.attn1.to_out.0.lora_A.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.15.attn1.to_out.0.lora_B.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.15.attn2.to_q.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.15.attn2.to_q.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.15.attn2.to_q.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.15.attn2.to_k.base_layer",            blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.15.attn2.to_k.lora_A.default",        blocks_0_attn2_to_k_rows_,    32*X,                                                     1,  (0, 1),  0),  # y = xW
-        ("blocks.15.attn2.to_k.lora_B.default",        blocks_0_attn2_to_k_rows_,    32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.15.attn2.to_v.base_layer",            blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.15.attn2.to_v.lora_A.default",        blocks_0_attn2_to_k_rows_,    32*X,                                                     1,  (0, 1),  0),  # y = xW
-        ("blocks.15.attn2.to_v.lora_B.default",        blocks_0_attn2_to_k_rows_,    32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.15.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.15.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.15.attn2.to_out.0.base_layer",        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.15.attn2.to_out.0.lora_A.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.15.attn2.to_out.0.lora_B.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.15.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 0),  0),  # y = xW
-        ("blocks.15.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 0),  0),  # y = xW
-        ("blocks.16.skip_linear",                      pos_embed_proj_rows_,         4*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.16.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.16.attn1.to_q.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.16.attn1.to_q.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.16.attn1.to_q.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.16.attn1.to_k.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.16.attn1.to_k.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.16.attn1.to_k.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.16.attn1.to_v.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.16.attn1.to_v.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.16.attn1.to_v.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.16.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.16.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.16.attn1.to_out.0.base_layer",        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.16.attn1.to_out.0.lora_A.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.16.attn1.to_out.0.lora_B.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.16.attn2.to_q.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.16.attn2.to_q.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.16.attn2.to_q.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.16.attn2.to_k.base_layer",            blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.16.attn2.to_k.lora_A.default",        blocks_0_attn2_to_k_rows_,    32*X,                                                     1,  (0, 1),  0),  # y = xW
-        ("blocks.16.attn2.to_k.lora_B.default",        blocks_0_attn2_to_k_rows_,    32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.16.attn2.to_v.base_layer",            blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.16.attn2.to_v.lora_A.default",        blocks_0_attn2_to_k_rows_,    32*X,                                                     1,  (0, 1),  0),  # y = xW
-        ("blocks.16.attn2.to_v.lora_B.default",        blocks_0_attn2_to_k_rows_,    32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.16.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.16.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.16.attn2.to_out.0.base_layer",        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.16.attn2.to_out.0.lora_A.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.16.attn2.to_out.0.lora_B.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.16.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 0),  0),  # y = xW
-        ("blocks.16.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 0),  0),  # y = xW
-        ("blocks.17.skip_linear",                      pos_embed_proj_rows_,         4*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.17.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.17.attn1.to_q.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.17.attn1.to_q.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.17.attn1.to_q.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.17.attn1.to_k.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.17.attn1.to_k.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.17.attn1.to_k.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.17.attn1.to_v.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.17.attn1.to_v.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.17.attn1.to_v.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.17.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.17.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.17.attn1.to_out.0.base_layer",        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.17.attn1.to_out.0.lora_A.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.17.attn1.to_out.0.lora_B.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.17.attn2.to_q.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.17.attn2.to_q.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.17.attn2.to_q.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.17.attn2.to_k.base_layer",            blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.17.attn2.to_k.lora_A.default",        blocks_0_attn2_to_k_rows_,    32*X,                                                     1,  (0, 1),  0),  # y = xW
-        ("blocks.17.attn2.to_k.lora_B.default",        blocks_0_attn2_to_k_rows_,    32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.17.attn2.to_v.base_layer",            blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.17.attn2.to_v.lora_A.default",        blocks_0_attn2_to_k_rows_,    32*X,                                                     1,  (0, 1),  0),  # y = xW
-        ("blocks.17.attn2.to_v.lora_B.default",        blocks_0_attn2_to_k_rows_,    32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.17.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.17.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.17.attn2.to_out.0.base_layer",        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.17.attn2.to_out.0.lora_A.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.17.attn2.to_out.0.lora_B.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.17.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 0),  0),  # y = xW
-        ("blocks.17.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 0),  0),  # y = xW
-        ("blocks.18.skip_linear",                      pos_embed_proj_rows_,         4*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.18.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.18.attn1.to_q.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.18.attn1.to_q.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.18.attn1.to_q.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.18.attn1.to_k.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.18.attn1.to_k.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.18.attn1.to_k.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.18.attn1.to_v.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.18.attn1.to_v.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.18.attn1.to_v.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.18.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.18.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.18.attn1.to_out.0.base_layer",        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.18.attn1.to_out.0.lora_A.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.18.attn1.to_out.0.lora_B.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.18.attn2.to_q.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.18.attn2.to_q.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.18.attn2.to_q.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.18.attn2.to_k.base_layer",            blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.18.attn2.to_k.lora_A.default",        blocks_0_attn2_to_k_rows_,    32*X,                                                     1,  (0, 1),  0),  # y = xW
-        ("blocks.18.attn2.to_k.lora_B.default",        blocks_0_attn2_to_k_rows_,    32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.18.attn2.to_v.base_layer",            blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.18.attn2.to_v.lora_A.default",        blocks_0_attn2_to_k_rows_,    32*X,                                                     1,  (0, 1),  0),  # y = xW
-        ("blocks.18.attn2.to_v.lora_B.default",        blocks_0_attn2_to_k_rows_,    32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.18.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.18.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.18.attn2.to_out.0.base_layer",        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.18.attn2.to_out.0.lora_A.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.18.attn2.to_out.0.lora_B.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.18.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 0),  0),  # y = xW
-        ("blocks.18.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 0),  0),  # y = xW
-        ("blocks.19.skip_linear",                      pos_embed_proj_rows_,         4*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.19.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.19.attn1.to_q.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.19.attn1.to_q.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.19.attn1.to_q.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.19.attn1.to_k.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.19.attn1.to_k.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.19.attn1.to_k.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.19.attn1.to_v.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.19.attn1.to_v.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.19.attn1.to_v.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.19.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.19.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.19.attn1.to_out.0.base_layer",        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.19.attn1.to_out.0.lora_A.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.19.attn1.to_out.0.lora_B.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.19.attn2.to_q.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.19.attn2.to_q.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.19.attn2.to_q.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.19.attn2.to_k.base_layer",            blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.19.attn2.to_k.lora_A.default",        blocks_0_attn2_to_k_rows_,    32*X,                                                     1,  (0, 1),  0),  # y = xW
-        ("blocks.19.attn2.to_k.lora_B.default",        blocks_0_attn2_to_k_rows_,    32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.19.attn2.to_v.base_layer",            blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.19.attn2.to_v.lora_A.default",        blocks_0_attn2_to_k_rows_,    32*X,                                                     1,  (0, 1),  0),  # y = xW
-        ("blocks.19.attn2.to_v.lora_B.default",        blocks_0_attn2_to_k_rows_,    32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.19.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.19.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.19.attn2.to_out.0.base_layer",        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.19.attn2.to_out.0.lora_A.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.19.attn2.to_out.0.lora_B.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.19.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 0),  0),  # y = xW
-        ("blocks.19.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 0),  0),  # y = xW
-        ("blocks.20.skip_linear",                      pos_embed_proj_rows_,         4*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.20.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.20.attn1.to_q.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.20.attn1.to_q.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.20.attn1.to_q.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.20.attn1.to_k.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.20.attn1.to_k.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.20.attn1.to_k.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.20.attn1.to_v.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.20.attn1.to_v.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.20.attn1.to_v.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.20.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.20.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.20.attn1.to_out.0.base_layer",        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.20.attn1.to_out.0.lora_A.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.20.attn1.to_out.0.lora_B.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.20.attn2.to_q.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.20.attn2.to_q.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.20.attn2.to_q.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.20.attn2.to_k.base_layer",            blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.20.attn2.to_k.lora_A.default",        blocks_0_attn2_to_k_rows_,    32*X,                                                     1,  (0, 1),  0),  # y = xW
-        ("blocks.20.attn2.to_k.lora_B.default",        blocks_0_attn2_to_k_rows_,    32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.20.attn2.to_v.base_layer",            blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.20.attn2.to_v.lora_A.default",        blocks_0_attn2_to_k_rows_,    32*X,                                                     1,  (0, 1),  0),  # y = xW
-        ("blocks.20.attn2.to_v.lora_B.default",        blocks_0_attn2_to_k_rows_,    32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.20.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.20.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.20.attn2.to_out.0.base_layer",        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.20.attn2.to_out.0.lora_A.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.20.attn2.to_out.0.lora_B.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.20.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 0),  0),  # y = xW
-        ("blocks.20.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 0),  0),  # y = xW
-        ("blocks.21.skip_linear",                      pos_embed_proj_rows_,         4*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.21.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.21.attn1.to_q.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.21.attn1.to_q.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.21.attn1.to_q.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.21.attn1.to_k.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.21.attn1.to_k.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.21.attn1.to_k.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.21.attn1.to_v.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.21.attn1.to_v.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.21.attn1.to_v.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.21.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.21.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.21.attn1.to_out.0.base_layer",        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.21.attn1.to_out.0.lora_A.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.21.attn1.to_out.0.lora_B.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.21.attn2.to_q.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.21.attn2.to_q.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.21.attn2.to_q.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.21.attn2.to_k.base_layer",            blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.21.attn2.to_k.lora_A.default",        blocks_0_attn2_to_k_rows_,    32*X,                                                     1,  (0, 1),  0),  # y = xW
-        ("blocks.21.attn2.to_k.lora_B.default",        blocks_0_attn2_to_k_rows_,    32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.21.attn2.to_v.base_layer",            blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.21.attn2.to_v.lora_A.default",        blocks_0_attn2_to_k_rows_,    32*X,                                                     1,  (0, 1),  0),  # y = xW
-        ("blocks.21.attn2.to_v.lora_B.default",        blocks_0_attn2_to_k_rows_,    32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.21.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.21.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.21.attn2.to_out.0.base_layer",        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.21.attn2.to_out.0.lora_A.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.21.attn2.to_out.0.lora_B.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.21.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 0),  0),  # y = xW
-        ("blocks.21.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 0),  0),  # y = xW
-        ("blocks.22.skip_linear",                      pos_embed_proj_rows_,         4*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.22.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.22.attn1.to_q.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.22.attn1.to_q.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.22.attn1.to_q.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.22.attn1.to_k.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.22.attn1.to_k.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.22.attn1.to_k.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.22.attn1.to_v.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.22.attn1.to_v.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.22.attn1.to_v.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.22.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.22.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.22.attn1.to_out.0.base_layer",        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.22.attn1.to_out.0.lora_A.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.22.attn1.to_out.0.lora_B.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.22.attn2.to_q.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.22.attn2.to_q.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.22.attn2.to_q.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.22.attn2.to_k.base_layer",            blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.22.attn2.to_k.lora_A.default",        blocks_0_attn2_to_k_rows_,    32*X,                                                     1,  (0, 1),  0),  # y = xW
-        ("blocks.22.attn2.to_k.lora_B.default",        blocks_0_attn2_to_k_rows_,    32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.22.attn2.to_v.base_layer",            blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.22.attn2.to_v.lora_A.default",        blocks_0_attn2_to_k_rows_,    32*X,                                                     1,  (0, 1),  0),  # y = xW
-        ("blocks.22.attn2.to_v.lora_B.default",        blocks_0_attn2_to_k_rows_,    32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.22.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.22.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.22.attn2.to_out.0.base_layer",        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.22.attn2.to_out.0.lora_A.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.22.attn2.to_out.0.lora_B.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.22.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 0),  0),  # y = xW
-        ("blocks.22.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 0),  0),  # y = xW
-        ("blocks.23.skip_linear",                      pos_embed_proj_rows_,         4*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.23.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.23.attn1.to_q.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.23.attn1.to_q.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.23.attn1.to_q.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.23.attn1.to_k.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.23.attn1.to_k.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.23.attn1.to_k.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.23.attn1.to_v.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.23.attn1.to_v.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.23.attn1.to_v.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.23.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.23.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.23.attn1.to_out.0.base_layer",        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.23.attn1.to_out.0.lora_A.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.23.attn1.to_out.0.lora_B.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.23.attn2.to_q.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.23.attn2.to_q.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.23.attn2.to_q.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.23.attn2.to_k.base_layer",            blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.23.attn2.to_k.lora_A.default",        blocks_0_attn2_to_k_rows_,    32*X,                                                     1,  (0, 1),  0),  # y = xW
-        ("blocks.23.attn2.to_k.lora_B.default",        blocks_0_attn2_to_k_rows_,    32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.23.attn2.to_v.base_layer",            blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.23.attn2.to_v.lora_A.default",        blocks_0_attn2_to_k_rows_,    32*X,                                                     1,  (0, 1),  0),  # y = xW
-        ("blocks.23.attn2.to_v.lora_B.default",        blocks_0_attn2_to_k_rows_,    32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.23.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.23.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.23.attn2.to_out.0.base_layer",        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.23.attn2.to_out.0.lora_A.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.23.attn2.to_out.0.lora_B.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.23.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 0),  0),  # y = xW
-        ("blocks.23.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 0),  0),  # y = xW
-        ("blocks.24.skip_linear",                      pos_embed_proj_rows_,         4*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.24.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.24.attn1.to_q.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.24.attn1.to_q.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.24.attn1.to_q.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.24.attn1.to_k.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.24.attn1.to_k.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.24.attn1.to_k.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.24.attn1.to_v.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.24.attn1.to_v.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.24.attn1.to_v.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.24.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.24.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.24.attn1.to_out.0.base_layer",        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.24.attn1.to_out.0.lora_A.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.24.attn1.to_out.0.lora_B.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.24.attn2.to_q.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.24.attn2.to_q.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.24.attn2.to_q.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.24.attn2.to_k.base_layer",            blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.24.attn2.to_k.lora_A.default",        blocks_0_attn2_to_k_rows_,    32*X,                                                     1,  (0, 1),  0),  # y = xW
-        ("blocks.24.attn2.to_k.lora_B.default",        blocks_0_attn2_to_k_rows_,    32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.24.attn2.to_v.base_layer",            blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.24.attn2.to_v.lora_A.default",        blocks_0_attn2_to_k_rows_,    32*X,                                                     1,  (0, 1),  0),  # y = xW
-        ("blocks.24.attn2.to_v.lora_B.default",        blocks_0_attn2_to_k_rows_,    32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.24.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.24.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.24.attn2.to_out.0.base_layer",        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.24.attn2.to_out.0.lora_A.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.24.attn2.to_out.0.lora_B.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.24.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 0),  0),  # y = xW
-        ("blocks.24.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 0),  0),  # y = xW
-        ("blocks.25.skip_linear",                      pos_embed_proj_rows_,         4*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.25.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.25.attn1.to_q.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.25.attn1.to_q.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.25.attn1.to_q.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.25.attn1.to_k.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.25.attn1.to_k.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.25.attn1.to_k.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.25.attn1.to_v.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.25.attn1.to_v.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.25.attn1.to_v.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.25.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.25.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.25.attn1.to_out.0.base_layer",        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.25.attn1.to_out.0.lora_A.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.25.attn1.to_out.0.lora_B.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.25.attn2.to_q.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.25.attn2.to_q.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.25.attn2.to_q.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.25.attn2.to_k.base_layer",            blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.25.attn2.to_k.lora_A.default",        blocks_0_attn2_to_k_rows_,    32*X,                                                     1,  (0, 1),  0),  # y = xW
-        ("blocks.25.attn2.to_k.lora_B.default",        blocks_0_attn2_to_k_rows_,    32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.25.attn2.to_v.base_layer",            blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.25.attn2.to_v.lora_A.default",        blocks_0_attn2_to_k_rows_,    32*X,                                                     1,  (0, 1),  0),  # y = xW
-        ("blocks.25.attn2.to_v.lora_B.default",        blocks_0_attn2_to_k_rows_,    32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.25.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.25.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.25.attn2.to_out.0.base_layer",        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.25.attn2.to_out.0.lora_A.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.25.attn2.to_out.0.lora_B.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.25.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 0),  0),  # y = xW
-        ("blocks.25.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 0),  0),  # y = xW
-        ("blocks.26.skip_linear",                      pos_embed_proj_rows_,         4*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.26.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.26.attn1.to_q.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.26.attn1.to_q.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.26.attn1.to_q.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.26.attn1.to_k.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.26.attn1.to_k.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.26.attn1.to_k.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.26.attn1.to_v.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.26.attn1.to_v.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.26.attn1.to_v.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.26.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.26.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.26.attn1.to_out.0.base_layer",        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.26.attn1.to_out.0.lora_A.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.26.attn1.to_out.0.lora_B.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.26.attn2.to_q.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.26.attn2.to_q.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.26.attn2.to_q.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.26.attn2.to_k.base_layer",            blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.26.attn2.to_k.lora_A.default",        blocks_0_attn2_to_k_rows_,    32*X,                                                     1,  (0, 1),  0),  # y = xW
-        ("blocks.26.attn2.to_k.lora_B.default",        blocks_0_attn2_to_k_rows_,    32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.26.attn2.to_v.base_layer",            blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.26.attn2.to_v.lora_A.default",        blocks_0_attn2_to_k_rows_,    32*X,                                                     1,  (0, 1),  0),  # y = xW
-        ("blocks.26.attn2.to_v.lora_B.default",        blocks_0_attn2_to_k_rows_,    32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.26.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.26.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.26.attn2.to_out.0.base_layer",        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.26.attn2.to_out.0.lora_A.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.26.attn2.to_out.0.lora_B.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.26.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 0),  0),  # y = xW
-        ("blocks.26.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 0),  0),  # y = xW
-        ("blocks.27.skip_linear",                      pos_embed_proj_rows_,         4*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.27.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("blocks.27.attn1.to_q.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.27.attn1.to_q.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.27.attn1.to_q.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.27.attn1.to_k.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.27.attn1.to_k.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.27.attn1.to_k.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.27.attn1.to_v.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.27.attn1.to_v.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.27.attn1.to_v.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.27.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.27.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.27.attn1.to_out.0.base_layer",        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.27.attn1.to_out.0.lora_A.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.27.attn1.to_out.0.lora_B.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.27.attn2.to_q.base_layer",            pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.27.attn2.to_q.lora_A.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.27.attn2.to_q.lora_B.default",        pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.27.attn2.to_k.base_layer",            blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.27.attn2.to_k.lora_A.default",        blocks_0_attn2_to_k_rows_,    32*X,                                                     1,  (0, 1),  0),  # y = xW
-        ("blocks.27.attn2.to_k.lora_B.default",        blocks_0_attn2_to_k_rows_,    32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.27.attn2.to_v.base_layer",            blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (0, 0),  0),  # y = xW
-        ("blocks.27.attn2.to_v.lora_A.default",        blocks_0_attn2_to_k_rows_,    32*X,                                                     1,  (0, 1),  0),  # y = xW
-        ("blocks.27.attn2.to_v.lora_B.default",        blocks_0_attn2_to_k_rows_,    32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.27.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # scores = qk
-        ("blocks.27.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  0),  # mix = pv
-        ("blocks.27.attn2.to_out.0.base_layer",        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 0),  0),  # y = xW
-        ("blocks.27.attn2.to_out.0.lora_A.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.27.attn2.to_out.0.lora_B.default",    pos_embed_proj_rows_,         32*D,                                                     1,  (1, 1),  0),  # y = xW
-        ("blocks.27.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 0),  0),  # y = xW
-        ("blocks.27.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 0),  0),  # y = xW
-        ("norm_out.linear",                            sample_,                      4*D**2,                                                   1,  (0, 0),  0),  # y = xW
-        ("proj_out",                                   pos_embed_proj_rows_,         2*D*o*p**2,                                               1,  (1, 0),  0),  # y = xW
+        ("pos_embed.proj",                             pos_embed_proj_rows_,         2*D*c*p**2,                              1,  (0, 0),  0),  # y = xW
+        ("time_extra_emb.timestep_embedder.linear_1",  sample_,                      512*D,                                   1,  (0, 0),  0),  # y = xW
+        ("time_extra_emb.timestep_embedder.linear_2",  sample_,                      2*D**2,                                  1,  (0, 0),  0),  # y = xW
+        ("time_extra_emb.pooler",                      sample_,                      2*T**2,                                  1,  (0, 0),  0),  # y = xW
+        ("time_extra_emb.pooler",                      time_extra_emb_pooler_rows_,  2*T**2,                                  2,  (0, 0),  0),  # y = xW
+        ("time_extra_emb.pooler",                      time_extra_emb_pooler_rows_,  2*T,                                     1,  (0, 0),  0),  # scores = qk
+        ("time_extra_emb.pooler",                      time_extra_emb_pooler_rows_,  2*T,                                     1,  (0, 0),  0),  # mix = pv
+        ("time_extra_emb.pooler",                      sample_,                      2*T*P,                                   1,  (0, 0),  0),  # y = xW
+        ("time_extra_emb.extra_embedder.linear_1",     sample_,                      8*D**2*styled + 8*D*P + 12288*D*styled,  1,  (0, 0),  0),  # y = xW
+        ("time_extra_emb.extra_embedder.linear_2",     sample_,                      8*D**2,                                  1,  (0, 0),  0),  # y = xW
+        ("text_embedder.linear_1",                     prompt_t5_,                   8*T**2,                                  1,  (0, 0),  0),  # y = xW
+        ("text_embedder.linear_2",                     prompt_t5_,                   8*X*T,                                   1,  (0, 0),  0),  # y = xW
+        ("blocks.0.norm1.linear",                      sample_,                      2*D**2,                                  1,  (0, 0),  0),  # y = xW
+        *_at("blocks.0.attn1.to_q", to_q_1),
+        *_at("blocks.0.attn1.to_k", to_q_1),
+        *_at("blocks.0.attn1.to_v", to_q_1),
+        ("blocks.0.attn1",                             blocks_0_attn1_pairs_,        2*D,                                     1,  (1, 1),  0),  # scores = qk
+        ("blocks.0.attn1",                             blocks_0_attn1_pairs_,        2*D,                                     1,  (1, 1),  0),  # mix = pv
+        *_at("blocks.0.attn1.to_out.0", to_out_1),
+        *_at("blocks.0.attn2", attn2_1),
+        ("blocks.0.attn2",                             blocks_0_attn2_pairs_,        2*D,                                     1,  (1, 1),  0),  # scores = qk
+        ("blocks.0.attn2",                             blocks_0_attn2_pairs_,        2*D,                                     1,  (1, 1),  0),  # mix = pv
+        *_at("blocks.0.attn2.to_out.0", to_out_1),
+        *_at("blocks.0.ff.net", net_1),
+        *_at("blocks.1", blocks_1),
+        *_at("blocks.2", blocks_1),
+        *_at("blocks.3", blocks_1),
+        *_at("blocks.4", blocks_1),
+        *_at("blocks.5", blocks_1),
+        *_at("blocks.6", blocks_1),
+        *_at("blocks.7", blocks_1),
+        *_at("blocks.8", blocks_1),
+        *_at("blocks.9", blocks_1),
+        *_at("blocks.10", blocks_1),
+        *_at("blocks.11", blocks_1),
+        *_at("blocks.12", blocks_1),
+        *_at("blocks.13", blocks_1),
+        *_at("blocks.14", blocks_1),
+        *_at("blocks.15", blocks_2),
+        *_at("blocks.16", blocks_2),
+        *_at("blocks.17", blocks_2),
+        *_at("blocks.18", blocks_2),
+        *_at("blocks.19", blocks_2),
+        *_at("blocks.20", blocks_2),
+        *_at("blocks.21", blocks_2),
+        *_at("blocks.22", blocks_2),
+        *_at("blocks.23", blocks_2),
+        *_at("blocks.24", blocks_2),
+        *_at("blocks.25", blocks_2),
+        *_at("blocks.26", blocks_2),
+        *_at("blocks.27", blocks_2),
+        ("norm_out.linear",                            sample_,                      4*D**2,                                  1,  (0, 0),  0),  # y = xW
+        ("proj_out",                                   pos_embed_proj_rows_,         2*D*o*p**2,                              1,  (1, 0),  0),  # y = xW
     ]
 
 
@@ -2318,456 +702,96 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     blocks_0_attn1_pairs_ = (0, 0, 0, 0, 0, 0, 1)
     blocks_0_attn2_to_k_rows_ = (0, 1, 1, 0, 0, 0, 0)
     blocks_0_attn2_pairs_ = (0, 0, 0, 0, 1, 1, 0)
+    # what equal modules have in common, each below its own path
+    attn1_1: list[Line] = [
+        ("to_q",  pos_embed_proj_rows_,  2*D**2,  1,  (1, 1),  1),  # y = xW
+        ("to_k",  pos_embed_proj_rows_,  2*D**2,  1,  (1, 1),  1),  # y = xW
+        ("to_v",  pos_embed_proj_rows_,  2*D**2,  1,  (1, 1),  1),  # y = xW
+    ]
+    attn2_1: list[Line] = [
+        ("to_q",  pos_embed_proj_rows_,       2*D**2,  1,  (1, 1),  1),  # y = xW
+        ("to_k",  blocks_0_attn2_to_k_rows_,  2*D*X,   1,  (1, 1),  1),  # y = xW
+        ("to_v",  blocks_0_attn2_to_k_rows_,  2*D*X,   1,  (1, 1),  1),  # y = xW
+    ]
+    net_1: list[Line] = [
+        ("0.proj",  pos_embed_proj_rows_,  2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 1),  1),  # y = xW
+        ("2",       pos_embed_proj_rows_,  2*D*((D*r)//1),                                           1,  (1, 1),  0),  # y = xW
+    ]
+    blocks_1: list[Line] = [
+        ("norm1.linear",    sample_,                2*D**2,  1,  (1, 1),  1),  # y = xW
+        *_at("attn1", attn1_1),
+        ("attn1",           blocks_0_attn1_pairs_,  2*D,     1,  (1, 1),  1),  # scores = qk
+        ("attn1",           blocks_0_attn1_pairs_,  2*D,     1,  (1, 1),  1),  # mix = pv
+        ("attn1.to_out.0",  pos_embed_proj_rows_,   2*D**2,  1,  (1, 1),  1),  # y = xW
+        *_at("attn2", attn2_1),
+        ("attn2",           blocks_0_attn2_pairs_,  2*D,     1,  (1, 1),  1),  # scores = qk
+        ("attn2",           blocks_0_attn2_pairs_,  2*D,     1,  (1, 1),  1),  # mix = pv
+        ("attn2.to_out.0",  pos_embed_proj_rows_,   2*D**2,  1,  (1, 1),  1),  # y = xW
+        *_at("ff.net", net_1),
+    ]
+    blocks_2: list[Line] = [
+        ("skip_linear",     pos_embed_proj_rows_,   4*D**2,  1,  (1, 1),  1),  # y = xW
+        ("norm1.linear",    sample_,                2*D**2,  1,  (1, 1),  1),  # y = xW
+        *_at("attn1", attn1_1),
+        ("attn1",           blocks_0_attn1_pairs_,  2*D,     1,  (1, 1),  1),  # scores = qk
+        ("attn1",           blocks_0_attn1_pairs_,  2*D,     1,  (1, 1),  1),  # mix = pv
+        ("attn1.to_out.0",  pos_embed_proj_rows_,   2*D**2,  1,  (1, 1),  1),  # y = xW
+        *_at("attn2", attn2_1),
+        ("attn2",           blocks_0_attn2_pairs_,  2*D,     1,  (1, 1),  1),  # scores = qk
+        ("attn2",           blocks_0_attn2_pairs_,  2*D,     1,  (1, 1),  1),  # mix = pv
+        ("attn2.to_out.0",  pos_embed_proj_rows_,   2*D**2,  1,  (1, 1),  1),  # y = xW
+        *_at("ff.net", net_1),
+    ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("pos_embed.proj",                             pos_embed_proj_rows_,         2*D*c*p**2,                                               1,  (0, 1),  0),  # y = xW
-        ("time_extra_emb.timestep_embedder.linear_1",  sample_,                      512*D,                                                    1,  (0, 1),  0),  # y = xW
-        ("time_extra_emb.timestep_embedder.linear_2",  sample_,                      2*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("time_extra_emb.pooler",                      sample_,                      2*T**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("time_extra_emb.pooler",                      time_extra_emb_pooler_rows_,  2*T**2,                                                   2,  (2, 2),  0),  # y = xW
-        ("time_extra_emb.pooler",                      time_extra_emb_pooler_rows_,  2*T,                                                      1,  (1, 1),  0),  # scores = qk
-        ("time_extra_emb.pooler",                      time_extra_emb_pooler_rows_,  2*T,                                                      1,  (1, 1),  0),  # mix = pv
-        ("time_extra_emb.pooler",                      sample_,                      2*T*P,                                                    1,  (1, 1),  0),  # y = xW
-        ("time_extra_emb.extra_embedder.linear_1",     sample_,                      8*D**2*styled + 8*D*P + 12288*D*styled,                   1,  (1, 1),  0),  # y = xW
-        ("time_extra_emb.extra_embedder.linear_2",     sample_,                      8*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("text_embedder.linear_1",                     prompt_t5_,                   8*T**2,                                                   1,  (0, 1),  0),  # y = xW
-        ("text_embedder.linear_2",                     prompt_t5_,                   8*X*T,                                                    1,  (1, 1),  0),  # y = xW
-        ("blocks.0.norm1.linear",                      sample_,                      2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.0.attn1.to_q",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.0.attn1.to_k",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.0.attn1.to_v",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.0.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  1),  # scores = qk
-        ("blocks.0.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  1),  # mix = pv
-        ("blocks.0.attn1.to_out.0",                    pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.0.attn2.to_q",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.0.attn2.to_k",                        blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  1),  # y = xW
-        ("blocks.0.attn2.to_v",                        blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  1),  # y = xW
-        ("blocks.0.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  1),  # scores = qk
-        ("blocks.0.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  1),  # mix = pv
-        ("blocks.0.attn2.to_out.0",                    pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.0.ff.net.0.proj",                     pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 1),  1),  # y = xW
-        ("blocks.0.ff.net.2",                          pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 1),  0),  # y = xW
-        ("blocks.1.norm1.linear",                      sample_,                      2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.1.attn1.to_q",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.1.attn1.to_k",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.1.attn1.to_v",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.1.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  1),  # scores = qk
-        ("blocks.1.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  1),  # mix = pv
-        ("blocks.1.attn1.to_out.0",                    pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.1.attn2.to_q",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.1.attn2.to_k",                        blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  1),  # y = xW
-        ("blocks.1.attn2.to_v",                        blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  1),  # y = xW
-        ("blocks.1.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  1),  # scores = qk
-        ("blocks.1.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  1),  # mix = pv
-        ("blocks.1.attn2.to_out.0",                    pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.1.ff.net.0.proj",                     pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 1),  1),  # y = xW
-        ("blocks.1.ff.net.2",                          pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 1),  0),  # y = xW
-        ("blocks.2.norm1.linear",                      sample_,                      2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.2.attn1.to_q",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.2.attn1.to_k",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.2.attn1.to_v",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.2.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  1),  # scores = qk
-        ("blocks.2.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  1),  # mix = pv
-        ("blocks.2.attn1.to_out.0",                    pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.2.attn2.to_q",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.2.attn2.to_k",                        blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  1),  # y = xW
-        ("blocks.2.attn2.to_v",                        blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  1),  # y = xW
-        ("blocks.2.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  1),  # scores = qk
-        ("blocks.2.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  1),  # mix = pv
-        ("blocks.2.attn2.to_out.0",                    pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.2.ff.net.0.proj",                     pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 1),  1),  # y = xW
-        ("blocks.2.ff.net.2",                          pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 1),  0),  # y = xW
-        ("blocks.3.norm1.linear",                      sample_,                      2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.3.attn1.to_q",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.3.attn1.to_k",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.3.attn1.to_v",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.3.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  1),  # scores = qk
-        ("blocks.3.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  1),  # mix = pv
-        ("blocks.3.attn1.to_out.0",                    pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.3.attn2.to_q",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.3.attn2.to_k",                        blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  1),  # y = xW
-        ("blocks.3.attn2.to_v",                        blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  1),  # y = xW
-        ("blocks.3.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  1),  # scores = qk
-        ("blocks.3.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  1),  # mix = pv
-        ("blocks.3.attn2.to_out.0",                    pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.3.ff.net.0.proj",                     pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 1),  1),  # y = xW
-        ("blocks.3.ff.net.2",                          pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 1),  0),  # y = xW
-        ("blocks.4.norm1.linear",                      sample_,                      2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.4.attn1.to_q",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.4.attn1.to_k",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.4.attn1.to_v",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.4.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  1),  # scores = qk
-        ("blocks.4.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  1),  # mix = pv
-        ("blocks.4.attn1.to_out.0",                    pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.4.attn2.to_q",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.4.attn2.to_k",                        blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  1),  # y = xW
-        ("blocks.4.attn2.to_v",                        blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  1),  # y = xW
-        ("blocks.4.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  1),  # scores = qk
-        ("blocks.4.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  1),  # mix = pv
-        ("blocks.4.attn2.to_out.0",                    pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.4.ff.net.0.proj",                     pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 1),  1),  # y = xW
-        ("blocks.4.ff.net.2",                          pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 1),  0),  # y = xW
-        ("blocks.5.norm1.linear",                      sample_,                      2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.5.attn1.to_q",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.5.attn1.to_k",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.5.attn1.to_v",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.5.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  1),  # scores = qk
-        ("blocks.5.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  1),  # mix = pv
-        ("blocks.5.attn1.to_out.0",                    pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.5.attn2.to_q",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.5.attn2.to_k",                        blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  1),  # y = xW
-        ("blocks.5.attn2.to_v",                        blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  1),  # y = xW
-        ("blocks.5.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  1),  # scores = qk
-        ("blocks.5.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  1),  # mix = pv
-        ("blocks.5.attn2.to_out.0",                    pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.5.ff.net.0.proj",                     pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 1),  1),  # y = xW
-        ("blocks.5.ff.net.2",                          pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 1),  0),  # y = xW
-        ("blocks.6.norm1.linear",                      sample_,                      2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.6.attn1.to_q",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.6.attn1.to_k",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.6.attn1.to_v",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.6.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  1),  # scores = qk
-        ("blocks.6.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  1),  # mix = pv
-        ("blocks.6.attn1.to_out.0",                    pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.6.attn2.to_q",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.6.attn2.to_k",                        blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  1),  # y = xW
-        ("blocks.6.attn2.to_v",                        blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  1),  # y = xW
-        ("blocks.6.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  1),  # scores = qk
-        ("blocks.6.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  1),  # mix = pv
-        ("blocks.6.attn2.to_out.0",                    pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.6.ff.net.0.proj",                     pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 1),  1),  # y = xW
-        ("blocks.6.ff.net.2",                          pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 1),  0),  # y = xW
-        ("blocks.7.norm1.linear",                      sample_,                      2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.7.attn1.to_q",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.7.attn1.to_k",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.7.attn1.to_v",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.7.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  1),  # scores = qk
-        ("blocks.7.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  1),  # mix = pv
-        ("blocks.7.attn1.to_out.0",                    pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.7.attn2.to_q",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.7.attn2.to_k",                        blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  1),  # y = xW
-        ("blocks.7.attn2.to_v",                        blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  1),  # y = xW
-        ("blocks.7.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  1),  # scores = qk
-        ("blocks.7.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  1),  # mix = pv
-        ("blocks.7.attn2.to_out.0",                    pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.7.ff.net.0.proj",                     pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 1),  1),  # y = xW
-        ("blocks.7.ff.net.2",                          pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 1),  0),  # y = xW
-        ("blocks.8.norm1.linear",                      sample_,                      2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.8.attn1.to_q",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.8.attn1.to_k",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.8.attn1.to_v",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.8.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  1),  # scores = qk
-        ("blocks.8.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  1),  # mix = pv
-        ("blocks.8.attn1.to_out.0",                    pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.8.attn2.to_q",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.8.attn2.to_k",                        blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  1),  # y = xW
-        ("blocks.8.attn2.to_v",                        blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  1),  # y = xW
-        ("blocks.8.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  1),  # scores = qk
-        ("blocks.8.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  1),  # mix = pv
-        ("blocks.8.attn2.to_out.0",                    pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.8.ff.net.0.proj",                     pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 1),  1),  # y = xW
-        ("blocks.8.ff.net.2",                          pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 1),  0),  # y = xW
-        ("blocks.9.norm1.linear",                      sample_,                      2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.9.attn1.to_q",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.9.attn1.to_k",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.9.attn1.to_v",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.9.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  1),  # scores = qk
-        ("blocks.9.attn1",                             blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  1),  # mix = pv
-        ("blocks.9.attn1.to_out.0",                    pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.9.attn2.to_q",                        pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.9.attn2.to_k",                        blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  1),  # y = xW
-        ("blocks.9.attn2.to_v",                        blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  1),  # y = xW
-        ("blocks.9.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  1),  # scores = qk
-        ("blocks.9.attn2",                             blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  1),  # mix = pv
-        ("blocks.9.attn2.to_out.0",                    pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.9.ff.net.0.proj",                     pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 1),  1),  # y = xW
-        ("blocks.9.ff.net.2",                          pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 1),  0),  # y = xW
-        ("blocks.10.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.10.attn1.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.10.attn1.to_k",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.10.attn1.to_v",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.10.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  1),  # scores = qk
-        ("blocks.10.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  1),  # mix = pv
-        ("blocks.10.attn1.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.10.attn2.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.10.attn2.to_k",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  1),  # y = xW
-        ("blocks.10.attn2.to_v",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  1),  # y = xW
-        ("blocks.10.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  1),  # scores = qk
-        ("blocks.10.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  1),  # mix = pv
-        ("blocks.10.attn2.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.10.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 1),  1),  # y = xW
-        ("blocks.10.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 1),  0),  # y = xW
-        ("blocks.11.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.11.attn1.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.11.attn1.to_k",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.11.attn1.to_v",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.11.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  1),  # scores = qk
-        ("blocks.11.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  1),  # mix = pv
-        ("blocks.11.attn1.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.11.attn2.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.11.attn2.to_k",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  1),  # y = xW
-        ("blocks.11.attn2.to_v",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  1),  # y = xW
-        ("blocks.11.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  1),  # scores = qk
-        ("blocks.11.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  1),  # mix = pv
-        ("blocks.11.attn2.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.11.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 1),  1),  # y = xW
-        ("blocks.11.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 1),  0),  # y = xW
-        ("blocks.12.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.12.attn1.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.12.attn1.to_k",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.12.attn1.to_v",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.12.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  1),  # scores = qk
-        ("blocks.12.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  1),  # mix = pv
-        ("blocks.12.attn1.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.12.attn2.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.12.attn2.to_k",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  1),  # y = xW
-        ("blocks.12.attn2.to_v",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  1),  # y = xW
-        ("blocks.12.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  1),  # scores = qk
-        ("blocks.12.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  1),  # mix = pv
-        ("blocks.12.attn2.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.12.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 1),  1),  # y = xW
-        ("blocks.12.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 1),  0),  # y = xW
-        ("blocks.13.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.13.attn1.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.13.attn1.to_k",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.13.attn1.to_v",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.13.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  1),  # scores = qk
-        ("blocks.13.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  1),  # mix = pv
-        ("blocks.13.attn1.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.13.attn2.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.13.attn2.to_k",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  1),  # y = xW
-        ("blocks.13.attn2.to_v",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  1),  # y = xW
-        ("blocks.13.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  1),  # scores = qk
-        ("blocks.13.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  1),  # mix = pv
-        ("blocks.13.attn2.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.13.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 1),  1),  # y = xW
-        ("blocks.13.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 1),  0),  # y = xW
-        ("blocks.14.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.14.attn1.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.14.attn1.to_k",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.14.attn1.to_v",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.14.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  1),  # scores = qk
-        ("blocks.14.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  1),  # mix = pv
-        ("blocks.14.attn1.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.14.attn2.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.14.attn2.to_k",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  1),  # y = xW
-        ("blocks.14.attn2.to_v",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  1),  # y = xW
-        ("blocks.14.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  1),  # scores = qk
-        ("blocks.14.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  1),  # mix = pv
-        ("blocks.14.attn2.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.14.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 1),  1),  # y = xW
-        ("blocks.14.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 1),  0),  # y = xW
-        ("blocks.15.skip_linear",                      pos_embed_proj_rows_,         4*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.15.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.15.attn1.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.15.attn1.to_k",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.15.attn1.to_v",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.15.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  1),  # scores = qk
-        ("blocks.15.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  1),  # mix = pv
-        ("blocks.15.attn1.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.15.attn2.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.15.attn2.to_k",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  1),  # y = xW
-        ("blocks.15.attn2.to_v",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  1),  # y = xW
-        ("blocks.15.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  1),  # scores = qk
-        ("blocks.15.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  1),  # mix = pv
-        ("blocks.15.attn2.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.15.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 1),  1),  # y = xW
-        ("blocks.15.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 1),  0),  # y = xW
-        ("blocks.16.skip_linear",                      pos_embed_proj_rows_,         4*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.16.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.16.attn1.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.16.attn1.to_k",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.16.attn1.to_v",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.16.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  1),  # scores = qk
-        ("blocks.16.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  1),  # mix = pv
-        ("blocks.16.attn1.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.16.attn2.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.16.attn2.to_k",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  1),  # y = xW
-        ("blocks.16.attn2.to_v",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  1),  # y = xW
-        ("blocks.16.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  1),  # scores = qk
-        ("blocks.16.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  1),  # mix = pv
-        ("blocks.16.attn2.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.16.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 1),  1),  # y = xW
-        ("blocks.16.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 1),  0),  # y = xW
-        ("blocks.17.skip_linear",                      pos_embed_proj_rows_,         4*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.17.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.17.attn1.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.17.attn1.to_k",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.17.attn1.to_v",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.17.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  1),  # scores = qk
-        ("blocks.17.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  1),  # mix = pv
-        ("blocks.17.attn1.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.17.attn2.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.17.attn2.to_k",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  1),  # y = xW
-        ("blocks.17.attn2.to_v",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  1),  # y = xW
-        ("blocks.17.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  1),  # scores = qk
-        ("blocks.17.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  1),  # mix = pv
-        ("blocks.17.attn2.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.17.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 1),  1),  # y = xW
-        ("blocks.17.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 1),  0),  # y = xW
-        ("blocks.18.skip_linear",                      pos_embed_proj_rows_,         4*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.18.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.18.attn1.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.18.attn1.to_k",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.18.attn1.to_v",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.18.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  1),  # scores = qk
-        ("blocks.18.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  1),  # mix = pv
-        ("blocks.18.attn1.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.18.attn2.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.18.attn2.to_k",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  1),  # y = xW
-        ("blocks.18.attn2.to_v",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  1),  # y = xW
-        ("blocks.18.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  1),  # scores = qk
-        ("blocks.18.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  1),  # mix = pv
-        ("blocks.18.attn2.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.18.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 1),  1),  # y = xW
-        ("blocks.18.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 1),  0),  # y = xW
-        ("blocks.19.skip_linear",                      pos_embed_proj_rows_,         4*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.19.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.19.attn1.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.19.attn1.to_k",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.19.attn1.to_v",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.19.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  1),  # scores = qk
-        ("blocks.19.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  1),  # mix = pv
-        ("blocks.19.attn1.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.19.attn2.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.19.attn2.to_k",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  1),  # y = xW
-        ("blocks.19.attn2.to_v",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  1),  # y = xW
-        ("blocks.19.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  1),  # scores = qk
-        ("blocks.19.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  1),  # mix = pv
-        ("blocks.19.attn2.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.19.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 1),  1),  # y = xW
-        ("blocks.19.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 1),  0),  # y = xW
-        ("blocks.20.skip_linear",                      pos_embed_proj_rows_,         4*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.20.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.20.attn1.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.20.attn1.to_k",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.20.attn1.to_v",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.20.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  1),  # scores = qk
-        ("blocks.20.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  1),  # mix = pv
-        ("blocks.20.attn1.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.20.attn2.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.20.attn2.to_k",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  1),  # y = xW
-        ("blocks.20.attn2.to_v",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  1),  # y = xW
-        ("blocks.20.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  1),  # scores = qk
-        ("blocks.20.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  1),  # mix = pv
-        ("blocks.20.attn2.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.20.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 1),  1),  # y = xW
-        ("blocks.20.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 1),  0),  # y = xW
-        ("blocks.21.skip_linear",                      pos_embed_proj_rows_,         4*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.21.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.21.attn1.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.21.attn1.to_k",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.21.attn1.to_v",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.21.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  1),  # scores = qk
-        ("blocks.21.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  1),  # mix = pv
-        ("blocks.21.attn1.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.21.attn2.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.21.attn2.to_k",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  1),  # y = xW
-        ("blocks.21.attn2.to_v",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  1),  # y = xW
-        ("blocks.21.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  1),  # scores = qk
-        ("blocks.21.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  1),  # mix = pv
-        ("blocks.21.attn2.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.21.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 1),  1),  # y = xW
-        ("blocks.21.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 1),  0),  # y = xW
-        ("blocks.22.skip_linear",                      pos_embed_proj_rows_,         4*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.22.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.22.attn1.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.22.attn1.to_k",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.22.attn1.to_v",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.22.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  1),  # scores = qk
-        ("blocks.22.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  1),  # mix = pv
-        ("blocks.22.attn1.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.22.attn2.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.22.attn2.to_k",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  1),  # y = xW
-        ("blocks.22.attn2.to_v",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  1),  # y = xW
-        ("blocks.22.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  1),  # scores = qk
-        ("blocks.22.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  1),  # mix = pv
-        ("blocks.22.attn2.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.22.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 1),  1),  # y = xW
-        ("blocks.22.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 1),  0),  # y = xW
-        ("blocks.23.skip_linear",                      pos_embed_proj_rows_,         4*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.23.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.23.attn1.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.23.attn1.to_k",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.23.attn1.to_v",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.23.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  1),  # scores = qk
-        ("blocks.23.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  1),  # mix = pv
-        ("blocks.23.attn1.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.23.attn2.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.23.attn2.to_k",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  1),  # y = xW
-        ("blocks.23.attn2.to_v",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  1),  # y = xW
-        ("blocks.23.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  1),  # scores = qk
-        ("blocks.23.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  1),  # mix = pv
-        ("blocks.23.attn2.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.23.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 1),  1),  # y = xW
-        ("blocks.23.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 1),  0),  # y = xW
-        ("blocks.24.skip_linear",                      pos_embed_proj_rows_,         4*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.24.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.24.attn1.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.24.attn1.to_k",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.24.attn1.to_v",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.24.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  1),  # scores = qk
-        ("blocks.24.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  1),  # mix = pv
-        ("blocks.24.attn1.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.24.attn2.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.24.attn2.to_k",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  1),  # y = xW
-        ("blocks.24.attn2.to_v",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  1),  # y = xW
-        ("blocks.24.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  1),  # scores = qk
-        ("blocks.24.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  1),  # mix = pv
-        ("blocks.24.attn2.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.24.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 1),  1),  # y = xW
-        ("blocks.24.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 1),  0),  # y = xW
-        ("blocks.25.skip_linear",                      pos_embed_proj_rows_,         4*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.25.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.25.attn1.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.25.attn1.to_k",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.25.attn1.to_v",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.25.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  1),  # scores = qk
-        ("blocks.25.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  1),  # mix = pv
-        ("blocks.25.attn1.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.25.attn2.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.25.attn2.to_k",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  1),  # y = xW
-        ("blocks.25.attn2.to_v",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  1),  # y = xW
-        ("blocks.25.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  1),  # scores = qk
-        ("blocks.25.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  1),  # mix = pv
-        ("blocks.25.attn2.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.25.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 1),  1),  # y = xW
-        ("blocks.25.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 1),  0),  # y = xW
-        ("blocks.26.skip_linear",                      pos_embed_proj_rows_,         4*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.26.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.26.attn1.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.26.attn1.to_k",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.26.attn1.to_v",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.26.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  1),  # scores = qk
-        ("blocks.26.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  1),  # mix = pv
-        ("blocks.26.attn1.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.26.attn2.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.26.attn2.to_k",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  1),  # y = xW
-        ("blocks.26.attn2.to_v",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  1),  # y = xW
-        ("blocks.26.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  1),  # scores = qk
-        ("blocks.26.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  1),  # mix = pv
-        ("blocks.26.attn2.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.26.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 1),  1),  # y = xW
-        ("blocks.26.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 1),  0),  # y = xW
-        ("blocks.27.skip_linear",                      pos_embed_proj_rows_,         4*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.27.norm1.linear",                     sample_,                      2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.27.attn1.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.27.attn1.to_k",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.27.attn1.to_v",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.27.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  1),  # scores = qk
-        ("blocks.27.attn1",                            blocks_0_attn1_pairs_,        2*D,                                                      1,  (1, 1),  1),  # mix = pv
-        ("blocks.27.attn1.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.27.attn2.to_q",                       pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.27.attn2.to_k",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  1),  # y = xW
-        ("blocks.27.attn2.to_v",                       blocks_0_attn2_to_k_rows_,    2*D*X,                                                    1,  (1, 1),  1),  # y = xW
-        ("blocks.27.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  1),  # scores = qk
-        ("blocks.27.attn2",                            blocks_0_attn2_pairs_,        2*D,                                                      1,  (1, 1),  1),  # mix = pv
-        ("blocks.27.attn2.to_out.0",                   pos_embed_proj_rows_,         2*D**2,                                                   1,  (1, 1),  1),  # y = xW
-        ("blocks.27.ff.net.0.proj",                    pos_embed_proj_rows_,         2*D*((D*r)//1)*(activation == "geglu") + 2*D*((D*r)//1),  1,  (1, 1),  1),  # y = xW
-        ("blocks.27.ff.net.2",                         pos_embed_proj_rows_,         2*D*((D*r)//1),                                           1,  (1, 1),  0),  # y = xW
-        ("norm_out.linear",                            sample_,                      4*D**2,                                                   1,  (1, 1),  0),  # y = xW
-        ("proj_out",                                   pos_embed_proj_rows_,         2*D*o*p**2,                                               1,  (1, 1),  0),  # y = xW
+        ("pos_embed.proj",                             pos_embed_proj_rows_,         2*D*c*p**2,                              1,  (0, 1),  0),  # y = xW
+        ("time_extra_emb.timestep_embedder.linear_1",  sample_,                      512*D,                                   1,  (0, 1),  0),  # y = xW
+        ("time_extra_emb.timestep_embedder.linear_2",  sample_,                      2*D**2,                                  1,  (1, 1),  0),  # y = xW
+        ("time_extra_emb.pooler",                      sample_,                      2*T**2,                                  1,  (1, 1),  0),  # y = xW
+        ("time_extra_emb.pooler",                      time_extra_emb_pooler_rows_,  2*T**2,                                  2,  (2, 2),  0),  # y = xW
+        ("time_extra_emb.pooler",                      time_extra_emb_pooler_rows_,  2*T,                                     1,  (1, 1),  0),  # scores = qk
+        ("time_extra_emb.pooler",                      time_extra_emb_pooler_rows_,  2*T,                                     1,  (1, 1),  0),  # mix = pv
+        ("time_extra_emb.pooler",                      sample_,                      2*T*P,                                   1,  (1, 1),  0),  # y = xW
+        ("time_extra_emb.extra_embedder.linear_1",     sample_,                      8*D**2*styled + 8*D*P + 12288*D*styled,  1,  (1, 1),  0),  # y = xW
+        ("time_extra_emb.extra_embedder.linear_2",     sample_,                      8*D**2,                                  1,  (1, 1),  0),  # y = xW
+        ("text_embedder.linear_1",                     prompt_t5_,                   8*T**2,                                  1,  (0, 1),  0),  # y = xW
+        ("text_embedder.linear_2",                     prompt_t5_,                   8*X*T,                                   1,  (1, 1),  0),  # y = xW
+        *_at("blocks.0", blocks_1),
+        *_at("blocks.1", blocks_1),
+        *_at("blocks.2", blocks_1),
+        *_at("blocks.3", blocks_1),
+        *_at("blocks.4", blocks_1),
+        *_at("blocks.5", blocks_1),
+        *_at("blocks.6", blocks_1),
+        *_at("blocks.7", blocks_1),
+        *_at("blocks.8", blocks_1),
+        *_at("blocks.9", blocks_1),
+        *_at("blocks.10", blocks_1),
+        *_at("blocks.11", blocks_1),
+        *_at("blocks.12", blocks_1),
+        *_at("blocks.13", blocks_1),
+        *_at("blocks.14", blocks_1),
+        *_at("blocks.15", blocks_2),
+        *_at("blocks.16", blocks_2),
+        *_at("blocks.17", blocks_2),
+        *_at("blocks.18", blocks_2),
+        *_at("blocks.19", blocks_2),
+        *_at("blocks.20", blocks_2),
+        *_at("blocks.21", blocks_2),
+        *_at("blocks.22", blocks_2),
+        *_at("blocks.23", blocks_2),
+        *_at("blocks.24", blocks_2),
+        *_at("blocks.25", blocks_2),
+        *_at("blocks.26", blocks_2),
+        *_at("blocks.27", blocks_2),
+        ("norm_out.linear",                            sample_,                      4*D**2,                                  1,  (1, 1),  0),  # y = xW
+        ("proj_out",                                   pos_embed_proj_rows_,         2*D*o*p**2,                              1,  (1, 1),  0),  # y = xW
     ]
+
+
+def _inside(path: str, elements: dict[str, int]) -> dict[str, int]:
+    """The parameters of a module that stands at ``path``."""
+    return {f"{path}.{name}": count for name, count in elements.items()}
 
 
 def _parameters(sizes: Sizes) -> dict[str, int]:
@@ -2787,13 +811,75 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     activation = sizes.activation_fn
     D = H*d
     o = c*sigma + c
+    case_1 = activation == "geglu"
+    linear_2_1 = {
+        "weight":  D**2,
+        "bias":    D,
+    }
+    norm_1 = {
+        "weight":  D,
+        "bias":    D,
+    }
+    norm1_1 = {
+        **_inside("linear", linear_2_1),
+        **_inside("norm", norm_1),
+    }
+    norm_q_1 = {
+        "weight":  d,
+        "bias":    d,
+    }
+    attn1_1 = {
+        **_inside("to_q", linear_2_1),
+        **_inside("to_k", linear_2_1),
+        **_inside("to_v", linear_2_1),
+        **_inside("norm_q", norm_q_1),
+        **_inside("norm_k", norm_q_1),
+        **_inside("to_out.0", linear_2_1),
+    }
+    to_k_1 = {
+        "weight":  D*X,
+        "bias":    D,
+    }
+    attn2_1 = {
+        **_inside("to_q", linear_2_1),
+        **_inside("to_k", to_k_1),
+        **_inside("to_v", to_k_1),
+        **_inside("norm_q", norm_q_1),
+        **_inside("norm_k", norm_q_1),
+        **_inside("to_out.0", linear_2_1),
+    }
+    net_1 = {
+        "0.proj.weight":  D*((D*r)//1)*case_1 + D*((D*r)//1),
+        "0.proj.bias":    ((D*r)//1)*case_1 + (D*r)//1,
+        "2.weight":       D*((D*r)//1),
+        "2.bias":         D,
+    }
+    blocks_1 = {
+        **_inside("norm1", norm1_1),
+        **_inside("attn1", attn1_1),
+        **_inside("norm2", norm_1),
+        **_inside("attn2", attn2_1),
+        **_inside("norm3", norm_1),
+        **_inside("ff.net", net_1),
+    }
+    blocks_2 = {
+        "skip_norm.weight":    2*D,
+        "skip_norm.bias":      2*D,
+        "skip_linear.weight":  2*D**2,
+        "skip_linear.bias":    D,
+        **_inside("norm1", norm1_1),
+        **_inside("attn1", attn1_1),
+        **_inside("norm2", norm_1),
+        **_inside("attn2", attn2_1),
+        **_inside("norm3", norm_1),
+        **_inside("ff.net", net_1),
+    }
     return {
         "pos_embed.proj.weight":                             D*c*p**2,
         "pos_embed.proj.bias":                               D,
         "time_extra_emb.timestep_embedder.linear_1.weight":  256*D,
         "time_extra_emb.timestep_embedder.linear_1.bias":    D,
-        "time_extra_emb.timestep_embedder.linear_2.weight":  D**2,
-        "time_extra_emb.timestep_embedder.linear_2.bias":    D,
+        **_inside("time_extra_emb.timestep_embedder.linear_2", linear_2_1),
         "time_extra_emb.pooler.positional_embedding":        T*M + T,
         "time_extra_emb.pooler.q_proj.bias":                 T,
         "time_extra_emb.pooler.k_proj.bias":                 T,
@@ -2813,1066 +899,34 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         "text_embedder.linear_2.weight":                     4*X*T,
         "text_embedder.linear_2.bias":                       X,
         "text_embedding_padding":                            X*N + X*M,
-        "blocks.0.norm1.linear.weight":                      D**2,
-        "blocks.0.norm1.linear.bias":                        D,
-        "blocks.0.norm1.norm.weight":                        D,
-        "blocks.0.norm1.norm.bias":                          D,
-        "blocks.0.attn1.to_q.weight":                        D**2,
-        "blocks.0.attn1.to_q.bias":                          D,
-        "blocks.0.attn1.to_k.weight":                        D**2,
-        "blocks.0.attn1.to_k.bias":                          D,
-        "blocks.0.attn1.to_v.weight":                        D**2,
-        "blocks.0.attn1.to_v.bias":                          D,
-        "blocks.0.attn1.norm_q.weight":                      d,
-        "blocks.0.attn1.norm_q.bias":                        d,
-        "blocks.0.attn1.norm_k.weight":                      d,
-        "blocks.0.attn1.norm_k.bias":                        d,
-        "blocks.0.attn1.to_out.0.weight":                    D**2,
-        "blocks.0.attn1.to_out.0.bias":                      D,
-        "blocks.0.norm2.weight":                             D,
-        "blocks.0.norm2.bias":                               D,
-        "blocks.0.attn2.to_q.weight":                        D**2,
-        "blocks.0.attn2.to_q.bias":                          D,
-        "blocks.0.attn2.to_k.weight":                        D*X,
-        "blocks.0.attn2.to_k.bias":                          D,
-        "blocks.0.attn2.to_v.weight":                        D*X,
-        "blocks.0.attn2.to_v.bias":                          D,
-        "blocks.0.attn2.norm_q.weight":                      d,
-        "blocks.0.attn2.norm_q.bias":                        d,
-        "blocks.0.attn2.norm_k.weight":                      d,
-        "blocks.0.attn2.norm_k.bias":                        d,
-        "blocks.0.attn2.to_out.0.weight":                    D**2,
-        "blocks.0.attn2.to_out.0.bias":                      D,
-        "blocks.0.norm3.weight":                             D,
-        "blocks.0.norm3.bias":                               D,
-        "blocks.0.ff.net.0.proj.weight":                     D*((D*r)//1)*(activation == "geglu") + D*((D*r)//1),
-        "blocks.0.ff.net.0.proj.bias":                       ((D*r)//1)*(activation == "geglu") + (D*r)//1,
-        "blocks.0.ff.net.2.weight":                          D*((D*r)//1),
-        "blocks.0.ff.net.2.bias":                            D,
-        "blocks.1.norm1.linear.weight":                      D**2,
-        "blocks.1.norm1.linear.bias":                        D,
-        "blocks.1.norm1.norm.weight":                        D,
-        "blocks.1.norm1.norm.bias":                          D,
-        "blocks.1.attn1.to_q.weight":                        D**2,
-        "blocks.1.attn1.to_q.bias":                          D,
-        "blocks.1.attn1.to_k.weight":                        D**2,
-        "blocks.1.attn1.to_k.bias":                          D,
-        "blocks.1.attn1.to_v.weight":                        D**2,
-        "blocks.1.attn1.to_v.bias":                          D,
-        "blocks.1.attn1.norm_q.weight":                      d,
-        "blocks.1.attn1.norm_q.bias":                        d,
-        "blocks.1.attn1.norm_k.weight":                      d,
-        "blocks.1.attn1.norm_k.bias":                        d,
-        "blocks.1.attn1.to_out.0.weight":                    D**2,
-        "blocks.1.attn1.to_out.0.bias":                      D,
-        "blocks.1.norm2.weight":                             D,
-        "blocks.1.norm2.bias":                               D,
-        "blocks.1.attn2.to_q.weight":                        D**2,
-        "blocks.1.attn2.to_q.bias":                          D,
-        "blocks.1.attn2.to_k.weight":                        D*X,
-        "blocks.1.attn2.to_k.bias":                          D,
-        "blocks.1.attn2.to_v.weight":                        D*X,
-        "blocks.1.attn2.to_v.bias":                          D,
-        "blocks.1.attn2.norm_q.weight":                      d,
-        "blocks.1.attn2.norm_q.bias":                        d,
-        "blocks.1.attn2.norm_k.weight":                      d,
-        "blocks.1.attn2.norm_k.bias":                        d,
-        "blocks.1.attn2.to_out.0.weight":                    D**2,
-        "blocks.1.attn2.to_out.0.bias":                      D,
-        "blocks.1.norm3.weight":                             D,
-        "blocks.1.norm3.bias":                               D,
-        "blocks.1.ff.net.0.proj.weight":                     D*((D*r)//1)*(activation == "geglu") + D*((D*r)//1),
-        "blocks.1.ff.net.0.proj.bias":                       ((D*r)//1)*(activation == "geglu") + (D*r)//1,
-        "blocks.1.ff.net.2.weight":                          D*((D*r)//1),
-        "blocks.1.ff.net.2.bias":                            D,
-        "blocks.2.norm1.linear.weight":                      D**2,
-        "blocks.2.norm1.linear.bias":                        D,
-        "blocks.2.norm1.norm.weight":                        D,
-        "blocks.2.norm1.norm.bias":                          D,
-        "blocks.2.attn1.to_q.weight":                        D**2,
-        "blocks.2.attn1.to_q.bias":                          D,
-        "blocks.2.attn1.to_k.weight":                        D**2,
-        "blocks.2.attn1.to_k.bias":                          D,
-        "blocks.2.attn1.to_v.weight":                        D**2,
-        "blocks.2.attn1.to_v.bias":                          D,
-        "blocks.2.attn1.norm_q.weight":                      d,
-        "blocks.2.attn1.norm_q.bias":                        d,
-        "blocks.2.attn1.norm_k.weight":                      d,
-        "blocks.2.attn1.norm_k.bias":                        d,
-        "blocks.2.attn1.to_out.0.weight":                    D**2,
-        "blocks.2.attn1.to_out.0.bias":                      D,
-        "blocks.2.norm2.weight":                             D,
-        "blocks.2.norm2.bias":                               D,
-        "blocks.2.attn2.to_q.weight":                        D**2,
-        "blocks.2.attn2.to_q.bias":                          D,
-        "blocks.2.attn2.to_k.weight":                        D*X,
-        "blocks.2.attn2.to_k.bias":                          D,
-        "blocks.2.attn2.to_v.weight":                        D*X,
-        "blocks.2.attn2.to_v.bias":                          D,
-        "blocks.2.attn2.norm_q.weight":                      d,
-        "blocks.2.attn2.norm_q.bias":                        d,
-        "blocks.2.attn2.norm_k.weight":                      d,
-        "blocks.2.attn2.norm_k.bias":                        d,
-        "blocks.2.attn2.to_out.0.weight":                    D**2,
-        "blocks.2.attn2.to_out.0.bias":                      D,
-        "blocks.2.norm3.weight":                             D,
-        "blocks.2.norm3.bias":                               D,
-        "blocks.2.ff.net.0.proj.weight":                     D*((D*r)//1)*(activation == "geglu") + D*((D*r)//1),
-        "blocks.2.ff.net.0.proj.bias":                       ((D*r)//1)*(activation == "geglu") + (D*r)//1,
-        "blocks.2.ff.net.2.weight":                          D*((D*r)//1),
-        "blocks.2.ff.net.2.bias":                            D,
-        "blocks.3.norm1.linear.weight":                      D**2,
-        "blocks.3.norm1.linear.bias":                        D,
-        "blocks.3.norm1.norm.weight":                        D,
-        "blocks.3.norm1.norm.bias":                          D,
-        "blocks.3.attn1.to_q.weight":                        D**2,
-        "blocks.3.attn1.to_q.bias":                          D,
-        "blocks.3.attn1.to_k.weight":                        D**2,
-        "blocks.3.attn1.to_k.bias":                          D,
-        "blocks.3.attn1.to_v.weight":                        D**2,
-        "blocks.3.attn1.to_v.bias":                          D,
-        "blocks.3.attn1.norm_q.weight":                      d,
-        "blocks.3.attn1.norm_q.bias":                        d,
-        "blocks.3.attn1.norm_k.weight":                      d,
-        "blocks.3.attn1.norm_k.bias":                        d,
-        "blocks.3.attn1.to_out.0.weight":                    D**2,
-        "blocks.3.attn1.to_out.0.bias":                      D,
-        "blocks.3.norm2.weight":                             D,
-        "blocks.3.norm2.bias":                               D,
-        "blocks.3.attn2.to_q.weight":                        D**2,
-        "blocks.3.attn2.to_q.bias":                          D,
-        "blocks.3.attn2.to_k.weight":                        D*X,
-        "blocks.3.attn2.to_k.bias":                          D,
-        "blocks.3.attn2.to_v.weight":                        D*X,
-        "blocks.3.attn2.to_v.bias":                          D,
-        "blocks.3.attn2.norm_q.weight":                      d,
-        "blocks.3.attn2.norm_q.bias":                        d,
-        "blocks.3.attn2.norm_k.weight":                      d,
-        "blocks.3.attn2.norm_k.bias":                        d,
-        "blocks.3.attn2.to_out.0.weight":                    D**2,
-        "blocks.3.attn2.to_out.0.bias":                      D,
-        "blocks.3.norm3.weight":                             D,
-        "blocks.3.norm3.bias":                               D,
-        "blocks.3.ff.net.0.proj.weight":                     D*((D*r)//1)*(activation == "geglu") + D*((D*r)//1),
-        "blocks.3.ff.net.0.proj.bias":                       ((D*r)//1)*(activation == "geglu") + (D*r)//1,
-        "blocks.3.ff.net.2.weight":                          D*((D*r)//1),
-        "blocks.3.ff.net.2.bias":                            D,
-        "blocks.4.norm1.linear.weight":                      D**2,
-        "blocks.4.norm1.linear.bias":                        D,
-        "blocks.4.norm1.norm.weight":                        D,
-        "blocks.4.norm1.norm.bias":                          D,
-        "blocks.4.attn1.to_q.weight":                        D**2,
-        "blocks.4.attn1.to_q.bias":                          D,
-        "blocks.4.attn1.to_k.weight":                        D**2,
-        "blocks.4.attn1.to_k.bias":                          D,
-        "blocks.4.attn1.to_v.weight":                        D**2,
-        "blocks.4.attn1.to_v.bias":                          D,
-        "blocks.4.attn1.norm_q.weight":                      d,
-        "blocks.4.attn1.norm_q.bias":                        d,
-        "blocks.4.attn1.norm_k.weight":                      d,
-        "blocks.4.attn1.norm_k.bias":                        d,
-        "blocks.4.attn1.to_out.0.weight":                    D**2,
-        "blocks.4.attn1.to_out.0.bias":                      D,
-        "blocks.4.norm2.weight":                             D,
-        "blocks.4.norm2.bias":                               D,
-        "blocks.4.attn2.to_q.weight":                        D**2,
-        "blocks.4.attn2.to_q.bias":                          D,
-        "blocks.4.attn2.to_k.weight":                        D*X,
-        "blocks.4.attn2.to_k.bias":                          D,
-        "blocks.4.attn2.to_v.weight":                        D*X,
-        "blocks.4.attn2.to_v.bias":                          D,
-        "blocks.4.attn2.norm_q.weight":                      d,
-        "blocks.4.attn2.norm_q.bias":                        d,
-        "blocks.4.attn2.norm_k.weight":                      d,
-        "blocks.4.attn2.norm_k.bias":                        d,
-        "blocks.4.attn2.to_out.0.weight":                    D**2,
-        "blocks.4.attn2.to_out.0.bias":                      D,
-        "blocks.4.norm3.weight":                             D,
-        "blocks.4.norm3.bias":                               D,
-        "blocks.4.ff.net.0.proj.weight":                     D*((D*r)//1)*(activation == "geglu") + D*((D*r)//1),
-        "blocks.4.ff.net.0.proj.bias":                       ((D*r)//1)*(activation == "geglu") + (D*r)//1,
-        "blocks.4.ff.net.2.weight":                          D*((D*r)//1),
-        "blocks.4.ff.net.2.bias":                            D,
-        "blocks.5.norm1.linear.weight":                      D**2,
-        "blocks.5.norm1.linear.bias":                        D,
-        "blocks.5.norm1.norm.weight":                        D,
-        "blocks.5.norm1.norm.bias":                          D,
-        "blocks.5.attn1.to_q.weight":                        D**2,
-        "blocks.5.attn1.to_q.bias":                          D,
-        "blocks.5.attn1.to_k.weight":                        D**2,
-        "blocks.5.attn1.to_k.bias":                          D,
-        "blocks.5.attn1.to_v.weight":                        D**2,
-        "blocks.5.attn1.to_v.bias":                          D,
-        "blocks.5.attn1.norm_q.weight":                      d,
-        "blocks.5.attn1.norm_q.bias":                        d,
-        "blocks.5.attn1.norm_k.weight":                      d,
-        "blocks.5.attn1.norm_k.bias":                        d,
-        "blocks.5.attn1.to_out.0.weight":                    D**2,
-        "blocks.5.attn1.to_out.0.bias":                      D,
-        "blocks.5.norm2.weight":                             D,
-        "blocks.5.norm2.bias":                               D,
-        "blocks.5.attn2.to_q.weight":                        D**2,
-        "blocks.5.attn2.to_q.bias":                          D,
-        "blocks.5.attn2.to_k.weight":                        D*X,
-        "blocks.5.attn2.to_k.bias":                          D,
-        "blocks.5.attn2.to_v.weight":                        D*X,
-        "blocks.5.attn2.to_v.bias":                          D,
-        "blocks.5.attn2.norm_q.weight":                      d,
-        "blocks.5.attn2.norm_q.bias":                        d,
-        "blocks.5.attn2.norm_k.weight":                      d,
-        "blocks.5.attn2.norm_k.bias":                        d,
-        "blocks.5.attn2.to_out.0.weight":                    D**2,
-        "blocks.5.attn2.to_out.0.bias":                      D,
-        "blocks.5.norm3.weight":                             D,
-        "blocks.5.norm3.bias":                               D,
-        "blocks.5.ff.net.0.proj.weight":                     D*((D*r)//1)*(activation == "geglu") + D*((D*r)//1),
-        "blocks.5.ff.net.0.proj.bias":                       ((D*r)//1)*(activation == "geglu") + (D*r)//1,
-        "blocks.5.ff.net.2.weight":                          D*((D*r)//1),
-        "blocks.5.ff.net.2.bias":                            D,
-        "blocks.6.norm1.linear.weight":                      D**2,
-        "blocks.6.norm1.linear.bias":                        D,
-        "blocks.6.norm1.norm.weight":                        D,
-        "blocks.6.norm1.norm.bias":                          D,
-        "blocks.6.attn1.to_q.weight":                        D**2,
-        "blocks.6.attn1.to_q.bias":                          D,
-        "blocks.6.attn1.to_k.weight":                        D**2,
-        "blocks.6.attn1.to_k.bias":                          D,
-        "blocks.6.attn1.to_v.weight":                        D**2,
-        "blocks.6.attn1.to_v.bias":                          D,
-        "blocks.6.attn1.norm_q.weight":                      d,
-        "blocks.6.attn1.norm_q.bias":                        d,
-        "blocks.6.attn1.norm_k.weight":                      d,
-        "blocks.6.attn1.norm_k.bias":                        d,
-        "blocks.6.attn1.to_out.0.weight":                    D**2,
-        "blocks.6.attn1.to_out.0.bias":                      D,
-        "blocks.6.norm2.weight":                             D,
-        "blocks.6.norm2.bias":                               D,
-        "blocks.6.attn2.to_q.weight":                        D**2,
-        "blocks.6.attn2.to_q.bias":                          D,
-        "blocks.6.attn2.to_k.weight":                        D*X,
-        "blocks.6.attn2.to_k.bias":                          D,
-        "blocks.6.attn2.to_v.weight":                        D*X,
-        "blocks.6.attn2.to_v.bias":                          D,
-        "blocks.6.attn2.norm_q.weight":                      d,
-        "blocks.6.attn2.norm_q.bias":                        d,
-        "blocks.6.attn2.norm_k.weight":                      d,
-        "blocks.6.attn2.norm_k.bias":                        d,
-        "blocks.6.attn2.to_out.0.weight":                    D**2,
-        "blocks.6.attn2.to_out.0.bias":                      D,
-        "blocks.6.norm3.weight":                             D,
-        "blocks.6.norm3.bias":                               D,
-        "blocks.6.ff.net.0.proj.weight":                     D*((D*r)//1)*(activation == "geglu") + D*((D*r)//1),
-        "blocks.6.ff.net.0.proj.bias":                       ((D*r)//1)*(activation == "geglu") + (D*r)//1,
-        "blocks.6.ff.net.2.weight":                          D*((D*r)//1),
-        "blocks.6.ff.net.2.bias":                            D,
-        "blocks.7.norm1.linear.weight":                      D**2,
-        "blocks.7.norm1.linear.bias":                        D,
-        "blocks.7.norm1.norm.weight":                        D,
-        "blocks.7.norm1.norm.bias":                          D,
-        "blocks.7.attn1.to_q.weight":                        D**2,
-        "blocks.7.attn1.to_q.bias":                          D,
-        "blocks.7.attn1.to_k.weight":                        D**2,
-        "blocks.7.attn1.to_k.bias":                          D,
-        "blocks.7.attn1.to_v.weight":                        D**2,
-        "blocks.7.attn1.to_v.bias":                          D,
-        "blocks.7.attn1.norm_q.weight":                      d,
-        "blocks.7.attn1.norm_q.bias":                        d,
-        "blocks.7.attn1.norm_k.weight":                      d,
-        "blocks.7.attn1.norm_k.bias":                        d,
-        "blocks.7.attn1.to_out.0.weight":                    D**2,
-        "blocks.7.attn1.to_out.0.bias":                      D,
-        "blocks.7.norm2.weight":                             D,
-        "blocks.7.norm2.bias":                               D,
-        "blocks.7.attn2.to_q.weight":                        D**2,
-        "blocks.7.attn2.to_q.bias":                          D,
-        "blocks.7.attn2.to_k.weight":                        D*X,
-        "blocks.7.attn2.to_k.bias":                          D,
-        "blocks.7.attn2.to_v.weight":                        D*X,
-        "blocks.7.attn2.to_v.bias":                          D,
-        "blocks.7.attn2.norm_q.weight":                      d,
-        "blocks.7.attn2.norm_q.bias":                        d,
-        "blocks.7.attn2.norm_k.weight":                      d,
-        "blocks.7.attn2.norm_k.bias":                        d,
-        "blocks.7.attn2.to_out.0.weight":                    D**2,
-        "blocks.7.attn2.to_out.0.bias":                      D,
-        "blocks.7.norm3.weight":                             D,
-        "blocks.7.norm3.bias":                               D,
-        "blocks.7.ff.net.0.proj.weight":                     D*((D*r)//1)*(activation == "geglu") + D*((D*r)//1),
-        "blocks.7.ff.net.0.proj.bias":                       ((D*r)//1)*(activation == "geglu") + (D*r)//1,
-        "blocks.7.ff.net.2.weight":                          D*((D*r)//1),
-        "blocks.7.ff.net.2.bias":                            D,
-        "blocks.8.norm1.linear.weight":                      D**2,
-        "blocks.8.norm1.linear.bias":                        D,
-        "blocks.8.norm1.norm.weight":                        D,
-        "blocks.8.norm1.norm.bias":                          D,
-        "blocks.8.attn1.to_q.weight":                        D**2,
-        "blocks.8.attn1.to_q.bias":                          D,
-        "blocks.8.attn1.to_k.weight":                        D**2,
-        "blocks.8.attn1.to_k.bias":                          D,
-        "blocks.8.attn1.to_v.weight":                        D**2,
-        "blocks.8.attn1.to_v.bias":                          D,
-        "blocks.8.attn1.norm_q.weight":                      d,
-        "blocks.8.attn1.norm_q.bias":                        d,
-        "blocks.8.attn1.norm_k.weight":                      d,
-        "blocks.8.attn1.norm_k.bias":                        d,
-        "blocks.8.attn1.to_out.0.weight":                    D**2,
-        "blocks.8.attn1.to_out.0.bias":                      D,
-        "blocks.8.norm2.weight":                             D,
-        "blocks.8.norm2.bias":                               D,
-        "blocks.8.attn2.to_q.weight":                        D**2,
-        "blocks.8.attn2.to_q.bias":                          D,
-        "blocks.8.attn2.to_k.weight":                        D*X,
-        "blocks.8.attn2.to_k.bias":                          D,
-        "blocks.8.attn2.to_v.weight":                        D*X,
-        "blocks.8.attn2.to_v.bias":                          D,
-        "blocks.8.attn2.norm_q.weight":                      d,
-        "blocks.8.attn2.norm_q.bias":                        d,
-        "blocks.8.attn2.norm_k.weight":                      d,
-        "blocks.8.attn2.norm_k.bias":                        d,
-        "blocks.8.attn2.to_out.0.weight":                    D**2,
-        "blocks.8.attn2.to_out.0.bias":                      D,
-        "blocks.8.norm3.weight":                             D,
-        "blocks.8.norm3.bias":                               D,
-        "blocks.8.ff.net.0.proj.weight":                     D*((D*r)//1)*(activation == "geglu") + D*((D*r)//1),
-        "blocks.8.ff.net.0.proj.bias":                       ((D*r)//1)*(activation == "geglu") + (D*r)//1,
-        "blocks.8.ff.net.2.weight":                          D*((D*r)//1),
-        "blocks.8.ff.net.2.bias":                            D,
-        "blocks.9.norm1.linear.weight":                      D**2,
-        "blocks.9.norm1.linear.bias":                        D,
-        "blocks.9.norm1.norm.weight":                        D,
-        "blocks.9.norm1.norm.bias":                          D,
-        "blocks.9.attn1.to_q.weight":                        D**2,
-        "blocks.9.attn1.to_q.bias":                          D,
-        "blocks.9.attn1.to_k.weight":                        D**2,
-        "blocks.9.attn1.to_k.bias":                          D,
-        "blocks.9.attn1.to_v.weight":                        D**2,
-        "blocks.9.attn1.to_v.bias":                          D,
-        "blocks.9.attn1.norm_q.weight":                      d,
-        "blocks.9.attn1.norm_q.bias":                        d,
-        "blocks.9.attn1.norm_k.weight":                      d,
-        "blocks.9.attn1.norm_k.bias":                        d,
-        "blocks.9.attn1.to_out.0.weight":                    D**2,
-        "blocks.9.attn1.to_out.0.bias":                      D,
-        "blocks.9.norm2.weight":                             D,
-        "blocks.9.norm2.bias":                               D,
-        "blocks.9.attn2.to_q.weight":                        D**2,
-        "blocks.9.attn2.to_q.bias":                          D,
-        "blocks.9.attn2.to_k.weight":                        D*X,
-        "blocks.9.attn2.to_k.bias":                          D,
-        "blocks.9.attn2.to_v.weight":                        D*X,
-        "blocks.9.attn2.to_v.bias":                          D,
-        "blocks.9.attn2.norm_q.weight":                      d,
-        "blocks.9.attn2.norm_q.bias":                        d,
-        "blocks.9.attn2.norm_k.weight":                      d,
-        "blocks.9.attn2.norm_k.bias":                        d,
-        "blocks.9.attn2.to_out.0.weight":                    D**2,
-        "blocks.9.attn2.to_out.0.bias":                      D,
-        "blocks.9.norm3.weight":                             D,
-        "blocks.9.norm3.bias":                               D,
-        "blocks.9.ff.net.0.proj.weight":                     D*((D*r)//1)*(activation == "geglu") + D*((D*r)//1),
-        "blocks.9.ff.net.0.proj.bias":                       ((D*r)//1)*(activation == "geglu") + (D*r)//1,
-        "blocks.9.ff.net.2.weight":                          D*((D*r)//1),
-        "blocks.9.ff.net.2.bias":                            D,
-        "blocks.10.norm1.linear.weight":                     D**2,
-        "blocks.10.norm1.linear.bias":                       D,
-        "blocks.10.norm1.norm.weight":                       D,
-        "blocks.10.norm1.norm.bias":                         D,
-        "blocks.10.attn1.to_q.weight":                       D**2,
-        "blocks.10.attn1.to_q.bias":                         D,
-        "blocks.10.attn1.to_k.weight":                       D**2,
-        "blocks.10.attn1.to_k.bias":                         D,
-        "blocks.10.attn1.to_v.weight":                       D**2,
-        "blocks.10.attn1.to_v.bias":                         D,
-        "blocks.10.attn1.norm_q.weight":                     d,
-        "blocks.10.attn1.norm_q.bias":                       d,
-        "blocks.10.attn1.norm_k.weight":                     d,
-        "blocks.10.attn1.norm_k.bias":                       d,
-        "blocks.10.attn1.to_out.0.weight":                   D**2,
-        "blocks.10.attn1.to_out.0.bias":                     D,
-        "blocks.10.norm2.weight":                            D,
-        "blocks.10.norm2.bias":                              D,
-        "blocks.10.attn2.to_q.weight":                       D**2,
-        "blocks.10.attn2.to_q.bias":                         D,
-        "blocks.10.attn2.to_k.weight":                       D*X,
-        "blocks.10.attn2.to_k.bias":                         D,
-        "blocks.10.attn2.to_v.weight":                       D*X,
-        "blocks.10.attn2.to_v.bias":                         D,
-        "blocks.10.attn2.norm_q.weight":                     d,
-        "blocks.10.attn2.norm_q.bias":                       d,
-        "blocks.10.attn2.norm_k.weight":                     d,
-        "blocks.10.attn2.norm_k.bias":                       d,
-        "blocks.10.attn2.to_out.0.weight":                   D**2,
-        "blocks.10.attn2.to_out.0.bias":                     D,
-        "blocks.10.norm3.weight":                            D,
-        "blocks.10.norm3.bias":                              D,
-        "blocks.10.ff.net.0.proj.weight":                    D*((D*r)//1)*(activation == "geglu") + D*((D*r)//1),
-        "blocks.10.ff.net.0.proj.bias":                      ((D*r)//1)*(activation == "geglu") + (D*r)//1,
-        "blocks.10.ff.net.2.weight":                         D*((D*r)//1),
-        "blocks.10.ff.net.2.bias":                           D,
-        "blocks.11.norm1.linear.weight":                     D**2,
-        "blocks.11.norm1.linear.bias":                       D,
-        "blocks.11.norm1.norm.weight":                       D,
-        "blocks.11.norm1.norm.bias":                         D,
-        "blocks.11.attn1.to_q.weight":                       D**2,
-        "blocks.11.attn1.to_q.bias":                         D,
-        "blocks.11.attn1.to_k.weight":                       D**2,
-        "blocks.11.attn1.to_k.bias":                         D,
-        "blocks.11.attn1.to_v.weight":                       D**2,
-        "blocks.11.attn1.to_v.bias":                         D,
-        "blocks.11.attn1.norm_q.weight":                     d,
-        "blocks.11.attn1.norm_q.bias":                       d,
-        "blocks.11.attn1.norm_k.weight":                     d,
-        "blocks.11.attn1.norm_k.bias":                       d,
-        "blocks.11.attn1.to_out.0.weight":                   D**2,
-        "blocks.11.attn1.to_out.0.bias":                     D,
-        "blocks.11.norm2.weight":                            D,
-        "blocks.11.norm2.bias":                              D,
-        "blocks.11.attn2.to_q.weight":                       D**2,
-        "blocks.11.attn2.to_q.bias":                         D,
-        "blocks.11.attn2.to_k.weight":                       D*X,
-        "blocks.11.attn2.to_k.bias":                         D,
-        "blocks.11.attn2.to_v.weight":                       D*X,
-        "blocks.11.attn2.to_v.bias":                         D,
-        "blocks.11.attn2.norm_q.weight":                     d,
-        "blocks.11.attn2.norm_q.bias":                       d,
-        "blocks.11.attn2.norm_k.weight":                     d,
-        "blocks.11.attn2.norm_k.bias":                       d,
-        "blocks.11.attn2.to_out.0.weight":                   D**2,
-        "blocks.11.attn2.to_out.0.bias":                     D,
-        "blocks.11.norm3.weight":                            D,
-        "blocks.11.norm3.bias":                              D,
-        "blocks.11.ff.net.0.proj.weight":                    D*((D*r)//1)*(activation == "geglu") + D*((D*r)//1),
-        "blocks.11.ff.net.0.proj.bias":                      ((D*r)//1)*(activation == "geglu") + (D*r)//1,
-        "blocks.11.ff.net.2.weight":                         D*((D*r)//1),
-        "blocks.11.ff.net.2.bias":                           D,
-        "blocks.12.norm1.linear.weight":                     D**2,
-        "blocks.12.norm1.linear.bias":                       D,
-        "blocks.12.norm1.norm.weight":                       D,
-        "blocks.12.norm1.norm.bias":                         D,
-        "blocks.12.attn1.to_q.weight":                       D**2,
-        "blocks.12.attn1.to_q.bias":                         D,
-        "blocks.12.attn1.to_k.weight":                       D**2,
-        "blocks.12.attn1.to_k.bias":                         D,
-        "blocks.12.attn1.to_v.weight":                       D**2,
-        "blocks.12.attn1.to_v.bias":                         D,
-        "blocks.12.attn1.norm_q.weight":                     d,
-        "blocks.12.attn1.norm_q.bias":                       d,
-        "blocks.12.attn1.norm_k.weight":                     d,
-        "blocks.12.attn1.norm_k.bias":                       d,
-        "blocks.12.attn1.to_out.0.weight":                   D**2,
-        "blocks.12.attn1.to_out.0.bias":                     D,
-        "blocks.12.norm2.weight":                            D,
-        "blocks.12.norm2.bias":                              D,
-        "blocks.12.attn2.to_q.weight":                       D**2,
-        "blocks.12.attn2.to_q.bias":                         D,
-        "blocks.12.attn2.to_k.weight":                       D*X,
-        "blocks.12.attn2.to_k.bias":                         D,
-        "blocks.12.attn2.to_v.weight":                       D*X,
-        "blocks.12.attn2.to_v.bias":                         D,
-        "blocks.12.attn2.norm_q.weight":                     d,
-        "blocks.12.attn2.norm_q.bias":                       d,
-        "blocks.12.attn2.norm_k.weight":                     d,
-        "blocks.12.attn2.norm_k.bias":                       d,
-        "blocks.12.attn2.to_out.0.weight":                   D**2,
-        "blocks.12.attn2.to_out.0.bias":                     D,
-        "blocks.12.norm3.weight":                            D,
-        "blocks.12.norm3.bias":                              D,
-        "blocks.12.ff.net.0.proj.weight":                    D*((D*r)//1)*(activation == "geglu") + D*((D*r)//1),
-        "blocks.12.ff.net.0.proj.bias":                      ((D*r)//1)*(activation == "geglu") + (D*r)//1,
-        "blocks.12.ff.net.2.weight":                         D*((D*r)//1),
-        "blocks.12.ff.net.2.bias":                           D,
-        "blocks.13.norm1.linear.weight":                     D**2,
-        "blocks.13.norm1.linear.bias":                       D,
-        "blocks.13.norm1.norm.weight":                       D,
-        "blocks.13.norm1.norm.bias":                         D,
-        "blocks.13.attn1.to_q.weight":                       D**2,
-        "blocks.13.attn1.to_q.bias":                         D,
-        "blocks.13.attn1.to_k.weight":                       D**2,
-        "blocks.13.attn1.to_k.bias":                         D,
-        "blocks.13.attn1.to_v.weight":                       D**2,
-        "blocks.13.attn1.to_v.bias":                         D,
-        "blocks.13.attn1.norm_q.weight":                     d,
-        "blocks.13.attn1.norm_q.bias":                       d,
-        "blocks.13.attn1.norm_k.weight":                     d,
-        "blocks.13.attn1.norm_k.bias":                       d,
-        "blocks.13.attn1.to_out.0.weight":                   D**2,
-        "blocks.13.attn1.to_out.0.bias":                     D,
-        "blocks.13.norm2.weight":                            D,
-        "blocks.13.norm2.bias":                              D,
-        "blocks.13.attn2.to_q.weight":                       D**2,
-        "blocks.13.attn2.to_q.bias":                         D,
-        "blocks.13.attn2.to_k.weight":                       D*X,
-        "blocks.13.attn2.to_k.bias":                         D,
-        "blocks.13.attn2.to_v.weight":                       D*X,
-        "blocks.13.attn2.to_v.bias":                         D,
-        "blocks.13.attn2.norm_q.weight":                     d,
-        "blocks.13.attn2.norm_q.bias":                       d,
-        "blocks.13.attn2.norm_k.weight":                     d,
-        "blocks.13.attn2.norm_k.bias":                       d,
-        "blocks.13.attn2.to_out.0.weight":                   D**2,
-        "blocks.13.attn2.to_out.0.bias":                     D,
-        "blocks.13.norm3.weight":                            D,
-        "blocks.13.norm3.bias":                              D,
-        "blocks.13.ff.net.0.proj.weight":                    D*((D*r)//1)*(activation == "geglu") + D*((D*r)//1),
-        "blocks.13.ff.net.0.proj.bias":                      ((D*r)//1)*(activation == "geglu") + (D*r)//1,
-        "blocks.13.ff.net.2.weight":                         D*((D*r)//1),
-        "blocks.13.ff.net.2.bias":                           D,
-        "blocks.14.norm1.linear.weight":                     D**2,
-        "blocks.14.norm1.linear.bias":                       D,
-        "blocks.14.norm1.norm.weight":                       D,
-        "blocks.14.norm1.norm.bias":                         D,
-        "blocks.14.attn1.to_q.weight":                       D**2,
-        "blocks.14.attn1.to_q.bias":                         D,
-        "blocks.14.attn1.to_k.weight":                       D**2,
-        "blocks.14.attn1.to_k.bias":                         D,
-        "blocks.14.attn1.to_v.weight":                       D**2,
-        "blocks.14.attn1.to_v.bias":                         D,
-        "blocks.14.attn1.norm_q.weight":                     d,
-        "blocks.14.attn1.norm_q.bias":                       d,
-        "blocks.14.attn1.norm_k.weight":                     d,
-        "blocks.14.attn1.norm_k.bias":                       d,
-        "blocks.14.attn1.to_out.0.weight":                   D**2,
-        "blocks.14.attn1.to_out.0.bias":                     D,
-        "blocks.14.norm2.weight":                            D,
-        "blocks.14.norm2.bias":                              D,
-        "blocks.14.attn2.to_q.weight":                       D**2,
-        "blocks.14.attn2.to_q.bias":                         D,
-        "blocks.14.attn2.to_k.weight":                       D*X,
-        "blocks.14.attn2.to_k.bias":                         D,
-        "blocks.14.attn2.to_v.weight":                       D*X,
-        "blocks.14.attn2.to_v.bias":                         D,
-        "blocks.14.attn2.norm_q.weight":                     d,
-        "blocks.14.attn2.norm_q.bias":                       d,
-        "blocks.14.attn2.norm_k.weight":                     d,
-        "blocks.14.attn2.norm_k.bias":                       d,
-        "blocks.14.attn2.to_out.0.weight":                   D**2,
-        "blocks.14.attn2.to_out.0.bias":                     D,
-        "blocks.14.norm3.weight":                            D,
-        "blocks.14.norm3.bias":                              D,
-        "blocks.14.ff.net.0.proj.weight":                    D*((D*r)//1)*(activation == "geglu") + D*((D*r)//1),
-        "blocks.14.ff.net.0.proj.bias":                      ((D*r)//1)*(activation == "geglu") + (D*r)//1,
-        "blocks.14.ff.net.2.weight":                         D*((D*r)//1),
-        "blocks.14.ff.net.2.bias":                           D,
-        "blocks.15.skip_norm.weight":                        2*D,
-        "blocks.15.skip_norm.bias":                          2*D,
-        "blocks.15.skip_linear.weight":                      2*D**2,
-        "blocks.15.skip_linear.bias":                        D,
-        "blocks.15.norm1.linear.weight":                     D**2,
-        "blocks.15.norm1.linear.bias":                       D,
-        "blocks.15.norm1.norm.weight":                       D,
-        "blocks.15.norm1.norm.bias":                         D,
-        "blocks.15.attn1.to_q.weight":                       D**2,
-        "blocks.15.attn1.to_q.bias":                         D,
-        "blocks.15.attn1.to_k.weight":                       D**2,
-        "blocks.15.attn1.to_k.bias":                         D,
-        "blocks.15.attn1.to_v.weight":                       D**2,
-        "blocks.15.attn1.to_v.bias":                         D,
-        "blocks.15.attn1.norm_q.weight":                     d,
-        "blocks.15.attn1.norm_q.bias":                       d,
-        "blocks.15.attn1.norm_k.weight":                     d,
-        "blocks.15.attn1.norm_k.bias":                       d,
-        "blocks.15.attn1.to_out.0.weight":                   D**2,
-        "blocks.15.attn1.to_out.0.bias":                     D,
-        "blocks.15.norm2.weight":                            D,
-        "blocks.15.norm2.bias":                              D,
-        "blocks.15.attn2.to_q.weight":                       D**2,
-        "blocks.15.attn2.to_q.bias":                         D,
-        "blocks.15.attn2.to_k.weight":                       D*X,
-        "blocks.15.attn2.to_k.bias":                         D,
-        "blocks.15.attn2.to_v.weight":                       D*X,
-        "blocks.15.attn2.to_v.bias":                         D,
-        "blocks.15.attn2.norm_q.weight":                     d,
-        "blocks.15.attn2.norm_q.bias":                       d,
-        "blocks.15.attn2.norm_k.weight":                     d,
-        "blocks.15.attn2.norm_k.bias":                       d,
-        "blocks.15.attn2.to_out.0.weight":                   D**2,
-        "blocks.15.attn2.to_out.0.bias":                     D,
-        "blocks.15.norm3.weight":                            D,
-        "blocks.15.norm3.bias":                              D,
-        "blocks.15.ff.net.0.proj.weight":                    D*((D*r)//1)*(activation == "geglu") + D*((D*r)//1),
-        "blocks.15.ff.net.0.proj.bias":                      ((D*r)//1)*(activation == "geglu") + (D*r)//1,
-        "blocks.15.ff.net.2.weight":                         D*((D*r)//1),
-        "blocks.15.ff.net.2.bias":                           D,
-        "blocks.16.skip_norm.weight":                        2*D,
-        "blocks.16.skip_norm.bias":                          2*D,
-        "blocks.16.skip_linear.weight":                      2*D**2,
-        "blocks.16.skip_linear.bias":                        D,
-        "blocks.16.norm1.linear.weight":                     D**2,
-        "blocks.16.norm1.linear.bias":                       D,
-        "blocks.16.norm1.norm.weight":                       D,
-        "blocks.16.norm1.norm.bias":                         D,
-        "blocks.16.attn1.to_q.weight":                       D**2,
-        "blocks.16.attn1.to_q.bias":                         D,
-        "blocks.16.attn1.to_k.weight":                       D**2,
-        "blocks.16.attn1.to_k.bias":                         D,
-        "blocks.16.attn1.to_v.weight":                       D**2,
-        "blocks.16.attn1.to_v.bias":                         D,
-        "blocks.16.attn1.norm_q.weight":                     d,
-        "blocks.16.attn1.norm_q.bias":                       d,
-        "blocks.16.attn1.norm_k.weight":                     d,
-        "blocks.16.attn1.norm_k.bias":                       d,
-        "blocks.16.attn1.to_out.0.weight":                   D**2,
-        "blocks.16.attn1.to_out.0.bias":                     D,
-        "blocks.16.norm2.weight":                            D,
-        "blocks.16.norm2.bias":                              D,
-        "blocks.16.attn2.to_q.weight":                       D**2,
-        "blocks.16.attn2.to_q.bias":                         D,
-        "blocks.16.attn2.to_k.weight":                       D*X,
-        "blocks.16.attn2.to_k.bias":                         D,
-        "blocks.16.attn2.to_v.weight":                       D*X,
-        "blocks.16.attn2.to_v.bias":                         D,
-        "blocks.16.attn2.norm_q.weight":                     d,
-        "blocks.16.attn2.norm_q.bias":                       d,
-        "blocks.16.attn2.norm_k.weight":                     d,
-        "blocks.16.attn2.norm_k.bias":                       d,
-        "blocks.16.attn2.to_out.0.weight":                   D**2,
-        "blocks.16.attn2.to_out.0.bias":                     D,
-        "blocks.16.norm3.weight":                            D,
-        "blocks.16.norm3.bias":                              D,
-        "blocks.16.ff.net.0.proj.weight":                    D*((D*r)//1)*(activation == "geglu") + D*((D*r)//1),
-        "blocks.16.ff.net.0.proj.bias":                      ((D*r)//1)*(activation == "geglu") + (D*r)//1,
-        "blocks.16.ff.net.2.weight":                         D*((D*r)//1),
-        "blocks.16.ff.net.2.bias":                           D,
-        "blocks.17.skip_norm.weight":                        2*D,
-        "blocks.17.skip_norm.bias":                          2*D,
-        "blocks.17.skip_linear.weight":                      2*D**2,
-        "blocks.17.skip_linear.bias":                        D,
-        "blocks.17.norm1.linear.weight":                     D**2,
-        "blocks.17.norm1.linear.bias":                       D,
-        "blocks.17.norm1.norm.weight":                       D,
-        "blocks.17.norm1.norm.bias":                         D,
-        "blocks.17.attn1.to_q.weight":                       D**2,
-        "blocks.17.attn1.to_q.bias":                         D,
-        "blocks.17.attn1.to_k.weight":                       D**2,
-        "blocks.17.attn1.to_k.bias":                         D,
-        "blocks.17.attn1.to_v.weight":                       D**2,
-        "blocks.17.attn1.to_v.bias":                         D,
-        "blocks.17.attn1.norm_q.weight":                     d,
-        "blocks.17.attn1.norm_q.bias":                       d,
-        "blocks.17.attn1.norm_k.weight":                     d,
-        "blocks.17.attn1.norm_k.bias":                       d,
-        "blocks.17.attn1.to_out.0.weight":                   D**2,
-        "blocks.17.attn1.to_out.0.bias":                     D,
-        "blocks.17.norm2.weight":                            D,
-        "blocks.17.norm2.bias":                              D,
-        "blocks.17.attn2.to_q.weight":                       D**2,
-        "blocks.17.attn2.to_q.bias":                         D,
-        "blocks.17.attn2.to_k.weight":                       D*X,
-        "blocks.17.attn2.to_k.bias":                         D,
-        "blocks.17.attn2.to_v.weight":                       D*X,
-        "blocks.17.attn2.to_v.bias":                         D,
-        "blocks.17.attn2.norm_q.weight":                     d,
-        "blocks.17.attn2.norm_q.bias":                       d,
-        "blocks.17.attn2.norm_k.weight":                     d,
-        "blocks.17.attn2.norm_k.bias":                       d,
-        "blocks.17.attn2.to_out.0.weight":                   D**2,
-        "blocks.17.attn2.to_out.0.bias":                     D,
-        "blocks.17.norm3.weight":                            D,
-        "blocks.17.norm3.bias":                              D,
-        "blocks.17.ff.net.0.proj.weight":                    D*((D*r)//1)*(activation == "geglu") + D*((D*r)//1),
-        "blocks.17.ff.net.0.proj.bias":                      ((D*r)//1)*(activation == "geglu") + (D*r)//1,
-        "blocks.17.ff.net.2.weight":                         D*((D*r)//1),
-        "blocks.17.ff.net.2.bias":                           D,
-        "blocks.18.skip_norm.weight":                        2*D,
-        "blocks.18.skip_norm.bias":                          2*D,
-        "blocks.18.skip_linear.weight":                      2*D**2,
-        "blocks.18.skip_linear.bias":                        D,
-        "blocks.18.norm1.linear.weight":                     D**2,
-        "blocks.18.norm1.linear.bias":                       D,
-        "blocks.18.norm1.norm.weight":                       D,
-        "blocks.18.norm1.norm.bias":                         D,
-        "blocks.18.attn1.to_q.weight":                       D**2,
-        "blocks.18.attn1.to_q.bias":                         D,
-        "blocks.18.attn1.to_k.weight":                       D**2,
-        "blocks.18.attn1.to_k.bias":                         D,
-        "blocks.18.attn1.to_v.weight":                       D**2,
-        "blocks.18.attn1.to_v.bias":                         D,
-        "blocks.18.attn1.norm_q.weight":                     d,
-        "blocks.18.attn1.norm_q.bias":                       d,
-        "blocks.18.attn1.norm_k.weight":                     d,
-        "blocks.18.attn1.norm_k.bias":                       d,
-        "blocks.18.attn1.to_out.0.weight":                   D**2,
-        "blocks.18.attn1.to_out.0.bias":                     D,
-        "blocks.18.norm2.weight":                            D,
-        "blocks.18.norm2.bias":                              D,
-        "blocks.18.attn2.to_q.weight":                       D**2,
-        "blocks.18.attn2.to_q.bias":                         D,
-        "blocks.18.attn2.to_k.weight":                       D*X,
-        "blocks.18.attn2.to_k.bias":                         D,
-        "blocks.18.attn2.to_v.weight":                       D*X,
-        "blocks.18.attn2.to_v.bias":                         D,
-        "blocks.18.attn2.norm_q.weight":                     d,
-        "blocks.18.attn2.norm_q.bias":                       d,
-        "blocks.18.attn2.norm_k.weight":                     d,
-        "blocks.18.attn2.norm_k.bias":                       d,
-        "blocks.18.attn2.to_out.0.weight":                   D**2,
-        "blocks.18.attn2.to_out.0.bias":                     D,
-        "blocks.18.norm3.weight":                            D,
-        "blocks.18.norm3.bias":                              D,
-        "blocks.18.ff.net.0.proj.weight":                    D*((D*r)//1)*(activation == "geglu") + D*((D*r)//1),
-        "blocks.18.ff.net.0.proj.bias":                      ((D*r)//1)*(activation == "geglu") + (D*r)//1,
-        "blocks.18.ff.net.2.weight":                         D*((D*r)//1),
-        "blocks.18.ff.net.2.bias":                           D,
-        "blocks.19.skip_norm.weight":                        2*D,
-        "blocks.19.skip_norm.bias":                          2*D,
-        "blocks.19.skip_linear.weight":                      2*D**2,
-        "blocks.19.skip_linear.bias":                        D,
-        "blocks.19.norm1.linear.weight":                     D**2,
-        "blocks.19.norm1.linear.bias":                       D,
-        "blocks.19.norm1.norm.weight":                       D,
-        "blocks.19.norm1.norm.bias":                         D,
-        "blocks.19.attn1.to_q.weight":                       D**2,
-        "blocks.19.attn1.to_q.bias":                         D,
-        "blocks.19.attn1.to_k.weight":                       D**2,
-        "blocks.19.attn1.to_k.bias":                         D,
-        "blocks.19.attn1.to_v.weight":                       D**2,
-        "blocks.19.attn1.to_v.bias":                         D,
-        "blocks.19.attn1.norm_q.weight":                     d,
-        "blocks.19.attn1.norm_q.bias":                       d,
-        "blocks.19.attn1.norm_k.weight":                     d,
-        "blocks.19.attn1.norm_k.bias":                       d,
-        "blocks.19.attn1.to_out.0.weight":                   D**2,
-        "blocks.19.attn1.to_out.0.bias":                     D,
-        "blocks.19.norm2.weight":                            D,
-        "blocks.19.norm2.bias":                              D,
-        "blocks.19.attn2.to_q.weight":                       D**2,
-        "blocks.19.attn2.to_q.bias":                         D,
-        "blocks.19.attn2.to_k.weight":                       D*X,
-        "blocks.19.attn2.to_k.bias":                         D,
-        "blocks.19.attn2.to_v.weight":                       D*X,
-        "blocks.19.attn2.to_v.bias":                         D,
-        "blocks.19.attn2.norm_q.weight":                     d,
-        "blocks.19.attn2.norm_q.bias":                       d,
-        "blocks.19.attn2.norm_k.weight":                     d,
-        "blocks.19.attn2.norm_k.bias":                       d,
-        "blocks.19.attn2.to_out.0.weight":                   D**2,
-        "blocks.19.attn2.to_out.0.bias":                     D,
-        "blocks.19.norm3.weight":                            D,
-        "blocks.19.norm3.bias":                              D,
-        "blocks.19.ff.net.0.proj.weight":                    D*((D*r)//1)*(activation == "geglu") + D*((D*r)//1),
-        "blocks.19.ff.net.0.proj.bias":                      ((D*r)//1)*(activation == "geglu") + (D*r)//1,
-        "blocks.19.ff.net.2.weight":                         D*((D*r)//1),
-        "blocks.19.ff.net.2.bias":                           D,
-        "blocks.20.skip_norm.weight":                        2*D,
-        "blocks.20.skip_norm.bias":                          2*D,
-        "blocks.20.skip_linear.weight":                      2*D**2,
-        "blocks.20.skip_linear.bias":                        D,
-        "blocks.20.norm1.linear.weight":                     D**2,
-        "blocks.20.norm1.linear.bias":                       D,
-        "blocks.20.norm1.norm.weight":                       D,
-        "blocks.20.norm1.norm.bias":                         D,
-        "blocks.20.attn1.to_q.weight":                       D**2,
-        "blocks.20.attn1.to_q.bias":                         D,
-        "blocks.20.attn1.to_k.weight":                       D**2,
-        "blocks.20.attn1.to_k.bias":                         D,
-        "blocks.20.attn1.to_v.weight":                       D**2,
-        "blocks.20.attn1.to_v.bias":                         D,
-        "blocks.20.attn1.norm_q.weight":                     d,
-        "blocks.20.attn1.norm_q.bias":                       d,
-        "blocks.20.attn1.norm_k.weight":                     d,
-        "blocks.20.attn1.norm_k.bias":                       d,
-        "blocks.20.attn1.to_out.0.weight":                   D**2,
-        "blocks.20.attn1.to_out.0.bias":                     D,
-        "blocks.20.norm2.weight":                            D,
-        "blocks.20.norm2.bias":                              D,
-        "blocks.20.attn2.to_q.weight":                       D**2,
-        "blocks.20.attn2.to_q.bias":                         D,
-        "blocks.20.attn2.to_k.weight":                       D*X,
-        "blocks.20.attn2.to_k.bias":                         D,
-        "blocks.20.attn2.to_v.weight":                       D*X,
-        "blocks.20.attn2.to_v.bias":                         D,
-        "blocks.20.attn2.norm_q.weight":                     d,
-        "blocks.20.attn2.norm_q.bias":                       d,
-        "blocks.20.attn2.norm_k.weight":                     d,
-        "blocks.20.attn2.norm_k.bias":                       d,
-        "blocks.20.attn2.to_out.0.weight":                   D**2,
-        "blocks.20.attn2.to_out.0.bias":                     D,
-        "blocks.20.norm3.weight":                            D,
-        "blocks.20.norm3.bias":                              D,
-        "blocks.20.ff.net.0.proj.weight":                    D*((D*r)//1)*(activation == "geglu") + D*((D*r)//1),
-        "blocks.20.ff.net.0.proj.bias":                      ((D*r)//1)*(activation == "geglu") + (D*r)//1,
-        "blocks.20.ff.net.2.weight":                         D*((D*r)//1),
-        "blocks.20.ff.net.2.bias":                           D,
-        "blocks.21.skip_norm.weight":                        2*D,
-        "blocks.21.skip_norm.bias":                          2*D,
-        "blocks.21.skip_linear.weight":                      2*D**2,
-        "blocks.21.skip_linear.bias":                        D,
-        "blocks.21.norm1.linear.weight":                     D**2,
-        "blocks.21.norm1.linear.bias":                       D,
-        "blocks.21.norm1.norm.weight":                       D,
-        "blocks.21.norm1.norm.bias":                         D,
-        "blocks.21.attn1.to_q.weight":                       D**2,
-        "blocks.21.attn1.to_q.bias":                         D,
-        "blocks.21.attn1.to_k.weight":                       D**2,
-        "blocks.21.attn1.to_k.bias":                         D,
-        "blocks.21.attn1.to_v.weight":                       D**2,
-        "blocks.21.attn1.to_v.bias":                         D,
-        "blocks.21.attn1.norm_q.weight":                     d,
-        "blocks.21.attn1.norm_q.bias":                       d,
-        "blocks.21.attn1.norm_k.weight":                     d,
-        "blocks.21.attn1.norm_k.bias":                       d,
-        "blocks.21.attn1.to_out.0.weight":                   D**2,
-        "blocks.21.attn1.to_out.0.bias":                     D,
-        "blocks.21.norm2.weight":                            D,
-        "blocks.21.norm2.bias":                              D,
-        "blocks.21.attn2.to_q.weight":                       D**2,
-        "blocks.21.attn2.to_q.bias":                         D,
-        "blocks.21.attn2.to_k.weight":                       D*X,
-        "blocks.21.attn2.to_k.bias":                         D,
-        "blocks.21.attn2.to_v.weight":                       D*X,
-        "blocks.21.attn2.to_v.bias":                         D,
-        "blocks.21.attn2.norm_q.weight":                     d,
-        "blocks.21.attn2.norm_q.bias":                       d,
-        "blocks.21.attn2.norm_k.weight":                     d,
-        "blocks.21.attn2.norm_k.bias":                       d,
-        "blocks.21.attn2.to_out.0.weight":                   D**2,
-        "blocks.21.attn2.to_out.0.bias":                     D,
-        "blocks.21.norm3.weight":                            D,
-        "blocks.21.norm3.bias":                              D,
-        "blocks.21.ff.net.0.proj.weight":                    D*((D*r)//1)*(activation == "geglu") + D*((D*r)//1),
-        "blocks.21.ff.net.0.proj.bias":                      ((D*r)//1)*(activation == "geglu") + (D*r)//1,
-        "blocks.21.ff.net.2.weight":                         D*((D*r)//1),
-        "blocks.21.ff.net.2.bias":                           D,
-        "blocks.22.skip_norm.weight":                        2*D,
-        "blocks.22.skip_norm.bias":                          2*D,
-        "blocks.22.skip_linear.weight":                      2*D**2,
-        "blocks.22.skip_linear.bias":                        D,
-        "blocks.22.norm1.linear.weight":                     D**2,
-        "blocks.22.norm1.linear.bias":                       D,
-        "blocks.22.norm1.norm.weight":                       D,
-        "blocks.22.norm1.norm.bias":                         D,
-        "blocks.22.attn1.to_q.weight":                       D**2,
-        "blocks.22.attn1.to_q.bias":                         D,
-        "blocks.22.attn1.to_k.weight":                       D**2,
-        "blocks.22.attn1.to_k.bias":                         D,
-        "blocks.22.attn1.to_v.weight":                       D**2,
-        "blocks.22.attn1.to_v.bias":                         D,
-        "blocks.22.attn1.norm_q.weight":                     d,
-        "blocks.22.attn1.norm_q.bias":                       d,
-        "blocks.22.attn1.norm_k.weight":                     d,
-        "blocks.22.attn1.norm_k.bias":                       d,
-        "blocks.22.attn1.to_out.0.weight":                   D**2,
-        "blocks.22.attn1.to_out.0.bias":                     D,
-        "blocks.22.norm2.weight":                            D,
-        "blocks.22.norm2.bias":                              D,
-        "blocks.22.attn2.to_q.weight":                       D**2,
-        "blocks.22.attn2.to_q.bias":                         D,
-        "blocks.22.attn2.to_k.weight":                       D*X,
-        "blocks.22.attn2.to_k.bias":                         D,
-        "blocks.22.attn2.to_v.weight":                       D*X,
-        "blocks.22.attn2.to_v.bias":                         D,
-        "blocks.22.attn2.norm_q.weight":                     d,
-        "blocks.22.attn2.norm_q.bias":                       d,
-        "blocks.22.attn2.norm_k.weight":                     d,
-        "blocks.22.attn2.norm_k.bias":                       d,
-        "blocks.22.attn2.to_out.0.weight":                   D**2,
-        "blocks.22.attn2.to_out.0.bias":                     D,
-        "blocks.22.norm3.weight":                            D,
-        "blocks.22.norm3.bias":                              D,
-        "blocks.22.ff.net.0.proj.weight":                    D*((D*r)//1)*(activation == "geglu") + D*((D*r)//1),
-        "blocks.22.ff.net.0.proj.bias":                      ((D*r)//1)*(activation == "geglu") + (D*r)//1,
-        "blocks.22.ff.net.2.weight":                         D*((D*r)//1),
-        "blocks.22.ff.net.2.bias":                           D,
-        "blocks.23.skip_norm.weight":                        2*D,
-        "blocks.23.skip_norm.bias":                          2*D,
-        "blocks.23.skip_linear.weight":                      2*D**2,
-        "blocks.23.skip_linear.bias":                        D,
-        "blocks.23.norm1.linear.weight":                     D**2,
-        "blocks.23.norm1.linear.bias":                       D,
-        "blocks.23.norm1.norm.weight":                       D,
-        "blocks.23.norm1.norm.bias":                         D,
-        "blocks.23.attn1.to_q.weight":                       D**2,
-        "blocks.23.attn1.to_q.bias":                         D,
-        "blocks.23.attn1.to_k.weight":                       D**2,
-        "blocks.23.attn1.to_k.bias":                         D,
-        "blocks.23.attn1.to_v.weight":                       D**2,
-        "blocks.23.attn1.to_v.bias":                         D,
-        "blocks.23.attn1.norm_q.weight":                     d,
-        "blocks.23.attn1.norm_q.bias":                       d,
-        "blocks.23.attn1.norm_k.weight":                     d,
-        "blocks.23.attn1.norm_k.bias":                       d,
-        "blocks.23.attn1.to_out.0.weight":                   D**2,
-        "blocks.23.attn1.to_out.0.bias":                     D,
-        "blocks.23.norm2.weight":                            D,
-        "blocks.23.norm2.bias":                              D,
-        "blocks.23.attn2.to_q.weight":                       D**2,
-        "blocks.23.attn2.to_q.bias":                         D,
-        "blocks.23.attn2.to_k.weight":                       D*X,
-        "blocks.23.attn2.to_k.bias":                         D,
-        "blocks.23.attn2.to_v.weight":                       D*X,
-        "blocks.23.attn2.to_v.bias":                         D,
-        "blocks.23.attn2.norm_q.weight":                     d,
-        "blocks.23.attn2.norm_q.bias":                       d,
-        "blocks.23.attn2.norm_k.weight":                     d,
-        "blocks.23.attn2.norm_k.bias":                       d,
-        "blocks.23.attn2.to_out.0.weight":                   D**2,
-        "blocks.23.attn2.to_out.0.bias":                     D,
-        "blocks.23.norm3.weight":                            D,
-        "blocks.23.norm3.bias":                              D,
-        "blocks.23.ff.net.0.proj.weight":                    D*((D*r)//1)*(activation == "geglu") + D*((D*r)//1),
-        "blocks.23.ff.net.0.proj.bias":                      ((D*r)//1)*(activation == "geglu") + (D*r)//1,
-        "blocks.23.ff.net.2.weight":                         D*((D*r)//1),
-        "blocks.23.ff.net.2.bias":                           D,
-        "blocks.24.skip_norm.weight":                        2*D,
-        "blocks.24.skip_norm.bias":                          2*D,
-        "blocks.24.skip_linear.weight":                      2*D**2,
-        "blocks.24.skip_linear.bias":                        D,
-        "blocks.24.norm1.linear.weight":                     D**2,
-        "blocks.24.norm1.linear.bias":                       D,
-        "blocks.24.norm1.norm.weight":                       D,
-        "blocks.24.norm1.norm.bias":                         D,
-        "blocks.24.attn1.to_q.weight":                       D**2,
-        "blocks.24.attn1.to_q.bias":                         D,
-        "blocks.24.attn1.to_k.weight":                       D**2,
-        "blocks.24.attn1.to_k.bias":                         D,
-        "blocks.24.attn1.to_v.weight":                       D**2,
-        "blocks.24.attn1.to_v.bias":                         D,
-        "blocks.24.attn1.norm_q.weight":                     d,
-        "blocks.24.attn1.norm_q.bias":                       d,
-        "blocks.24.attn1.norm_k.weight":                     d,
-        "blocks.24.attn1.norm_k.bias":                       d,
-        "blocks.24.attn1.to_out.0.weight":                   D**2,
-        "blocks.24.attn1.to_out.0.bias":                     D,
-        "blocks.24.norm2.weight":                            D,
-        "blocks.24.norm2.bias":                              D,
-        "blocks.24.attn2.to_q.weight":                       D**2,
-        "blocks.24.attn2.to_q.bias":                         D,
-        "blocks.24.attn2.to_k.weight":                       D*X,
-        "blocks.24.attn2.to_k.bias":                         D,
-        "blocks.24.attn2.to_v.weight":                       D*X,
-        "blocks.24.attn2.to_v.bias":                         D,
-        "blocks.24.attn2.norm_q.weight":                     d,
-        "blocks.24.attn2.norm_q.bias":                       d,
-        "blocks.24.attn2.norm_k.weight":                     d,
-        "blocks.24.attn2.norm_k.bias":                       d,
-        "blocks.24.attn2.to_out.0.weight":                   D**2,
-        "blocks.24.attn2.to_out.0.bias":                     D,
-        "blocks.24.norm3.weight":                            D,
-        "blocks.24.norm3.bias":                              D,
-        "blocks.24.ff.net.0.proj.weight":                    D*((D*r)//1)*(activation == "geglu") + D*((D*r)//1),
-        "blocks.24.ff.net.0.proj.bias":                      ((D*r)//1)*(activation == "geglu") + (D*r)//1,
-        "blocks.24.ff.net.2.weight":                         D*((D*r)//1),
-        "blocks.24.ff.net.2.bias":                           D,
-        "blocks.25.skip_norm.weight":                        2*D,
-        "blocks.25.skip_norm.bias":                          2*D,
-        "blocks.25.skip_linear.weight":                      2*D**2,
-        "blocks.25.skip_linear.bias":                        D,
-        "blocks.25.norm1.linear.weight":                     D**2,
-        "blocks.25.norm1.linear.bias":                       D,
-        "blocks.25.norm1.norm.weight":                       D,
-        "blocks.25.norm1.norm.bias":                         D,
-        "blocks.25.attn1.to_q.weight":                       D**2,
-        "blocks.25.attn1.to_q.bias":                         D,
-        "blocks.25.attn1.to_k.weight":                       D**2,
-        "blocks.25.attn1.to_k.bias":                         D,
-        "blocks.25.attn1.to_v.weight":                       D**2,
-        "blocks.25.attn1.to_v.bias":                         D,
-        "blocks.25.attn1.norm_q.weight":                     d,
-        "blocks.25.attn1.norm_q.bias":                       d,
-        "blocks.25.attn1.norm_k.weight":                     d,
-        "blocks.25.attn1.norm_k.bias":                       d,
-        "blocks.25.attn1.to_out.0.weight":                   D**2,
-        "blocks.25.attn1.to_out.0.bias":                     D,
-        "blocks.25.norm2.weight":                            D,
-        "blocks.25.norm2.bias":                              D,
-        "blocks.25.attn2.to_q.weight":                       D**2,
-        "blocks.25.attn2.to_q.bias":                         D,
-        "blocks.25.attn2.to_k.weight":                       D*X,
-        "blocks.25.attn2.to_k.bias":                         D,
-        "blocks.25.attn2.to_v.weight":                       D*X,
-        "blocks.25.attn2.to_v.bias":                         D,
-        "blocks.25.attn2.norm_q.weight":                     d,
-        "blocks.25.attn2.norm_q.bias":                       d,
-        "blocks.25.attn2.norm_k.weight":                     d,
-        "blocks.25.attn2.norm_k.bias":                       d,
-        "blocks.25.attn2.to_out.0.weight":                   D**2,
-        "blocks.25.attn2.to_out.0.bias":                     D,
-        "blocks.25.norm3.weight":                            D,
-        "blocks.25.norm3.bias":                              D,
-        "blocks.25.ff.net.0.proj.weight":                    D*((D*r)//1)*(activation == "geglu") + D*((D*r)//1),
-        "blocks.25.ff.net.0.proj.bias":                      ((D*r)//1)*(activation == "geglu") + (D*r)//1,
-        "blocks.25.ff.net.2.weight":                         D*((D*r)//1),
-        "blocks.25.ff.net.2.bias":                           D,
-        "blocks.26.skip_norm.weight":                        2*D,
-        "blocks.26.skip_norm.bias":                          2*D,
-        "blocks.26.skip_linear.weight":                      2*D**2,
-        "blocks.26.skip_linear.bias":                        D,
-        "blocks.26.norm1.linear.weight":                     D**2,
-        "blocks.26.norm1.linear.bias":                       D,
-        "blocks.26.norm1.norm.weight":                       D,
-        "blocks.26.norm1.norm.bias":                         D,
-        "blocks.26.attn1.to_q.weight":                       D**2,
-        "blocks.26.attn1.to_q.bias":                         D,
-        "blocks.26.attn1.to_k.weight":                       D**2,
-        "blocks.26.attn1.to_k.bias":                         D,
-        "blocks.26.attn1.to_v.weight":                       D**2,
-        "blocks.26.attn1.to_v.bias":                         D,
-        "blocks.26.attn1.norm_q.weight":                     d,
-        "blocks.26.attn1.norm_q.bias":                       d,
-        "blocks.26.attn1.norm_k.weight":                     d,
-        "blocks.26.attn1.norm_k.bias":                       d,
-        "blocks.26.attn1.to_out.0.weight":                   D**2,
-        "blocks.26.attn1.to_out.0.bias":                     D,
-        "blocks.26.norm2.weight":                            D,
-        "blocks.26.norm2.bias":                              D,
-        "blocks.26.attn2.to_q.weight":                       D**2,
-        "blocks.26.attn2.to_q.bias":                         D,
-        "blocks.26.attn2.to_k.weight":                       D*X,
-        "blocks.26.attn2.to_k.bias":                         D,
-        "blocks.26.attn2.to_v.weight":                       D*X,
-        "blocks.26.attn2.to_v.bias":                         D,
-        "blocks.26.attn2.norm_q.weight":                     d,
-        "blocks.26.attn2.norm_q.bias":                       d,
-        "blocks.26.attn2.norm_k.weight":                     d,
-        "blocks.26.attn2.norm_k.bias":                       d,
-        "blocks.26.attn2.to_out.0.weight":                   D**2,
-        "blocks.26.attn2.to_out.0.bias":                     D,
-        "blocks.26.norm3.weight":                            D,
-        "blocks.26.norm3.bias":                              D,
-        "blocks.26.ff.net.0.proj.weight":                    D*((D*r)//1)*(activation == "geglu") + D*((D*r)//1),
-        "blocks.26.ff.net.0.proj.bias":                      ((D*r)//1)*(activation == "geglu") + (D*r)//1,
-        "blocks.26.ff.net.2.weight":                         D*((D*r)//1),
-        "blocks.26.ff.net.2.bias":                           D,
-        "blocks.27.skip_norm.weight":                        2*D,
-        "blocks.27.skip_norm.bias":                          2*D,
-        "blocks.27.skip_linear.weight":                      2*D**2,
-        "blocks.27.skip_linear.bias":                        D,
-        "blocks.27.norm1.linear.weight":                     D**2,
-        "blocks.27.norm1.linear.bias":                       D,
-        "blocks.27.norm1.norm.weight":                       D,
-        "blocks.27.norm1.norm.bias":                         D,
-        "blocks.27.attn1.to_q.weight":                       D**2,
-        "blocks.27.attn1.to_q.bias":                         D,
-        "blocks.27.attn1.to_k.weight":                       D**2,
-        "blocks.27.attn1.to_k.bias":                         D,
-        "blocks.27.attn1.to_v.weight":                       D**2,
-        "blocks.27.attn1.to_v.bias":                         D,
-        "blocks.27.attn1.norm_q.weight":                     d,
-        "blocks.27.attn1.norm_q.bias":                       d,
-        "blocks.27.attn1.norm_k.weight":                     d,
-        "blocks.27.attn1.norm_k.bias":                       d,
-        "blocks.27.attn1.to_out.0.weight":                   D**2,
-        "blocks.27.attn1.to_out.0.bias":                     D,
-        "blocks.27.norm2.weight":                            D,
-        "blocks.27.norm2.bias":                              D,
-        "blocks.27.attn2.to_q.weight":                       D**2,
-        "blocks.27.attn2.to_q.bias":                         D,
-        "blocks.27.attn2.to_k.weight":                       D*X,
-        "blocks.27.attn2.to_k.bias":                         D,
-        "blocks.27.attn2.to_v.weight":                       D*X,
-        "blocks.27.attn2.to_v.bias":                         D,
-        "blocks.27.attn2.norm_q.weight":                     d,
-        "blocks.27.attn2.norm_q.bias":                       d,
-        "blocks.27.attn2.norm_k.weight":                     d,
-        "blocks.27.attn2.norm_k.bias":                       d,
-        "blocks.27.attn2.to_out.0.weight":                   D**2,
-        "blocks.27.attn2.to_out.0.bias":                     D,
-        "blocks.27.norm3.weight":                            D,
-        "blocks.27.norm3.bias":                              D,
-        "blocks.27.ff.net.0.proj.weight":                    D*((D*r)//1)*(activation == "geglu") + D*((D*r)//1),
-        "blocks.27.ff.net.0.proj.bias":                      ((D*r)//1)*(activation == "geglu") + (D*r)//1,
-        "blocks.27.ff.net.2.weight":                         D*((D*r)//1),
-        "blocks.27.ff.net.2.bias":                           D,
+        **_inside("blocks.0", blocks_1),
+        **_inside("blocks.1", blocks_1),
+        **_inside("blocks.2", blocks_1),
+        **_inside("blocks.3", blocks_1),
+        **_inside("blocks.4", blocks_1),
+        **_inside("blocks.5", blocks_1),
+        **_inside("blocks.6", blocks_1),
+        **_inside("blocks.7", blocks_1),
+        **_inside("blocks.8", blocks_1),
+        **_inside("blocks.9", blocks_1),
+        **_inside("blocks.10", blocks_1),
+        **_inside("blocks.11", blocks_1),
+        **_inside("blocks.12", blocks_1),
+        **_inside("blocks.13", blocks_1),
+        **_inside("blocks.14", blocks_1),
+        **_inside("blocks.15", blocks_2),
+        **_inside("blocks.16", blocks_2),
+        **_inside("blocks.17", blocks_2),
+        **_inside("blocks.18", blocks_2),
+        **_inside("blocks.19", blocks_2),
+        **_inside("blocks.20", blocks_2),
+        **_inside("blocks.21", blocks_2),
+        **_inside("blocks.22", blocks_2),
+        **_inside("blocks.23", blocks_2),
+        **_inside("blocks.24", blocks_2),
+        **_inside("blocks.25", blocks_2),
+        **_inside("blocks.26", blocks_2),
+        **_inside("blocks.27", blocks_2),
         "norm_out.linear.weight":                            2*D**2,
         "norm_out.linear.bias":                              2*D,
         "proj_out.weight":                                   D*o*p**2,
@@ -3897,13 +951,82 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     activation = sizes.activation_fn
     D = H*d
     o = c*sigma + c
+    case_1 = activation == "geglu"
+    linear_2_1 = {
+        "weight":  D**2,
+        "bias":    D,
+    }
+    norm_1 = {
+        "weight":  D,
+        "bias":    D,
+    }
+    norm1_1 = {
+        **_inside("linear", linear_2_1),
+        **_inside("norm", norm_1),
+    }
+    to_q_1 = {
+        **_inside("base_layer", linear_2_1),
+        "lora_A.default.weight":  16*D,
+        "lora_B.default.weight":  16*D,
+    }
+    norm_q_1 = {
+        "weight":  d,
+        "bias":    d,
+    }
+    attn1_1 = {
+        **_inside("to_q", to_q_1),
+        **_inside("to_k", to_q_1),
+        **_inside("to_v", to_q_1),
+        **_inside("norm_q", norm_q_1),
+        **_inside("norm_k", norm_q_1),
+        **_inside("to_out.0", to_q_1),
+    }
+    to_k_1 = {
+        "base_layer.weight":      D*X,
+        "base_layer.bias":        D,
+        "lora_A.default.weight":  16*X,
+        "lora_B.default.weight":  16*D,
+    }
+    attn2_1 = {
+        **_inside("to_q", to_q_1),
+        **_inside("to_k", to_k_1),
+        **_inside("to_v", to_k_1),
+        **_inside("norm_q", norm_q_1),
+        **_inside("norm_k", norm_q_1),
+        **_inside("to_out.0", to_q_1),
+    }
+    net_1 = {
+        "0.proj.weight":  D*((D*r)//1)*case_1 + D*((D*r)//1),
+        "0.proj.bias":    ((D*r)//1)*case_1 + (D*r)//1,
+        "2.weight":       D*((D*r)//1),
+        "2.bias":         D,
+    }
+    blocks_1 = {
+        **_inside("norm1", norm1_1),
+        **_inside("attn1", attn1_1),
+        **_inside("norm2", norm_1),
+        **_inside("attn2", attn2_1),
+        **_inside("norm3", norm_1),
+        **_inside("ff.net", net_1),
+    }
+    blocks_2 = {
+        "skip_norm.weight":    2*D,
+        "skip_norm.bias":      2*D,
+        "skip_linear.weight":  2*D**2,
+        "skip_linear.bias":    D,
+        **_inside("norm1", norm1_1),
+        **_inside("attn1", attn1_1),
+        **_inside("norm2", norm_1),
+        **_inside("attn2", attn2_1),
+        **_inside("norm3", norm_1),
+        **_inside("ff.net", net_1),
+    }
     return {
         "pos_embed.proj.weight":                             D*c*p**2,
         "pos_embed.proj.bias":                               D,
         "time_extra_emb.timestep_embedder.linear_1.weight":  256*D,
         "time_extra_emb.timestep_embedder.linear_1.bias":    D,
-        "time_extra_emb.timestep_embedder.linear_2.weight":  D**2,
-        "time_extra_emb.timestep_embedder.linear_2.bias":    D,
+        **_inside("time_extra_emb.timestep_embedder.linear_2", linear_2_1),
         "time_extra_emb.pooler.positional_embedding":        T*M + T,
         "time_extra_emb.pooler.q_proj.bias":                 T,
         "time_extra_emb.pooler.k_proj.bias":                 T,
@@ -3923,1514 +1046,34 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
         "text_embedder.linear_2.weight":                     4*X*T,
         "text_embedder.linear_2.bias":                       X,
         "text_embedding_padding":                            X*N + X*M,
-        "blocks.0.norm1.linear.weight":                      D**2,
-        "blocks.0.norm1.linear.bias":                        D,
-        "blocks.0.norm1.norm.weight":                        D,
-        "blocks.0.norm1.norm.bias":                          D,
-        "blocks.0.attn1.to_q.base_layer.weight":             D**2,
-        "blocks.0.attn1.to_q.base_layer.bias":               D,
-        "blocks.0.attn1.to_q.lora_A.default.weight":         16*D,
-        "blocks.0.attn1.to_q.lora_B.default.weight":         16*D,
-        "blocks.0.attn1.to_k.base_layer.weight":             D**2,
-        "blocks.0.attn1.to_k.base_layer.bias":               D,
-        "blocks.0.attn1.to_k.lora_A.default.weight":         16*D,
-        "blocks.0.attn1.to_k.lora_B.default.weight":         16*D,
-        "blocks.0.attn1.to_v.base_layer.weight":             D**2,
-        "blocks.0.attn1.to_v.base_layer.bias":               D,
-        "blocks.0.attn1.to_v.lora_A.default.weight":         16*D,
-        "blocks.0.attn1.to_v.lora_B.default.weight":         16*D,
-        "blocks.0.attn1.norm_q.weight":                      d,
-        "blocks.0.attn1.norm_q.bias":                        d,
-        "blocks.0.attn1.norm_k.weight":                      d,
-        "blocks.0.attn1.norm_k.bias":                        d,
-        "blocks.0.attn1.to_out.0.base_layer.weight":         D**2,
-        "blocks.0.attn1.to_out.0.base_layer.bias":           D,
-        "blocks.0.attn1.to_out.0.lora_A.default.weight":     16*D,
-        "blocks.0.attn1.to_out.0.lora_B.default.weight":     16*D,
-        "blocks.0.norm2.weight":                             D,
-        "blocks.0.norm2.bias":                               D,
-        "blocks.0.attn2.to_q.base_layer.weight":             D**2,
-        "blocks.0.attn2.to_q.base_layer.bias":               D,
-        "blocks.0.attn2.to_q.lora_A.default.weight":         16*D,
-        "blocks.0.attn2.to_q.lora_B.default.weight":         16*D,
-        "blocks.0.attn2.to_k.base_layer.weight":             D*X,
-        "blocks.0.attn2.to_k.base_layer.bias":               D,
-        "blocks.0.attn2.to_k.lora_A.default.weight":         16*X,
-        "blocks.0.attn2.to_k.lora_B.default.weight":         16*D,
-        "blocks.0.attn2.to_v.base_layer.weight":             D*X,
-        "blocks.0.attn2.to_v.base_layer.bias":               D,
-        "blocks.0.attn2.to_v.lora_A.default.weight":         16*X,
-        "blocks.0.attn2.to_v.lora_B.default.weight":         16*D,
-        "blocks.0.attn2.norm_q.weight":                      d,
-        "blocks.0.attn2.norm_q.bias":                        d,
-        "blocks.0.attn2.norm_k.weight":                      d,
-        "blocks.0.attn2.norm_k.bias":                        d,
-        "blocks.0.attn2.to_out.0.base_layer.weight":         D**2,
-        "blocks.0.attn2.to_out.0.base_layer.bias":           D,
-        "blocks.0.attn2.to_out.0.lora_A.default.weight":     16*D,
-        "blocks.0.attn2.to_out.0.lora_B.default.weight":     16*D,
-        "blocks.0.norm3.weight":                             D,
-        "blocks.0.norm3.bias":                               D,
-        "blocks.0.ff.net.0.proj.weight":                     D*((D*r)//1)*(activation == "geglu") + D*((D*r)//1),
-        "blocks.0.ff.net.0.proj.bias":                       ((D*r)//1)*(activation == "geglu") + (D*r)//1,
-        "blocks.0.ff.net.2.weight":                          D*((D*r)//1),
-        "blocks.0.ff.net.2.bias":                            D,
-        "blocks.1.norm1.linear.weight":                      D**2,
-        "blocks.1.norm1.linear.bias":                        D,
-        "blocks.1.norm1.norm.weight":                        D,
-        "blocks.1.norm1.norm.bias":                          D,
-        "blocks.1.attn1.to_q.base_layer.weight":             D**2,
-        "blocks.1.attn1.to_q.base_layer.bias":               D,
-        "blocks.1.attn1.to_q.lora_A.default.weight":         16*D,
-        "blocks.1.attn1.to_q.lora_B.default.weight":         16*D,
-        "blocks.1.attn1.to_k.base_layer.weight":             D**2,
-        "blocks.1.attn1.to_k.base_layer.bias":               D,
-        "blocks.1.attn1.to_k.lora_A.default.weight":         16*D,
-        "blocks.1.attn1.to_k.lora_B.default.weight":         16*D,
-        "blocks.1.attn1.to_v.base_layer.weight":             D**2,
-        "blocks.1.attn1.to_v.base_layer.bias":               D,
-        "blocks.1.attn1.to_v.lora_A.default.weight":         16*D,
-        "blocks.1.attn1.to_v.lora_B.default.weight":         16*D,
-        "blocks.1.attn1.norm_q.weight":                      d,
-        "blocks.1.attn1.norm_q.bias":                        d,
-        "blocks.1.attn1.norm_k.weight":                      d,
-        "blocks.1.attn1.norm_k.bias":                        d,
-        "blocks.1.attn1.to_out.0.base_layer.weight":         D**2,
-        "blocks.1.attn1.to_out.0.base_layer.bias":           D,
-        "blocks.1.attn1.to_out.0.lora_A.default.weight":     16*D,
-        "blocks.1.attn1.to_out.0.lora_B.default.weight":     16*D,
-        "blocks.1.norm2.weight":                             D,
-        "blocks.1.norm2.bias":                               D,
-        "blocks.1.attn2.to_q.base_layer.weight":             D**2,
-        "blocks.1.attn2.to_q.base_layer.bias":               D,
-        "blocks.1.attn2.to_q.lora_A.default.weight":         16*D,
-        "blocks.1.attn2.to_q.lora_B.default.weight":         16*D,
-        "blocks.1.attn2.to_k.base_layer.weight":             D*X,
-        "blocks.1.attn2.to_k.base_layer.bias":               D,
-        "blocks.1.attn2.to_k.lora_A.default.weight":         16*X,
-        "blocks.1.attn2.to_k.lora_B.default.weight":         16*D,
-        "blocks.1.attn2.to_v.base_layer.weight":             D*X,
-        "blocks.1.attn2.to_v.base_layer.bias":               D,
-        "blocks.1.attn2.to_v.lora_A.default.weight":         16*X,
-        "blocks.1.attn2.to_v.lora_B.default.weight":         16*D,
-        "blocks.1.attn2.norm_q.weight":                      d,
-        "blocks.1.attn2.norm_q.bias":                        d,
-        "blocks.1.attn2.norm_k.weight":                      d,
-        "blocks.1.attn2.norm_k.bias":                        d,
-        "blocks.1.attn2.to_out.0.base_layer.weight":         D**2,
-        "blocks.1.attn2.to_out.0.base_layer.bias":           D,
-        "blocks.1.attn2.to_out.0.lora_A.default.weight":     16*D,
-        "blocks.1.attn2.to_out.0.lora_B.default.weight":     16*D,
-        "blocks.1.norm3.weight":                             D,
-        "blocks.1.norm3.bias":                               D,
-        "blocks.1.ff.net.0.proj.weight":                     D*((D*r)//1)*(activation == "geglu") + D*((D*r)//1),
-        "blocks.1.ff.net.0.proj.bias":                       ((D*r)//1)*(activation == "geglu") + (D*r)//1,
-        "blocks.1.ff.net.2.weight":                          D*((D*r)//1),
-        "blocks.1.ff.net.2.bias":                            D,
-        "blocks.2.norm1.linear.weight":                      D**2,
-        "blocks.2.norm1.linear.bias":                        D,
-        "blocks.2.norm1.norm.weight":                        D,
-        "blocks.2.norm1.norm.bias":                          D,
-        "blocks.2.attn1.to_q.base_layer.weight":             D**2,
-        "blocks.2.attn1.to_q.base_layer.bias":               D,
-        "blocks.2.attn1.to_q.lora_A.default.weight":         16*D,
-        "blocks.2.attn1.to_q.lora_B.default.weight":         16*D,
-        "blocks.2.attn1.to_k.base_layer.weight":             D**2,
-        "blocks.2.attn1.to_k.base_layer.bias":               D,
-        "blocks.2.attn1.to_k.lora_A.default.weight":         16*D,
-        "blocks.2.attn1.to_k.lora_B.default.weight":         16*D,
-        "blocks.2.attn1.to_v.base_layer.weight":             D**2,
-        "blocks.2.attn1.to_v.base_layer.bias":               D,
-        "blocks.2.attn1.to_v.lora_A.default.weight":         16*D,
-        "blocks.2.attn1.to_v.lora_B.default.weight":         16*D,
-        "blocks.2.attn1.norm_q.weight":                      d,
-        "blocks.2.attn1.norm_q.bias":                        d,
-        "blocks.2.attn1.norm_k.weight":                      d,
-        "blocks.2.attn1.norm_k.bias":                        d,
-        "blocks.2.attn1.to_out.0.base_layer.weight":         D**2,
-        "blocks.2.attn1.to_out.0.base_layer.bias":           D,
-        "blocks.2.attn1.to_out.0.lora_A.default.weight":     16*D,
-        "blocks.2.attn1.to_out.0.lora_B.default.weight":     16*D,
-        "blocks.2.norm2.weight":                             D,
-        "blocks.2.norm2.bias":                               D,
-        "blocks.2.attn2.to_q.base_layer.weight":             D**2,
-        "blocks.2.attn2.to_q.base_layer.bias":               D,
-        "blocks.2.attn2.to_q.lora_A.default.weight":         16*D,
-        "blocks.2.attn2.to_q.lora_B.default.weight":         16*D,
-        "blocks.2.attn2.to_k.base_layer.weight":             D*X,
-        "blocks.2.attn2.to_k.base_layer.bias":               D,
-        "blocks.2.attn2.to_k.lora_A.default.weight":         16*X,
-        "blocks.2.attn2.to_k.lora_B.default.weight":         16*D,
-        "blocks.2.attn2.to_v.base_layer.weight":             D*X,
-        "blocks.2.attn2.to_v.base_layer.bias":               D,
-        "blocks.2.attn2.to_v.lora_A.default.weight":         16*X,
-        "blocks.2.attn2.to_v.lora_B.default.weight":         16*D,
-        "blocks.2.attn2.norm_q.weight":                      d,
-        "blocks.2.attn2.norm_q.bias":                        d,
-        "blocks.2.attn2.norm_k.weight":                      d,
-        "blocks.2.attn2.norm_k.bias":                        d,
-        "blocks.2.attn2.to_out.0.base_layer.weight":         D**2,
-        "blocks.2.attn2.to_out.0.base_layer.bias":           D,
-        "blocks.2.attn2.to_out.0.lora_A.default.weight":     16*D,
-        "blocks.2.attn2.to_out.0.lora_B.default.weight":     16*D,
-        "blocks.2.norm3.weight":                             D,
-        "blocks.2.norm3.bias":                               D,
-        "blocks.2.ff.net.0.proj.weight":                     D*((D*r)//1)*(activation == "geglu") + D*((D*r)//1),
-        "blocks.2.ff.net.0.proj.bias":                       ((D*r)//1)*(activation == "geglu") + (D*r)//1,
-        "blocks.2.ff.net.2.weight":                          D*((D*r)//1),
-        "blocks.2.ff.net.2.bias":                            D,
-        "blocks.3.norm1.linear.weight":                      D**2,
-        "blocks.3.norm1.linear.bias":                        D,
-        "blocks.3.norm1.norm.weight":                        D,
-        "blocks.3.norm1.norm.bias":                          D,
-        "blocks.3.attn1.to_q.base_layer.weight":             D**2,
-        "blocks.3.attn1.to_q.base_layer.bias":               D,
-        "blocks.3.attn1.to_q.lora_A.default.weight":         16*D,
-        "blocks.3.attn1.to_q.lora_B.default.weight":         16*D,
-        "blocks.3.attn1.to_k.base_layer.weight":             D**2,
-        "blocks.3.attn1.to_k.base_layer.bias":               D,
-        "blocks.3.attn1.to_k.lora_A.default.weight":         16*D,
-        "blocks.3.attn1.to_k.lora_B.default.weight":         16*D,
-        "blocks.3.attn1.to_v.base_layer.weight":             D**2,
-        "blocks.3.attn1.to_v.base_layer.bias":               D,
-        "blocks.3.attn1.to_v.lora_A.default.weight":         16*D,
-        "blocks.3.attn1.to_v.lora_B.default.weight":         16*D,
-        "blocks.3.attn1.norm_q.weight":                      d,
-        "blocks.3.attn1.norm_q.bias":                        d,
-        "blocks.3.attn1.norm_k.weight":                      d,
-        "blocks.3.attn1.norm_k.bias":                        d,
-        "blocks.3.attn1.to_out.0.base_layer.weight":         D**2,
-        "blocks.3.attn1.to_out.0.base_layer.bias":           D,
-        "blocks.3.attn1.to_out.0.lora_A.default.weight":     16*D,
-        "blocks.3.attn1.to_out.0.lora_B.default.weight":     16*D,
-        "blocks.3.norm2.weight":                             D,
-        "blocks.3.norm2.bias":                               D,
-        "blocks.3.attn2.to_q.base_layer.weight":             D**2,
-        "blocks.3.attn2.to_q.base_layer.bias":               D,
-        "blocks.3.attn2.to_q.lora_A.default.weight":         16*D,
-        "blocks.3.attn2.to_q.lora_B.default.weight":         16*D,
-        "blocks.3.attn2.to_k.base_layer.weight":             D*X,
-        "blocks.3.attn2.to_k.base_layer.bias":               D,
-        "blocks.3.attn2.to_k.lora_A.default.weight":         16*X,
-        "blocks.3.attn2.to_k.lora_B.default.weight":         16*D,
-        "blocks.3.attn2.to_v.base_layer.weight":             D*X,
-        "blocks.3.attn2.to_v.base_layer.bias":               D,
-        "blocks.3.attn2.to_v.lora_A.default.weight":         16*X,
-        "blocks.3.attn2.to_v.lora_B.default.weight":         16*D,
-        "blocks.3.attn2.norm_q.weight":                      d,
-        "blocks.3.attn2.norm_q.bias":                        d,
-        "blocks.3.attn2.norm_k.weight":                      d,
-        "blocks.3.attn2.norm_k.bias":                        d,
-        "blocks.3.attn2.to_out.0.base_layer.weight":         D**2,
-        "blocks.3.attn2.to_out.0.base_layer.bias":           D,
-        "blocks.3.attn2.to_out.0.lora_A.default.weight":     16*D,
-        "blocks.3.attn2.to_out.0.lora_B.default.weight":     16*D,
-        "blocks.3.norm3.weight":                             D,
-        "blocks.3.norm3.bias":                               D,
-        "blocks.3.ff.net.0.proj.weight":                     D*((D*r)//1)*(activation == "geglu") + D*((D*r)//1),
-        "blocks.3.ff.net.0.proj.bias":                       ((D*r)//1)*(activation == "geglu") + (D*r)//1,
-        "blocks.3.ff.net.2.weight":                          D*((D*r)//1),
-        "blocks.3.ff.net.2.bias":                            D,
-        "blocks.4.norm1.linear.weight":                      D**2,
-        "blocks.4.norm1.linear.bias":                        D,
-        "blocks.4.norm1.norm.weight":                        D,
-        "blocks.4.norm1.norm.bias":                          D,
-        "blocks.4.attn1.to_q.base_layer.weight":             D**2,
-        "blocks.4.attn1.to_q.base_layer.bias":               D,
-        "blocks.4.attn1.to_q.lora_A.default.weight":         16*D,
-        "blocks.4.attn1.to_q.lora_B.default.weight":         16*D,
-        "blocks.4.attn1.to_k.base_layer.weight":             D**2,
-        "blocks.4.attn1.to_k.base_layer.bias":               D,
-        "blocks.4.attn1.to_k.lora_A.default.weight":         16*D,
-        "blocks.4.attn1.to_k.lora_B.default.weight":         16*D,
-        "blocks.4.attn1.to_v.base_layer.weight":             D**2,
-        "blocks.4.attn1.to_v.base_layer.bias":               D,
-        "blocks.4.attn1.to_v.lora_A.default.weight":         16*D,
-        "blocks.4.attn1.to_v.lora_B.default.weight":         16*D,
-        "blocks.4.attn1.norm_q.weight":                      d,
-        "blocks.4.attn1.norm_q.bias":                        d,
-        "blocks.4.attn1.norm_k.weight":                      d,
-        "blocks.4.attn1.norm_k.bias":                        d,
-        "blocks.4.attn1.to_out.0.base_layer.weight":         D**2,
-        "blocks.4.attn1.to_out.0.base_layer.bias":           D,
-        "blocks.4.attn1.to_out.0.lora_A.default.weight":     16*D,
-        "blocks.4.attn1.to_out.0.lora_B.default.weight":     16*D,
-        "blocks.4.norm2.weight":                             D,
-        "blocks.4.norm2.bias":                               D,
-        "blocks.4.attn2.to_q.base_layer.weight":             D**2,
-        "blocks.4.attn2.to_q.base_layer.bias":               D,
-        "blocks.4.attn2.to_q.lora_A.default.weight":         16*D,
-        "blocks.4.attn2.to_q.lora_B.default.weight":         16*D,
-        "blocks.4.attn2.to_k.base_layer.weight":             D*X,
-        "blocks.4.attn2.to_k.base_layer.bias":               D,
-        "blocks.4.attn2.to_k.lora_A.default.weight":         16*X,
-        "blocks.4.attn2.to_k.lora_B.default.weight":         16*D,
-        "blocks.4.attn2.to_v.base_layer.weight":             D*X,
-        "blocks.4.attn2.to_v.base_layer.bias":               D,
-        "blocks.4.attn2.to_v.lora_A.default.weight":         16*X,
-        "blocks.4.attn2.to_v.lora_B.default.weight":         16*D,
-        "blocks.4.attn2.norm_q.weight":                      d,
-        "blocks.4.attn2.norm_q.bias":                        d,
-        "blocks.4.attn2.norm_k.weight":                      d,
-        "blocks.4.attn2.norm_k.bias":                        d,
-        "blocks.4.attn2.to_out.0.base_layer.weight":         D**2,
-        "blocks.4.attn2.to_out.0.base_layer.bias":           D,
-        "blocks.4.attn2.to_out.0.lora_A.default.weight":     16*D,
-        "blocks.4.attn2.to_out.0.lora_B.default.weight":     16*D,
-        "blocks.4.norm3.weight":                             D,
-        "blocks.4.norm3.bias":                               D,
-        "blocks.4.ff.net.0.proj.weight":                     D*((D*r)//1)*(activation == "geglu") + D*((D*r)//1),
-        "blocks.4.ff.net.0.proj.bias":                       ((D*r)//1)*(activation == "geglu") + (D*r)//1,
-        "blocks.4.ff.net.2.weight":                          D*((D*r)//1),
-        "blocks.4.ff.net.2.bias":                            D,
-        "blocks.5.norm1.linear.weight":                      D**2,
-        "blocks.5.norm1.linear.bias":                        D,
-        "blocks.5.norm1.norm.weight":                        D,
-        "blocks.5.norm1.norm.bias":                          D,
-        "blocks.5.attn1.to_q.base_layer.weight":             D**2,
-        "blocks.5.attn1.to_q.base_layer.bias":               D,
-        "blocks.5.attn1.to_q.lora_A.default.weight":         16*D,
-        "blocks.5.attn1.to_q.lora_B.default.weight":         16*D,
-        "blocks.5.attn1.to_k.base_layer.weight":             D**2,
-        "blocks.5.attn1.to_k.base_layer.bias":               D,
-        "blocks.5.attn1.to_k.lora_A.default.weight":         16*D,
-        "blocks.5.attn1.to_k.lora_B.default.weight":         16*D,
-        "blocks.5.attn1.to_v.base_layer.weight":             D**2,
-        "blocks.5.attn1.to_v.base_layer.bias":               D,
-        "blocks.5.attn1.to_v.lora_A.default.weight":         16*D,
-        "blocks.5.attn1.to_v.lora_B.default.weight":         16*D,
-        "blocks.5.attn1.norm_q.weight":                      d,
-        "blocks.5.attn1.norm_q.bias":                        d,
-        "blocks.5.attn1.norm_k.weight":                      d,
-        "blocks.5.attn1.norm_k.bias":                        d,
-        "blocks.5.attn1.to_out.0.base_layer.weight":         D**2,
-        "blocks.5.attn1.to_out.0.base_layer.bias":           D,
-        "blocks.5.attn1.to_out.0.lora_A.default.weight":     16*D,
-        "blocks.5.attn1.to_out.0.lora_B.default.weight":     16*D,
-        "blocks.5.norm2.weight":                             D,
-        "blocks.5.norm2.bias":                               D,
-        "blocks.5.attn2.to_q.base_layer.weight":             D**2,
-        "blocks.5.attn2.to_q.base_layer.bias":               D,
-        "blocks.5.attn2.to_q.lora_A.default.weight":         16*D,
-        "blocks.5.attn2.to_q.lora_B.default.weight":         16*D,
-        "blocks.5.attn2.to_k.base_layer.weight":             D*X,
-        "blocks.5.attn2.to_k.base_layer.bias":               D,
-        "blocks.5.attn2.to_k.lora_A.default.weight":         16*X,
-        "blocks.5.attn2.to_k.lora_B.default.weight":         16*D,
-        "blocks.5.attn2.to_v.base_layer.weight":             D*X,
-        "blocks.5.attn2.to_v.base_layer.bias":               D,
-        "blocks.5.attn2.to_v.lora_A.default.weight":         16*X,
-        "blocks.5.attn2.to_v.lora_B.default.weight":         16*D,
-        "blocks.5.attn2.norm_q.weight":                      d,
-        "blocks.5.attn2.norm_q.bias":                        d,
-        "blocks.5.attn2.norm_k.weight":                      d,
-        "blocks.5.attn2.norm_k.bias":                        d,
-        "blocks.5.attn2.to_out.0.base_layer.weight":         D**2,
-        "blocks.5.attn2.to_out.0.base_layer.bias":           D,
-        "blocks.5.attn2.to_out.0.lora_A.default.weight":     16*D,
-        "blocks.5.attn2.to_out.0.lora_B.default.weight":     16*D,
-        "blocks.5.norm3.weight":                             D,
-        "blocks.5.norm3.bias":                               D,
-        "blocks.5.ff.net.0.proj.weight":                     D*((D*r)//1)*(activation == "geglu") + D*((D*r)//1),
-        "blocks.5.ff.net.0.proj.bias":                       ((D*r)//1)*(activation == "geglu") + (D*r)//1,
-        "blocks.5.ff.net.2.weight":                          D*((D*r)//1),
-        "blocks.5.ff.net.2.bias":                            D,
-        "blocks.6.norm1.linear.weight":                      D**2,
-        "blocks.6.norm1.linear.bias":                        D,
-        "blocks.6.norm1.norm.weight":                        D,
-        "blocks.6.norm1.norm.bias":                          D,
-        "blocks.6.attn1.to_q.base_layer.weight":             D**2,
-        "blocks.6.attn1.to_q.base_layer.bias":               D,
-        "blocks.6.attn1.to_q.lora_A.default.weight":         16*D,
-        "blocks.6.attn1.to_q.lora_B.default.weight":         16*D,
-        "blocks.6.attn1.to_k.base_layer.weight":             D**2,
-        "blocks.6.attn1.to_k.base_layer.bias":               D,
-        "blocks.6.attn1.to_k.lora_A.default.weight":         16*D,
-        "blocks.6.attn1.to_k.lora_B.default.weight":         16*D,
-        "blocks.6.attn1.to_v.base_layer.weight":             D**2,
-        "blocks.6.attn1.to_v.base_layer.bias":               D,
-        "blocks.6.attn1.to_v.lora_A.default.weight":         16*D,
-        "blocks.6.attn1.to_v.lora_B.default.weight":         16*D,
-        "blocks.6.attn1.norm_q.weight":                      d,
-        "blocks.6.attn1.norm_q.bias":                        d,
-        "blocks.6.attn1.norm_k.weight":                      d,
-        "blocks.6.attn1.norm_k.bias":                        d,
-        "blocks.6.attn1.to_out.0.base_layer.weight":         D**2,
-        "blocks.6.attn1.to_out.0.base_layer.bias":           D,
-        "blocks.6.attn1.to_out.0.lora_A.default.weight":     16*D,
-        "blocks.6.attn1.to_out.0.lora_B.default.weight":     16*D,
-        "blocks.6.norm2.weight":                             D,
-        "blocks.6.norm2.bias":                               D,
-        "blocks.6.attn2.to_q.base_layer.weight":             D**2,
-        "blocks.6.attn2.to_q.base_layer.bias":               D,
-        "blocks.6.attn2.to_q.lora_A.default.weight":         16*D,
-        "blocks.6.attn2.to_q.lora_B.default.weight":         16*D,
-        "blocks.6.attn2.to_k.base_layer.weight":             D*X,
-        "blocks.6.attn2.to_k.base_layer.bias":               D,
-        "blocks.6.attn2.to_k.lora_A.default.weight":         16*X,
-        "blocks.6.attn2.to_k.lora_B.default.weight":         16*D,
-        "blocks.6.attn2.to_v.base_layer.weight":             D*X,
-        "blocks.6.attn2.to_v.base_layer.bias":               D,
-        "blocks.6.attn2.to_v.lora_A.default.weight":         16*X,
-        "blocks.6.attn2.to_v.lora_B.default.weight":         16*D,
-        "blocks.6.attn2.norm_q.weight":                      d,
-        "blocks.6.attn2.norm_q.bias":                        d,
-        "blocks.6.attn2.norm_k.weight":                      d,
-        "blocks.6.attn2.norm_k.bias":                        d,
-        "blocks.6.attn2.to_out.0.base_layer.weight":         D**2,
-        "blocks.6.attn2.to_out.0.base_layer.bias":           D,
-        "blocks.6.attn2.to_out.0.lora_A.default.weight":     16*D,
-        "blocks.6.attn2.to_out.0.lora_B.default.weight":     16*D,
-        "blocks.6.norm3.weight":                             D,
-        "blocks.6.norm3.bias":                               D,
-        "blocks.6.ff.net.0.proj.weight":                     D*((D*r)//1)*(activation == "geglu") + D*((D*r)//1),
-        "blocks.6.ff.net.0.proj.bias":                       ((D*r)//1)*(activation == "geglu") + (D*r)//1,
-        "blocks.6.ff.net.2.weight":                          D*((D*r)//1),
-        "blocks.6.ff.net.2.bias":                            D,
-        "blocks.7.norm1.linear.weight":                      D**2,
-        "blocks.7.norm1.linear.bias":                        D,
-        "blocks.7.norm1.norm.weight":                        D,
-        "blocks.7.norm1.norm.bias":                          D,
-        "blocks.7.attn1.to_q.base_layer.weight":             D**2,
-        "blocks.7.attn1.to_q.base_layer.bias":               D,
-        "blocks.7.attn1.to_q.lora_A.default.weight":         16*D,
-        "blocks.7.attn1.to_q.lora_B.default.weight":         16*D,
-        "blocks.7.attn1.to_k.base_layer.weight":             D**2,
-        "blocks.7.attn1.to_k.base_layer.bias":               D,
-        "blocks.7.attn1.to_k.lora_A.default.weight":         16*D,
-        "blocks.7.attn1.to_k.lora_B.default.weight":         16*D,
-        "blocks.7.attn1.to_v.base_layer.weight":             D**2,
-        "blocks.7.attn1.to_v.base_layer.bias":               D,
-        "blocks.7.attn1.to_v.lora_A.default.weight":         16*D,
-        "blocks.7.attn1.to_v.lora_B.default.weight":         16*D,
-        "blocks.7.attn1.norm_q.weight":                      d,
-        "blocks.7.attn1.norm_q.bias":                        d,
-        "blocks.7.attn1.norm_k.weight":                      d,
-        "blocks.7.attn1.norm_k.bias":                        d,
-        "blocks.7.attn1.to_out.0.base_layer.weight":         D**2,
-        "blocks.7.attn1.to_out.0.base_layer.bias":           D,
-        "blocks.7.attn1.to_out.0.lora_A.default.weight":     16*D,
-        "blocks.7.attn1.to_out.0.lora_B.default.weight":     16*D,
-        "blocks.7.norm2.weight":                             D,
-        "blocks.7.norm2.bias":                               D,
-        "blocks.7.attn2.to_q.base_layer.weight":             D**2,
-        "blocks.7.attn2.to_q.base_layer.bias":               D,
-        "blocks.7.attn2.to_q.lora_A.default.weight":         16*D,
-        "blocks.7.attn2.to_q.lora_B.default.weight":         16*D,
-        "blocks.7.attn2.to_k.base_layer.weight":             D*X,
-        "blocks.7.attn2.to_k.base_layer.bias":               D,
-        "blocks.7.attn2.to_k.lora_A.default.weight":         16*X,
-        "blocks.7.attn2.to_k.lora_B.default.weight":         16*D,
-        "blocks.7.attn2.to_v.base_layer.weight":             D*X,
-        "blocks.7.attn2.to_v.base_layer.bias":               D,
-        "blocks.7.attn2.to_v.lora_A.default.weight":         16*X,
-        "blocks.7.attn2.to_v.lora_B.default.weight":         16*D,
-        "blocks.7.attn2.norm_q.weight":                      d,
-        "blocks.7.attn2.norm_q.bias":                        d,
-        "blocks.7.attn2.norm_k.weight":                      d,
-        "blocks.7.attn2.norm_k.bias":                        d,
-        "blocks.7.attn2.to_out.0.base_layer.weight":         D**2,
-        "blocks.7.attn2.to_out.0.base_layer.bias":           D,
-        "blocks.7.attn2.to_out.0.lora_A.default.weight":     16*D,
-        "blocks.7.attn2.to_out.0.lora_B.default.weight":     16*D,
-        "blocks.7.norm3.weight":                             D,
-        "blocks.7.norm3.bias":                               D,
-        "blocks.7.ff.net.0.proj.weight":                     D*((D*r)//1)*(activation == "geglu") + D*((D*r)//1),
-        "blocks.7.ff.net.0.proj.bias":                       ((D*r)//1)*(activation == "geglu") + (D*r)//1,
-        "blocks.7.ff.net.2.weight":                          D*((D*r)//1),
-        "blocks.7.ff.net.2.bias":                            D,
-        "blocks.8.norm1.linear.weight":                      D**2,
-        "blocks.8.norm1.linear.bias":                        D,
-        "blocks.8.norm1.norm.weight":                        D,
-        "blocks.8.norm1.norm.bias":                          D,
-        "blocks.8.attn1.to_q.base_layer.weight":             D**2,
-        "blocks.8.attn1.to_q.base_layer.bias":               D,
-        "blocks.8.attn1.to_q.lora_A.default.weight":         16*D,
-        "blocks.8.attn1.to_q.lora_B.default.weight":         16*D,
-        "blocks.8.attn1.to_k.base_layer.weight":             D**2,
-        "blocks.8.attn1.to_k.base_layer.bias":               D,
-        "blocks.8.attn1.to_k.lora_A.default.weight":         16*D,
-        "blocks.8.attn1.to_k.lora_B.default.weight":         16*D,
-        "blocks.8.attn1.to_v.base_layer.weight":             D**2,
-        "blocks.8.attn1.to_v.base_layer.bias":               D,
-        "blocks.8.attn1.to_v.lora_A.default.weight":         16*D,
-        "blocks.8.attn1.to_v.lora_B.default.weight":         16*D,
-        "blocks.8.attn1.norm_q.weight":                      d,
-        "blocks.8.attn1.norm_q.bias":                        d,
-        "blocks.8.attn1.norm_k.weight":                      d,
-        "blocks.8.attn1.norm_k.bias":                        d,
-        "blocks.8.attn1.to_out.0.base_layer.weight":         D**2,
-        "blocks.8.attn1.to_out.0.base_layer.bias":           D,
-        "blocks.8.attn1.to_out.0.lora_A.default.weight":     16*D,
-        "blocks.8.attn1.to_out.0.lora_B.default.weight":     16*D,
-        "blocks.8.norm2.weight":                             D,
-        "blocks.8.norm2.bias":                               D,
-        "blocks.8.attn2.to_q.base_layer.weight":             D**2,
-        "blocks.8.attn2.to_q.base_layer.bias":               D,
-        "blocks.8.attn2.to_q.lora_A.default.weight":         16*D,
-        "blocks.8.attn2.to_q.lora_B.default.weight":         16*D,
-        "blocks.8.attn2.to_k.base_layer.weight":             D*X,
-        "blocks.8.attn2.to_k.base_layer.bias":               D,
-        "blocks.8.attn2.to_k.lora_A.default.weight":         16*X,
-        "blocks.8.attn2.to_k.lora_B.default.weight":         16*D,
-        "blocks.8.attn2.to_v.base_layer.weight":             D*X,
-        "blocks.8.attn2.to_v.base_layer.bias":               D,
-        "blocks.8.attn2.to_v.lora_A.default.weight":         16*X,
-        "blocks.8.attn2.to_v.lora_B.default.weight":         16*D,
-        "blocks.8.attn2.norm_q.weight":                      d,
-        "blocks.8.attn2.norm_q.bias":                        d,
-        "blocks.8.attn2.norm_k.weight":                      d,
-        "blocks.8.attn2.norm_k.bias":                        d,
-        "blocks.8.attn2.to_out.0.base_layer.weight":         D**2,
-        "blocks.8.attn2.to_out.0.base_layer.bias":           D,
-        "blocks.8.attn2.to_out.0.lora_A.default.weight":     16*D,
-        "blocks.8.attn2.to_out.0.lora_B.default.weight":     16*D,
-        "blocks.8.norm3.weight":                             D,
-        "blocks.8.norm3.bias":                               D,
-        "blocks.8.ff.net.0.proj.weight":                     D*((D*r)//1)*(activation == "geglu") + D*((D*r)//1),
-        "blocks.8.ff.net.0.proj.bias":                       ((D*r)//1)*(activation == "geglu") + (D*r)//1,
-        "blocks.8.ff.net.2.weight":                          D*((D*r)//1),
-        "blocks.8.ff.net.2.bias":                            D,
-        "blocks.9.norm1.linear.weight":                      D**2,
-        "blocks.9.norm1.linear.bias":                        D,
-        "blocks.9.norm1.norm.weight":                        D,
-        "blocks.9.norm1.norm.bias":                          D,
-        "blocks.9.attn1.to_q.base_layer.weight":             D**2,
-        "blocks.9.attn1.to_q.base_layer.bias":               D,
-        "blocks.9.attn1.to_q.lora_A.default.weight":         16*D,
-        "blocks.9.attn1.to_q.lora_B.default.weight":         16*D,
-        "blocks.9.attn1.to_k.base_layer.weight":             D**2,
-        "blocks.9.attn1.to_k.base_layer.bias":               D,
-        "blocks.9.attn1.to_k.lora_A.default.weight":         16*D,
-        "blocks.9.attn1.to_k.lora_B.default.weight":         16*D,
-        "blocks.9.attn1.to_v.base_layer.weight":             D**2,
-        "blocks.9.attn1.to_v.base_layer.bias":               D,
-        "blocks.9.attn1.to_v.lora_A.default.weight":         16*D,
-        "blocks.9.attn1.to_v.lora_B.default.weight":         16*D,
-        "blocks.9.attn1.norm_q.weight":                      d,
-        "blocks.9.attn1.norm_q.bias":                        d,
-        "blocks.9.attn1.norm_k.weight":                      d,
-        "blocks.9.attn1.norm_k.bias":                        d,
-        "blocks.9.attn1.to_out.0.base_layer.weight":         D**2,
-        "blocks.9.attn1.to_out.0.base_layer.bias":           D,
-        "blocks.9.attn1.to_out.0.lora_A.default.weight":     16*D,
-        "blocks.9.attn1.to_out.0.lora_B.default.weight":     16*D,
-        "blocks.9.norm2.weight":                             D,
-        "blocks.9.norm2.bias":                               D,
-        "blocks.9.attn2.to_q.base_layer.weight":             D**2,
-        "blocks.9.attn2.to_q.base_layer.bias":               D,
-        "blocks.9.attn2.to_q.lora_A.default.weight":         16*D,
-        "blocks.9.attn2.to_q.lora_B.default.weight":         16*D,
-        "blocks.9.attn2.to_k.base_layer.weight":             D*X,
-        "blocks.9.attn2.to_k.base_layer.bias":               D,
-        "blocks.9.attn2.to_k.lora_A.default.weight":         16*X,
-        "blocks.9.attn2.to_k.lora_B.default.weight":         16*D,
-        "blocks.9.attn2.to_v.base_layer.weight":             D*X,
-        "blocks.9.attn2.to_v.base_layer.bias":               D,
-        "blocks.9.attn2.to_v.lora_A.default.weight":         16*X,
-        "blocks.9.attn2.to_v.lora_B.default.weight":         16*D,
-        "blocks.9.attn2.norm_q.weight":                      d,
-        "blocks.9.attn2.norm_q.bias":                        d,
-        "blocks.9.attn2.norm_k.weight":                      d,
-        "blocks.9.attn2.norm_k.bias":                        d,
-        "blocks.9.attn2.to_out.0.base_layer.weight":         D**2,
-        "blocks.9.attn2.to_out.0.base_layer.bias":           D,
-        "blocks.9.attn2.to_out.0.lora_A.default.weight":     16*D,
-        "blocks.9.attn2.to_out.0.lora_B.default.weight":     16*D,
-        "blocks.9.norm3.weight":                             D,
-        "blocks.9.norm3.bias":                               D,
-        "blocks.9.ff.net.0.proj.weight":                     D*((D*r)//1)*(activation == "geglu") + D*((D*r)//1),
-        "blocks.9.ff.net.0.proj.bias":                       ((D*r)//1)*(activation == "geglu") + (D*r)//1,
-        "blocks.9.ff.net.2.weight":                          D*((D*r)//1),
-        "blocks.9.ff.net.2.bias":                            D,
-        "blocks.10.norm1.linear.weight":                     D**2,
-        "blocks.10.norm1.linear.bias":                       D,
-        "blocks.10.norm1.norm.weight":                       D,
-        "blocks.10.norm1.norm.bias":                         D,
-        "blocks.10.attn1.to_q.base_layer.weight":            D**2,
-        "blocks.10.attn1.to_q.base_layer.bias":              D,
-        "blocks.10.attn1.to_q.lora_A.default.weight":        16*D,
-        "blocks.10.attn1.to_q.lora_B.default.weight":        16*D,
-        "blocks.10.attn1.to_k.base_layer.weight":            D**2,
-        "blocks.10.attn1.to_k.base_layer.bias":              D,
-        "blocks.10.attn1.to_k.lora_A.default.weight":        16*D,
-        "blocks.10.attn1.to_k.lora_B.default.weight":        16*D,
-        "blocks.10.attn1.to_v.base_layer.weight":            D**2,
-        "blocks.10.attn1.to_v.base_layer.bias":              D,
-        "blocks.10.attn1.to_v.lora_A.default.weight":        16*D,
-        "blocks.10.attn1.to_v.lora_B.default.weight":        16*D,
-        "blocks.10.attn1.norm_q.weight":                     d,
-        "blocks.10.attn1.norm_q.bias":                       d,
-        "blocks.10.attn1.norm_k.weight":                     d,
-        "blocks.10.attn1.norm_k.bias":                       d,
-        "blocks.10.attn1.to_out.0.base_layer.weight":        D**2,
-        "blocks.10.attn1.to_out.0.base_layer.bias":          D,
-        "blocks.10.attn1.to_out.0.lora_A.default.weight":    16*D,
-        "blocks.10.attn1.to_out.0.lora_B.default.weight":    16*D,
-        "blocks.10.norm2.weight":                            D,
-        "blocks.10.norm2.bias":                              D,
-        "blocks.10.attn2.to_q.base_layer.weight":            D**2,
-        "blocks.10.attn2.to_q.base_layer.bias":              D,
-        "blocks.10.attn2.to_q.lora_A.default.weight":        16*D,
-        "blocks.10.attn2.to_q.lora_B.default.weight":        16*D,
-        "blocks.10.attn2.to_k.base_layer.weight":            D*X,
-        "blocks.10.attn2.to_k.base_layer.bias":              D,
-        "blocks.10.attn2.to_k.lora_A.default.weight":        16*X,
-        "blocks.10.attn2.to_k.lora_B.default.weight":        16*D,
-        "blocks.10.attn2.to_v.base_layer.weight":            D*X,
-        "blocks.10.attn2.to_v.base_layer.bias":              D,
-        "blocks.10.attn2.to_v.lora_A.default.weight":        16*X,
-        "blocks.10.attn2.to_v.lora_B.default.weight":        16*D,
-        "blocks.10.attn2.norm_q.weight":                     d,
-        "blocks.10.attn2.norm_q.bias":                       d,
-        "blocks.10.attn2.norm_k.weight":                     d,
-        "blocks.10.attn2.norm_k.bias":                       d,
-        "blocks.10.attn2.to_out.0.base_layer.weight":        D**2,
-        "blocks.10.attn2.to_out.0.base_layer.bias":          D,
-        "blocks.10.attn2.to_out.0.lora_A.default.weight":    16*D,
-        "blocks.10.attn2.to_out.0.lora_B.default.weight":    16*D,
-        "blocks.10.norm3.weight":                            D,
-        "blocks.10.norm3.bias":                              D,
-        "blocks.10.ff.net.0.proj.weight":                    D*((D*r)//1)*(activation == "geglu") + D*((D*r)//1),
-        "blocks.10.ff.net.0.proj.bias":                      ((D*r)//1)*(activation == "geglu") + (D*r)//1,
-        "blocks.10.ff.net.2.weight":                         D*((D*r)//1),
-        "blocks.10.ff.net.2.bias":                           D,
-        "blocks.11.norm1.linear.weight":                     D**2,
-        "blocks.11.norm1.linear.bias":                       D,
-        "blocks.11.norm1.norm.weight":                       D,
-        "blocks.11.norm1.norm.bias":                         D,
-        "blocks.11.attn1.to_q.base_layer.weight":            D**2,
-        "blocks.11.attn1.to_q.base_layer.bias":              D,
-        "blocks.11.attn1.to_q.lora_A.default.weight":        16*D,
-        "blocks.11.attn1.to_q.lora_B.default.weight":        16*D,
-        "blocks.11.attn1.to_k.base_layer.weight":            D**2,
-        "blocks.11.attn1.to_k.base_layer.bias":              D,
-        "blocks.11.attn1.to_k.lora_A.default.weight":        16*D,
-        "blocks.11.attn1.to_k.lora_B.default.weight":        16*D,
-        "blocks.11.attn1.to_v.base_layer.weight":            D**2,
-        "blocks.11.attn1.to_v.base_layer.bias":              D,
-        "blocks.11.attn1.to_v.lora_A.default.weight":        16*D,
-        "blocks.11.attn1.to_v.lora_B.default.weight":        16*D,
-        "blocks.11.attn1.norm_q.weight":                     d,
-        "blocks.11.attn1.norm_q.bias":                       d,
-        "blocks.11.attn1.norm_k.weight":                     d,
-        "blocks.11.attn1.norm_k.bias":                       d,
-        "blocks.11.attn1.to_out.0.base_layer.weight":        D**2,
-        "blocks.11.attn1.to_out.0.base_layer.bias":          D,
-        "blocks.11.attn1.to_out.0.lora_A.default.weight":    16*D,
-        "blocks.11.attn1.to_out.0.lora_B.default.weight":    16*D,
-        "blocks.11.norm2.weight":                            D,
-        "blocks.11.norm2.bias":                              D,
-        "blocks.11.attn2.to_q.base_layer.weight":            D**2,
-        "blocks.11.attn2.to_q.base_layer.bias":              D,
-        "blocks.11.attn2.to_q.lora_A.default.weight":        16*D,
-        "blocks.11.attn2.to_q.lora_B.default.weight":        16*D,
-        "blocks.11.attn2.to_k.base_layer.weight":            D*X,
-        "blocks.11.attn2.to_k.base_layer.bias":              D,
-        "blocks.11.attn2.to_k.lora_A.default.weight":        16*X,
-        "blocks.11.attn2.to_k.lora_B.default.weight":        16*D,
-        "blocks.11.attn2.to_v.base_layer.weight":            D*X,
-        "blocks.11.attn2.to_v.base_layer.bias":              D,
-        "blocks.11.attn2.to_v.lora_A.default.weight":        16*X,
-        "blocks.11.attn2.to_v.lora_B.default.weight":        16*D,
-        "blocks.11.attn2.norm_q.weight":                     d,
-        "blocks.11.attn2.norm_q.bias":                       d,
-        "blocks.11.attn2.norm_k.weight":                     d,
-        "blocks.11.attn2.norm_k.bias":                       d,
-        "blocks.11.attn2.to_out.0.base_layer.weight":        D**2,
-        "blocks.11.attn2.to_out.0.base_layer.bias":          D,
-        "blocks.11.attn2.to_out.0.lora_A.default.weight":    16*D,
-        "blocks.11.attn2.to_out.0.lora_B.default.weight":    16*D,
-        "blocks.11.norm3.weight":                            D,
-        "blocks.11.norm3.bias":                              D,
-        "blocks.11.ff.net.0.proj.weight":                    D*((D*r)//1)*(activation == "geglu") + D*((D*r)//1),
-        "blocks.11.ff.net.0.proj.bias":                      ((D*r)//1)*(activation == "geglu") + (D*r)//1,
-        "blocks.11.ff.net.2.weight":                         D*((D*r)//1),
-        "blocks.11.ff.net.2.bias":                           D,
-        "blocks.12.norm1.linear.weight":                     D**2,
-        "blocks.12.norm1.linear.bias":                       D,
-        "blocks.12.norm1.norm.weight":                       D,
-        "blocks.12.norm1.norm.bias":                         D,
-        "blocks.12.attn1.to_q.base_layer.weight":            D**2,
-        "blocks.12.attn1.to_q.base_layer.bias":              D,
-        "blocks.12.attn1.to_q.lora_A.default.weight":        16*D,
-        "blocks.12.attn1.to_q.lora_B.default.weight":        16*D,
-        "blocks.12.attn1.to_k.base_layer.weight":            D**2,
-        "blocks.12.attn1.to_k.base_layer.bias":              D,
-        "blocks.12.attn1.to_k.lora_A.default.weight":        16*D,
-        "blocks.12.attn1.to_k.lora_B.default.weight":        16*D,
-        "blocks.12.attn1.to_v.base_layer.weight":            D**2,
-        "blocks.12.attn1.to_v.base_layer.bias":              D,
-        "blocks.12.attn1.to_v.lora_A.default.weight":        16*D,
-        "blocks.12.attn1.to_v.lora_B.default.weight":        16*D,
-        "blocks.12.attn1.norm_q.weight":                     d,
-        "blocks.12.attn1.norm_q.bias":                       d,
-        "blocks.12.attn1.norm_k.weight":                     d,
-        "blocks.12.attn1.norm_k.bias":                       d,
-        "blocks.12.attn1.to_out.0.base_layer.weight":        D**2,
-        "blocks.12.attn1.to_out.0.base_layer.bias":          D,
-        "blocks.12.attn1.to_out.0.lora_A.default.weight":    16*D,
-        "blocks.12.attn1.to_out.0.lora_B.default.weight":    16*D,
-        "blocks.12.norm2.weight":                            D,
-        "blocks.12.norm2.bias":                              D,
-        "blocks.12.attn2.to_q.base_layer.weight":            D**2,
-        "blocks.12.attn2.to_q.base_layer.bias":              D,
-        "blocks.12.attn2.to_q.lora_A.default.weight":        16*D,
-        "blocks.12.attn2.to_q.lora_B.default.weight":        16*D,
-        "blocks.12.attn2.to_k.base_layer.weight":            D*X,
-        "blocks.12.attn2.to_k.base_layer.bias":              D,
-        "blocks.12.attn2.to_k.lora_A.default.weight":        16*X,
-        "blocks.12.attn2.to_k.lora_B.default.weight":        16*D,
-        "blocks.12.attn2.to_v.base_layer.weight":            D*X,
-        "blocks.12.attn2.to_v.base_layer.bias":              D,
-        "blocks.12.attn2.to_v.lora_A.default.weight":        16*X,
-        "blocks.12.attn2.to_v.lora_B.default.weight":        16*D,
-        "blocks.12.attn2.norm_q.weight":                     d,
-        "blocks.12.attn2.norm_q.bias":                       d,
-        "blocks.12.attn2.norm_k.weight":                     d,
-        "blocks.12.attn2.norm_k.bias":                       d,
-        "blocks.12.attn2.to_out.0.base_layer.weight":        D**2,
-        "blocks.12.attn2.to_out.0.base_layer.bias":          D,
-        "blocks.12.attn2.to_out.0.lora_A.default.weight":    16*D,
-        "blocks.12.attn2.to_out.0.lora_B.default.weight":    16*D,
-        "blocks.12.norm3.weight":                            D,
-        "blocks.12.norm3.bias":                              D,
-        "blocks.12.ff.net.0.proj.weight":                    D*((D*r)//1)*(activation == "geglu") + D*((D*r)//1),
-        "blocks.12.ff.net.0.proj.bias":                      ((D*r)//1)*(activation == "geglu") + (D*r)//1,
-        "blocks.12.ff.net.2.weight":                         D*((D*r)//1),
-        "blocks.12.ff.net.2.bias":                           D,
-        "blocks.13.norm1.linear.weight":                     D**2,
-        "blocks.13.norm1.linear.bias":                       D,
-        "blocks.13.norm1.norm.weight":                       D,
-        "blocks.13.norm1.norm.bias":                         D,
-        "blocks.13.attn1.to_q.base_layer.weight":            D**2,
-        "blocks.13.attn1.to_q.base_layer.bias":              D,
-        "blocks.13.attn1.to_q.lora_A.default.weight":        16*D,
-        "blocks.13.attn1.to_q.lora_B.default.weight":        16*D,
-        "blocks.13.attn1.to_k.base_layer.weight":            D**2,
-        "blocks.13.attn1.to_k.base_layer.bias":              D,
-        "blocks.13.attn1.to_k.lora_A.default.weight":        16*D,
-        "blocks.13.attn1.to_k.lora_B.default.weight":        16*D,
-        "blocks.13.attn1.to_v.base_layer.weight":            D**2,
-        "blocks.13.attn1.to_v.base_layer.bias":              D,
-        "blocks.13.attn1.to_v.lora_A.default.weight":        16*D,
-        "blocks.13.attn1.to_v.lora_B.default.weight":        16*D,
-        "blocks.13.attn1.norm_q.weight":                     d,
-        "blocks.13.attn1.norm_q.bias":                       d,
-        "blocks.13.attn1.norm_k.weight":                     d,
-        "blocks.13.attn1.norm_k.bias":                       d,
-        "blocks.13.attn1.to_out.0.base_layer.weight":        D**2,
-        "blocks.13.attn1.to_out.0.base_layer.bias":          D,
-        "blocks.13.attn1.to_out.0.lora_A.default.weight":    16*D,
-        "blocks.13.attn1.to_out.0.lora_B.default.weight":    16*D,
-        "blocks.13.norm2.weight":                            D,
-        "blocks.13.norm2.bias":                              D,
-        "blocks.13.attn2.to_q.base_layer.weight":            D**2,
-        "blocks.13.attn2.to_q.base_layer.bias":              D,
-        "blocks.13.attn2.to_q.lora_A.default.weight":        16*D,
-        "blocks.13.attn2.to_q.lora_B.default.weight":        16*D,
-        "blocks.13.attn2.to_k.base_layer.weight":            D*X,
-        "blocks.13.attn2.to_k.base_layer.bias":              D,
-        "blocks.13.attn2.to_k.lora_A.default.weight":        16*X,
-        "blocks.13.attn2.to_k.lora_B.default.weight":        16*D,
-        "blocks.13.attn2.to_v.base_layer.weight":            D*X,
-        "blocks.13.attn2.to_v.base_layer.bias":              D,
-        "blocks.13.attn2.to_v.lora_A.default.weight":        16*X,
-        "blocks.13.attn2.to_v.lora_B.default.weight":        16*D,
-        "blocks.13.attn2.norm_q.weight":                     d,
-        "blocks.13.attn2.norm_q.bias":                       d,
-        "blocks.13.attn2.norm_k.weight":                     d,
-        "blocks.13.attn2.norm_k.bias":                       d,
-        "blocks.13.attn2.to_out.0.base_layer.weight":        D**2,
-        "blocks.13.attn2.to_out.0.base_layer.bias":          D,
-        "blocks.13.attn2.to_out.0.lora_A.default.weight":    16*D,
-        "blocks.13.attn2.to_out.0.lora_B.default.weight":    16*D,
-        "blocks.13.norm3.weight":                            D,
-        "blocks.13.norm3.bias":                              D,
-        "blocks.13.ff.net.0.proj.weight":                    D*((D*r)//1)*(activation == "geglu") + D*((D*r)//1),
-        "blocks.13.ff.net.0.proj.bias":                      ((D*r)//1)*(activation == "geglu") + (D*r)//1,
-        "blocks.13.ff.net.2.weight":                         D*((D*r)//1),
-        "blocks.13.ff.net.2.bias":                           D,
-        "blocks.14.norm1.linear.weight":                     D**2,
-        "blocks.14.norm1.linear.bias":                       D,
-        "blocks.14.norm1.norm.weight":                       D,
-        "blocks.14.norm1.norm.bias":                         D,
-        "blocks.14.attn1.to_q.base_layer.weight":            D**2,
-        "blocks.14.attn1.to_q.base_layer.bias":              D,
-        "blocks.14.attn1.to_q.lora_A.default.weight":        16*D,
-        "blocks.14.attn1.to_q.lora_B.default.weight":        16*D,
-        "blocks.14.attn1.to_k.base_layer.weight":            D**2,
-        "blocks.14.attn1.to_k.base_layer.bias":              D,
-        "blocks.14.attn1.to_k.lora_A.default.weight":        16*D,
-        "blocks.14.attn1.to_k.lora_B.default.weight":        16*D,
-        "blocks.14.attn1.to_v.base_layer.weight":            D**2,
-        "blocks.14.attn1.to_v.base_layer.bias":              D,
-        "blocks.14.attn1.to_v.lora_A.default.weight":        16*D,
-        "blocks.14.attn1.to_v.lora_B.default.weight":        16*D,
-        "blocks.14.attn1.norm_q.weight":                     d,
-        "blocks.14.attn1.norm_q.bias":                       d,
-        "blocks.14.attn1.norm_k.weight":                     d,
-        "blocks.14.attn1.norm_k.bias":                       d,
-        "blocks.14.attn1.to_out.0.base_layer.weight":        D**2,
-        "blocks.14.attn1.to_out.0.base_layer.bias":          D,
-        "blocks.14.attn1.to_out.0.lora_A.default.weight":    16*D,
-        "blocks.14.attn1.to_out.0.lora_B.default.weight":    16*D,
-        "blocks.14.norm2.weight":                            D,
-        "blocks.14.norm2.bias":                              D,
-        "blocks.14.attn2.to_q.base_layer.weight":            D**2,
-        "blocks.14.attn2.to_q.base_layer.bias":              D,
-        "blocks.14.attn2.to_q.lora_A.default.weight":        16*D,
-        "blocks.14.attn2.to_q.lora_B.default.weight":        16*D,
-        "blocks.14.attn2.to_k.base_layer.weight":            D*X,
-        "blocks.14.attn2.to_k.base_layer.bias":              D,
-        "blocks.14.attn2.to_k.lora_A.default.weight":        16*X,
-        "blocks.14.attn2.to_k.lora_B.default.weight":        16*D,
-        "blocks.14.attn2.to_v.base_layer.weight":            D*X,
-        "blocks.14.attn2.to_v.base_layer.bias":              D,
-        "blocks.14.attn2.to_v.lora_A.default.weight":        16*X,
-        "blocks.14.attn2.to_v.lora_B.default.weight":        16*D,
-        "blocks.14.attn2.norm_q.weight":                     d,
-        "blocks.14.attn2.norm_q.bias":                       d,
-        "blocks.14.attn2.norm_k.weight":                     d,
-        "blocks.14.attn2.norm_k.bias":                       d,
-        "blocks.14.attn2.to_out.0.base_layer.weight":        D**2,
-        "blocks.14.attn2.to_out.0.base_layer.bias":          D,
-        "blocks.14.attn2.to_out.0.lora_A.default.weight":    16*D,
-        "blocks.14.attn2.to_out.0.lora_B.default.weight":    16*D,
-        "blocks.14.norm3.weight":                            D,
-        "blocks.14.norm3.bias":                              D,
-        "blocks.14.ff.net.0.proj.weight":                    D*((D*r)//1)*(activation == "geglu") + D*((D*r)//1),
-        "blocks.14.ff.net.0.proj.bias":                      ((D*r)//1)*(activation == "geglu") + (D*r)//1,
-        "blocks.14.ff.net.2.weight":                         D*((D*r)//1),
-        "blocks.14.ff.net.2.bias":                           D,
-        "blocks.15.skip_norm.weight":                        2*D,
-        "blocks.15.skip_norm.bias":                          2*D,
-        "blocks.15.skip_linear.weight":                      2*D**2,
-        "blocks.15.skip_linear.bias":                        D,
-        "blocks.15.norm1.linear.weight":                     D**2,
-        "blocks.15.norm1.linear.bias":                       D,
-        "blocks.15.norm1.norm.weight":                       D,
-        "blocks.15.norm1.norm.bias":                         D,
-        "blocks.15.attn1.to_q.base_layer.weight":            D**2,
-        "blocks.15.attn1.to_q.base_layer.bias":              D,
-        "blocks.15.attn1.to_q.lora_A.default.weight":        16*D,
-        "blocks.15.attn1.to_q.lora_B.default.weight":        16*D,
-        "blocks.15.attn1.to_k.base_layer.weight":            D**2,
-        "blocks.15.attn1.to_k.base_layer.bias":              D,
-        "blocks.15.attn1.to_k.lora_A.default.weight":        16*D,
-        "blocks.15.attn1.to_k.lora_B.default.weight":        16*D,
-        "blocks.15.attn1.to_v.base_layer.weight":            D**2,
-        "blocks.15.attn1.to_v.base_layer.bias":              D,
-        "blocks.15.attn1.to_v.lora_A.default.weight":        16*D,
-        "blocks.15.attn1.to_v.lora_B.default.weight":        16*D,
-        "blocks.15.attn1.norm_q.weight":                     d,
-        "blocks.15.attn1.norm_q.bias":                       d,
-        "blocks.15.attn1.norm_k.weight":                     d,
-        "blocks.15.attn1.norm_k.bias":                       d,
-        "blocks.15.attn1.to_out.0.base_layer.weight":        D**2,
-        "blocks.15.attn1.to_out.0.base_layer.bias":          D,
-        "blocks.15.attn1.to_out.0.lora_A.default.weight":    16*D,
-        "blocks.15.attn1.to_out.0.lora_B.default.weight":    16*D,
-        "blocks.15.norm2.weight":                            D,
-        "blocks.15.norm2.bias":                              D,
-        "blocks.15.attn2.to_q.base_layer.weight":            D**2,
-        "blocks.15.attn2.to_q.base_layer.bias":              D,
-        "blocks.15.attn2.to_q.lora_A.default.weight":        16*D,
-        "blocks.15.attn2.to_q.lora_B.default.weight":        16*D,
-        "blocks.15.attn2.to_k.base_layer.weight":            D*X,
-        "blocks.15.attn2.to_k.base_layer.bias":              D,
-        "blocks.15.attn2.to_k.lora_A.default.weight":        16*X,
-        "blocks.15.attn2.to_k.lora_B.default.weight":        16*D,
-        "blocks.15.attn2.to_v.base_layer.weight":            D*X,
-        "blocks.15.attn2.to_v.base_layer.bias":              D,
-        "blocks.15.attn2.to_v.lora_A.default.weight":        16*X,
-        "blocks.15.attn2.to_v.lora_B.default.weight":        16*D,
-        "blocks.15.attn2.norm_q.weight":                     d,
-        "blocks.15.attn2.norm_q.bias":                       d,
-        "blocks.15.attn2.norm_k.weight":                     d,
-        "blocks.15.attn2.norm_k.bias":                       d,
-        "blocks.15.attn2.to_out.0.base_layer.weight":        D**2,
-        "blocks.15.attn2.to_out.0.base_layer.bias":          D,
-        "blocks.15.attn2.to_out.0.lora_A.default.weight":    16*D,
-        "blocks.15.attn2.to_out.0.lora_B.default.weight":    16*D,
-        "blocks.15.norm3.weight":                            D,
-        "blocks.15.norm3.bias":                              D,
-        "blocks.15.ff.net.0.proj.weight":                    D*((D*r)//1)*(activation == "geglu") + D*((D*r)//1),
-        "blocks.15.ff.net.0.proj.bias":                      ((D*r)//1)*(activation == "geglu") + (D*r)//1,
-        "blocks.15.ff.net.2.weight":                         D*((D*r)//1),
-        "blocks.15.ff.net.2.bias":                           D,
-        "blocks.16.skip_norm.weight":                        2*D,
-        "blocks.16.skip_norm.bias":                          2*D,
-        "blocks.16.skip_linear.weight":                      2*D**2,
-        "blocks.16.skip_linear.bias":                        D,
-        "blocks.16.norm1.linear.weight":                     D**2,
-        "blocks.16.norm1.linear.bias":                       D,
-        "blocks.16.norm1.norm.weight":                       D,
-        "blocks.16.norm1.norm.bias":                         D,
-        "blocks.16.attn1.to_q.base_layer.weight":            D**2,
-        "blocks.16.attn1.to_q.base_layer.bias":              D,
-        "blocks.16.attn1.to_q.lora_A.default.weight":        16*D,
-        "blocks.16.attn1.to_q.lora_B.default.weight":        16*D,
-        "blocks.16.attn1.to_k.base_layer.weight":            D**2,
-        "blocks.16.attn1.to_k.base_layer.bias":              D,
-        "blocks.16.attn1.to_k.lora_A.default.weight":        16*D,
-        "blocks.16.attn1.to_k.lora_B.default.weight":        16*D,
-        "blocks.16.attn1.to_v.base_layer.weight":            D**2,
-        "blocks.16.attn1.to_v.base_layer.bias":              D,
-        "blocks.16.attn1.to_v.lora_A.default.weight":        16*D,
-        "blocks.16.attn1.to_v.lora_B.default.weight":        16*D,
-        "blocks.16.attn1.norm_q.weight":                     d,
-        "blocks.16.attn1.norm_q.bias":                       d,
-        "blocks.16.attn1.norm_k.weight":                     d,
-        "blocks.16.attn1.norm_k.bias":                       d,
-        "blocks.16.attn1.to_out.0.base_layer.weight":        D**2,
-        "blocks.16.attn1.to_out.0.base_layer.bias":          D,
-        "blocks.16.attn1.to_out.0.lora_A.default.weight":    16*D,
-        "blocks.16.attn1.to_out.0.lora_B.default.weight":    16*D,
-        "blocks.16.norm2.weight":                            D,
-        "blocks.16.norm2.bias":                              D,
-        "blocks.16.attn2.to_q.base_layer.weight":            D**2,
-        "blocks.16.attn2.to_q.base_layer.bias":              D,
-        "blocks.16.attn2.to_q.lora_A.default.weight":        16*D,
-        "blocks.16.attn2.to_q.lora_B.default.weight":        16*D,
-        "blocks.16.attn2.to_k.base_layer.weight":            D*X,
-        "blocks.16.attn2.to_k.base_layer.bias":              D,
-        "blocks.16.attn2.to_k.lora_A.default.weight":        16*X,
-        "blocks.16.attn2.to_k.lora_B.default.weight":        16*D,
-        "blocks.16.attn2.to_v.base_layer.weight":            D*X,
-        "blocks.16.attn2.to_v.base_layer.bias":              D,
-        "blocks.16.attn2.to_v.lora_A.default.weight":        16*X,
-        "blocks.16.attn2.to_v.lora_B.default.weight":        16*D,
-        "blocks.16.attn2.norm_q.weight":                     d,
-        "blocks.16.attn2.norm_q.bias":                       d,
-        "blocks.16.attn2.norm_k.weight":                     d,
-        "blocks.16.attn2.norm_k.bias":                       d,
-        "blocks.16.attn2.to_out.0.base_layer.weight":        D**2,
-        "blocks.16.attn2.to_out.0.base_layer.bias":          D,
-        "blocks.16.attn2.to_out.0.lora_A.default.weight":    16*D,
-        "blocks.16.attn2.to_out.0.lora_B.default.weight":    16*D,
-        "blocks.16.norm3.weight":                            D,
-        "blocks.16.norm3.bias":                              D,
-        "blocks.16.ff.net.0.proj.weight":                    D*((D*r)//1)*(activation == "geglu") + D*((D*r)//1),
-        "blocks.16.ff.net.0.proj.bias":                      ((D*r)//1)*(activation == "geglu") + (D*r)//1,
-        "blocks.16.ff.net.2.weight":                         D*((D*r)//1),
-        "blocks.16.ff.net.2.bias":                           D,
-        "blocks.17.skip_norm.weight":                        2*D,
-        "blocks.17.skip_norm.bias":                          2*D,
-        "blocks.17.skip_linear.weight":                      2*D**2,
-        "blocks.17.skip_linear.bias":                        D,
-        "blocks.17.norm1.linear.weight":                     D**2,
-        "blocks.17.norm1.linear.bias":                       D,
-        "blocks.17.norm1.norm.weight":                       D,
-        "blocks.17.norm1.norm.bias":                         D,
-        "blocks.17.attn1.to_q.base_layer.weight":            D**2,
-        "blocks.17.attn1.to_q.base_layer.bias":              D,
-        "blocks.17.attn1.to_q.lora_A.default.weight":        16*D,
-        "blocks.17.attn1.to_q.lora_B.default.weight":        16*D,
-        "blocks.17.attn1.to_k.base_layer.weight":            D**2,
-        "blocks.17.attn1.to_k.base_layer.bias":              D,
-        "blocks.17.attn1.to_k.lora_A.default.weight":        16*D,
-        "blocks.17.attn1.to_k.lora_B.default.weight":        16*D,
-        "blocks.17.attn1.to_v.base_layer.weight":            D**2,
-        "blocks.17.attn1.to_v.base_layer.bias":              D,
-        "blocks.17.attn1.to_v.lora_A.default.weight":        16*D,
-        "blocks.17.attn1.to_v.lora_B.default.weight":        16*D,
-        "blocks.17.attn1.norm_q.weight":                     d,
-        "blocks.17.attn1.norm_q.bias":                       d,
-        "blocks.17.attn1.norm_k.weight":                     d,
-        "blocks.17.attn1.norm_k.bias":                       d,
-        "blocks.17.attn1.to_out.0.base_layer.weight":        D**2,
-        "blocks.17.attn1.to_out.0.base_layer.bias":          D,
-        "blocks.17.attn1.to_out.0.lora_A.default.weight":    16*D,
-        "blocks.17.attn1.to_out.0.lora_B.default.weight":    16*D,
-        "blocks.17.norm2.weight":                            D,
-        "blocks.17.norm2.bias":                              D,
-        "blocks.17.attn2.to_q.base_layer.weight":            D**2,
-        "blocks.17.attn2.to_q.base_layer.bias":              D,
-        "blocks.17.attn2.to_q.lora_A.default.weight":        16*D,
-        "blocks.17.attn2.to_q.lora_B.default.weight":        16*D,
-        "blocks.17.attn2.to_k.base_layer.weight":            D*X,
-        "blocks.17.attn2.to_k.base_layer.bias":              D,
-        "blocks.17.attn2.to_k.lora_A.default.weight":        16*X,
-        "blocks.17.attn2.to_k.lora_B.default.weight":        16*D,
-        "blocks.17.attn2.to_v.base_layer.weight":            D*X,
-        "blocks.17.attn2.to_v.base_layer.bias":              D,
-        "blocks.17.attn2.to_v.lora_A.default.weight":        16*X,
-        "blocks.17.attn2.to_v.lora_B.default.weight":        16*D,
-        "blocks.17.attn2.norm_q.weight":                     d,
-        "blocks.17.attn2.norm_q.bias":                       d,
-        "blocks.17.attn2.norm_k.weight":                     d,
-        "blocks.17.attn2.norm_k.bias":                       d,
-        "blocks.17.attn2.to_out.0.base_layer.weight":        D**2,
-        "blocks.17.attn2.to_out.0.base_layer.bias":          D,
-        "blocks.17.attn2.to_out.0.lora_A.default.weight":    16*D,
-        "blocks.17.attn2.to_out.0.lora_B.default.weight":    16*D,
-        "blocks.17.norm3.weight":                            D,
-        "blocks.17.norm3.bias":                              D,
-        "blocks.17.ff.net.0.proj.weight":                    D*((D*r)//1)*(activation == "geglu") + D*((D*r)//1),
-        "blocks.17.ff.net.0.proj.bias":                      ((D*r)//1)*(activation == "geglu") + (D*r)//1,
-        "blocks.17.ff.net.2.weight":                         D*((D*r)//1),
-        "blocks.17.ff.net.2.bias":                           D,
-        "blocks.18.skip_norm.weight":                        2*D,
-        "blocks.18.skip_norm.bias":                          2*D,
-        "blocks.18.skip_linear.weight":                      2*D**2,
-        "blocks.18.skip_linear.bias":                        D,
-        "blocks.18.norm1.linear.weight":                     D**2,
-        "blocks.18.norm1.linear.bias":                       D,
-        "blocks.18.norm1.norm.weight":                       D,
-        "blocks.18.norm1.norm.bias":                         D,
-        "blocks.18.attn1.to_q.base_layer.weight":            D**2,
-        "blocks.18.attn1.to_q.base_layer.bias":              D,
-        "blocks.18.attn1.to_q.lora_A.default.weight":        16*D,
-        "blocks.18.attn1.to_q.lora_B.default.weight":        16*D,
-        "blocks.18.attn1.to_k.base_layer.weight":            D**2,
-        "blocks.18.attn1.to_k.base_layer.bias":              D,
-        "blocks.18.attn1.to_k.lora_A.default.weight":        16*D,
-        "blocks.18.attn1.to_k.lora_B.default.weight":        16*D,
-        "blocks.18.attn1.to_v.base_layer.weight":            D**2,
-        "blocks.18.attn1.to_v.base_layer.bias":              D,
-        "blocks.18.attn1.to_v.lora_A.default.weight":        16*D,
-        "blocks.18.attn1.to_v.lora_B.default.weight":        16*D,
-        "blocks.18.attn1.norm_q.weight":                     d,
-        "blocks.18.attn1.norm_q.bias":                       d,
-        "blocks.18.attn1.norm_k.weight":                     d,
-        "blocks.18.attn1.norm_k.bias":                       d,
-        "blocks.18.attn1.to_out.0.base_layer.weight":        D**2,
-        "blocks.18.attn1.to_out.0.base_layer.bias":          D,
-        "blocks.18.attn1.to_out.0.lora_A.default.weight":    16*D,
-        "blocks.18.attn1.to_out.0.lora_B.default.weight":    16*D,
-        "blocks.18.norm2.weight":                            D,
-        "blocks.18.norm2.bias":                              D,
-        "blocks.18.attn2.to_q.base_layer.weight":            D**2,
-        "blocks.18.attn2.to_q.base_layer.bias":              D,
-        "blocks.18.attn2.to_q.lora_A.default.weight":        16*D,
-        "blocks.18.attn2.to_q.lora_B.default.weight":        16*D,
-        "blocks.18.attn2.to_k.base_layer.weight":            D*X,
-        "blocks.18.attn2.to_k.base_layer.bias":              D,
-        "blocks.18.attn2.to_k.lora_A.default.weight":        16*X,
-        "blocks.18.attn2.to_k.lora_B.default.weight":        16*D,
-        "blocks.18.attn2.to_v.base_layer.weight":            D*X,
-        "blocks.18.attn2.to_v.base_layer.bias":              D,
-        "blocks.18.attn2.to_v.lora_A.default.weight":        16*X,
-        "blocks.18.attn2.to_v.lora_B.default.weight":        16*D,
-        "blocks.18.attn2.norm_q.weight":                     d,
-        "blocks.18.attn2.norm_q.bias":                       d,
-        "blocks.18.attn2.norm_k.weight":                     d,
-        "blocks.18.attn2.norm_k.bias":                       d,
-        "blocks.18.attn2.to_out.0.base_layer.weight":        D**2,
-        "blocks.18.attn2.to_out.0.base_layer.bias":          D,
-        "blocks.18.attn2.to_out.0.lora_A.default.weight":    16*D,
-        "blocks.18.attn2.to_out.0.lora_B.default.weight":    16*D,
-        "blocks.18.norm3.weight":                            D,
-        "blocks.18.norm3.bias":                              D,
-        "blocks.18.ff.net.0.proj.weight":                    D*((D*r)//1)*(activation == "geglu") + D*((D*r)//1),
-        "blocks.18.ff.net.0.proj.bias":                      ((D*r)//1)*(activation == "geglu") + (D*r)//1,
-        "blocks.18.ff.net.2.weight":                         D*((D*r)//1),
-        "blocks.18.ff.net.2.bias":                           D,
-        "blocks.19.skip_norm.weight":                        2*D,
-        "blocks.19.skip_norm.bias":                          2*D,
-        "blocks.19.skip_linear.weight":                      2*D**2,
-        "blocks.19.skip_linear.bias":                        D,
-        "blocks.19.norm1.linear.weight":                     D**2,
-        "blocks.19.norm1.linear.bias":                       D,
-        "blocks.19.norm1.norm.weight":                       D,
-        "blocks.19.norm1.norm.bias":                         D,
-        "blocks.19.attn1.to_q.base_layer.weight":            D**2,
-        "blocks.19.attn1.to_q.base_layer.bias":              D,
-        "blocks.19.attn1.to_q.lora_A.default.weight":        16*D,
-        "blocks.19.attn1.to_q.lora_B.default.weight":        16*D,
-        "blocks.19.attn1.to_k.base_layer.weight":            D**2,
-        "blocks.19.attn1.to_k.base_layer.bias":              D,
-        "blocks.19.attn1.to_k.lora_A.default.weight":        16*D,
-        "blocks.19.attn1.to_k.lora_B.default.weight":        16*D,
-        "blocks.19.attn1.to_v.base_layer.weight":            D**2,
-        "blocks.19.attn1.to_v.base_layer.bias":              D,
-        "blocks.19.attn1.to_v.lora_A.default.weight":        16*D,
-        "blocks.19.attn1.to_v.lora_B.default.weight":        16*D,
-        "blocks.19.attn1.norm_q.weight":                     d,
-        "blocks.19.attn1.norm_q.bias":                       d,
-        "blocks.19.attn1.norm_k.weight":                     d,
-        "blocks.19.attn1.norm_k.bias":                       d,
-        "blocks.19.attn1.to_out.0.base_layer.weight":        D**2,
-        "blocks.19.attn1.to_out.0.base_layer.bias":          D,
-        "blocks.19.attn1.to_out.0.lora_A.default.weight":    16*D,
-        "blocks.19.attn1.to_out.0.lora_B.default.weight":    16*D,
-        "blocks.19.norm2.weight":                            D,
-        "blocks.19.norm2.bias":                              D,
-        "blocks.19.attn2.to_q.base_layer.weight":            D**2,
-        "blocks.19.attn2.to_q.base_layer.bias":              D,
-        "blocks.19.attn2.to_q.lora_A.default.weight":        16*D,
-        "blocks.19.attn2.to_q.lora_B.default.weight":        16*D,
-        "blocks.19.attn2.to_k.base_layer.weight":            D*X,
-        "blocks.19.attn2.to_k.base_layer.bias":              D,
-        "blocks.19.attn2.to_k.lora_A.default.weight":        16*X,
-        "blocks.19.attn2.to_k.lora_B.default.weight":        16*D,
-        "blocks.19.attn2.to_v.base_layer.weight":            D*X,
-        "blocks.19.attn2.to_v.base_layer.bias":              D,
-        "blocks.19.attn2.to_v.lora_A.default.weight":        16*X,
-        "blocks.19.attn2.to_v.lora_B.default.weight":        16*D,
-        "blocks.19.attn2.norm_q.weight":                     d,
-        "blocks.19.attn2.norm_q.bias":                       d,
-        "blocks.19.attn2.norm_k.weight":                     d,
-        "blocks.19.attn2.norm_k.bias":                       d,
-        "blocks.19.attn2.to_out.0.base_layer.weight":        D**2,
-        "blocks.19.attn2.to_out.0.base_layer.bias":          D,
-        "blocks.19.attn2.to_out.0.lora_A.default.weight":    16*D,
-        "blocks.19.attn2.to_out.0.lora_B.default.weight":    16*D,
-        "blocks.19.norm3.weight":                            D,
-        "blocks.19.norm3.bias":                              D,
-        "blocks.19.ff.net.0.proj.weight":                    D*((D*r)//1)*(activation == "geglu") + D*((D*r)//1),
-        "blocks.19.ff.net.0.proj.bias":                      ((D*r)//1)*(activation == "geglu") + (D*r)//1,
-        "blocks.19.ff.net.2.weight":                         D*((D*r)//1),
-        "blocks.19.ff.net.2.bias":                           D,
-        "blocks.20.skip_norm.weight":                        2*D,
-        "blocks.20.skip_norm.bias":                          2*D,
-        "blocks.20.skip_linear.weight":                      2*D**2,
-        "blocks.20.skip_linear.bias":                        D,
-        "blocks.20.norm1.linear.weight":                     D**2,
-        "blocks.20.norm1.linear.bias":                       D,
-        "blocks.20.norm1.norm.weight":                       D,
-        "blocks.20.norm1.norm.bias":                         D,
-        "blocks.20.attn1.to_q.base_layer.weight":            D**2,
-        "blocks.20.attn1.to_q.base_layer.bias":              D,
-        "blocks.20.attn1.to_q.lora_A.default.weight":        16*D,
-        "blocks.20.attn1.to_q.lora_B.default.weight":        16*D,
-        "blocks.20.attn1.to_k.base_layer.weight":            D**2,
-        "blocks.20.attn1.to_k.base_layer.bias":              D,
-        "blocks.20.attn1.to_k.lora_A.default.weight":        16*D,
-        "blocks.20.attn1.to_k.lora_B.default.weight":        16*D,
-        "blocks.20.attn1.to_v.base_layer.weight":            D**2,
-        "blocks.20.attn1.to_v.base_layer.bias":              D,
-        "blocks.20.attn1.to_v.lora_A.default.weight":        16*D,
-        "blocks.20.attn1.to_v.lora_B.default.weight":        16*D,
-        "blocks.20.attn1.norm_q.weight":                     d,
-        "blocks.20.attn1.norm_q.bias":                       d,
-        "blocks.20.attn1.norm_k.weight":                     d,
-        "blocks.20.attn1.norm_k.bias":                       d,
-        "blocks.20.attn1.to_out.0.base_layer.weight":        D**2,
-        "blocks.20.attn1.to_out.0.base_layer.bias":          D,
-        "blocks.20.attn1.to_out.0.lora_A.default.weight":    16*D,
-        "blocks.20.attn1.to_out.0.lora_B.default.weight":    16*D,
-        "blocks.20.norm2.weight":                            D,
-        "blocks.20.norm2.bias":                              D,
-        "blocks.20.attn2.to_q.base_layer.weight":            D**2,
-        "blocks.20.attn2.to_q.base_layer.bias":              D,
-        "blocks.20.attn2.to_q.lora_A.default.weight":        16*D,
-        "blocks.20.attn2.to_q.lora_B.default.weight":        16*D,
-        "blocks.20.attn2.to_k.base_layer.weight":            D*X,
-        "blocks.20.attn2.to_k.base_layer.bias":              D,
-        "blocks.20.attn2.to_k.lora_A.default.weight":        16*X,
-        "blocks.20.attn2.to_k.lora_B.default.weight":        16*D,
-        "blocks.20.attn2.to_v.base_layer.weight":            D*X,
-        "blocks.20.attn2.to_v.base_layer.bias":              D,
-        "blocks.20.attn2.to_v.lora_A.default.weight":        16*X,
-        "blocks.20.attn2.to_v.lora_B.default.weight":        16*D,
-        "blocks.20.attn2.norm_q.weight":                     d,
-        "blocks.20.attn2.norm_q.bias":                       d,
-        "blocks.20.attn2.norm_k.weight":                     d,
-        "blocks.20.attn2.norm_k.bias":                       d,
-        "blocks.20.attn2.to_out.0.base_layer.weight":        D**2,
-        "blocks.20.attn2.to_out.0.base_layer.bias":          D,
-        "blocks.20.attn2.to_out.0.lora_A.default.weight":    16*D,
-        "blocks.20.attn2.to_out.0.lora_B.default.weight":    16*D,
-        "blocks.20.norm3.weight":                            D,
-        "blocks.20.norm3.bias":                              D,
-        "blocks.20.ff.net.0.proj.weight":                    D*((D*r)//1)*(activation == "geglu") + D*((D*r)//1),
-        "blocks.20.ff.net.0.proj.bias":                      ((D*r)//1)*(activation == "geglu") + (D*r)//1,
-        "blocks.20.ff.net.2.weight":                         D*((D*r)//1),
-        "blocks.20.ff.net.2.bias":                           D,
-        "blocks.21.skip_norm.weight":                        2*D,
-        "blocks.21.skip_norm.bias":                          2*D,
-        "blocks.21.skip_linear.weight":                      2*D**2,
-        "blocks.21.skip_linear.bias":                        D,
-        "blocks.21.norm1.linear.weight":                     D**2,
-        "blocks.21.norm1.linear.bias":                       D,
-        "blocks.21.norm1.norm.weight":                       D,
-        "blocks.21.norm1.norm.bias":                         D,
-        "blocks.21.attn1.to_q.base_layer.weight":            D**2,
-        "blocks.21.attn1.to_q.base_layer.bias":              D,
-        "blocks.21.attn1.to_q.lora_A.default.weight":        16*D,
-        "blocks.21.attn1.to_q.lora_B.default.weight":        16*D,
-        "blocks.21.attn1.to_k.base_layer.weight":            D**2,
-        "blocks.21.attn1.to_k.base_layer.bias":              D,
-        "blocks.21.attn1.to_k.lora_A.default.weight":        16*D,
-        "blocks.21.attn1.to_k.lora_B.default.weight":        16*D,
-        "blocks.21.attn1.to_v.base_layer.weight":            D**2,
-        "blocks.21.attn1.to_v.base_layer.bias":              D,
-        "blocks.21.attn1.to_v.lora_A.default.weight":        16*D,
-        "blocks.21.attn1.to_v.lora_B.default.weight":        16*D,
-        "blocks.21.attn1.norm_q.weight":                     d,
-        "blocks.21.attn1.norm_q.bias":                       d,
-        "blocks.21.attn1.norm_k.weight":                     d,
-        "blocks.21.attn1.norm_k.bias":                       d,
-        "blocks.21.attn1.to_out.0.base_layer.weight":        D**2,
-        "blocks.21.attn1.to_out.0.base_layer.bias":          D,
-        "blocks.21.attn1.to_out.0.lora_A.default.weight":    16*D,
-        "blocks.21.attn1.to_out.0.lora_B.default.weight":    16*D,
-        "blocks.21.norm2.weight":                            D,
-        "blocks.21.norm2.bias":                              D,
-        "blocks.21.attn2.to_q.base_layer.weight":            D**2,
-        "blocks.21.attn2.to_q.base_layer.bias":              D,
-        "blocks.21.attn2.to_q.lora_A.default.weight":        16*D,
-        "blocks.21.attn2.to_q.lora_B.default.weight":        16*D,
-        "blocks.21.attn2.to_k.base_layer.weight":            D*X,
-        "blocks.21.attn2.to_k.base_layer.bias":              D,
-        "blocks.21.attn2.to_k.lora_A.default.weight":        16*X,
-        "blocks.21.attn2.to_k.lora_B.default.weight":        16*D,
-        "blocks.21.attn2.to_v.base_layer.weight":            D*X,
-        "blocks.21.attn2.to_v.base_layer.bias":              D,
-        "blocks.21.attn2.to_v.lora_A.default.weight":        16*X,
-        "blocks.21.attn2.to_v.lora_B.default.weight":        16*D,
-        "blocks.21.attn2.norm_q.weight":                     d,
-        "blocks.21.attn2.norm_q.bias":                       d,
-        "blocks.21.attn2.norm_k.weight":                     d,
-        "blocks.21.attn2.norm_k.bias":                       d,
-        "blocks.21.attn2.to_out.0.base_layer.weight":        D**2,
-        "blocks.21.attn2.to_out.0.base_layer.bias":          D,
-        "blocks.21.attn2.to_out.0.lora_A.default.weight":    16*D,
-        "blocks.21.attn2.to_out.0.lora_B.default.weight":    16*D,
-        "blocks.21.norm3.weight":                            D,
-        "blocks.21.norm3.bias":                              D,
-        "blocks.21.ff.net.0.proj.weight":                    D*((D*r)//1)*(activation == "geglu") + D*((D*r)//1),
-        "blocks.21.ff.net.0.proj.bias":                      ((D*r)//1)*(activation == "geglu") + (D*r)//1,
-        "blocks.21.ff.net.2.weight":                         D*((D*r)//1),
-        "blocks.21.ff.net.2.bias":                           D,
-        "blocks.22.skip_norm.weight":                        2*D,
-        "blocks.22.skip_norm.bias":                          2*D,
-        "blocks.22.skip_linear.weight":                      2*D**2,
-        "blocks.22.skip_linear.bias":                        D,
-        "blocks.22.norm1.linear.weight":                     D**2,
-        "blocks.22.norm1.linear.bias":                       D,
-        "blocks.22.norm1.norm.weight":                       D,
-        "blocks.22.norm1.norm.bias":                         D,
-        "blocks.22.attn1.to_q.base_layer.weight":            D**2,
-        "blocks.22.attn1.to_q.base_layer.bias":              D,
-        "blocks.22.attn1.to_q.lora_A.default.weight":        16*D,
-        "blocks.22.attn1.to_q.lora_B.default.weight":        16*D,
-        "blocks.22.attn1.to_k.base_layer.weight":            D**2,
-        "blocks.22.attn1.to_k.base_layer.bias":              D,
-        "blocks.22.attn1.to_k.lora_A.default.weight":        16*D,
-        "blocks.22.attn1.to_k.lora_B.default.weight":        16*D,
-        "blocks.22.attn1.to_v.base_layer.weight":            D**2,
-        "blocks.22.attn1.to_v.base_layer.bias":              D,
-        "blocks.22.attn1.to_v.lora_A.default.weight":        16*D,
-        "blocks.22.attn1.to_v.lora_B.default.weight":        16*D,
-        "blocks.22.attn1.norm_q.weight":                     d,
-        "blocks.22.attn1.norm_q.bias":                       d,
-        "blocks.22.attn1.norm_k.weight":                     d,
-        "blocks.22.attn1.norm_k.bias":                       d,
-        "blocks.22.attn1.to_out.0.base_layer.weight":        D**2,
-        "blocks.22.attn1.to_out.0.base_layer.bias":          D,
-        "blocks.22.attn1.to_out.0.lora_A.default.weight":    16*D,
-        "blocks.22.attn1.to_out.0.lora_B.default.weight":    16*D,
-        "blocks.22.norm2.weight":                            D,
-        "blocks.22.norm2.bias":                              D,
-        "blocks.22.attn2.to_q.base_layer.weight":            D**2,
-        "blocks.22.attn2.to_q.base_layer.bias":              D,
-        "blocks.22.attn2.to_q.lora_A.default.weight":        16*D,
-        "blocks.22.attn2.to_q.lora_B.default.weight":        16*D,
-        "blocks.22.attn2.to_k.base_layer.weight":            D*X,
-        "blocks.22.attn2.to_k.base_layer.bias":              D,
-        "blocks.22.attn2.to_k.lora_A.default.weight":        16*X,
-        "blocks.22.attn2.to_k.lora_B.default.weight":        16*D,
-        "blocks.22.attn2.to_v.base_layer.weight":            D*X,
-        "blocks.22.attn2.to_v.base_layer.bias":              D,
-        "blocks.22.attn2.to_v.lora_A.default.weight":        16*X,
-        "blocks.22.attn2.to_v.lora_B.default.weight":        16*D,
-        "blocks.22.attn2.norm_q.weight":                     d,
-        "blocks.22.attn2.norm_q.bias":                       d,
-        "blocks.22.attn2.norm_k.weight":                     d,
-        "blocks.22.attn2.norm_k.bias":                       d,
-        "blocks.22.attn2.to_out.0.base_layer.weight":        D**2,
-        "blocks.22.attn2.to_out.0.base_layer.bias":          D,
-        "blocks.22.attn2.to_out.0.lora_A.default.weight":    16*D,
-        "blocks.22.attn2.to_out.0.lora_B.default.weight":    16*D,
-        "blocks.22.norm3.weight":                            D,
-        "blocks.22.norm3.bias":                              D,
-        "blocks.22.ff.net.0.proj.weight":                    D*((D*r)//1)*(activation == "geglu") + D*((D*r)//1),
-        "blocks.22.ff.net.0.proj.bias":                      ((D*r)//1)*(activation == "geglu") + (D*r)//1,
-        "blocks.22.ff.net.2.weight":                         D*((D*r)//1),
-        "blocks.22.ff.net.2.bias":                           D,
-        "blocks.23.skip_norm.weight":                        2*D,
-        "blocks.23.skip_norm.bias":                          2*D,
-        "blocks.23.skip_linear.weight":                      2*D**2,
-        "blocks.23.skip_linear.bias":                        D,
-        "blocks.23.norm1.linear.weight":                     D**2,
-        "blocks.23.norm1.linear.bias":                       D,
-        "blocks.23.norm1.norm.weight":                       D,
-        "blocks.23.norm1.norm.bias":                         D,
-        "blocks.23.attn1.to_q.base_layer.weight":            D**2,
-        "blocks.23.attn1.to_q.base_layer.bias":              D,
-        "blocks.23.attn1.to_q.lora_A.default.weight":        16*D,
-        "blocks.23.attn1.to_q.lora_B.default.weight":        16*D,
-        "blocks.23.attn1.to_k.base_layer.weight":            D**2,
-        "blocks.23.attn1.to_k.base_layer.bias":              D,
-        "blocks.23.attn1.to_k.lora_A.default.weight":        16*D,
-        "blocks.23.attn1.to_k.lora_B.default.weight":        16*D,
-        "blocks.23.attn1.to_v.base_layer.weight":            D**2,
-        "blocks.23.attn1.to_v.base_layer.bias":              D,
-        "blocks.23.attn1.to_v.lora_A.default.weight":        16*D,
-        "blocks.23.attn1.to_v.lora_B.default.weight":        16*D,
-        "blocks.23.attn1.norm_q.weight":                     d,
-        "blocks.23.attn1.norm_q.bias":                       d,
-        "blocks.23.attn1.norm_k.weight":                     d,
-        "blocks.23.attn1.norm_k.bias":                       d,
-        "blocks.23.attn1.to_out.0.base_layer.weight":        D**2,
-        "blocks.23.attn1.to_out.0.base_layer.bias":          D,
-        "blocks.23.attn1.to_out.0.lora_A.default.weight":    16*D,
-        "blocks.23.attn1.to_out.0.lora_B.default.weight":    16*D,
-        "blocks.23.norm2.weight":                            D,
-        "blocks.23.norm2.bias":                              D,
-        "blocks.23.attn2.to_q.base_layer.weight":            D**2,
-        "blocks.23.attn2.to_q.base_layer.bias":              D,
-        "blocks.23.attn2.to_q.lora_A.default.weight":        16*D,
-        "blocks.23.attn2.to_q.lora_B.default.weight":        16*D,
-        "blocks.23.attn2.to_k.base_layer.weight":            D*X,
-        "blocks.23.attn2.to_k.base_layer.bias":              D,
-        "blocks.23.attn2.to_k.lora_A.default.weight":        16*X,
-        "blocks.23.attn2.to_k.lora_B.default.weight":        16*D,
-        "blocks.23.attn2.to_v.base_layer.weight":            D*X,
-        "blocks.23.attn2.to_v.base_layer.bias":              D,
-        "blocks.23.attn2.to_v.lora_A.default.weight":        16*X,
-        "blocks.23.attn2.to_v.lora_B.default.weight":        16*D,
-        "blocks.23.attn2.norm_q.weight":                     d,
-        "blocks.23.attn2.norm_q.bias":                       d,
-        "blocks.23.attn2.norm_k.weight":                     d,
-        "blocks.23.attn2.norm_k.bias":                       d,
-        "blocks.23.attn2.to_out.0.base_layer.weight":        D**2,
-        "blocks.23.attn2.to_out.0.base_layer.bias":          D,
-        "blocks.23.attn2.to_out.0.lora_A.default.weight":    16*D,
-        "blocks.23.attn2.to_out.0.lora_B.default.weight":    16*D,
-        "blocks.23.norm3.weight":                            D,
-        "blocks.23.norm3.bias":                              D,
-        "blocks.23.ff.net.0.proj.weight":                    D*((D*r)//1)*(activation == "geglu") + D*((D*r)//1),
-        "blocks.23.ff.net.0.proj.bias":                      ((D*r)//1)*(activation == "geglu") + (D*r)//1,
-        "blocks.23.ff.net.2.weight":                         D*((D*r)//1),
-        "blocks.23.ff.net.2.bias":                           D,
-        "blocks.24.skip_norm.weight":                        2*D,
-        "blocks.24.skip_norm.bias":                          2*D,
-        "blocks.24.skip_linear.weight":                      2*D**2,
-        "blocks.24.skip_linear.bias":                        D,
-        "blocks.24.norm1.linear.weight":                     D**2,
-        "blocks.24.norm1.linear.bias":                       D,
-        "blocks.24.norm1.norm.weight":                       D,
-        "blocks.24.norm1.norm.bias":                         D,
-        "blocks.24.attn1.to_q.base_layer.weight":            D**2,
-        "blocks.24.attn1.to_q.base_layer.bias":              D,
-        "blocks.24.attn1.to_q.lora_A.default.weight":        16*D,
-        "blocks.24.attn1.to_q.lora_B.default.weight":        16*D,
-        "blocks.24.attn1.to_k.base_layer.weight":            D**2,
-        "blocks.24.attn1.to_k.base_layer.bias":              D,
-        "blocks.24.attn1.to_k.lora_A.default.weight":        16*D,
-        "blocks.24.attn1.to_k.lora_B.default.weight":        16*D,
-        "blocks.24.attn1.to_v.base_layer.weight":            D**2,
-        "blocks.24.attn1.to_v.base_layer.bias":              D,
-        "blocks.24.attn1.to_v.lora_A.default.weight":        16*D,
-        "blocks.24.attn1.to_v.lora_B.default.weight":        16*D,
-        "blocks.24.attn1.norm_q.weight":                     d,
-        "blocks.24.attn1.norm_q.bias":                       d,
-        "blocks.24.attn1.norm_k.weight":                     d,
-        "blocks.24.attn1.norm_k.bias":                       d,
-        "blocks.24.attn1.to_out.0.base_layer.weight":        D**2,
-        "blocks.24.attn1.to_out.0.base_layer.bias":          D,
-        "blocks.24.attn1.to_out.0.lora_A.default.weight":    16*D,
-        "blocks.24.attn1.to_out.0.lora_B.default.weight":    16*D,
-        "blocks.24.norm2.weight":                            D,
-        "blocks.24.norm2.bias":                              D,
-        "blocks.24.attn2.to_q.base_layer.weight":            D**2,
-        "blocks.24.attn2.to_q.base_layer.bias":              D,
-        "blocks.24.attn2.to_q.lora_A.default.weight":        16*D,
-        "blocks.24.attn2.to_q.lora_B.default.weight":        16*D,
-        "blocks.24.attn2.to_k.base_layer.weight":            D*X,
-        "blocks.24.attn2.to_k.base_layer.bias":              D,
-        "blocks.24.attn2.to_k.lora_A.default.weight":        16*X,
-        "blocks.24.attn2.to_k.lora_B.default.weight":        16*D,
-        "blocks.24.attn2.to_v.base_layer.weight":            D*X,
-        "blocks.24.attn2.to_v.base_layer.bias":              D,
-        "blocks.24.attn2.to_v.lora_A.default.weight":        16*X,
-        "blocks.24.attn2.to_v.lora_B.default.weight":        16*D,
-        "blocks.24.attn2.norm_q.weight":                     d,
-        "blocks.24.attn2.norm_q.bias":                       d,
-        "blocks.24.attn2.norm_k.weight":                     d,
-        "blocks.24.attn2.norm_k.bias":                       d,
-        "blocks.24.attn2.to_out.0.base_layer.weight":        D**2,
-        "blocks.24.attn2.to_out.0.base_layer.bias":          D,
-        "blocks.24.attn2.to_out.0.lora_A.default.weight":    16*D,
-        "blocks.24.attn2.to_out.0.lora_B.default.weight":    16*D,
-        "blocks.24.norm3.weight":                            D,
-        "blocks.24.norm3.bias":                              D,
-        "blocks.24.ff.net.0.proj.weight":                    D*((D*r)//1)*(activation == "geglu") + D*((D*r)//1),
-        "blocks.24.ff.net.0.proj.bias":                      ((D*r)//1)*(activation == "geglu") + (D*r)//1,
-        "blocks.24.ff.net.2.weight":                         D*((D*r)//1),
-        "blocks.24.ff.net.2.bias":                           D,
-        "blocks.25.skip_norm.weight":                        2*D,
-        "blocks.25.skip_norm.bias":                          2*D,
-        "blocks.25.skip_linear.weight":                      2*D**2,
-        "blocks.25.skip_linear.bias":                        D,
-        "blocks.25.norm1.linear.weight":                     D**2,
-        "blocks.25.norm1.linear.bias":                       D,
-        "blocks.25.norm1.norm.weight":                       D,
-        "blocks.25.norm1.norm.bias":                         D,
-        "blocks.25.attn1.to_q.base_layer.weight":            D**2,
-        "blocks.25.attn1.to_q.base_layer.bias":              D,
-        "blocks.25.attn1.to_q.lora_A.default.weight":        16*D,
-        "blocks.25.attn1.to_q.lora_B.default.weight":        16*D,
-        "blocks.25.attn1.to_k.base_layer.weight":            D**2,
-        "blocks.25.attn1.to_k.base_layer.bias":              D,
-        "blocks.25.attn1.to_k.lora_A.default.weight":        16*D,
-        "blocks.25.attn1.to_k.lora_B.default.weight":        16*D,
-        "blocks.25.attn1.to_v.base_layer.weight":            D**2,
-        "blocks.25.attn1.to_v.base_layer.bias":              D,
-        "blocks.25.attn1.to_v.lora_A.default.weight":        16*D,
-        "blocks.25.attn1.to_v.lora_B.default.weight":        16*D,
-        "blocks.25.attn1.norm_q.weight":                     d,
-        "blocks.25.attn1.norm_q.bias":                       d,
-        "blocks.25.attn1.norm_k.weight":                     d,
-        "blocks.25.attn1.norm_k.bias":                       d,
-        "blocks.25.attn1.to_out.0.base_layer.weight":        D**2,
-        "blocks.25.attn1.to_out.0.base_layer.bias":          D,
-        "blocks.25.attn1.to_out.0.lora_A.default.weight":    16*D,
-        "blocks.25.attn1.to_out.0.lora_B.default.weight":    16*D,
-        "blocks.25.norm2.weight":                            D,
-        "blocks.25.norm2.bias":                              D,
-        "blocks.25.attn2.to_q.base_layer.weight":            D**2,
-        "blocks.25.attn2.to_q.base_layer.bias":              D,
-        "blocks.25.attn2.to_q.lora_A.default.weight":        16*D,
-        "blocks.25.attn2.to_q.lora_B.default.weight":        16*D,
-        "blocks.25.attn2.to_k.base_layer.weight":            D*X,
-        "blocks.25.attn2.to_k.base_layer.bias":              D,
-        "blocks.25.attn2.to_k.lora_A.default.weight":        16*X,
-        "blocks.25.attn2.to_k.lora_B.default.weight":        16*D,
-        "blocks.25.attn2.to_v.base_layer.weight":            D*X,
-        "blocks.25.attn2.to_v.base_layer.bias":              D,
-        "blocks.25.attn2.to_v.lora_A.default.weight":        16*X,
-        "blocks.25.attn2.to_v.lora_B.default.weight":        16*D,
-        "blocks.25.attn2.norm_q.weight":                     d,
-        "blocks.25.attn2.norm_q.bias":                       d,
-        "blocks.25.attn2.norm_k.weight":                     d,
-        "blocks.25.attn2.norm_k.bias":                       d,
-        "blocks.25.attn2.to_out.0.base_layer.weight":        D**2,
-        "blocks.25.attn2.to_out.0.base_layer.bias":          D,
-        "blocks.25.attn2.to_out.0.lora_A.default.weight":    16*D,
-        "blocks.25.attn2.to_out.0.lora_B.default.weight":    16*D,
-        "blocks.25.norm3.weight":                            D,
-        "blocks.25.norm3.bias":                              D,
-        "blocks.25.ff.net.0.proj.weight":                    D*((D*r)//1)*(activation == "geglu") + D*((D*r)//1),
-        "blocks.25.ff.net.0.proj.bias":                      ((D*r)//1)*(activation == "geglu") + (D*r)//1,
-        "blocks.25.ff.net.2.weight":                         D*((D*r)//1),
-        "blocks.25.ff.net.2.bias":                           D,
-        "blocks.26.skip_norm.weight":                        2*D,
-        "blocks.26.skip_norm.bias":                          2*D,
-        "blocks.26.skip_linear.weight":                      2*D**2,
-        "blocks.26.skip_linear.bias":                        D,
-        "blocks.26.norm1.linear.weight":                     D**2,
-        "blocks.26.norm1.linear.bias":                       D,
-        "blocks.26.norm1.norm.weight":                       D,
-        "blocks.26.norm1.norm.bias":                         D,
-        "blocks.26.attn1.to_q.base_layer.weight":            D**2,
-        "blocks.26.attn1.to_q.base_layer.bias":              D,
-        "blocks.26.attn1.to_q.lora_A.default.weight":        16*D,
-        "blocks.26.attn1.to_q.lora_B.default.weight":        16*D,
-        "blocks.26.attn1.to_k.base_layer.weight":            D**2,
-        "blocks.26.attn1.to_k.base_layer.bias":              D,
-        "blocks.26.attn1.to_k.lora_A.default.weight":        16*D,
-        "blocks.26.attn1.to_k.lora_B.default.weight":        16*D,
-        "blocks.26.attn1.to_v.base_layer.weight":            D**2,
-        "blocks.26.attn1.to_v.base_layer.bias":              D,
-        "blocks.26.attn1.to_v.lora_A.default.weight":        16*D,
-        "blocks.26.attn1.to_v.lora_B.default.weight":        16*D,
-        "blocks.26.attn1.norm_q.weight":                     d,
-        "blocks.26.attn1.norm_q.bias":                       d,
-        "blocks.26.attn1.norm_k.weight":                     d,
-        "blocks.26.attn1.norm_k.bias":                       d,
-        "blocks.26.attn1.to_out.0.base_layer.weight":        D**2,
-        "blocks.26.attn1.to_out.0.base_layer.bias":          D,
-        "blocks.26.attn1.to_out.0.lora_A.default.weight":    16*D,
-        "blocks.26.attn1.to_out.0.lora_B.default.weight":    16*D,
-        "blocks.26.norm2.weight":                            D,
-        "blocks.26.norm2.bias":                              D,
-        "blocks.26.attn2.to_q.base_layer.weight":            D**2,
-        "blocks.26.attn2.to_q.base_layer.bias":              D,
-        "blocks.26.attn2.to_q.lora_A.default.weight":        16*D,
-        "blocks.26.attn2.to_q.lora_B.default.weight":        16*D,
-        "blocks.26.attn2.to_k.base_layer.weight":            D*X,
-        "blocks.26.attn2.to_k.base_layer.bias":              D,
-        "blocks.26.attn2.to_k.lora_A.default.weight":        16*X,
-        "blocks.26.attn2.to_k.lora_B.default.weight":        16*D,
-        "blocks.26.attn2.to_v.base_layer.weight":            D*X,
-        "blocks.26.attn2.to_v.base_layer.bias":              D,
-        "blocks.26.attn2.to_v.lora_A.default.weight":        16*X,
-        "blocks.26.attn2.to_v.lora_B.default.weight":        16*D,
-        "blocks.26.attn2.norm_q.weight":                     d,
-        "blocks.26.attn2.norm_q.bias":                       d,
-        "blocks.26.attn2.norm_k.weight":                     d,
-        "blocks.26.attn2.norm_k.bias":                       d,
-        "blocks.26.attn2.to_out.0.base_layer.weight":        D**2,
-        "blocks.26.attn2.to_out.0.base_layer.bias":          D,
-        "blocks.26.attn2.to_out.0.lora_A.default.weight":    16*D,
-        "blocks.26.attn2.to_out.0.lora_B.default.weight":    16*D,
-        "blocks.26.norm3.weight":                            D,
-        "blocks.26.norm3.bias":                              D,
-        "blocks.26.ff.net.0.proj.weight":                    D*((D*r)//1)*(activation == "geglu") + D*((D*r)//1),
-        "blocks.26.ff.net.0.proj.bias":                      ((D*r)//1)*(activation == "geglu") + (D*r)//1,
-        "blocks.26.ff.net.2.weight":                         D*((D*r)//1),
-        "blocks.26.ff.net.2.bias":                           D,
-        "blocks.27.skip_norm.weight":                        2*D,
-        "blocks.27.skip_norm.bias":                          2*D,
-        "blocks.27.skip_linear.weight":                      2*D**2,
-        "blocks.27.skip_linear.bias":                        D,
-        "blocks.27.norm1.linear.weight":                     D**2,
-        "blocks.27.norm1.linear.bias":                       D,
-        "blocks.27.norm1.norm.weight":                       D,
-        "blocks.27.norm1.norm.bias":                         D,
-        "blocks.27.attn1.to_q.base_layer.weight":            D**2,
-        "blocks.27.attn1.to_q.base_layer.bias":              D,
-        "blocks.27.attn1.to_q.lora_A.default.weight":        16*D,
-        "blocks.27.attn1.to_q.lora_B.default.weight":        16*D,
-        "blocks.27.attn1.to_k.base_layer.weight":            D**2,
-        "blocks.27.attn1.to_k.base_layer.bias":              D,
-        "blocks.27.attn1.to_k.lora_A.default.weight":        16*D,
-        "blocks.27.attn1.to_k.lora_B.default.weight":        16*D,
-        "blocks.27.attn1.to_v.base_layer.weight":            D**2,
-        "blocks.27.attn1.to_v.base_layer.bias":              D,
-        "blocks.27.attn1.to_v.lora_A.default.weight":        16*D,
-        "blocks.27.attn1.to_v.lora_B.default.weight":        16*D,
-        "blocks.27.attn1.norm_q.weight":                     d,
-        "blocks.27.attn1.norm_q.bias":                       d,
-        "blocks.27.attn1.norm_k.weight":                     d,
-        "blocks.27.attn1.norm_k.bias":                       d,
-        "blocks.27.attn1.to_out.0.base_layer.weight":        D**2,
-        "blocks.27.attn1.to_out.0.base_layer.bias":          D,
-        "blocks.27.attn1.to_out.0.lora_A.default.weight":    16*D,
-        "blocks.27.attn1.to_out.0.lora_B.default.weight":    16*D,
-        "blocks.27.norm2.weight":                            D,
-        "blocks.27.norm2.bias":                              D,
-        "blocks.27.attn2.to_q.base_layer.weight":            D**2,
-        "blocks.27.attn2.to_q.base_layer.bias":              D,
-        "blocks.27.attn2.to_q.lora_A.default.weight":        16*D,
-        "blocks.27.attn2.to_q.lora_B.default.weight":        16*D,
-        "blocks.27.attn2.to_k.base_layer.weight":            D*X,
-        "blocks.27.attn2.to_k.base_layer.bias":              D,
-        "blocks.27.attn2.to_k.lora_A.default.weight":        16*X,
-        "blocks.27.attn2.to_k.lora_B.default.weight":        16*D,
-        "blocks.27.attn2.to_v.base_layer.weight":            D*X,
-        "blocks.27.attn2.to_v.base_layer.bias":              D,
-        "blocks.27.attn2.to_v.lora_A.default.weight":        16*X,
-        "blocks.27.attn2.to_v.lora_B.default.weight":        16*D,
-        "blocks.27.attn2.norm_q.weight":                     d,
-        "blocks.27.attn2.norm_q.bias":                       d,
-        "blocks.27.attn2.norm_k.weight":                     d,
-        "blocks.27.attn2.norm_k.bias":                       d,
-        "blocks.27.attn2.to_out.0.base_layer.weight":        D**2,
-        "blocks.27.attn2.to_out.0.base_layer.bias":          D,
-        "blocks.27.attn2.to_out.0.lora_A.default.weight":    16*D,
-        "blocks.27.attn2.to_out.0.lora_B.default.weight":    16*D,
-        "blocks.27.norm3.weight":                            D,
-        "blocks.27.norm3.bias":                              D,
-        "blocks.27.ff.net.0.proj.weight":                    D*((D*r)//1)*(activation == "geglu") + D*((D*r)//1),
-        "blocks.27.ff.net.0.proj.bias":                      ((D*r)//1)*(activation == "geglu") + (D*r)//1,
-        "blocks.27.ff.net.2.weight":                         D*((D*r)//1),
-        "blocks.27.ff.net.2.bias":                           D,
+        **_inside("blocks.0", blocks_1),
+        **_inside("blocks.1", blocks_1),
+        **_inside("blocks.2", blocks_1),
+        **_inside("blocks.3", blocks_1),
+        **_inside("blocks.4", blocks_1),
+        **_inside("blocks.5", blocks_1),
+        **_inside("blocks.6", blocks_1),
+        **_inside("blocks.7", blocks_1),
+        **_inside("blocks.8", blocks_1),
+        **_inside("blocks.9", blocks_1),
+        **_inside("blocks.10", blocks_1),
+        **_inside("blocks.11", blocks_1),
+        **_inside("blocks.12", blocks_1),
+        **_inside("blocks.13", blocks_1),
+        **_inside("blocks.14", blocks_1),
+        **_inside("blocks.15", blocks_2),
+        **_inside("blocks.16", blocks_2),
+        **_inside("blocks.17", blocks_2),
+        **_inside("blocks.18", blocks_2),
+        **_inside("blocks.19", blocks_2),
+        **_inside("blocks.20", blocks_2),
+        **_inside("blocks.21", blocks_2),
+        **_inside("blocks.22", blocks_2),
+        **_inside("blocks.23", blocks_2),
+        **_inside("blocks.24", blocks_2),
+        **_inside("blocks.25", blocks_2),
+        **_inside("blocks.26", blocks_2),
+        **_inside("blocks.27", blocks_2),
         "norm_out.linear.weight":                            2*D**2,
         "norm_out.linear.bias":                              2*D,
         "proj_out.weight":                                   D*o*p**2,
@@ -5529,8 +1172,10 @@ class Estimator:
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
-        rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
-        return tuple(map(sum, zip(*rows)))
+        totals: dict[tuple[int, ...], int] = {}
+        for line, cost in zip(self._lines, costs):
+            totals[line[1]] = totals.get(line[1], 0) + cost
+        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
 
     def moments(self, **streams: Any) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them, with the sizes that some of them depend on."""

@@ -452,6 +452,11 @@ def _checked(key: str, kind: str, value: Any) -> Any:
     raise ValueError(f"the config's '{key}' is {value!r}, not a {kind}")
 
 
+def _at(path: str, lines: list[Line]) -> list[Line]:
+    """The lines of a module that stands at ``path``."""
+    return [(f"{path}.{module}", amount, unit, forward, gradients, again) for module, amount, unit, forward, gradients, again in lines]
+
+
 def _full(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'full': every parameter trains."""
     L = sizes.num_layers
@@ -470,6 +475,11 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     condition = sizes.image_condition_type
     D = H*d
     F = (D*r)//1
+    case_1 = condition == "token_replace"
+    part_1 = (L >= 1)*case_1 + (S >= 1)*case_1 + 1 - (L >= 1)*(S >= 1)*case_1
+    part_2 = (R >= 1)*(L >= 1) + (R >= 1)*(S >= 1) - (R >= 1)*(L >= 1)*(S >= 1)
+    part_3 = R*(L >= 1) + R*(S >= 1) - R*(L >= 1)*(S >= 1)
+    part_4 = L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1)
     # what a contraction runs over, in multiples of (n, y, yy, video, video_y, video_video)
     sample_ = (1, 0, 0, 0, 0, 0)
     x_embedder_proj_rows_ = (0, 0, 0, 1, 0, 0)
@@ -479,131 +489,60 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     proj_mlp_rows_ = (0, 1, 0, 1, 0, 0)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("time_text_embed.timestep_embedder.linear_1",                       sample_,                512*D,           (condition == "token_replace") + 1,    (0, (L >= 1)*(condition == "token_replace") + (S >= 1)*(condition == "token_replace") + 1 - (L >= 1)*(S >= 1)*(condition == "token_replace")),                                                                                                                                         0),  # y = xW
-        ("time_text_embed.timestep_embedder.linear_2",                       sample_,                2*D**2,          (condition == "token_replace") + 1,    ((L >= 1)*(condition == "token_replace") + (S >= 1)*(condition == "token_replace") + 1 - (L >= 1)*(S >= 1)*(condition == "token_replace"), (L >= 1)*(condition == "token_replace") + (S >= 1)*(condition == "token_replace") + 1 - (L >= 1)*(S >= 1)*(condition == "token_replace")),  0),  # y = xW
-        ("time_text_embed.text_embedder.linear_1",                           sample_,                2*D*P,           1,                                     (0, 1),                                                                                                                                                                                                                                                                                0),  # y = xW
-        ("time_text_embed.text_embedder.linear_2",                           sample_,                2*D**2,          1,                                     (1, 1),                                                                                                                                                                                                                                                                                0),  # y = xW
-        ("time_text_embed.guidance_embedder.linear_1",                       sample_,                512*D,           guided,                                (0, guided),                                                                                                                                                                                                                                                                           0),  # y = xW
-        ("time_text_embed.guidance_embedder.linear_2",                       sample_,                2*D**2,          guided,                                (guided, guided),                                                                                                                                                                                                                                                                      0),  # y = xW
-        ("x_embedder.proj",                                                  x_embedder_proj_rows_,  2*D*c*p**2*pt,   1,                                     (0, 1),                                                                                                                                                                                                                                                                                0),  # y = xW
-        ("context_embedder.time_text_embed.timestep_embedder.linear_1",      sample_,                512*D,           1,                                     (0, (R >= 1)*(L >= 1) + (R >= 1)*(S >= 1) - (R >= 1)*(L >= 1)*(S >= 1)),                                                                                                                                                                                                               0),  # y = xW
-        ("context_embedder.time_text_embed.timestep_embedder.linear_2",      sample_,                2*D**2,          1,                                     ((R >= 1)*(L >= 1) + (R >= 1)*(S >= 1) - (R >= 1)*(L >= 1)*(S >= 1), (R >= 1)*(L >= 1) + (R >= 1)*(S >= 1) - (R >= 1)*(L >= 1)*(S >= 1)),                                                                                                                                              0),  # y = xW
-        ("context_embedder.time_text_embed.text_embedder.linear_1",          sample_,                2*D*J,           1,                                     (0, (R >= 1)*(L >= 1) + (R >= 1)*(S >= 1) - (R >= 1)*(L >= 1)*(S >= 1)),                                                                                                                                                                                                               0),  # y = xW
-        ("context_embedder.time_text_embed.text_embedder.linear_2",          sample_,                2*D**2,          1,                                     ((R >= 1)*(L >= 1) + (R >= 1)*(S >= 1) - (R >= 1)*(L >= 1)*(S >= 1), (R >= 1)*(L >= 1) + (R >= 1)*(S >= 1) - (R >= 1)*(L >= 1)*(S >= 1)),                                                                                                                                              0),  # y = xW
-        ("context_embedder.proj_in",                                         prompt_,                2*D*J,           1,                                     (0, (L >= 1) + (S >= 1) - (L >= 1)*(S >= 1)),                                                                                                                                                                                                                                          0),  # y = xW
-        ("context_embedder.token_refiner.refiner_blocks.*.attn.to_q",        prompt_,                2*D**2,          R,                                     (R*(L >= 1) + R*(S >= 1) - R*(L >= 1)*(S >= 1), R*(L >= 1) + R*(S >= 1) - R*(L >= 1)*(S >= 1)),                                                                                                                                                                                        0),  # y = xW
-        ("context_embedder.token_refiner.refiner_blocks.*.attn.to_k",        prompt_,                2*D**2,          R,                                     (R*(L >= 1) + R*(S >= 1) - R*(L >= 1)*(S >= 1), R*(L >= 1) + R*(S >= 1) - R*(L >= 1)*(S >= 1)),                                                                                                                                                                                        0),  # y = xW
-        ("context_embedder.token_refiner.refiner_blocks.*.attn.to_v",        prompt_,                2*D**2,          R,                                     (R*(L >= 1) + R*(S >= 1) - R*(L >= 1)*(S >= 1), R*(L >= 1) + R*(S >= 1) - R*(L >= 1)*(S >= 1)),                                                                                                                                                                                        0),  # y = xW
-        ("context_embedder.token_refiner.refiner_blocks.*.attn",             attn_pairs_,            2*D,             R,                                     (R*(L >= 1) + R*(S >= 1) - R*(L >= 1)*(S >= 1), R*(L >= 1) + R*(S >= 1) - R*(L >= 1)*(S >= 1)),                                                                                                                                                                                        0),  # scores = qk
-        ("context_embedder.token_refiner.refiner_blocks.*.attn",             attn_pairs_,            2*D,             R,                                     (R*(L >= 1) + R*(S >= 1) - R*(L >= 1)*(S >= 1), R*(L >= 1) + R*(S >= 1) - R*(L >= 1)*(S >= 1)),                                                                                                                                                                                        0),  # mix = pv
-        ("context_embedder.token_refiner.refiner_blocks.*.attn.to_out.0",    prompt_,                2*D**2,          R,                                     (R*(L >= 1) + R*(S >= 1) - R*(L >= 1)*(S >= 1), R*(L >= 1) + R*(S >= 1) - R*(L >= 1)*(S >= 1)),                                                                                                                                                                                        0),  # y = xW
-        ("context_embedder.token_refiner.refiner_blocks.*.norm_out.linear",  sample_,                4*D**2,          R,                                     (R*(L >= 1) + R*(S >= 1) - R*(L >= 1)*(S >= 1), R*(L >= 1) + R*(S >= 1) - R*(L >= 1)*(S >= 1)),                                                                                                                                                                                        0),  # y = xW
-        ("context_embedder.token_refiner.refiner_blocks.*.ff.net.0.proj",    prompt_,                8*D**2,          R,                                     (R*(L >= 1) + R*(S >= 1) - R*(L >= 1)*(S >= 1), R*(L >= 1) + R*(S >= 1) - R*(L >= 1)*(S >= 1)),                                                                                                                                                                                        0),  # y = xW
-        ("context_embedder.token_refiner.refiner_blocks.*.ff.net.2",         prompt_,                8*D**2,          R,                                     (R*(L >= 1) + R*(S >= 1) - R*(L >= 1)*(S >= 1), R*(L >= 1) + R*(S >= 1) - R*(L >= 1)*(S >= 1)),                                                                                                                                                                                        0),  # y = xW
-        ("transformer_blocks.*.norm1.linear",                                sample_,                12*D**2,         L*(condition == "token_replace") + L,  (L*(condition == "token_replace") + L, L*(condition == "token_replace") + L),                                                                                                                                                                                                          0),  # y = xW
-        ("transformer_blocks.*.norm1_context.linear",                        sample_,                12*D**2,         L,                                     (L, L),                                                                                                                                                                                                                                                                                0),  # y = xW
-        ("transformer_blocks.*.attn.to_q",                                   x_embedder_proj_rows_,  2*D**2,          L,                                     (L, L),                                                                                                                                                                                                                                                                                0),  # y = xW
-        ("transformer_blocks.*.attn.to_k",                                   x_embedder_proj_rows_,  2*D**2,          L,                                     (L, L),                                                                                                                                                                                                                                                                                0),  # y = xW
-        ("transformer_blocks.*.attn.to_v",                                   x_embedder_proj_rows_,  2*D**2,          L,                                     (L, L),                                                                                                                                                                                                                                                                                0),  # y = xW
-        ("transformer_blocks.*.attn.add_q_proj",                             prompt_,                2*D**2,          L,                                     (L, L),                                                                                                                                                                                                                                                                                0),  # y = xW
-        ("transformer_blocks.*.attn.add_k_proj",                             prompt_,                2*D**2,          L,                                     (L, L),                                                                                                                                                                                                                                                                                0),  # y = xW
-        ("transformer_blocks.*.attn.add_v_proj",                             prompt_,                2*D**2,          L,                                     (L, L),                                                                                                                                                                                                                                                                                0),  # y = xW
-        ("transformer_blocks.*.attn",                                        attn_pairs_2_,          2*D,             L,                                     (L, L),                                                                                                                                                                                                                                                                                0),  # scores = qk
-        ("transformer_blocks.*.attn",                                        attn_pairs_2_,          2*D,             L,                                     (L, L),                                                                                                                                                                                                                                                                                0),  # mix = pv
-        ("transformer_blocks.*.attn.to_out.0",                               x_embedder_proj_rows_,  2*D**2,          L,                                     (L, L),                                                                                                                                                                                                                                                                                0),  # y = xW
-        ("transformer_blocks.*.attn.to_add_out",                             prompt_,                2*D**2,          L,                                     (L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1), L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1)),                                                                                                                                                                            0),  # y = xW
-        ("transformer_blocks.*.ff.net.0.proj",                               x_embedder_proj_rows_,  2*D*F,           L,                                     (L, L),                                                                                                                                                                                                                                                                                0),  # y = xW
-        ("transformer_blocks.*.ff.net.2",                                    x_embedder_proj_rows_,  2*D*F,           L,                                     (L, L),                                                                                                                                                                                                                                                                                0),  # y = xW
-        ("transformer_blocks.*.ff_context.net.0.proj",                       prompt_,                2*D*F,           L,                                     (L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1), L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1)),                                                                                                                                                                            0),  # y = xW
-        ("transformer_blocks.*.ff_context.net.2",                            prompt_,                2*D*F,           L,                                     (L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1), L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1)),                                                                                                                                                                            0),  # y = xW
-        ("single_transformer_blocks.*.norm.linear",                          sample_,                6*D**2,          S*(condition == "token_replace") + S,  (S*(condition == "token_replace") + S, S*(condition == "token_replace") + S),                                                                                                                                                                                                          0),  # y = xW
-        ("single_transformer_blocks.*.proj_mlp",                             proj_mlp_rows_,         2*D*F,           S,                                     (S, S),                                                                                                                                                                                                                                                                                0),  # y = xW
-        ("single_transformer_blocks.*.attn.to_q",                            proj_mlp_rows_,         2*D**2,          S,                                     (S, S),                                                                                                                                                                                                                                                                                0),  # y = xW
-        ("single_transformer_blocks.*.attn.to_k",                            proj_mlp_rows_,         2*D**2,          S,                                     (S, S),                                                                                                                                                                                                                                                                                0),  # y = xW
-        ("single_transformer_blocks.*.attn.to_v",                            proj_mlp_rows_,         2*D**2,          S,                                     (S, S),                                                                                                                                                                                                                                                                                0),  # y = xW
-        ("single_transformer_blocks.*.attn",                                 attn_pairs_2_,          2*D,             S,                                     (S, S),                                                                                                                                                                                                                                                                                0),  # scores = qk
-        ("single_transformer_blocks.*.attn",                                 attn_pairs_2_,          2*D,             S,                                     (S, S),                                                                                                                                                                                                                                                                                0),  # mix = pv
-        ("single_transformer_blocks.*.proj_out",                             proj_mlp_rows_,         2*D**2 + 2*D*F,  S,                                     (S, S),                                                                                                                                                                                                                                                                                0),  # y = xW
-        ("norm_out.linear",                                                  sample_,                4*D**2,          1,                                     (1, 1),                                                                                                                                                                                                                                                                                0),  # y = xW
-        ("proj_out",                                                         x_embedder_proj_rows_,  2*D*o*p**2*pt,   1,                                     (1, 1),                                                                                                                                                                                                                                                                                0),  # y = xW
+        ("time_text_embed.timestep_embedder.linear_1",                       sample_,                512*D,           case_1 + 1,    (0, part_1),                                   0),  # y = xW
+        ("time_text_embed.timestep_embedder.linear_2",                       sample_,                2*D**2,          case_1 + 1,    (part_1, part_1),                              0),  # y = xW
+        ("time_text_embed.text_embedder.linear_1",                           sample_,                2*D*P,           1,             (0, 1),                                        0),  # y = xW
+        ("time_text_embed.text_embedder.linear_2",                           sample_,                2*D**2,          1,             (1, 1),                                        0),  # y = xW
+        ("time_text_embed.guidance_embedder.linear_1",                       sample_,                512*D,           guided,        (0, guided),                                   0),  # y = xW
+        ("time_text_embed.guidance_embedder.linear_2",                       sample_,                2*D**2,          guided,        (guided, guided),                              0),  # y = xW
+        ("x_embedder.proj",                                                  x_embedder_proj_rows_,  2*D*c*p**2*pt,   1,             (0, 1),                                        0),  # y = xW
+        ("context_embedder.time_text_embed.timestep_embedder.linear_1",      sample_,                512*D,           1,             (0, part_2),                                   0),  # y = xW
+        ("context_embedder.time_text_embed.timestep_embedder.linear_2",      sample_,                2*D**2,          1,             (part_2, part_2),                              0),  # y = xW
+        ("context_embedder.time_text_embed.text_embedder.linear_1",          sample_,                2*D*J,           1,             (0, part_2),                                   0),  # y = xW
+        ("context_embedder.time_text_embed.text_embedder.linear_2",          sample_,                2*D**2,          1,             (part_2, part_2),                              0),  # y = xW
+        ("context_embedder.proj_in",                                         prompt_,                2*D*J,           1,             (0, (L >= 1) + (S >= 1) - (L >= 1)*(S >= 1)),  0),  # y = xW
+        ("context_embedder.token_refiner.refiner_blocks.*.attn.to_q",        prompt_,                2*D**2,          R,             (part_3, part_3),                              0),  # y = xW
+        ("context_embedder.token_refiner.refiner_blocks.*.attn.to_k",        prompt_,                2*D**2,          R,             (part_3, part_3),                              0),  # y = xW
+        ("context_embedder.token_refiner.refiner_blocks.*.attn.to_v",        prompt_,                2*D**2,          R,             (part_3, part_3),                              0),  # y = xW
+        ("context_embedder.token_refiner.refiner_blocks.*.attn",             attn_pairs_,            2*D,             R,             (part_3, part_3),                              0),  # scores = qk
+        ("context_embedder.token_refiner.refiner_blocks.*.attn",             attn_pairs_,            2*D,             R,             (part_3, part_3),                              0),  # mix = pv
+        ("context_embedder.token_refiner.refiner_blocks.*.attn.to_out.0",    prompt_,                2*D**2,          R,             (part_3, part_3),                              0),  # y = xW
+        ("context_embedder.token_refiner.refiner_blocks.*.norm_out.linear",  sample_,                4*D**2,          R,             (part_3, part_3),                              0),  # y = xW
+        ("context_embedder.token_refiner.refiner_blocks.*.ff.net.0.proj",    prompt_,                8*D**2,          R,             (part_3, part_3),                              0),  # y = xW
+        ("context_embedder.token_refiner.refiner_blocks.*.ff.net.2",         prompt_,                8*D**2,          R,             (part_3, part_3),                              0),  # y = xW
+        ("transformer_blocks.*.norm1.linear",                                sample_,                12*D**2,         L*case_1 + L,  (L*case_1 + L, L*case_1 + L),                  0),  # y = xW
+        ("transformer_blocks.*.norm1_context.linear",                        sample_,                12*D**2,         L,             (L, L),                                        0),  # y = xW
+        ("transformer_blocks.*.attn.to_q",                                   x_embedder_proj_rows_,  2*D**2,          L,             (L, L),                                        0),  # y = xW
+        ("transformer_blocks.*.attn.to_k",                                   x_embedder_proj_rows_,  2*D**2,          L,             (L, L),                                        0),  # y = xW
+        ("transformer_blocks.*.attn.to_v",                                   x_embedder_proj_rows_,  2*D**2,          L,             (L, L),                                        0),  # y = xW
+        ("transformer_blocks.*.attn.add_q_proj",                             prompt_,                2*D**2,          L,             (L, L),                                        0),  # y = xW
+        ("transformer_blocks.*.attn.add_k_proj",                             prompt_,                2*D**2,          L,             (L, L),                                        0),  # y = xW
+        ("transformer_blocks.*.attn.add_v_proj",                             prompt_,                2*D**2,          L,             (L, L),                                        0),  # y = xW
+        ("transformer_blocks.*.attn",                                        attn_pairs_2_,          2*D,             L,             (L, L),                                        0),  # scores = qk
+        ("transformer_blocks.*.attn",                                        attn_pairs_2_,          2*D,             L,             (L, L),                                        0),  # mix = pv
+        ("transformer_blocks.*.attn.to_out.0",                               x_embedder_proj_rows_,  2*D**2,          L,             (L, L),                                        0),  # y = xW
+        ("transformer_blocks.*.attn.to_add_out",                             prompt_,                2*D**2,          L,             (part_4, part_4),                              0),  # y = xW
+        ("transformer_blocks.*.ff.net.0.proj",                               x_embedder_proj_rows_,  2*D*F,           L,             (L, L),                                        0),  # y = xW
+        ("transformer_blocks.*.ff.net.2",                                    x_embedder_proj_rows_,  2*D*F,           L,             (L, L),                                        0),  # y = xW
+        ("transformer_blocks.*.ff_context.net.0.proj",                       prompt_,                2*D*F,           L,             (part_4, part_4),                              0),  # y = xW
+        ("transformer_blocks.*.ff_context.net.2",                            prompt_,                2*D*F,           L,             (part_4, part_4),                              0),  # y = xW
+        ("single_transformer_blocks.*.norm.linear",                          sample_,                6*D**2,          S*case_1 + S,  (S*case_1 + S, S*case_1 + S),                  0),  # y = xW
+        ("single_transformer_blocks.*.proj_mlp",                             proj_mlp_rows_,         2*D*F,           S,             (S, S),                                        0),  # y = xW
+        ("single_transformer_blocks.*.attn.to_q",                            proj_mlp_rows_,         2*D**2,          S,             (S, S),                                        0),  # y = xW
+        ("single_transformer_blocks.*.attn.to_k",                            proj_mlp_rows_,         2*D**2,          S,             (S, S),                                        0),  # y = xW
+        ("single_transformer_blocks.*.attn.to_v",                            proj_mlp_rows_,         2*D**2,          S,             (S, S),                                        0),  # y = xW
+        ("single_transformer_blocks.*.attn",                                 attn_pairs_2_,          2*D,             S,             (S, S),                                        0),  # scores = qk
+        ("single_transformer_blocks.*.attn",                                 attn_pairs_2_,          2*D,             S,             (S, S),                                        0),  # mix = pv
+        ("single_transformer_blocks.*.proj_out",                             proj_mlp_rows_,         2*D**2 + 2*D*F,  S,             (S, S),                                        0),  # y = xW
+        ("norm_out.linear",                                                  sample_,                4*D**2,          1,             (1, 1),                                        0),  # y = xW
+        ("proj_out",                                                         x_embedder_proj_rows_,  2*D*o*p**2*pt,   1,             (1, 1),                                        0),  # y = xW
     ]
 
 
 def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'forward': nothing trains, only the forward pass runs."""
-    L = sizes.num_layers
-    S = sizes.num_single_layers
-    R = sizes.num_refiner_layers
-    H = sizes.num_attention_heads
-    d = sizes.attention_head_dim
-    c = sizes.in_channels
-    o = sizes.out_channels
-    r = sizes.mlp_ratio
-    p = sizes.patch_size
-    pt = sizes.patch_size_t
-    guided = sizes.guidance_embeds
-    J = sizes.text_embed_dim
-    P = sizes.pooled_projection_dim
-    condition = sizes.image_condition_type
-    D = H*d
-    F = (D*r)//1
-    # what a contraction runs over, in multiples of (n, y, yy, video, video_y, video_video)
-    sample_ = (1, 0, 0, 0, 0, 0)
-    x_embedder_proj_rows_ = (0, 0, 0, 1, 0, 0)
-    prompt_ = (0, 1, 0, 0, 0, 0)
-    attn_pairs_ = (0, 0, 1, 0, 0, 0)
-    attn_pairs_2_ = (0, 0, 1, 0, 2, 1)
-    proj_mlp_rows_ = (0, 1, 0, 1, 0, 0)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("time_text_embed.timestep_embedder.linear_1",                       sample_,                512*D,           (condition == "token_replace") + 1,    (0, 0),  0),  # y = xW
-        ("time_text_embed.timestep_embedder.linear_2",                       sample_,                2*D**2,          (condition == "token_replace") + 1,    (0, 0),  0),  # y = xW
-        ("time_text_embed.text_embedder.linear_1",                           sample_,                2*D*P,           1,                                     (0, 0),  0),  # y = xW
-        ("time_text_embed.text_embedder.linear_2",                           sample_,                2*D**2,          1,                                     (0, 0),  0),  # y = xW
-        ("time_text_embed.guidance_embedder.linear_1",                       sample_,                512*D,           guided,                                (0, 0),  0),  # y = xW
-        ("time_text_embed.guidance_embedder.linear_2",                       sample_,                2*D**2,          guided,                                (0, 0),  0),  # y = xW
-        ("x_embedder.proj",                                                  x_embedder_proj_rows_,  2*D*c*p**2*pt,   1,                                     (0, 0),  0),  # y = xW
-        ("context_embedder.time_text_embed.timestep_embedder.linear_1",      sample_,                512*D,           1,                                     (0, 0),  0),  # y = xW
-        ("context_embedder.time_text_embed.timestep_embedder.linear_2",      sample_,                2*D**2,          1,                                     (0, 0),  0),  # y = xW
-        ("context_embedder.time_text_embed.text_embedder.linear_1",          sample_,                2*D*J,           1,                                     (0, 0),  0),  # y = xW
-        ("context_embedder.time_text_embed.text_embedder.linear_2",          sample_,                2*D**2,          1,                                     (0, 0),  0),  # y = xW
-        ("context_embedder.proj_in",                                         prompt_,                2*D*J,           1,                                     (0, 0),  0),  # y = xW
-        ("context_embedder.token_refiner.refiner_blocks.*.attn.to_q",        prompt_,                2*D**2,          R,                                     (0, 0),  0),  # y = xW
-        ("context_embedder.token_refiner.refiner_blocks.*.attn.to_k",        prompt_,                2*D**2,          R,                                     (0, 0),  0),  # y = xW
-        ("context_embedder.token_refiner.refiner_blocks.*.attn.to_v",        prompt_,                2*D**2,          R,                                     (0, 0),  0),  # y = xW
-        ("context_embedder.token_refiner.refiner_blocks.*.attn",             attn_pairs_,            2*D,             R,                                     (0, 0),  0),  # scores = qk
-        ("context_embedder.token_refiner.refiner_blocks.*.attn",             attn_pairs_,            2*D,             R,                                     (0, 0),  0),  # mix = pv
-        ("context_embedder.token_refiner.refiner_blocks.*.attn.to_out.0",    prompt_,                2*D**2,          R,                                     (0, 0),  0),  # y = xW
-        ("context_embedder.token_refiner.refiner_blocks.*.norm_out.linear",  sample_,                4*D**2,          R,                                     (0, 0),  0),  # y = xW
-        ("context_embedder.token_refiner.refiner_blocks.*.ff.net.0.proj",    prompt_,                8*D**2,          R,                                     (0, 0),  0),  # y = xW
-        ("context_embedder.token_refiner.refiner_blocks.*.ff.net.2",         prompt_,                8*D**2,          R,                                     (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.norm1.linear",                                sample_,                12*D**2,         L*(condition == "token_replace") + L,  (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.norm1_context.linear",                        sample_,                12*D**2,         L,                                     (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn.to_q",                                   x_embedder_proj_rows_,  2*D**2,          L,                                     (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn.to_k",                                   x_embedder_proj_rows_,  2*D**2,          L,                                     (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn.to_v",                                   x_embedder_proj_rows_,  2*D**2,          L,                                     (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn.add_q_proj",                             prompt_,                2*D**2,          L,                                     (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn.add_k_proj",                             prompt_,                2*D**2,          L,                                     (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn.add_v_proj",                             prompt_,                2*D**2,          L,                                     (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn",                                        attn_pairs_2_,          2*D,             L,                                     (0, 0),  0),  # scores = qk
-        ("transformer_blocks.*.attn",                                        attn_pairs_2_,          2*D,             L,                                     (0, 0),  0),  # mix = pv
-        ("transformer_blocks.*.attn.to_out.0",                               x_embedder_proj_rows_,  2*D**2,          L,                                     (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn.to_add_out",                             prompt_,                2*D**2,          L,                                     (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.ff.net.0.proj",                               x_embedder_proj_rows_,  2*D*F,           L,                                     (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.ff.net.2",                                    x_embedder_proj_rows_,  2*D*F,           L,                                     (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.ff_context.net.0.proj",                       prompt_,                2*D*F,           L,                                     (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.ff_context.net.2",                            prompt_,                2*D*F,           L,                                     (0, 0),  0),  # y = xW
-        ("single_transformer_blocks.*.norm.linear",                          sample_,                6*D**2,          S*(condition == "token_replace") + S,  (0, 0),  0),  # y = xW
-        ("single_transformer_blocks.*.proj_mlp",                             proj_mlp_rows_,         2*D*F,           S,                                     (0, 0),  0),  # y = xW
-        ("single_transformer_blocks.*.attn.to_q",                            proj_mlp_rows_,         2*D**2,          S,                                     (0, 0),  0),  # y = xW
-        ("single_transformer_blocks.*.attn.to_k",                            proj_mlp_rows_,         2*D**2,          S,                                     (0, 0),  0),  # y = xW
-        ("single_transformer_blocks.*.attn.to_v",                            proj_mlp_rows_,         2*D**2,          S,                                     (0, 0),  0),  # y = xW
-        ("single_transformer_blocks.*.attn",                                 attn_pairs_2_,          2*D,             S,                                     (0, 0),  0),  # scores = qk
-        ("single_transformer_blocks.*.attn",                                 attn_pairs_2_,          2*D,             S,                                     (0, 0),  0),  # mix = pv
-        ("single_transformer_blocks.*.proj_out",                             proj_mlp_rows_,         2*D**2 + 2*D*F,  S,                                     (0, 0),  0),  # y = xW
-        ("norm_out.linear",                                                  sample_,                4*D**2,          1,                                     (0, 0),  0),  # y = xW
-        ("proj_out",                                                         x_embedder_proj_rows_,  2*D*o*p**2*pt,   1,                                     (0, 0),  0),  # y = xW
-    ]
+    lines = _full(sizes, pairs)
+    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
 
 
 def _lora(sizes: Sizes, pairs: str) -> list[Line]:
@@ -624,6 +563,12 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     condition = sizes.image_condition_type
     D = H*d
     F = (D*r)//1
+    part_1 = max(0, R - 1)*(L >= 1) + max(0, R - 1)*(S >= 1) - max(0, R - 1)*(L >= 1)*(S >= 1)
+    part_2 = R*(L >= 1) + R*(S >= 1) - R*(L >= 1)*(S >= 1)
+    part_3 = (R >= 1)*(L >= 1)*max(0, S - 1) + (R >= 1)*S + (L >= 1)*S + max(0, S - 1) - (R >= 1)*(L >= 1)*S - (R >= 1)*max(0, S - 1) - (L >= 1)*max(0, S - 1)
+    case_1 = condition == "token_replace"
+    part_4 = (R >= 1)*L + max(0, L - 1) - (R >= 1)*max(0, L - 1)
+    part_5 = L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1)
     # what a contraction runs over, in multiples of (n, y, yy, video, video_y, video_video)
     sample_ = (1, 0, 0, 0, 0, 0)
     x_embedder_proj_rows_ = (0, 0, 0, 1, 0, 0)
@@ -631,77 +576,75 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     attn_pairs_ = (0, 0, 1, 0, 0, 0)
     attn_pairs_2_ = (0, 0, 1, 0, 2, 1)
     proj_mlp_rows_ = (0, 1, 0, 1, 0, 0)
+    # what equal modules have in common, each below its own path
+    to_q_1: list[Line] = [
+        ("base_layer",      prompt_,  2*D**2,  R,  (part_1, 0),       0),  # y = xW
+        ("lora_A.default",  prompt_,  32*D,    R,  (part_1, part_2),  0),  # y = xW
+        ("lora_B.default",  prompt_,  32*D,    R,  (part_2, part_2),  0),  # y = xW
+    ]
+    to_q_2: list[Line] = [
+        ("base_layer",      x_embedder_proj_rows_,  2*D**2,  L,  (max(0, L - 1), 0),  0),  # y = xW
+        ("lora_A.default",  x_embedder_proj_rows_,  32*D,    L,  (max(0, L - 1), L),  0),  # y = xW
+        ("lora_B.default",  x_embedder_proj_rows_,  32*D,    L,  (L, L),              0),  # y = xW
+    ]
+    to_q_3: list[Line] = [
+        ("base_layer",      proj_mlp_rows_,  2*D**2,  S,  (part_3, 0),  0),  # y = xW
+        ("lora_A.default",  proj_mlp_rows_,  32*D,    S,  (part_3, S),  0),  # y = xW
+        ("lora_B.default",  proj_mlp_rows_,  32*D,    S,  (S, S),       0),  # y = xW
+    ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("time_text_embed.timestep_embedder.linear_1",                                    sample_,                512*D,           (condition == "token_replace") + 1,    (0, 0),                                                                                                                                                  0),  # y = xW
-        ("time_text_embed.timestep_embedder.linear_2",                                    sample_,                2*D**2,          (condition == "token_replace") + 1,    (0, 0),                                                                                                                                                  0),  # y = xW
-        ("time_text_embed.text_embedder.linear_1",                                        sample_,                2*D*P,           1,                                     (0, 0),                                                                                                                                                  0),  # y = xW
-        ("time_text_embed.text_embedder.linear_2",                                        sample_,                2*D**2,          1,                                     (0, 0),                                                                                                                                                  0),  # y = xW
-        ("time_text_embed.guidance_embedder.linear_1",                                    sample_,                512*D,           guided,                                (0, 0),                                                                                                                                                  0),  # y = xW
-        ("time_text_embed.guidance_embedder.linear_2",                                    sample_,                2*D**2,          guided,                                (0, 0),                                                                                                                                                  0),  # y = xW
-        ("x_embedder.proj",                                                               x_embedder_proj_rows_,  2*D*c*p**2*pt,   1,                                     (0, 0),                                                                                                                                                  0),  # y = xW
-        ("context_embedder.time_text_embed.timestep_embedder.linear_1",                   sample_,                512*D,           1,                                     (0, 0),                                                                                                                                                  0),  # y = xW
-        ("context_embedder.time_text_embed.timestep_embedder.linear_2",                   sample_,                2*D**2,          1,                                     (0, 0),                                                                                                                                                  0),  # y = xW
-        ("context_embedder.time_text_embed.text_embedder.linear_1",                       sample_,                2*D*J,           1,                                     (0, 0),                                                                                                                                                  0),  # y = xW
-        ("context_embedder.time_text_embed.text_embedder.linear_2",                       sample_,                2*D**2,          1,                                     (0, 0),                                                                                                                                                  0),  # y = xW
-        ("context_embedder.proj_in",                                                      prompt_,                2*D*J,           1,                                     (0, 0),                                                                                                                                                  0),  # y = xW
-        ("context_embedder.token_refiner.refiner_blocks.*.attn.to_q.base_layer",          prompt_,                2*D**2,          R,                                     (max(0, R - 1)*(L >= 1) + max(0, R - 1)*(S >= 1) - max(0, R - 1)*(L >= 1)*(S >= 1), 0),                                                                  0),  # y = xW
-        ("context_embedder.token_refiner.refiner_blocks.*.attn.to_q.lora_A.default",      prompt_,                32*D,            R,                                     (max(0, R - 1)*(L >= 1) + max(0, R - 1)*(S >= 1) - max(0, R - 1)*(L >= 1)*(S >= 1), R*(L >= 1) + R*(S >= 1) - R*(L >= 1)*(S >= 1)),                      0),  # y = xW
-        ("context_embedder.token_refiner.refiner_blocks.*.attn.to_q.lora_B.default",      prompt_,                32*D,            R,                                     (R*(L >= 1) + R*(S >= 1) - R*(L >= 1)*(S >= 1), R*(L >= 1) + R*(S >= 1) - R*(L >= 1)*(S >= 1)),                                                          0),  # y = xW
-        ("context_embedder.token_refiner.refiner_blocks.*.attn.to_k.base_layer",          prompt_,                2*D**2,          R,                                     (max(0, R - 1)*(L >= 1) + max(0, R - 1)*(S >= 1) - max(0, R - 1)*(L >= 1)*(S >= 1), 0),                                                                  0),  # y = xW
-        ("context_embedder.token_refiner.refiner_blocks.*.attn.to_k.lora_A.default",      prompt_,                32*D,            R,                                     (max(0, R - 1)*(L >= 1) + max(0, R - 1)*(S >= 1) - max(0, R - 1)*(L >= 1)*(S >= 1), R*(L >= 1) + R*(S >= 1) - R*(L >= 1)*(S >= 1)),                      0),  # y = xW
-        ("context_embedder.token_refiner.refiner_blocks.*.attn.to_k.lora_B.default",      prompt_,                32*D,            R,                                     (R*(L >= 1) + R*(S >= 1) - R*(L >= 1)*(S >= 1), R*(L >= 1) + R*(S >= 1) - R*(L >= 1)*(S >= 1)),                                                          0),  # y = xW
-        ("context_embedder.token_refiner.refiner_blocks.*.attn.to_v.base_layer",          prompt_,                2*D**2,          R,                                     (max(0, R - 1)*(L >= 1) + max(0, R - 1)*(S >= 1) - max(0, R - 1)*(L >= 1)*(S >= 1), 0),                                                                  0),  # y = xW
-        ("context_embedder.token_refiner.refiner_blocks.*.attn.to_v.lora_A.default",      prompt_,                32*D,            R,                                     (max(0, R - 1)*(L >= 1) + max(0, R - 1)*(S >= 1) - max(0, R - 1)*(L >= 1)*(S >= 1), R*(L >= 1) + R*(S >= 1) - R*(L >= 1)*(S >= 1)),                      0),  # y = xW
-        ("context_embedder.token_refiner.refiner_blocks.*.attn.to_v.lora_B.default",      prompt_,                32*D,            R,                                     (R*(L >= 1) + R*(S >= 1) - R*(L >= 1)*(S >= 1), R*(L >= 1) + R*(S >= 1) - R*(L >= 1)*(S >= 1)),                                                          0),  # y = xW
-        ("context_embedder.token_refiner.refiner_blocks.*.attn",                          attn_pairs_,            2*D,             R,                                     (R*(L >= 1) + R*(S >= 1) - R*(L >= 1)*(S >= 1), R*(L >= 1) + R*(S >= 1) - R*(L >= 1)*(S >= 1)),                                                          0),  # scores = qk
-        ("context_embedder.token_refiner.refiner_blocks.*.attn",                          attn_pairs_,            2*D,             R,                                     (R*(L >= 1) + R*(S >= 1) - R*(L >= 1)*(S >= 1), R*(L >= 1) + R*(S >= 1) - R*(L >= 1)*(S >= 1)),                                                          0),  # mix = pv
-        ("context_embedder.token_refiner.refiner_blocks.*.attn.to_out.0.base_layer",      prompt_,                2*D**2,          R,                                     (R*(L >= 1) + R*(S >= 1) - R*(L >= 1)*(S >= 1), 0),                                                                                                      0),  # y = xW
-        ("context_embedder.token_refiner.refiner_blocks.*.attn.to_out.0.lora_A.default",  prompt_,                32*D,            R,                                     (R*(L >= 1) + R*(S >= 1) - R*(L >= 1)*(S >= 1), R*(L >= 1) + R*(S >= 1) - R*(L >= 1)*(S >= 1)),                                                          0),  # y = xW
-        ("context_embedder.token_refiner.refiner_blocks.*.attn.to_out.0.lora_B.default",  prompt_,                32*D,            R,                                     (R*(L >= 1) + R*(S >= 1) - R*(L >= 1)*(S >= 1), R*(L >= 1) + R*(S >= 1) - R*(L >= 1)*(S >= 1)),                                                          0),  # y = xW
-        ("context_embedder.token_refiner.refiner_blocks.*.norm_out.linear",               sample_,                4*D**2,          R,                                     (0, 0),                                                                                                                                                  0),  # y = xW
-        ("context_embedder.token_refiner.refiner_blocks.*.ff.net.0.proj",                 prompt_,                8*D**2,          R,                                     (R*(L >= 1) + R*(S >= 1) - R*(L >= 1)*(S >= 1), 0),                                                                                                      0),  # y = xW
-        ("context_embedder.token_refiner.refiner_blocks.*.ff.net.2",                      prompt_,                8*D**2,          R,                                     (R*(L >= 1) + R*(S >= 1) - R*(L >= 1)*(S >= 1), 0),                                                                                                      0),  # y = xW
-        ("transformer_blocks.*.norm1.linear",                                             sample_,                12*D**2,         L*(condition == "token_replace") + L,  (0, 0),                                                                                                                                                  0),  # y = xW
-        ("transformer_blocks.*.norm1_context.linear",                                     sample_,                12*D**2,         L,                                     (0, 0),                                                                                                                                                  0),  # y = xW
-        ("transformer_blocks.*.attn.to_q.base_layer",                                     x_embedder_proj_rows_,  2*D**2,          L,                                     (max(0, L - 1), 0),                                                                                                                                      0),  # y = xW
-        ("transformer_blocks.*.attn.to_q.lora_A.default",                                 x_embedder_proj_rows_,  32*D,            L,                                     (max(0, L - 1), L),                                                                                                                                      0),  # y = xW
-        ("transformer_blocks.*.attn.to_q.lora_B.default",                                 x_embedder_proj_rows_,  32*D,            L,                                     (L, L),                                                                                                                                                  0),  # y = xW
-        ("transformer_blocks.*.attn.to_k.base_layer",                                     x_embedder_proj_rows_,  2*D**2,          L,                                     (max(0, L - 1), 0),                                                                                                                                      0),  # y = xW
-        ("transformer_blocks.*.attn.to_k.lora_A.default",                                 x_embedder_proj_rows_,  32*D,            L,                                     (max(0, L - 1), L),                                                                                                                                      0),  # y = xW
-        ("transformer_blocks.*.attn.to_k.lora_B.default",                                 x_embedder_proj_rows_,  32*D,            L,                                     (L, L),                                                                                                                                                  0),  # y = xW
-        ("transformer_blocks.*.attn.to_v.base_layer",                                     x_embedder_proj_rows_,  2*D**2,          L,                                     (max(0, L - 1), 0),                                                                                                                                      0),  # y = xW
-        ("transformer_blocks.*.attn.to_v.lora_A.default",                                 x_embedder_proj_rows_,  32*D,            L,                                     (max(0, L - 1), L),                                                                                                                                      0),  # y = xW
-        ("transformer_blocks.*.attn.to_v.lora_B.default",                                 x_embedder_proj_rows_,  32*D,            L,                                     (L, L),                                                                                                                                                  0),  # y = xW
-        ("transformer_blocks.*.attn.add_q_proj",                                          prompt_,                2*D**2,          L,                                     ((R >= 1)*L + max(0, L - 1) - (R >= 1)*max(0, L - 1), 0),                                                                                                0),  # y = xW
-        ("transformer_blocks.*.attn.add_k_proj",                                          prompt_,                2*D**2,          L,                                     ((R >= 1)*L + max(0, L - 1) - (R >= 1)*max(0, L - 1), 0),                                                                                                0),  # y = xW
-        ("transformer_blocks.*.attn.add_v_proj",                                          prompt_,                2*D**2,          L,                                     ((R >= 1)*L + max(0, L - 1) - (R >= 1)*max(0, L - 1), 0),                                                                                                0),  # y = xW
-        ("transformer_blocks.*.attn",                                                     attn_pairs_2_,          2*D,             L,                                     (L, L),                                                                                                                                                  0),  # scores = qk
-        ("transformer_blocks.*.attn",                                                     attn_pairs_2_,          2*D,             L,                                     (L, L),                                                                                                                                                  0),  # mix = pv
-        ("transformer_blocks.*.attn.to_out.0.base_layer",                                 x_embedder_proj_rows_,  2*D**2,          L,                                     (L, 0),                                                                                                                                                  0),  # y = xW
-        ("transformer_blocks.*.attn.to_out.0.lora_A.default",                             x_embedder_proj_rows_,  32*D,            L,                                     (L, L),                                                                                                                                                  0),  # y = xW
-        ("transformer_blocks.*.attn.to_out.0.lora_B.default",                             x_embedder_proj_rows_,  32*D,            L,                                     (L, L),                                                                                                                                                  0),  # y = xW
-        ("transformer_blocks.*.attn.to_add_out",                                          prompt_,                2*D**2,          L,                                     (L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1), 0),                                                                                                0),  # y = xW
-        ("transformer_blocks.*.ff.net.0.proj",                                            x_embedder_proj_rows_,  2*D*F,           L,                                     (L, 0),                                                                                                                                                  0),  # y = xW
-        ("transformer_blocks.*.ff.net.2",                                                 x_embedder_proj_rows_,  2*D*F,           L,                                     (L, 0),                                                                                                                                                  0),  # y = xW
-        ("transformer_blocks.*.ff_context.net.0.proj",                                    prompt_,                2*D*F,           L,                                     (L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1), 0),                                                                                                0),  # y = xW
-        ("transformer_blocks.*.ff_context.net.2",                                         prompt_,                2*D*F,           L,                                     (L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1), 0),                                                                                                0),  # y = xW
-        ("single_transformer_blocks.*.norm.linear",                                       sample_,                6*D**2,          S*(condition == "token_replace") + S,  (0, 0),                                                                                                                                                  0),  # y = xW
-        ("single_transformer_blocks.*.proj_mlp",                                          proj_mlp_rows_,         2*D*F,           S,                                     ((R >= 1)*(L >= 1)*max(0, S - 1) + (R >= 1)*S + (L >= 1)*S + max(0, S - 1) - (R >= 1)*(L >= 1)*S - (R >= 1)*max(0, S - 1) - (L >= 1)*max(0, S - 1), 0),  0),  # y = xW
-        ("single_transformer_blocks.*.attn.to_q.base_layer",                              proj_mlp_rows_,         2*D**2,          S,                                     ((R >= 1)*(L >= 1)*max(0, S - 1) + (R >= 1)*S + (L >= 1)*S + max(0, S - 1) - (R >= 1)*(L >= 1)*S - (R >= 1)*max(0, S - 1) - (L >= 1)*max(0, S - 1), 0),  0),  # y = xW
-        ("single_transformer_blocks.*.attn.to_q.lora_A.default",                          proj_mlp_rows_,         32*D,            S,                                     ((R >= 1)*(L >= 1)*max(0, S - 1) + (R >= 1)*S + (L >= 1)*S + max(0, S - 1) - (R >= 1)*(L >= 1)*S - (R >= 1)*max(0, S - 1) - (L >= 1)*max(0, S - 1), S),  0),  # y = xW
-        ("single_transformer_blocks.*.attn.to_q.lora_B.default",                          proj_mlp_rows_,         32*D,            S,                                     (S, S),                                                                                                                                                  0),  # y = xW
-        ("single_transformer_blocks.*.attn.to_k.base_layer",                              proj_mlp_rows_,         2*D**2,          S,                                     ((R >= 1)*(L >= 1)*max(0, S - 1) + (R >= 1)*S + (L >= 1)*S + max(0, S - 1) - (R >= 1)*(L >= 1)*S - (R >= 1)*max(0, S - 1) - (L >= 1)*max(0, S - 1), 0),  0),  # y = xW
-        ("single_transformer_blocks.*.attn.to_k.lora_A.default",                          proj_mlp_rows_,         32*D,            S,                                     ((R >= 1)*(L >= 1)*max(0, S - 1) + (R >= 1)*S + (L >= 1)*S + max(0, S - 1) - (R >= 1)*(L >= 1)*S - (R >= 1)*max(0, S - 1) - (L >= 1)*max(0, S - 1), S),  0),  # y = xW
-        ("single_transformer_blocks.*.attn.to_k.lora_B.default",                          proj_mlp_rows_,         32*D,            S,                                     (S, S),                                                                                                                                                  0),  # y = xW
-        ("single_transformer_blocks.*.attn.to_v.base_layer",                              proj_mlp_rows_,         2*D**2,          S,                                     ((R >= 1)*(L >= 1)*max(0, S - 1) + (R >= 1)*S + (L >= 1)*S + max(0, S - 1) - (R >= 1)*(L >= 1)*S - (R >= 1)*max(0, S - 1) - (L >= 1)*max(0, S - 1), 0),  0),  # y = xW
-        ("single_transformer_blocks.*.attn.to_v.lora_A.default",                          proj_mlp_rows_,         32*D,            S,                                     ((R >= 1)*(L >= 1)*max(0, S - 1) + (R >= 1)*S + (L >= 1)*S + max(0, S - 1) - (R >= 1)*(L >= 1)*S - (R >= 1)*max(0, S - 1) - (L >= 1)*max(0, S - 1), S),  0),  # y = xW
-        ("single_transformer_blocks.*.attn.to_v.lora_B.default",                          proj_mlp_rows_,         32*D,            S,                                     (S, S),                                                                                                                                                  0),  # y = xW
-        ("single_transformer_blocks.*.attn",                                              attn_pairs_2_,          2*D,             S,                                     (S, S),                                                                                                                                                  0),  # scores = qk
-        ("single_transformer_blocks.*.attn",                                              attn_pairs_2_,          2*D,             S,                                     (S, S),                                                                                                                                                  0),  # mix = pv
-        ("single_transformer_blocks.*.proj_out",                                          proj_mlp_rows_,         2*D**2 + 2*D*F,  S,                                     (S, 0),                                                                                                                                                  0),  # y = xW
-        ("norm_out.linear",                                                               sample_,                4*D**2,          1,                                     (0, 0),                                                                                                                                                  0),  # y = xW
-        ("proj_out",                                                                      x_embedder_proj_rows_,  2*D*o*p**2*pt,   1,                                     ((L >= 1) + (S >= 1) - (L >= 1)*(S >= 1), 0),                                                                                                            0),  # y = xW
+        ("time_text_embed.timestep_embedder.linear_1",                       sample_,                512*D,           case_1 + 1,    (0, 0),                                        0),  # y = xW
+        ("time_text_embed.timestep_embedder.linear_2",                       sample_,                2*D**2,          case_1 + 1,    (0, 0),                                        0),  # y = xW
+        ("time_text_embed.text_embedder.linear_1",                           sample_,                2*D*P,           1,             (0, 0),                                        0),  # y = xW
+        ("time_text_embed.text_embedder.linear_2",                           sample_,                2*D**2,          1,             (0, 0),                                        0),  # y = xW
+        ("time_text_embed.guidance_embedder.linear_1",                       sample_,                512*D,           guided,        (0, 0),                                        0),  # y = xW
+        ("time_text_embed.guidance_embedder.linear_2",                       sample_,                2*D**2,          guided,        (0, 0),                                        0),  # y = xW
+        ("x_embedder.proj",                                                  x_embedder_proj_rows_,  2*D*c*p**2*pt,   1,             (0, 0),                                        0),  # y = xW
+        ("context_embedder.time_text_embed.timestep_embedder.linear_1",      sample_,                512*D,           1,             (0, 0),                                        0),  # y = xW
+        ("context_embedder.time_text_embed.timestep_embedder.linear_2",      sample_,                2*D**2,          1,             (0, 0),                                        0),  # y = xW
+        ("context_embedder.time_text_embed.text_embedder.linear_1",          sample_,                2*D*J,           1,             (0, 0),                                        0),  # y = xW
+        ("context_embedder.time_text_embed.text_embedder.linear_2",          sample_,                2*D**2,          1,             (0, 0),                                        0),  # y = xW
+        ("context_embedder.proj_in",                                         prompt_,                2*D*J,           1,             (0, 0),                                        0),  # y = xW
+        *_at("context_embedder.token_refiner.refiner_blocks.*.attn.to_q", to_q_1),
+        *_at("context_embedder.token_refiner.refiner_blocks.*.attn.to_k", to_q_1),
+        *_at("context_embedder.token_refiner.refiner_blocks.*.attn.to_v", to_q_1),
+        ("context_embedder.token_refiner.refiner_blocks.*.attn",             attn_pairs_,            2*D,             R,             (part_2, part_2),                              0),  # scores = qk
+        ("context_embedder.token_refiner.refiner_blocks.*.attn",             attn_pairs_,            2*D,             R,             (part_2, part_2),                              0),  # mix = pv
+        ("context_embedder.token_refiner.refiner_blocks.*.attn.to_out.0.base_layer",  prompt_,                2*D**2,          R,             (part_2, 0),                                   0),  # y = xW
+        ("context_embedder.token_refiner.refiner_blocks.*.attn.to_out.0.lora_A.default",  prompt_,                32*D,            R,             (part_2, part_2),                              0),  # y = xW
+        ("context_embedder.token_refiner.refiner_blocks.*.attn.to_out.0.lora_B.default",  prompt_,                32*D,            R,             (part_2, part_2),                              0),  # y = xW
+        ("context_embedder.token_refiner.refiner_blocks.*.norm_out.linear",  sample_,                4*D**2,          R,             (0, 0),                                        0),  # y = xW
+        ("context_embedder.token_refiner.refiner_blocks.*.ff.net.0.proj",    prompt_,                8*D**2,          R,             (part_2, 0),                                   0),  # y = xW
+        ("context_embedder.token_refiner.refiner_blocks.*.ff.net.2",         prompt_,                8*D**2,          R,             (part_2, 0),                                   0),  # y = xW
+        ("transformer_blocks.*.norm1.linear",                                sample_,                12*D**2,         L*case_1 + L,  (0, 0),                                        0),  # y = xW
+        ("transformer_blocks.*.norm1_context.linear",                        sample_,                12*D**2,         L,             (0, 0),                                        0),  # y = xW
+        *_at("transformer_blocks.*.attn.to_q", to_q_2),
+        *_at("transformer_blocks.*.attn.to_k", to_q_2),
+        *_at("transformer_blocks.*.attn.to_v", to_q_2),
+        ("transformer_blocks.*.attn.add_q_proj",                             prompt_,                2*D**2,          L,             (part_4, 0),                                   0),  # y = xW
+        ("transformer_blocks.*.attn.add_k_proj",                             prompt_,                2*D**2,          L,             (part_4, 0),                                   0),  # y = xW
+        ("transformer_blocks.*.attn.add_v_proj",                             prompt_,                2*D**2,          L,             (part_4, 0),                                   0),  # y = xW
+        ("transformer_blocks.*.attn",                                        attn_pairs_2_,          2*D,             L,             (L, L),                                        0),  # scores = qk
+        ("transformer_blocks.*.attn",                                        attn_pairs_2_,          2*D,             L,             (L, L),                                        0),  # mix = pv
+        ("transformer_blocks.*.attn.to_out.0.base_layer",                    x_embedder_proj_rows_,  2*D**2,          L,             (L, 0),                                        0),  # y = xW
+        ("transformer_blocks.*.attn.to_out.0.lora_A.default",                x_embedder_proj_rows_,  32*D,            L,             (L, L),                                        0),  # y = xW
+        ("transformer_blocks.*.attn.to_out.0.lora_B.default",                x_embedder_proj_rows_,  32*D,            L,             (L, L),                                        0),  # y = xW
+        ("transformer_blocks.*.attn.to_add_out",                             prompt_,                2*D**2,          L,             (part_5, 0),                                   0),  # y = xW
+        ("transformer_blocks.*.ff.net.0.proj",                               x_embedder_proj_rows_,  2*D*F,           L,             (L, 0),                                        0),  # y = xW
+        ("transformer_blocks.*.ff.net.2",                                    x_embedder_proj_rows_,  2*D*F,           L,             (L, 0),                                        0),  # y = xW
+        ("transformer_blocks.*.ff_context.net.0.proj",                       prompt_,                2*D*F,           L,             (part_5, 0),                                   0),  # y = xW
+        ("transformer_blocks.*.ff_context.net.2",                            prompt_,                2*D*F,           L,             (part_5, 0),                                   0),  # y = xW
+        ("single_transformer_blocks.*.norm.linear",                          sample_,                6*D**2,          S*case_1 + S,  (0, 0),                                        0),  # y = xW
+        ("single_transformer_blocks.*.proj_mlp",                             proj_mlp_rows_,         2*D*F,           S,             (part_3, 0),                                   0),  # y = xW
+        *_at("single_transformer_blocks.*.attn.to_q", to_q_3),
+        *_at("single_transformer_blocks.*.attn.to_k", to_q_3),
+        *_at("single_transformer_blocks.*.attn.to_v", to_q_3),
+        ("single_transformer_blocks.*.attn",                                 attn_pairs_2_,          2*D,             S,             (S, S),                                        0),  # scores = qk
+        ("single_transformer_blocks.*.attn",                                 attn_pairs_2_,          2*D,             S,             (S, S),                                        0),  # mix = pv
+        ("single_transformer_blocks.*.proj_out",                             proj_mlp_rows_,         2*D**2 + 2*D*F,  S,             (S, 0),                                        0),  # y = xW
+        ("norm_out.linear",                                                  sample_,                4*D**2,          1,             (0, 0),                                        0),  # y = xW
+        ("proj_out",                                                         x_embedder_proj_rows_,  2*D*o*p**2*pt,   1,             ((L >= 1) + (S >= 1) - (L >= 1)*(S >= 1), 0),  0),  # y = xW
     ]
 
 
@@ -723,6 +666,11 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     condition = sizes.image_condition_type
     D = H*d
     F = (D*r)//1
+    case_1 = condition == "token_replace"
+    part_1 = (L >= 1)*case_1 + (S >= 1)*case_1 + 1 - (L >= 1)*(S >= 1)*case_1
+    part_2 = (R >= 1)*(L >= 1) + (R >= 1)*(S >= 1) - (R >= 1)*(L >= 1)*(S >= 1)
+    part_3 = R*(L >= 1) + R*(S >= 1) - R*(L >= 1)*(S >= 1)
+    part_4 = L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1)
     # what a contraction runs over, in multiples of (n, y, yy, video, video_y, video_video)
     sample_ = (1, 0, 0, 0, 0, 0)
     x_embedder_proj_rows_ = (0, 0, 0, 1, 0, 0)
@@ -732,54 +680,59 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     proj_mlp_rows_ = (0, 1, 0, 1, 0, 0)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("time_text_embed.timestep_embedder.linear_1",                       sample_,                512*D,           (condition == "token_replace") + 1,    (0, (L >= 1)*(condition == "token_replace") + (S >= 1)*(condition == "token_replace") + 1 - (L >= 1)*(S >= 1)*(condition == "token_replace")),                                                                                                                                         0),                                     # y = xW
-        ("time_text_embed.timestep_embedder.linear_2",                       sample_,                2*D**2,          (condition == "token_replace") + 1,    ((L >= 1)*(condition == "token_replace") + (S >= 1)*(condition == "token_replace") + 1 - (L >= 1)*(S >= 1)*(condition == "token_replace"), (L >= 1)*(condition == "token_replace") + (S >= 1)*(condition == "token_replace") + 1 - (L >= 1)*(S >= 1)*(condition == "token_replace")),  0),                                     # y = xW
-        ("time_text_embed.text_embedder.linear_1",                           sample_,                2*D*P,           1,                                     (0, 1),                                                                                                                                                                                                                                                                                0),                                     # y = xW
-        ("time_text_embed.text_embedder.linear_2",                           sample_,                2*D**2,          1,                                     (1, 1),                                                                                                                                                                                                                                                                                0),                                     # y = xW
-        ("time_text_embed.guidance_embedder.linear_1",                       sample_,                512*D,           guided,                                (0, guided),                                                                                                                                                                                                                                                                           0),                                     # y = xW
-        ("time_text_embed.guidance_embedder.linear_2",                       sample_,                2*D**2,          guided,                                (guided, guided),                                                                                                                                                                                                                                                                      0),                                     # y = xW
-        ("x_embedder.proj",                                                  x_embedder_proj_rows_,  2*D*c*p**2*pt,   1,                                     (0, 1),                                                                                                                                                                                                                                                                                0),                                     # y = xW
-        ("context_embedder.time_text_embed.timestep_embedder.linear_1",      sample_,                512*D,           1,                                     (0, (R >= 1)*(L >= 1) + (R >= 1)*(S >= 1) - (R >= 1)*(L >= 1)*(S >= 1)),                                                                                                                                                                                                               0),                                     # y = xW
-        ("context_embedder.time_text_embed.timestep_embedder.linear_2",      sample_,                2*D**2,          1,                                     ((R >= 1)*(L >= 1) + (R >= 1)*(S >= 1) - (R >= 1)*(L >= 1)*(S >= 1), (R >= 1)*(L >= 1) + (R >= 1)*(S >= 1) - (R >= 1)*(L >= 1)*(S >= 1)),                                                                                                                                              0),                                     # y = xW
-        ("context_embedder.time_text_embed.text_embedder.linear_1",          sample_,                2*D*J,           1,                                     (0, (R >= 1)*(L >= 1) + (R >= 1)*(S >= 1) - (R >= 1)*(L >= 1)*(S >= 1)),                                                                                                                                                                                                               0),                                     # y = xW
-        ("context_embedder.time_text_embed.text_embedder.linear_2",          sample_,                2*D**2,          1,                                     ((R >= 1)*(L >= 1) + (R >= 1)*(S >= 1) - (R >= 1)*(L >= 1)*(S >= 1), (R >= 1)*(L >= 1) + (R >= 1)*(S >= 1) - (R >= 1)*(L >= 1)*(S >= 1)),                                                                                                                                              0),                                     # y = xW
-        ("context_embedder.proj_in",                                         prompt_,                2*D*J,           1,                                     (0, (L >= 1) + (S >= 1) - (L >= 1)*(S >= 1)),                                                                                                                                                                                                                                          0),                                     # y = xW
-        ("context_embedder.token_refiner.refiner_blocks.*.attn.to_q",        prompt_,                2*D**2,          R,                                     (R*(L >= 1) + R*(S >= 1) - R*(L >= 1)*(S >= 1), R*(L >= 1) + R*(S >= 1) - R*(L >= 1)*(S >= 1)),                                                                                                                                                                                        0),                                     # y = xW
-        ("context_embedder.token_refiner.refiner_blocks.*.attn.to_k",        prompt_,                2*D**2,          R,                                     (R*(L >= 1) + R*(S >= 1) - R*(L >= 1)*(S >= 1), R*(L >= 1) + R*(S >= 1) - R*(L >= 1)*(S >= 1)),                                                                                                                                                                                        0),                                     # y = xW
-        ("context_embedder.token_refiner.refiner_blocks.*.attn.to_v",        prompt_,                2*D**2,          R,                                     (R*(L >= 1) + R*(S >= 1) - R*(L >= 1)*(S >= 1), R*(L >= 1) + R*(S >= 1) - R*(L >= 1)*(S >= 1)),                                                                                                                                                                                        0),                                     # y = xW
-        ("context_embedder.token_refiner.refiner_blocks.*.attn",             attn_pairs_,            2*D,             R,                                     (R*(L >= 1) + R*(S >= 1) - R*(L >= 1)*(S >= 1), R*(L >= 1) + R*(S >= 1) - R*(L >= 1)*(S >= 1)),                                                                                                                                                                                        0),                                     # scores = qk
-        ("context_embedder.token_refiner.refiner_blocks.*.attn",             attn_pairs_,            2*D,             R,                                     (R*(L >= 1) + R*(S >= 1) - R*(L >= 1)*(S >= 1), R*(L >= 1) + R*(S >= 1) - R*(L >= 1)*(S >= 1)),                                                                                                                                                                                        0),                                     # mix = pv
-        ("context_embedder.token_refiner.refiner_blocks.*.attn.to_out.0",    prompt_,                2*D**2,          R,                                     (R*(L >= 1) + R*(S >= 1) - R*(L >= 1)*(S >= 1), R*(L >= 1) + R*(S >= 1) - R*(L >= 1)*(S >= 1)),                                                                                                                                                                                        0),                                     # y = xW
-        ("context_embedder.token_refiner.refiner_blocks.*.norm_out.linear",  sample_,                4*D**2,          R,                                     (R*(L >= 1) + R*(S >= 1) - R*(L >= 1)*(S >= 1), R*(L >= 1) + R*(S >= 1) - R*(L >= 1)*(S >= 1)),                                                                                                                                                                                        0),                                     # y = xW
-        ("context_embedder.token_refiner.refiner_blocks.*.ff.net.0.proj",    prompt_,                8*D**2,          R,                                     (R*(L >= 1) + R*(S >= 1) - R*(L >= 1)*(S >= 1), R*(L >= 1) + R*(S >= 1) - R*(L >= 1)*(S >= 1)),                                                                                                                                                                                        0),                                     # y = xW
-        ("context_embedder.token_refiner.refiner_blocks.*.ff.net.2",         prompt_,                8*D**2,          R,                                     (R*(L >= 1) + R*(S >= 1) - R*(L >= 1)*(S >= 1), R*(L >= 1) + R*(S >= 1) - R*(L >= 1)*(S >= 1)),                                                                                                                                                                                        0),                                     # y = xW
-        ("transformer_blocks.*.norm1.linear",                                sample_,                12*D**2,         L*(condition == "token_replace") + L,  (L*(condition == "token_replace") + L, L*(condition == "token_replace") + L),                                                                                                                                                                                                          L*(condition == "token_replace") + L),  # y = xW
-        ("transformer_blocks.*.norm1_context.linear",                        sample_,                12*D**2,         L,                                     (L, L),                                                                                                                                                                                                                                                                                L),                                     # y = xW
-        ("transformer_blocks.*.attn.to_q",                                   x_embedder_proj_rows_,  2*D**2,          L,                                     (L, L),                                                                                                                                                                                                                                                                                L),                                     # y = xW
-        ("transformer_blocks.*.attn.to_k",                                   x_embedder_proj_rows_,  2*D**2,          L,                                     (L, L),                                                                                                                                                                                                                                                                                L),                                     # y = xW
-        ("transformer_blocks.*.attn.to_v",                                   x_embedder_proj_rows_,  2*D**2,          L,                                     (L, L),                                                                                                                                                                                                                                                                                L),                                     # y = xW
-        ("transformer_blocks.*.attn.add_q_proj",                             prompt_,                2*D**2,          L,                                     (L, L),                                                                                                                                                                                                                                                                                L),                                     # y = xW
-        ("transformer_blocks.*.attn.add_k_proj",                             prompt_,                2*D**2,          L,                                     (L, L),                                                                                                                                                                                                                                                                                L),                                     # y = xW
-        ("transformer_blocks.*.attn.add_v_proj",                             prompt_,                2*D**2,          L,                                     (L, L),                                                                                                                                                                                                                                                                                L),                                     # y = xW
-        ("transformer_blocks.*.attn",                                        attn_pairs_2_,          2*D,             L,                                     (L, L),                                                                                                                                                                                                                                                                                L),                                     # scores = qk
-        ("transformer_blocks.*.attn",                                        attn_pairs_2_,          2*D,             L,                                     (L, L),                                                                                                                                                                                                                                                                                L),                                     # mix = pv
-        ("transformer_blocks.*.attn.to_out.0",                               x_embedder_proj_rows_,  2*D**2,          L,                                     (L, L),                                                                                                                                                                                                                                                                                L),                                     # y = xW
-        ("transformer_blocks.*.attn.to_add_out",                             prompt_,                2*D**2,          L,                                     (L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1), L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1)),                                                                                                                                                                            L),                                     # y = xW
-        ("transformer_blocks.*.ff.net.0.proj",                               x_embedder_proj_rows_,  2*D*F,           L,                                     (L, L),                                                                                                                                                                                                                                                                                L),                                     # y = xW
-        ("transformer_blocks.*.ff.net.2",                                    x_embedder_proj_rows_,  2*D*F,           L,                                     (L, L),                                                                                                                                                                                                                                                                                L),                                     # y = xW
-        ("transformer_blocks.*.ff_context.net.0.proj",                       prompt_,                2*D*F,           L,                                     (L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1), L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1)),                                                                                                                                                                            L),                                     # y = xW
-        ("transformer_blocks.*.ff_context.net.2",                            prompt_,                2*D*F,           L,                                     (L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1), L*(S >= 1) + max(0, L - 1) - max(0, L - 1)*(S >= 1)),                                                                                                                                                                            L),                                     # y = xW
-        ("single_transformer_blocks.*.norm.linear",                          sample_,                6*D**2,          S*(condition == "token_replace") + S,  (S*(condition == "token_replace") + S, S*(condition == "token_replace") + S),                                                                                                                                                                                                          S*(condition == "token_replace") + S),  # y = xW
-        ("single_transformer_blocks.*.proj_mlp",                             proj_mlp_rows_,         2*D*F,           S,                                     (S, S),                                                                                                                                                                                                                                                                                S),                                     # y = xW
-        ("single_transformer_blocks.*.attn.to_q",                            proj_mlp_rows_,         2*D**2,          S,                                     (S, S),                                                                                                                                                                                                                                                                                S),                                     # y = xW
-        ("single_transformer_blocks.*.attn.to_k",                            proj_mlp_rows_,         2*D**2,          S,                                     (S, S),                                                                                                                                                                                                                                                                                S),                                     # y = xW
-        ("single_transformer_blocks.*.attn.to_v",                            proj_mlp_rows_,         2*D**2,          S,                                     (S, S),                                                                                                                                                                                                                                                                                S),                                     # y = xW
-        ("single_transformer_blocks.*.attn",                                 attn_pairs_2_,          2*D,             S,                                     (S, S),                                                                                                                                                                                                                                                                                S),                                     # scores = qk
-        ("single_transformer_blocks.*.attn",                                 attn_pairs_2_,          2*D,             S,                                     (S, S),                                                                                                                                                                                                                                                                                S),                                     # mix = pv
-        ("single_transformer_blocks.*.proj_out",                             proj_mlp_rows_,         2*D**2 + 2*D*F,  S,                                     (S, S),                                                                                                                                                                                                                                                                                S),                                     # y = xW
-        ("norm_out.linear",                                                  sample_,                4*D**2,          1,                                     (1, 1),                                                                                                                                                                                                                                                                                0),                                     # y = xW
-        ("proj_out",                                                         x_embedder_proj_rows_,  2*D*o*p**2*pt,   1,                                     (1, 1),                                                                                                                                                                                                                                                                                0),                                     # y = xW
+        ("time_text_embed.timestep_embedder.linear_1",                       sample_,                512*D,           case_1 + 1,    (0, part_1),                                   0),             # y = xW
+        ("time_text_embed.timestep_embedder.linear_2",                       sample_,                2*D**2,          case_1 + 1,    (part_1, part_1),                              0),             # y = xW
+        ("time_text_embed.text_embedder.linear_1",                           sample_,                2*D*P,           1,             (0, 1),                                        0),             # y = xW
+        ("time_text_embed.text_embedder.linear_2",                           sample_,                2*D**2,          1,             (1, 1),                                        0),             # y = xW
+        ("time_text_embed.guidance_embedder.linear_1",                       sample_,                512*D,           guided,        (0, guided),                                   0),             # y = xW
+        ("time_text_embed.guidance_embedder.linear_2",                       sample_,                2*D**2,          guided,        (guided, guided),                              0),             # y = xW
+        ("x_embedder.proj",                                                  x_embedder_proj_rows_,  2*D*c*p**2*pt,   1,             (0, 1),                                        0),             # y = xW
+        ("context_embedder.time_text_embed.timestep_embedder.linear_1",      sample_,                512*D,           1,             (0, part_2),                                   0),             # y = xW
+        ("context_embedder.time_text_embed.timestep_embedder.linear_2",      sample_,                2*D**2,          1,             (part_2, part_2),                              0),             # y = xW
+        ("context_embedder.time_text_embed.text_embedder.linear_1",          sample_,                2*D*J,           1,             (0, part_2),                                   0),             # y = xW
+        ("context_embedder.time_text_embed.text_embedder.linear_2",          sample_,                2*D**2,          1,             (part_2, part_2),                              0),             # y = xW
+        ("context_embedder.proj_in",                                         prompt_,                2*D*J,           1,             (0, (L >= 1) + (S >= 1) - (L >= 1)*(S >= 1)),  0),             # y = xW
+        ("context_embedder.token_refiner.refiner_blocks.*.attn.to_q",        prompt_,                2*D**2,          R,             (part_3, part_3),                              0),             # y = xW
+        ("context_embedder.token_refiner.refiner_blocks.*.attn.to_k",        prompt_,                2*D**2,          R,             (part_3, part_3),                              0),             # y = xW
+        ("context_embedder.token_refiner.refiner_blocks.*.attn.to_v",        prompt_,                2*D**2,          R,             (part_3, part_3),                              0),             # y = xW
+        ("context_embedder.token_refiner.refiner_blocks.*.attn",             attn_pairs_,            2*D,             R,             (part_3, part_3),                              0),             # scores = qk
+        ("context_embedder.token_refiner.refiner_blocks.*.attn",             attn_pairs_,            2*D,             R,             (part_3, part_3),                              0),             # mix = pv
+        ("context_embedder.token_refiner.refiner_blocks.*.attn.to_out.0",    prompt_,                2*D**2,          R,             (part_3, part_3),                              0),             # y = xW
+        ("context_embedder.token_refiner.refiner_blocks.*.norm_out.linear",  sample_,                4*D**2,          R,             (part_3, part_3),                              0),             # y = xW
+        ("context_embedder.token_refiner.refiner_blocks.*.ff.net.0.proj",    prompt_,                8*D**2,          R,             (part_3, part_3),                              0),             # y = xW
+        ("context_embedder.token_refiner.refiner_blocks.*.ff.net.2",         prompt_,                8*D**2,          R,             (part_3, part_3),                              0),             # y = xW
+        ("transformer_blocks.*.norm1.linear",                                sample_,                12*D**2,         L*case_1 + L,  (L*case_1 + L, L*case_1 + L),                  L*case_1 + L),  # y = xW
+        ("transformer_blocks.*.norm1_context.linear",                        sample_,                12*D**2,         L,             (L, L),                                        L),             # y = xW
+        ("transformer_blocks.*.attn.to_q",                                   x_embedder_proj_rows_,  2*D**2,          L,             (L, L),                                        L),             # y = xW
+        ("transformer_blocks.*.attn.to_k",                                   x_embedder_proj_rows_,  2*D**2,          L,             (L, L),                                        L),             # y = xW
+        ("transformer_blocks.*.attn.to_v",                                   x_embedder_proj_rows_,  2*D**2,          L,             (L, L),                                        L),             # y = xW
+        ("transformer_blocks.*.attn.add_q_proj",                             prompt_,                2*D**2,          L,             (L, L),                                        L),             # y = xW
+        ("transformer_blocks.*.attn.add_k_proj",                             prompt_,                2*D**2,          L,             (L, L),                                        L),             # y = xW
+        ("transformer_blocks.*.attn.add_v_proj",                             prompt_,                2*D**2,          L,             (L, L),                                        L),             # y = xW
+        ("transformer_blocks.*.attn",                                        attn_pairs_2_,          2*D,             L,             (L, L),                                        L),             # scores = qk
+        ("transformer_blocks.*.attn",                                        attn_pairs_2_,          2*D,             L,             (L, L),                                        L),             # mix = pv
+        ("transformer_blocks.*.attn.to_out.0",                               x_embedder_proj_rows_,  2*D**2,          L,             (L, L),                                        L),             # y = xW
+        ("transformer_blocks.*.attn.to_add_out",                             prompt_,                2*D**2,          L,             (part_4, part_4),                              L),             # y = xW
+        ("transformer_blocks.*.ff.net.0.proj",                               x_embedder_proj_rows_,  2*D*F,           L,             (L, L),                                        L),             # y = xW
+        ("transformer_blocks.*.ff.net.2",                                    x_embedder_proj_rows_,  2*D*F,           L,             (L, L),                                        L),             # y = xW
+        ("transformer_blocks.*.ff_context.net.0.proj",                       prompt_,                2*D*F,           L,             (part_4, part_4),                              L),             # y = xW
+        ("transformer_blocks.*.ff_context.net.2",                            prompt_,                2*D*F,           L,             (part_4, part_4),                              L),             # y = xW
+        ("single_transformer_blocks.*.norm.linear",                          sample_,                6*D**2,          S*case_1 + S,  (S*case_1 + S, S*case_1 + S),                  S*case_1 + S),  # y = xW
+        ("single_transformer_blocks.*.proj_mlp",                             proj_mlp_rows_,         2*D*F,           S,             (S, S),                                        S),             # y = xW
+        ("single_transformer_blocks.*.attn.to_q",                            proj_mlp_rows_,         2*D**2,          S,             (S, S),                                        S),             # y = xW
+        ("single_transformer_blocks.*.attn.to_k",                            proj_mlp_rows_,         2*D**2,          S,             (S, S),                                        S),             # y = xW
+        ("single_transformer_blocks.*.attn.to_v",                            proj_mlp_rows_,         2*D**2,          S,             (S, S),                                        S),             # y = xW
+        ("single_transformer_blocks.*.attn",                                 attn_pairs_2_,          2*D,             S,             (S, S),                                        S),             # scores = qk
+        ("single_transformer_blocks.*.attn",                                 attn_pairs_2_,          2*D,             S,             (S, S),                                        S),             # mix = pv
+        ("single_transformer_blocks.*.proj_out",                             proj_mlp_rows_,         2*D**2 + 2*D*F,  S,             (S, S),                                        S),             # y = xW
+        ("norm_out.linear",                                                  sample_,                4*D**2,          1,             (1, 1),                                        0),             # y = xW
+        ("proj_out",                                                         x_embedder_proj_rows_,  2*D*o*p**2*pt,   1,             (1, 1),                                        0),             # y = xW
     ]
+
+
+def _inside(path: str, elements: dict[str, int]) -> dict[str, int]:
+    """The parameters of a module that stands at ``path``."""
+    return {f"{path}.{name}": count for name, count in elements.items()}
 
 
 def _parameters(sizes: Sizes) -> dict[str, int]:
@@ -799,99 +752,103 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     P = sizes.pooled_projection_dim
     D = H*d
     F = (D*r)//1
+    linear_2_1 = {
+        "weight":  D**2,
+        "bias":    D,
+    }
+    timestep_embedder_1 = {
+        "linear_1.weight":  256*D,
+        "linear_1.bias":    D,
+        **_inside("linear_2", linear_2_1),
+    }
+    linear_1_1 = {
+        "weight":  D*J,
+        "bias":    D,
+    }
+    norm1_1 = {
+        "weight":  R*D,
+        "bias":    R*D,
+    }
+    to_q_1 = {
+        "weight":  R*D**2,
+        "bias":    R*D,
+    }
+    linear_1 = {
+        "weight":  6*L*D**2,
+        "bias":    6*L*D,
+    }
+    to_q_2 = {
+        "weight":  L*D**2,
+        "bias":    L*D,
+    }
+    net_1 = {
+        "0.proj.weight":  L*D*F,
+        "0.proj.bias":    L*F,
+        "2.weight":       L*D*F,
+        "2.bias":         L*D,
+    }
+    to_q_3 = {
+        "weight":  S*D**2,
+        "bias":    S*D,
+    }
     return {
-        "time_text_embed.timestep_embedder.linear_1.weight":                       256*D,
-        "time_text_embed.timestep_embedder.linear_1.bias":                         D,
-        "time_text_embed.timestep_embedder.linear_2.weight":                       D**2,
-        "time_text_embed.timestep_embedder.linear_2.bias":                         D,
-        "time_text_embed.text_embedder.linear_1.weight":                           D*P,
-        "time_text_embed.text_embedder.linear_1.bias":                             D,
-        "time_text_embed.text_embedder.linear_2.weight":                           D**2,
-        "time_text_embed.text_embedder.linear_2.bias":                             D,
-        "time_text_embed.guidance_embedder.linear_1.weight":                       256*D*guided,
-        "time_text_embed.guidance_embedder.linear_1.bias":                         D*guided,
-        "time_text_embed.guidance_embedder.linear_2.weight":                       D**2*guided,
-        "time_text_embed.guidance_embedder.linear_2.bias":                         D*guided,
-        "x_embedder.proj.weight":                                                  D*c*p**2*pt,
-        "x_embedder.proj.bias":                                                    D,
-        "context_embedder.time_text_embed.timestep_embedder.linear_1.weight":      256*D,
-        "context_embedder.time_text_embed.timestep_embedder.linear_1.bias":        D,
-        "context_embedder.time_text_embed.timestep_embedder.linear_2.weight":      D**2,
-        "context_embedder.time_text_embed.timestep_embedder.linear_2.bias":        D,
-        "context_embedder.time_text_embed.text_embedder.linear_1.weight":          D*J,
-        "context_embedder.time_text_embed.text_embedder.linear_1.bias":            D,
-        "context_embedder.time_text_embed.text_embedder.linear_2.weight":          D**2,
-        "context_embedder.time_text_embed.text_embedder.linear_2.bias":            D,
-        "context_embedder.proj_in.weight":                                         D*J,
-        "context_embedder.proj_in.bias":                                           D,
-        "context_embedder.token_refiner.refiner_blocks.*.norm1.weight":            R*D,
-        "context_embedder.token_refiner.refiner_blocks.*.norm1.bias":              R*D,
-        "context_embedder.token_refiner.refiner_blocks.*.attn.to_q.weight":        R*D**2,
-        "context_embedder.token_refiner.refiner_blocks.*.attn.to_q.bias":          R*D,
-        "context_embedder.token_refiner.refiner_blocks.*.attn.to_k.weight":        R*D**2,
-        "context_embedder.token_refiner.refiner_blocks.*.attn.to_k.bias":          R*D,
-        "context_embedder.token_refiner.refiner_blocks.*.attn.to_v.weight":        R*D**2,
-        "context_embedder.token_refiner.refiner_blocks.*.attn.to_v.bias":          R*D,
-        "context_embedder.token_refiner.refiner_blocks.*.attn.to_out.0.weight":    R*D**2,
-        "context_embedder.token_refiner.refiner_blocks.*.attn.to_out.0.bias":      R*D,
+        **_inside("time_text_embed.timestep_embedder", timestep_embedder_1),
+        "time_text_embed.text_embedder.linear_1.weight":                         D*P,
+        "time_text_embed.text_embedder.linear_1.bias":                           D,
+        **_inside("time_text_embed.text_embedder.linear_2", linear_2_1),
+        "time_text_embed.guidance_embedder.linear_1.weight":                     256*D*guided,
+        "time_text_embed.guidance_embedder.linear_1.bias":                       D*guided,
+        "time_text_embed.guidance_embedder.linear_2.weight":                     D**2*guided,
+        "time_text_embed.guidance_embedder.linear_2.bias":                       D*guided,
+        "x_embedder.proj.weight":                                                D*c*p**2*pt,
+        "x_embedder.proj.bias":                                                  D,
+        **_inside("context_embedder.time_text_embed.timestep_embedder", timestep_embedder_1),
+        **_inside("context_embedder.time_text_embed.text_embedder.linear_1", linear_1_1),
+        **_inside("context_embedder.time_text_embed.text_embedder.linear_2", linear_2_1),
+        **_inside("context_embedder.proj_in", linear_1_1),
+        **_inside("context_embedder.token_refiner.refiner_blocks.*.norm1", norm1_1),
+        **_inside("context_embedder.token_refiner.refiner_blocks.*.attn.to_q", to_q_1),
+        **_inside("context_embedder.token_refiner.refiner_blocks.*.attn.to_k", to_q_1),
+        **_inside("context_embedder.token_refiner.refiner_blocks.*.attn.to_v", to_q_1),
+        **_inside("context_embedder.token_refiner.refiner_blocks.*.attn.to_out.0", to_q_1),
         "context_embedder.token_refiner.refiner_blocks.*.norm_out.linear.weight":  2*R*D**2,
-        "context_embedder.token_refiner.refiner_blocks.*.norm_out.linear.bias":    2*R*D,
-        "context_embedder.token_refiner.refiner_blocks.*.norm2.weight":            R*D,
-        "context_embedder.token_refiner.refiner_blocks.*.norm2.bias":              R*D,
-        "context_embedder.token_refiner.refiner_blocks.*.ff.net.0.proj.weight":    4*R*D**2,
-        "context_embedder.token_refiner.refiner_blocks.*.ff.net.0.proj.bias":      4*R*D,
-        "context_embedder.token_refiner.refiner_blocks.*.ff.net.2.weight":         4*R*D**2,
-        "context_embedder.token_refiner.refiner_blocks.*.ff.net.2.bias":           R*D,
-        "transformer_blocks.*.norm1.linear.weight":                                6*L*D**2,
-        "transformer_blocks.*.norm1.linear.bias":                                  6*L*D,
-        "transformer_blocks.*.norm1_context.linear.weight":                        6*L*D**2,
-        "transformer_blocks.*.norm1_context.linear.bias":                          6*L*D,
-        "transformer_blocks.*.attn.to_q.weight":                                   L*D**2,
-        "transformer_blocks.*.attn.to_q.bias":                                     L*D,
-        "transformer_blocks.*.attn.to_k.weight":                                   L*D**2,
-        "transformer_blocks.*.attn.to_k.bias":                                     L*D,
-        "transformer_blocks.*.attn.to_v.weight":                                   L*D**2,
-        "transformer_blocks.*.attn.to_v.bias":                                     L*D,
-        "transformer_blocks.*.attn.add_q_proj.weight":                             L*D**2,
-        "transformer_blocks.*.attn.add_q_proj.bias":                               L*D,
-        "transformer_blocks.*.attn.add_k_proj.weight":                             L*D**2,
-        "transformer_blocks.*.attn.add_k_proj.bias":                               L*D,
-        "transformer_blocks.*.attn.add_v_proj.weight":                             L*D**2,
-        "transformer_blocks.*.attn.add_v_proj.bias":                               L*D,
-        "transformer_blocks.*.attn.norm_q.weight":                                 L*d,
-        "transformer_blocks.*.attn.norm_k.weight":                                 L*d,
-        "transformer_blocks.*.attn.norm_added_q.weight":                           L*d,
-        "transformer_blocks.*.attn.norm_added_k.weight":                           L*d,
-        "transformer_blocks.*.attn.to_out.0.weight":                               L*D**2,
-        "transformer_blocks.*.attn.to_out.0.bias":                                 L*D,
-        "transformer_blocks.*.attn.to_add_out.weight":                             L*D**2,
-        "transformer_blocks.*.attn.to_add_out.bias":                               L*D,
-        "transformer_blocks.*.ff.net.0.proj.weight":                               L*D*F,
-        "transformer_blocks.*.ff.net.0.proj.bias":                                 L*F,
-        "transformer_blocks.*.ff.net.2.weight":                                    L*D*F,
-        "transformer_blocks.*.ff.net.2.bias":                                      L*D,
-        "transformer_blocks.*.ff_context.net.0.proj.weight":                       L*D*F,
-        "transformer_blocks.*.ff_context.net.0.proj.bias":                         L*F,
-        "transformer_blocks.*.ff_context.net.2.weight":                            L*D*F,
-        "transformer_blocks.*.ff_context.net.2.bias":                              L*D,
-        "single_transformer_blocks.*.norm.linear.weight":                          3*S*D**2,
-        "single_transformer_blocks.*.norm.linear.bias":                            3*S*D,
-        "single_transformer_blocks.*.proj_mlp.weight":                             S*D*F,
-        "single_transformer_blocks.*.proj_mlp.bias":                               S*F,
-        "single_transformer_blocks.*.attn.to_q.weight":                            S*D**2,
-        "single_transformer_blocks.*.attn.to_q.bias":                              S*D,
-        "single_transformer_blocks.*.attn.to_k.weight":                            S*D**2,
-        "single_transformer_blocks.*.attn.to_k.bias":                              S*D,
-        "single_transformer_blocks.*.attn.to_v.weight":                            S*D**2,
-        "single_transformer_blocks.*.attn.to_v.bias":                              S*D,
-        "single_transformer_blocks.*.attn.norm_q.weight":                          S*d,
-        "single_transformer_blocks.*.attn.norm_k.weight":                          S*d,
-        "single_transformer_blocks.*.proj_out.weight":                             S*D**2 + S*D*F,
-        "single_transformer_blocks.*.proj_out.bias":                               S*D,
-        "norm_out.linear.weight":                                                  2*D**2,
-        "norm_out.linear.bias":                                                    2*D,
-        "proj_out.weight":                                                         D*o*p**2*pt,
-        "proj_out.bias":                                                           o*p**2*pt,
+        "context_embedder.token_refiner.refiner_blocks.*.norm_out.linear.bias":  2*R*D,
+        **_inside("context_embedder.token_refiner.refiner_blocks.*.norm2", norm1_1),
+        "context_embedder.token_refiner.refiner_blocks.*.ff.net.0.proj.weight":  4*R*D**2,
+        "context_embedder.token_refiner.refiner_blocks.*.ff.net.0.proj.bias":    4*R*D,
+        "context_embedder.token_refiner.refiner_blocks.*.ff.net.2.weight":       4*R*D**2,
+        "context_embedder.token_refiner.refiner_blocks.*.ff.net.2.bias":         R*D,
+        **_inside("transformer_blocks.*.norm1.linear", linear_1),
+        **_inside("transformer_blocks.*.norm1_context.linear", linear_1),
+        **_inside("transformer_blocks.*.attn.to_q", to_q_2),
+        **_inside("transformer_blocks.*.attn.to_k", to_q_2),
+        **_inside("transformer_blocks.*.attn.to_v", to_q_2),
+        **_inside("transformer_blocks.*.attn.add_q_proj", to_q_2),
+        **_inside("transformer_blocks.*.attn.add_k_proj", to_q_2),
+        **_inside("transformer_blocks.*.attn.add_v_proj", to_q_2),
+        "transformer_blocks.*.attn.norm_q.weight":                               L*d,
+        "transformer_blocks.*.attn.norm_k.weight":                               L*d,
+        "transformer_blocks.*.attn.norm_added_q.weight":                         L*d,
+        "transformer_blocks.*.attn.norm_added_k.weight":                         L*d,
+        **_inside("transformer_blocks.*.attn.to_out.0", to_q_2),
+        **_inside("transformer_blocks.*.attn.to_add_out", to_q_2),
+        **_inside("transformer_blocks.*.ff.net", net_1),
+        **_inside("transformer_blocks.*.ff_context.net", net_1),
+        "single_transformer_blocks.*.norm.linear.weight":                        3*S*D**2,
+        "single_transformer_blocks.*.norm.linear.bias":                          3*S*D,
+        "single_transformer_blocks.*.proj_mlp.weight":                           S*D*F,
+        "single_transformer_blocks.*.proj_mlp.bias":                             S*F,
+        **_inside("single_transformer_blocks.*.attn.to_q", to_q_3),
+        **_inside("single_transformer_blocks.*.attn.to_k", to_q_3),
+        **_inside("single_transformer_blocks.*.attn.to_v", to_q_3),
+        "single_transformer_blocks.*.attn.norm_q.weight":                        S*d,
+        "single_transformer_blocks.*.attn.norm_k.weight":                        S*d,
+        "single_transformer_blocks.*.proj_out.weight":                           S*D**2 + S*D*F,
+        "single_transformer_blocks.*.proj_out.bias":                             S*D,
+        "norm_out.linear.weight":                                                2*D**2,
+        "norm_out.linear.bias":                                                  2*D,
+        "proj_out.weight":                                                       D*o*p**2*pt,
+        "proj_out.bias":                                                         o*p**2*pt,
     }
 
 
@@ -912,121 +869,112 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     P = sizes.pooled_projection_dim
     D = H*d
     F = (D*r)//1
+    linear_2_1 = {
+        "weight":  D**2,
+        "bias":    D,
+    }
+    timestep_embedder_1 = {
+        "linear_1.weight":  256*D,
+        "linear_1.bias":    D,
+        **_inside("linear_2", linear_2_1),
+    }
+    linear_1_1 = {
+        "weight":  D*J,
+        "bias":    D,
+    }
+    norm1_1 = {
+        "weight":  R*D,
+        "bias":    R*D,
+    }
+    to_q_1 = {
+        "base_layer.weight":      R*D**2,
+        "base_layer.bias":        R*D,
+        "lora_A.default.weight":  16*R*D,
+        "lora_B.default.weight":  16*R*D,
+    }
+    linear_1 = {
+        "weight":  6*L*D**2,
+        "bias":    6*L*D,
+    }
+    base_layer_1 = {
+        "weight":  L*D**2,
+        "bias":    L*D,
+    }
+    to_q_2 = {
+        **_inside("base_layer", base_layer_1),
+        "lora_A.default.weight":  16*L*D,
+        "lora_B.default.weight":  16*L*D,
+    }
+    net_1 = {
+        "0.proj.weight":  L*D*F,
+        "0.proj.bias":    L*F,
+        "2.weight":       L*D*F,
+        "2.bias":         L*D,
+    }
+    to_q_3 = {
+        "base_layer.weight":      S*D**2,
+        "base_layer.bias":        S*D,
+        "lora_A.default.weight":  16*S*D,
+        "lora_B.default.weight":  16*S*D,
+    }
     return {
-        "time_text_embed.timestep_embedder.linear_1.weight":                                    256*D,
-        "time_text_embed.timestep_embedder.linear_1.bias":                                      D,
-        "time_text_embed.timestep_embedder.linear_2.weight":                                    D**2,
-        "time_text_embed.timestep_embedder.linear_2.bias":                                      D,
-        "time_text_embed.text_embedder.linear_1.weight":                                        D*P,
-        "time_text_embed.text_embedder.linear_1.bias":                                          D,
-        "time_text_embed.text_embedder.linear_2.weight":                                        D**2,
-        "time_text_embed.text_embedder.linear_2.bias":                                          D,
-        "time_text_embed.guidance_embedder.linear_1.weight":                                    256*D*guided,
-        "time_text_embed.guidance_embedder.linear_1.bias":                                      D*guided,
-        "time_text_embed.guidance_embedder.linear_2.weight":                                    D**2*guided,
-        "time_text_embed.guidance_embedder.linear_2.bias":                                      D*guided,
-        "x_embedder.proj.weight":                                                               D*c*p**2*pt,
-        "x_embedder.proj.bias":                                                                 D,
-        "context_embedder.time_text_embed.timestep_embedder.linear_1.weight":                   256*D,
-        "context_embedder.time_text_embed.timestep_embedder.linear_1.bias":                     D,
-        "context_embedder.time_text_embed.timestep_embedder.linear_2.weight":                   D**2,
-        "context_embedder.time_text_embed.timestep_embedder.linear_2.bias":                     D,
-        "context_embedder.time_text_embed.text_embedder.linear_1.weight":                       D*J,
-        "context_embedder.time_text_embed.text_embedder.linear_1.bias":                         D,
-        "context_embedder.time_text_embed.text_embedder.linear_2.weight":                       D**2,
-        "context_embedder.time_text_embed.text_embedder.linear_2.bias":                         D,
-        "context_embedder.proj_in.weight":                                                      D*J,
-        "context_embedder.proj_in.bias":                                                        D,
-        "context_embedder.token_refiner.refiner_blocks.*.norm1.weight":                         R*D,
-        "context_embedder.token_refiner.refiner_blocks.*.norm1.bias":                           R*D,
-        "context_embedder.token_refiner.refiner_blocks.*.attn.to_q.base_layer.weight":          R*D**2,
-        "context_embedder.token_refiner.refiner_blocks.*.attn.to_q.base_layer.bias":            R*D,
-        "context_embedder.token_refiner.refiner_blocks.*.attn.to_q.lora_A.default.weight":      16*R*D,
-        "context_embedder.token_refiner.refiner_blocks.*.attn.to_q.lora_B.default.weight":      16*R*D,
-        "context_embedder.token_refiner.refiner_blocks.*.attn.to_k.base_layer.weight":          R*D**2,
-        "context_embedder.token_refiner.refiner_blocks.*.attn.to_k.base_layer.bias":            R*D,
-        "context_embedder.token_refiner.refiner_blocks.*.attn.to_k.lora_A.default.weight":      16*R*D,
-        "context_embedder.token_refiner.refiner_blocks.*.attn.to_k.lora_B.default.weight":      16*R*D,
-        "context_embedder.token_refiner.refiner_blocks.*.attn.to_v.base_layer.weight":          R*D**2,
-        "context_embedder.token_refiner.refiner_blocks.*.attn.to_v.base_layer.bias":            R*D,
-        "context_embedder.token_refiner.refiner_blocks.*.attn.to_v.lora_A.default.weight":      16*R*D,
-        "context_embedder.token_refiner.refiner_blocks.*.attn.to_v.lora_B.default.weight":      16*R*D,
-        "context_embedder.token_refiner.refiner_blocks.*.attn.to_out.0.base_layer.weight":      R*D**2,
-        "context_embedder.token_refiner.refiner_blocks.*.attn.to_out.0.base_layer.bias":        R*D,
-        "context_embedder.token_refiner.refiner_blocks.*.attn.to_out.0.lora_A.default.weight":  16*R*D,
-        "context_embedder.token_refiner.refiner_blocks.*.attn.to_out.0.lora_B.default.weight":  16*R*D,
-        "context_embedder.token_refiner.refiner_blocks.*.norm_out.linear.weight":               2*R*D**2,
-        "context_embedder.token_refiner.refiner_blocks.*.norm_out.linear.bias":                 2*R*D,
-        "context_embedder.token_refiner.refiner_blocks.*.norm2.weight":                         R*D,
-        "context_embedder.token_refiner.refiner_blocks.*.norm2.bias":                           R*D,
-        "context_embedder.token_refiner.refiner_blocks.*.ff.net.0.proj.weight":                 4*R*D**2,
-        "context_embedder.token_refiner.refiner_blocks.*.ff.net.0.proj.bias":                   4*R*D,
-        "context_embedder.token_refiner.refiner_blocks.*.ff.net.2.weight":                      4*R*D**2,
-        "context_embedder.token_refiner.refiner_blocks.*.ff.net.2.bias":                        R*D,
-        "transformer_blocks.*.norm1.linear.weight":                                             6*L*D**2,
-        "transformer_blocks.*.norm1.linear.bias":                                               6*L*D,
-        "transformer_blocks.*.norm1_context.linear.weight":                                     6*L*D**2,
-        "transformer_blocks.*.norm1_context.linear.bias":                                       6*L*D,
-        "transformer_blocks.*.attn.to_q.base_layer.weight":                                     L*D**2,
-        "transformer_blocks.*.attn.to_q.base_layer.bias":                                       L*D,
-        "transformer_blocks.*.attn.to_q.lora_A.default.weight":                                 16*L*D,
-        "transformer_blocks.*.attn.to_q.lora_B.default.weight":                                 16*L*D,
-        "transformer_blocks.*.attn.to_k.base_layer.weight":                                     L*D**2,
-        "transformer_blocks.*.attn.to_k.base_layer.bias":                                       L*D,
-        "transformer_blocks.*.attn.to_k.lora_A.default.weight":                                 16*L*D,
-        "transformer_blocks.*.attn.to_k.lora_B.default.weight":                                 16*L*D,
-        "transformer_blocks.*.attn.to_v.base_layer.weight":                                     L*D**2,
-        "transformer_blocks.*.attn.to_v.base_layer.bias":                                       L*D,
-        "transformer_blocks.*.attn.to_v.lora_A.default.weight":                                 16*L*D,
-        "transformer_blocks.*.attn.to_v.lora_B.default.weight":                                 16*L*D,
-        "transformer_blocks.*.attn.add_q_proj.weight":                                          L*D**2,
-        "transformer_blocks.*.attn.add_q_proj.bias":                                            L*D,
-        "transformer_blocks.*.attn.add_k_proj.weight":                                          L*D**2,
-        "transformer_blocks.*.attn.add_k_proj.bias":                                            L*D,
-        "transformer_blocks.*.attn.add_v_proj.weight":                                          L*D**2,
-        "transformer_blocks.*.attn.add_v_proj.bias":                                            L*D,
-        "transformer_blocks.*.attn.norm_q.weight":                                              L*d,
-        "transformer_blocks.*.attn.norm_k.weight":                                              L*d,
-        "transformer_blocks.*.attn.norm_added_q.weight":                                        L*d,
-        "transformer_blocks.*.attn.norm_added_k.weight":                                        L*d,
-        "transformer_blocks.*.attn.to_out.0.base_layer.weight":                                 L*D**2,
-        "transformer_blocks.*.attn.to_out.0.base_layer.bias":                                   L*D,
-        "transformer_blocks.*.attn.to_out.0.lora_A.default.weight":                             16*L*D,
-        "transformer_blocks.*.attn.to_out.0.lora_B.default.weight":                             16*L*D,
-        "transformer_blocks.*.attn.to_add_out.weight":                                          L*D**2,
-        "transformer_blocks.*.attn.to_add_out.bias":                                            L*D,
-        "transformer_blocks.*.ff.net.0.proj.weight":                                            L*D*F,
-        "transformer_blocks.*.ff.net.0.proj.bias":                                              L*F,
-        "transformer_blocks.*.ff.net.2.weight":                                                 L*D*F,
-        "transformer_blocks.*.ff.net.2.bias":                                                   L*D,
-        "transformer_blocks.*.ff_context.net.0.proj.weight":                                    L*D*F,
-        "transformer_blocks.*.ff_context.net.0.proj.bias":                                      L*F,
-        "transformer_blocks.*.ff_context.net.2.weight":                                         L*D*F,
-        "transformer_blocks.*.ff_context.net.2.bias":                                           L*D,
-        "single_transformer_blocks.*.norm.linear.weight":                                       3*S*D**2,
-        "single_transformer_blocks.*.norm.linear.bias":                                         3*S*D,
-        "single_transformer_blocks.*.proj_mlp.weight":                                          S*D*F,
-        "single_transformer_blocks.*.proj_mlp.bias":                                            S*F,
-        "single_transformer_blocks.*.attn.to_q.base_layer.weight":                              S*D**2,
-        "single_transformer_blocks.*.attn.to_q.base_layer.bias":                                S*D,
-        "single_transformer_blocks.*.attn.to_q.lora_A.default.weight":                          16*S*D,
-        "single_transformer_blocks.*.attn.to_q.lora_B.default.weight":                          16*S*D,
-        "single_transformer_blocks.*.attn.to_k.base_layer.weight":                              S*D**2,
-        "single_transformer_blocks.*.attn.to_k.base_layer.bias":                                S*D,
-        "single_transformer_blocks.*.attn.to_k.lora_A.default.weight":                          16*S*D,
-        "single_transformer_blocks.*.attn.to_k.lora_B.default.weight":                          16*S*D,
-        "single_transformer_blocks.*.attn.to_v.base_layer.weight":                              S*D**2,
-        "single_transformer_blocks.*.attn.to_v.base_layer.bias":                                S*D,
-        "single_transformer_blocks.*.attn.to_v.lora_A.default.weight":                          16*S*D,
-        "single_transformer_blocks.*.attn.to_v.lora_B.default.weight":                          16*S*D,
-        "single_transformer_blocks.*.attn.norm_q.weight":                                       S*d,
-        "single_transformer_blocks.*.attn.norm_k.weight":                                       S*d,
-        "single_transformer_blocks.*.proj_out.weight":                                          S*D**2 + S*D*F,
-        "single_transformer_blocks.*.proj_out.bias":                                            S*D,
-        "norm_out.linear.weight":                                                               2*D**2,
-        "norm_out.linear.bias":                                                                 2*D,
-        "proj_out.weight":                                                                      D*o*p**2*pt,
-        "proj_out.bias":                                                                        o*p**2*pt,
+        **_inside("time_text_embed.timestep_embedder", timestep_embedder_1),
+        "time_text_embed.text_embedder.linear_1.weight":                         D*P,
+        "time_text_embed.text_embedder.linear_1.bias":                           D,
+        **_inside("time_text_embed.text_embedder.linear_2", linear_2_1),
+        "time_text_embed.guidance_embedder.linear_1.weight":                     256*D*guided,
+        "time_text_embed.guidance_embedder.linear_1.bias":                       D*guided,
+        "time_text_embed.guidance_embedder.linear_2.weight":                     D**2*guided,
+        "time_text_embed.guidance_embedder.linear_2.bias":                       D*guided,
+        "x_embedder.proj.weight":                                                D*c*p**2*pt,
+        "x_embedder.proj.bias":                                                  D,
+        **_inside("context_embedder.time_text_embed.timestep_embedder", timestep_embedder_1),
+        **_inside("context_embedder.time_text_embed.text_embedder.linear_1", linear_1_1),
+        **_inside("context_embedder.time_text_embed.text_embedder.linear_2", linear_2_1),
+        **_inside("context_embedder.proj_in", linear_1_1),
+        **_inside("context_embedder.token_refiner.refiner_blocks.*.norm1", norm1_1),
+        **_inside("context_embedder.token_refiner.refiner_blocks.*.attn.to_q", to_q_1),
+        **_inside("context_embedder.token_refiner.refiner_blocks.*.attn.to_k", to_q_1),
+        **_inside("context_embedder.token_refiner.refiner_blocks.*.attn.to_v", to_q_1),
+        **_inside("context_embedder.token_refiner.refiner_blocks.*.attn.to_out.0", to_q_1),
+        "context_embedder.token_refiner.refiner_blocks.*.norm_out.linear.weight":  2*R*D**2,
+        "context_embedder.token_refiner.refiner_blocks.*.norm_out.linear.bias":  2*R*D,
+        **_inside("context_embedder.token_refiner.refiner_blocks.*.norm2", norm1_1),
+        "context_embedder.token_refiner.refiner_blocks.*.ff.net.0.proj.weight":  4*R*D**2,
+        "context_embedder.token_refiner.refiner_blocks.*.ff.net.0.proj.bias":    4*R*D,
+        "context_embedder.token_refiner.refiner_blocks.*.ff.net.2.weight":       4*R*D**2,
+        "context_embedder.token_refiner.refiner_blocks.*.ff.net.2.bias":         R*D,
+        **_inside("transformer_blocks.*.norm1.linear", linear_1),
+        **_inside("transformer_blocks.*.norm1_context.linear", linear_1),
+        **_inside("transformer_blocks.*.attn.to_q", to_q_2),
+        **_inside("transformer_blocks.*.attn.to_k", to_q_2),
+        **_inside("transformer_blocks.*.attn.to_v", to_q_2),
+        **_inside("transformer_blocks.*.attn.add_q_proj", base_layer_1),
+        **_inside("transformer_blocks.*.attn.add_k_proj", base_layer_1),
+        **_inside("transformer_blocks.*.attn.add_v_proj", base_layer_1),
+        "transformer_blocks.*.attn.norm_q.weight":                               L*d,
+        "transformer_blocks.*.attn.norm_k.weight":                               L*d,
+        "transformer_blocks.*.attn.norm_added_q.weight":                         L*d,
+        "transformer_blocks.*.attn.norm_added_k.weight":                         L*d,
+        **_inside("transformer_blocks.*.attn.to_out.0", to_q_2),
+        **_inside("transformer_blocks.*.attn.to_add_out", base_layer_1),
+        **_inside("transformer_blocks.*.ff.net", net_1),
+        **_inside("transformer_blocks.*.ff_context.net", net_1),
+        "single_transformer_blocks.*.norm.linear.weight":                        3*S*D**2,
+        "single_transformer_blocks.*.norm.linear.bias":                          3*S*D,
+        "single_transformer_blocks.*.proj_mlp.weight":                           S*D*F,
+        "single_transformer_blocks.*.proj_mlp.bias":                             S*F,
+        **_inside("single_transformer_blocks.*.attn.to_q", to_q_3),
+        **_inside("single_transformer_blocks.*.attn.to_k", to_q_3),
+        **_inside("single_transformer_blocks.*.attn.to_v", to_q_3),
+        "single_transformer_blocks.*.attn.norm_q.weight":                        S*d,
+        "single_transformer_blocks.*.attn.norm_k.weight":                        S*d,
+        "single_transformer_blocks.*.proj_out.weight":                           S*D**2 + S*D*F,
+        "single_transformer_blocks.*.proj_out.bias":                             S*D,
+        "norm_out.linear.weight":                                                2*D**2,
+        "norm_out.linear.bias":                                                  2*D,
+        "proj_out.weight":                                                       D*o*p**2*pt,
+        "proj_out.bias":                                                         o*p**2*pt,
     }
 
 
@@ -1109,8 +1057,10 @@ class Estimator:
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
-        rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
-        return tuple(map(sum, zip(*rows)))
+        totals: dict[tuple[int, ...], int] = {}
+        for line, cost in zip(self._lines, costs):
+            totals[line[1]] = totals.get(line[1], 0) + cost
+        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
 
     def moments(self, **streams: Any) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them, with the sizes that some of them depend on."""

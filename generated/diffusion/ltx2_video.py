@@ -503,6 +503,11 @@ def _checked(key: str, kind: str, value: Any) -> Any:
     raise ValueError(f"the config's '{key}' is {value!r}, not a {kind}")
 
 
+def _at(path: str, lines: list[Line]) -> list[Line]:
+    """The lines of a module that stands at ``path``."""
+    return [(f"{path}.{module}", amount, unit, forward, gradients, again) for module, amount, unit, forward, gradients, again in lines]
+
+
 def _full(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'full': every parameter trains."""
     L = sizes.num_layers
@@ -528,6 +533,12 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     A = G*g
     M = 3*modulated + 6
     N = 3*audio_modulated + 6
+    part_1 = audio_modulated*timed + modulated*timed - audio_modulated*modulated*timed
+    part_2 = (L >= 1)*audio_modulated*timed + (L >= 1)*modulated*timed - (L >= 1)*audio_modulated*modulated*timed
+    part_3 = 2*D**2*captioned + 2*D*X - 2*D*X*captioned
+    part_4 = L*audio_modulated*captioned*modulated + L*audio_modulated + L*captioned + L*modulated - L*audio_modulated*captioned - L*audio_modulated*modulated - L*captioned*modulated
+    part_5 = 2*A**2*captioned + 2*A*Y - 2*A*Y*captioned
+    case_1 = activation == "geglu"
     # what a contraction runs over, in multiples of (n, s, t, u, x, y, uu, ux, uy, xx, xy)
     latent_ = (0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0)
     audio_ = (0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0)
@@ -540,207 +551,98 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     attn2_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1)
     audio_attn2_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0)
     audio_to_video_attn_pairs_ = (0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0)
+    # what equal modules have in common, each below its own path
+    timestep_embedder_1: list[Line] = [
+        ("linear_1",  time_,  512*D,   1,  (0, (L >= 1)),         0),  # y = xW
+        ("linear_2",  time_,  2*D**2,  1,  ((L >= 1), (L >= 1)),  0),  # y = xW
+    ]
+    timestep_embedder_2: list[Line] = [
+        ("linear_1",  audio_time_,  512*A,   1,  (0, (L >= 1)),         0),  # y = xW
+        ("linear_2",  audio_time_,  2*A**2,  1,  ((L >= 1), (L >= 1)),  0),  # y = xW
+    ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("proj_in",                                                         latent_,                     2*D*c,                                       1,                                                                          (0, 1),                                                                                                                                                                                                        0),  # y = xW
-        ("audio_proj_in",                                                   audio_,                      2*A*ca,                                      1,                                                                          (0, 1),                                                                                                                                                                                                        0),  # y = xW
-        ("time_embed.emb.timestep_embedder.linear_1",                       time_,                       512*D,                                       1,                                                                          (0, 1),                                                                                                                                                                                                        0),  # y = xW
-        ("time_embed.emb.timestep_embedder.linear_2",                       time_,                       2*D**2,                                      1,                                                                          (1, 1),                                                                                                                                                                                                        0),  # y = xW
-        ("time_embed.linear",                                               time_,                       2*D**2*M,                                    1,                                                                          ((L >= 1), (L >= 1)),                                                                                                                                                                                          0),  # y = xW
-        ("audio_time_embed.emb.timestep_embedder.linear_1",                 audio_time_,                 512*A,                                       1,                                                                          (0, 1),                                                                                                                                                                                                        0),  # y = xW
-        ("audio_time_embed.emb.timestep_embedder.linear_2",                 audio_time_,                 2*A**2,                                      1,                                                                          (1, 1),                                                                                                                                                                                                        0),  # y = xW
-        ("audio_time_embed.linear",                                         audio_time_,                 2*A**2*N,                                    1,                                                                          ((L >= 1), (L >= 1)),                                                                                                                                                                                          0),  # y = xW
-        ("prompt_adaln.emb.timestep_embedder.linear_1",                     sample_,                     512*D,                                       audio_modulated*timed + modulated*timed - audio_modulated*modulated*timed,  (0, (L >= 1)*audio_modulated*timed + (L >= 1)*modulated*timed - (L >= 1)*audio_modulated*modulated*timed),                                                                                                     0),  # y = xW
-        ("prompt_adaln.emb.timestep_embedder.linear_2",                     sample_,                     2*D**2,                                      audio_modulated*timed + modulated*timed - audio_modulated*modulated*timed,  ((L >= 1)*audio_modulated*timed + (L >= 1)*modulated*timed - (L >= 1)*audio_modulated*modulated*timed, (L >= 1)*audio_modulated*timed + (L >= 1)*modulated*timed - (L >= 1)*audio_modulated*modulated*timed),  0),  # y = xW
-        ("prompt_adaln.linear",                                             sample_,                     4*D**2,                                      audio_modulated*timed + modulated*timed - audio_modulated*modulated*timed,  ((L >= 1)*audio_modulated*timed + (L >= 1)*modulated*timed - (L >= 1)*audio_modulated*modulated*timed, (L >= 1)*audio_modulated*timed + (L >= 1)*modulated*timed - (L >= 1)*audio_modulated*modulated*timed),  0),  # y = xW
-        ("audio_prompt_adaln.emb.timestep_embedder.linear_1",               sample_,                     512*A,                                       audio_modulated*timed + modulated*timed - audio_modulated*modulated*timed,  (0, (L >= 1)*audio_modulated*timed + (L >= 1)*modulated*timed - (L >= 1)*audio_modulated*modulated*timed),                                                                                                     0),  # y = xW
-        ("audio_prompt_adaln.emb.timestep_embedder.linear_2",               sample_,                     2*A**2,                                      audio_modulated*timed + modulated*timed - audio_modulated*modulated*timed,  ((L >= 1)*audio_modulated*timed + (L >= 1)*modulated*timed - (L >= 1)*audio_modulated*modulated*timed, (L >= 1)*audio_modulated*timed + (L >= 1)*modulated*timed - (L >= 1)*audio_modulated*modulated*timed),  0),  # y = xW
-        ("audio_prompt_adaln.linear",                                       sample_,                     4*A**2,                                      audio_modulated*timed + modulated*timed - audio_modulated*modulated*timed,  ((L >= 1)*audio_modulated*timed + (L >= 1)*modulated*timed - (L >= 1)*audio_modulated*modulated*timed, (L >= 1)*audio_modulated*timed + (L >= 1)*modulated*timed - (L >= 1)*audio_modulated*modulated*timed),  0),  # y = xW
-        ("av_cross_attn_video_scale_shift.emb.timestep_embedder.linear_1",  time_,                       512*D,                                       1,                                                                          (0, (L >= 1)),                                                                                                                                                                                                 0),  # y = xW
-        ("av_cross_attn_video_scale_shift.emb.timestep_embedder.linear_2",  time_,                       2*D**2,                                      1,                                                                          ((L >= 1), (L >= 1)),                                                                                                                                                                                          0),  # y = xW
-        ("av_cross_attn_video_scale_shift.linear",                          time_,                       8*D**2,                                      1,                                                                          ((L >= 1), (L >= 1)),                                                                                                                                                                                          0),  # y = xW
-        ("av_cross_attn_video_a2v_gate.emb.timestep_embedder.linear_1",     time_,                       512*D,                                       1,                                                                          (0, (L >= 1)),                                                                                                                                                                                                 0),  # y = xW
-        ("av_cross_attn_video_a2v_gate.emb.timestep_embedder.linear_2",     time_,                       2*D**2,                                      1,                                                                          ((L >= 1), (L >= 1)),                                                                                                                                                                                          0),  # y = xW
-        ("av_cross_attn_video_a2v_gate.linear",                             time_,                       2*D**2,                                      1,                                                                          ((L >= 1), (L >= 1)),                                                                                                                                                                                          0),  # y = xW
-        ("av_cross_attn_audio_scale_shift.emb.timestep_embedder.linear_1",  audio_time_,                 512*A,                                       1,                                                                          (0, (L >= 1)),                                                                                                                                                                                                 0),  # y = xW
-        ("av_cross_attn_audio_scale_shift.emb.timestep_embedder.linear_2",  audio_time_,                 2*A**2,                                      1,                                                                          ((L >= 1), (L >= 1)),                                                                                                                                                                                          0),  # y = xW
-        ("av_cross_attn_audio_scale_shift.linear",                          audio_time_,                 8*A**2,                                      1,                                                                          ((L >= 1), (L >= 1)),                                                                                                                                                                                          0),  # y = xW
-        ("av_cross_attn_audio_v2a_gate.emb.timestep_embedder.linear_1",     audio_time_,                 512*A,                                       1,                                                                          (0, (L >= 1)),                                                                                                                                                                                                 0),  # y = xW
-        ("av_cross_attn_audio_v2a_gate.emb.timestep_embedder.linear_2",     audio_time_,                 2*A**2,                                      1,                                                                          ((L >= 1), (L >= 1)),                                                                                                                                                                                          0),  # y = xW
-        ("av_cross_attn_audio_v2a_gate.linear",                             audio_time_,                 2*A**2,                                      1,                                                                          ((L >= 1), (L >= 1)),                                                                                                                                                                                          0),  # y = xW
-        ("caption_projection.linear_1",                                     prompt_,                     2*D*J*captioned + 2*D*X - 2*D*X*captioned,   captioned,                                                                  (0, (L >= 1)*captioned),                                                                                                                                                                                       0),  # y = xW
-        ("caption_projection.linear_2",                                     prompt_,                     2*D**2,                                      captioned,                                                                  ((L >= 1)*captioned, (L >= 1)*captioned),                                                                                                                                                                      0),  # y = xW
-        ("audio_caption_projection.linear_1",                               prompt_,                     2*A*J*captioned + 2*A*Y - 2*A*Y*captioned,   captioned,                                                                  (0, (L >= 1)*captioned),                                                                                                                                                                                       0),  # y = xW
-        ("audio_caption_projection.linear_2",                               prompt_,                     2*A**2,                                      captioned,                                                                  ((L >= 1)*captioned, (L >= 1)*captioned),                                                                                                                                                                      0),  # y = xW
-        ("transformer_blocks.*.attn1.to_gate_logits",                       latent_,                     2*D*H,                                       L*gated,                                                                    (L*gated, L*gated),                                                                                                                                                                                            0),  # y = xW
-        ("transformer_blocks.*.attn1.to_q",                                 latent_,                     2*D**2,                                      L,                                                                          (L, L),                                                                                                                                                                                                        0),  # y = xW
-        ("transformer_blocks.*.attn1.to_k",                                 latent_,                     2*D**2,                                      L,                                                                          (L, L),                                                                                                                                                                                                        0),  # y = xW
-        ("transformer_blocks.*.attn1.to_v",                                 latent_,                     2*D**2,                                      L,                                                                          (L, L),                                                                                                                                                                                                        0),  # y = xW
-        ("transformer_blocks.*.attn1",                                      attn1_pairs_,                2*D,                                         L,                                                                          (L, L),                                                                                                                                                                                                        0),  # scores = qk
-        ("transformer_blocks.*.attn1",                                      attn1_pairs_,                2*D,                                         L,                                                                          (L, L),                                                                                                                                                                                                        0),  # mix = pv
-        ("transformer_blocks.*.attn1.to_out.0",                             latent_,                     2*D**2,                                      L,                                                                          (L, L),                                                                                                                                                                                                        0),  # y = xW
-        ("transformer_blocks.*.audio_attn1.to_gate_logits",                 audio_,                      2*A*G,                                       L*audio_gated,                                                              (L*audio_gated, L*audio_gated),                                                                                                                                                                                0),  # y = xW
-        ("transformer_blocks.*.audio_attn1.to_q",                           audio_,                      2*A**2,                                      L,                                                                          (L, L),                                                                                                                                                                                                        0),  # y = xW
-        ("transformer_blocks.*.audio_attn1.to_k",                           audio_,                      2*A**2,                                      L,                                                                          (L, L),                                                                                                                                                                                                        0),  # y = xW
-        ("transformer_blocks.*.audio_attn1.to_v",                           audio_,                      2*A**2,                                      L,                                                                          (L, L),                                                                                                                                                                                                        0),  # y = xW
-        ("transformer_blocks.*.audio_attn1",                                audio_attn1_pairs_,          2*A,                                         L,                                                                          (L, L),                                                                                                                                                                                                        0),  # scores = qk
-        ("transformer_blocks.*.audio_attn1",                                audio_attn1_pairs_,          2*A,                                         L,                                                                          (L, L),                                                                                                                                                                                                        0),  # mix = pv
-        ("transformer_blocks.*.audio_attn1.to_out.0",                       audio_,                      2*A**2,                                      L,                                                                          (L, L),                                                                                                                                                                                                        0),  # y = xW
-        ("transformer_blocks.*.attn2.to_gate_logits",                       latent_,                     2*D*H,                                       L*gated,                                                                    (L*gated, L*gated),                                                                                                                                                                                            0),  # y = xW
-        ("transformer_blocks.*.attn2.to_q",                                 latent_,                     2*D**2,                                      L,                                                                          (L, L),                                                                                                                                                                                                        0),  # y = xW
-        ("transformer_blocks.*.attn2.to_k",                                 prompt_,                     2*D**2*captioned + 2*D*X - 2*D*X*captioned,  L,                                                                          (L*audio_modulated*captioned*modulated + L*audio_modulated + L*captioned + L*modulated - L*audio_modulated*captioned - L*audio_modulated*modulated - L*captioned*modulated, L),                                0),  # y = xW
-        ("transformer_blocks.*.attn2.to_v",                                 prompt_,                     2*D**2*captioned + 2*D*X - 2*D*X*captioned,  L,                                                                          (L*audio_modulated*captioned*modulated + L*audio_modulated + L*captioned + L*modulated - L*audio_modulated*captioned - L*audio_modulated*modulated - L*captioned*modulated, L),                                0),  # y = xW
-        ("transformer_blocks.*.attn2",                                      attn2_pairs_,                2*D,                                         L,                                                                          (L, L),                                                                                                                                                                                                        0),  # scores = qk
-        ("transformer_blocks.*.attn2",                                      attn2_pairs_,                2*D,                                         L,                                                                          (L, L),                                                                                                                                                                                                        0),  # mix = pv
-        ("transformer_blocks.*.attn2.to_out.0",                             latent_,                     2*D**2,                                      L,                                                                          (L, L),                                                                                                                                                                                                        0),  # y = xW
-        ("transformer_blocks.*.audio_attn2.to_gate_logits",                 audio_,                      2*A*G,                                       L*audio_gated,                                                              (L*audio_gated, L*audio_gated),                                                                                                                                                                                0),  # y = xW
-        ("transformer_blocks.*.audio_attn2.to_q",                           audio_,                      2*A**2,                                      L,                                                                          (L, L),                                                                                                                                                                                                        0),  # y = xW
-        ("transformer_blocks.*.audio_attn2.to_k",                           prompt_,                     2*A**2*captioned + 2*A*Y - 2*A*Y*captioned,  L,                                                                          (L*audio_modulated*captioned*modulated + L*audio_modulated + L*captioned + L*modulated - L*audio_modulated*captioned - L*audio_modulated*modulated - L*captioned*modulated, L),                                0),  # y = xW
-        ("transformer_blocks.*.audio_attn2.to_v",                           prompt_,                     2*A**2*captioned + 2*A*Y - 2*A*Y*captioned,  L,                                                                          (L*audio_modulated*captioned*modulated + L*audio_modulated + L*captioned + L*modulated - L*audio_modulated*captioned - L*audio_modulated*modulated - L*captioned*modulated, L),                                0),  # y = xW
-        ("transformer_blocks.*.audio_attn2",                                audio_attn2_pairs_,          2*A,                                         L,                                                                          (L, L),                                                                                                                                                                                                        0),  # scores = qk
-        ("transformer_blocks.*.audio_attn2",                                audio_attn2_pairs_,          2*A,                                         L,                                                                          (L, L),                                                                                                                                                                                                        0),  # mix = pv
-        ("transformer_blocks.*.audio_attn2.to_out.0",                       audio_,                      2*A**2,                                      L,                                                                          (L, L),                                                                                                                                                                                                        0),  # y = xW
-        ("transformer_blocks.*.audio_to_video_attn.to_gate_logits",         latent_,                     2*D*G,                                       L*gated,                                                                    (L*gated, L*gated),                                                                                                                                                                                            0),  # y = xW
-        ("transformer_blocks.*.audio_to_video_attn.to_q",                   latent_,                     2*D*A,                                       L,                                                                          (L, L),                                                                                                                                                                                                        0),  # y = xW
-        ("transformer_blocks.*.audio_to_video_attn.to_k",                   audio_,                      2*A**2,                                      L,                                                                          (L, L),                                                                                                                                                                                                        0),  # y = xW
-        ("transformer_blocks.*.audio_to_video_attn.to_v",                   audio_,                      2*A**2,                                      L,                                                                          (L, L),                                                                                                                                                                                                        0),  # y = xW
-        ("transformer_blocks.*.audio_to_video_attn",                        audio_to_video_attn_pairs_,  2*A,                                         L,                                                                          (L, L),                                                                                                                                                                                                        0),  # scores = qk
-        ("transformer_blocks.*.audio_to_video_attn",                        audio_to_video_attn_pairs_,  2*A,                                         L,                                                                          (L, L),                                                                                                                                                                                                        0),  # mix = pv
-        ("transformer_blocks.*.audio_to_video_attn.to_out.0",               latent_,                     2*D*A,                                       L,                                                                          (L, L),                                                                                                                                                                                                        0),  # y = xW
-        ("transformer_blocks.*.video_to_audio_attn.to_gate_logits",         audio_,                      2*A*G,                                       L*audio_gated,                                                              (L*audio_gated, L*audio_gated),                                                                                                                                                                                0),  # y = xW
-        ("transformer_blocks.*.video_to_audio_attn.to_q",                   audio_,                      2*A**2,                                      L,                                                                          (L, L),                                                                                                                                                                                                        0),  # y = xW
-        ("transformer_blocks.*.video_to_audio_attn.to_k",                   latent_,                     2*D*A,                                       L,                                                                          (L, L),                                                                                                                                                                                                        0),  # y = xW
-        ("transformer_blocks.*.video_to_audio_attn.to_v",                   latent_,                     2*D*A,                                       L,                                                                          (L, L),                                                                                                                                                                                                        0),  # y = xW
-        ("transformer_blocks.*.video_to_audio_attn",                        audio_to_video_attn_pairs_,  2*A,                                         L,                                                                          (L, L),                                                                                                                                                                                                        0),  # scores = qk
-        ("transformer_blocks.*.video_to_audio_attn",                        audio_to_video_attn_pairs_,  2*A,                                         L,                                                                          (L, L),                                                                                                                                                                                                        0),  # mix = pv
-        ("transformer_blocks.*.video_to_audio_attn.to_out.0",               audio_,                      2*A**2,                                      L,                                                                          (L, L),                                                                                                                                                                                                        0),  # y = xW
-        ("transformer_blocks.*.ff.net.0.proj",                              latent_,                     8*D**2*(activation == "geglu") + 8*D**2,     L,                                                                          (L, L),                                                                                                                                                                                                        0),  # y = xW
-        ("transformer_blocks.*.ff.net.2",                                   latent_,                     8*D**2,                                      L,                                                                          (L, L),                                                                                                                                                                                                        0),  # y = xW
-        ("transformer_blocks.*.audio_ff.net.0.proj",                        audio_,                      8*A**2*(activation == "geglu") + 8*A**2,     L,                                                                          (L, L),                                                                                                                                                                                                        0),  # y = xW
-        ("transformer_blocks.*.audio_ff.net.2",                             audio_,                      8*A**2,                                      L,                                                                          (L, L),                                                                                                                                                                                                        0),  # y = xW
-        ("proj_out",                                                        latent_,                     2*D*o,                                       1,                                                                          (1, 1),                                                                                                                                                                                                        0),  # y = xW
-        ("audio_proj_out",                                                  audio_,                      2*A*oa,                                      1,                                                                          (1, 1),                                                                                                                                                                                                        0),  # y = xW
+        ("proj_in",                                                  latent_,                     2*D*c,                                      1,              (0, 1),                                    0),  # y = xW
+        ("audio_proj_in",                                            audio_,                      2*A*ca,                                     1,              (0, 1),                                    0),  # y = xW
+        ("time_embed.emb.timestep_embedder.linear_1",                time_,                       512*D,                                      1,              (0, 1),                                    0),  # y = xW
+        ("time_embed.emb.timestep_embedder.linear_2",                time_,                       2*D**2,                                     1,              (1, 1),                                    0),  # y = xW
+        ("time_embed.linear",                                        time_,                       2*D**2*M,                                   1,              ((L >= 1), (L >= 1)),                      0),  # y = xW
+        ("audio_time_embed.emb.timestep_embedder.linear_1",          audio_time_,                 512*A,                                      1,              (0, 1),                                    0),  # y = xW
+        ("audio_time_embed.emb.timestep_embedder.linear_2",          audio_time_,                 2*A**2,                                     1,              (1, 1),                                    0),  # y = xW
+        ("audio_time_embed.linear",                                  audio_time_,                 2*A**2*N,                                   1,              ((L >= 1), (L >= 1)),                      0),  # y = xW
+        ("prompt_adaln.emb.timestep_embedder.linear_1",              sample_,                     512*D,                                      part_1,         (0, part_2),                               0),  # y = xW
+        ("prompt_adaln.emb.timestep_embedder.linear_2",              sample_,                     2*D**2,                                     part_1,         (part_2, part_2),                          0),  # y = xW
+        ("prompt_adaln.linear",                                      sample_,                     4*D**2,                                     part_1,         (part_2, part_2),                          0),  # y = xW
+        ("audio_prompt_adaln.emb.timestep_embedder.linear_1",        sample_,                     512*A,                                      part_1,         (0, part_2),                               0),  # y = xW
+        ("audio_prompt_adaln.emb.timestep_embedder.linear_2",        sample_,                     2*A**2,                                     part_1,         (part_2, part_2),                          0),  # y = xW
+        ("audio_prompt_adaln.linear",                                sample_,                     4*A**2,                                     part_1,         (part_2, part_2),                          0),  # y = xW
+        *_at("av_cross_attn_video_scale_shift.emb.timestep_embedder", timestep_embedder_1),
+        ("av_cross_attn_video_scale_shift.linear",                   time_,                       8*D**2,                                     1,              ((L >= 1), (L >= 1)),                      0),  # y = xW
+        *_at("av_cross_attn_video_a2v_gate.emb.timestep_embedder", timestep_embedder_1),
+        ("av_cross_attn_video_a2v_gate.linear",                      time_,                       2*D**2,                                     1,              ((L >= 1), (L >= 1)),                      0),  # y = xW
+        *_at("av_cross_attn_audio_scale_shift.emb.timestep_embedder", timestep_embedder_2),
+        ("av_cross_attn_audio_scale_shift.linear",                   audio_time_,                 8*A**2,                                     1,              ((L >= 1), (L >= 1)),                      0),  # y = xW
+        *_at("av_cross_attn_audio_v2a_gate.emb.timestep_embedder", timestep_embedder_2),
+        ("av_cross_attn_audio_v2a_gate.linear",                      audio_time_,                 2*A**2,                                     1,              ((L >= 1), (L >= 1)),                      0),  # y = xW
+        ("caption_projection.linear_1",                              prompt_,                     2*D*J*captioned + 2*D*X - 2*D*X*captioned,  captioned,      (0, (L >= 1)*captioned),                   0),  # y = xW
+        ("caption_projection.linear_2",                              prompt_,                     2*D**2,                                     captioned,      ((L >= 1)*captioned, (L >= 1)*captioned),  0),  # y = xW
+        ("audio_caption_projection.linear_1",                        prompt_,                     2*A*J*captioned + 2*A*Y - 2*A*Y*captioned,  captioned,      (0, (L >= 1)*captioned),                   0),  # y = xW
+        ("audio_caption_projection.linear_2",                        prompt_,                     2*A**2,                                     captioned,      ((L >= 1)*captioned, (L >= 1)*captioned),  0),  # y = xW
+        ("transformer_blocks.*.attn1.to_gate_logits",                latent_,                     2*D*H,                                      L*gated,        (L*gated, L*gated),                        0),  # y = xW
+        ("transformer_blocks.*.attn1.to_q",                          latent_,                     2*D**2,                                     L,              (L, L),                                    0),  # y = xW
+        ("transformer_blocks.*.attn1.to_k",                          latent_,                     2*D**2,                                     L,              (L, L),                                    0),  # y = xW
+        ("transformer_blocks.*.attn1.to_v",                          latent_,                     2*D**2,                                     L,              (L, L),                                    0),  # y = xW
+        ("transformer_blocks.*.attn1",                               attn1_pairs_,                2*D,                                        L,              (L, L),                                    0),  # scores = qk
+        ("transformer_blocks.*.attn1",                               attn1_pairs_,                2*D,                                        L,              (L, L),                                    0),  # mix = pv
+        ("transformer_blocks.*.attn1.to_out.0",                      latent_,                     2*D**2,                                     L,              (L, L),                                    0),  # y = xW
+        ("transformer_blocks.*.audio_attn1.to_gate_logits",          audio_,                      2*A*G,                                      L*audio_gated,  (L*audio_gated, L*audio_gated),            0),  # y = xW
+        ("transformer_blocks.*.audio_attn1.to_q",                    audio_,                      2*A**2,                                     L,              (L, L),                                    0),  # y = xW
+        ("transformer_blocks.*.audio_attn1.to_k",                    audio_,                      2*A**2,                                     L,              (L, L),                                    0),  # y = xW
+        ("transformer_blocks.*.audio_attn1.to_v",                    audio_,                      2*A**2,                                     L,              (L, L),                                    0),  # y = xW
+        ("transformer_blocks.*.audio_attn1",                         audio_attn1_pairs_,          2*A,                                        L,              (L, L),                                    0),  # scores = qk
+        ("transformer_blocks.*.audio_attn1",                         audio_attn1_pairs_,          2*A,                                        L,              (L, L),                                    0),  # mix = pv
+        ("transformer_blocks.*.audio_attn1.to_out.0",                audio_,                      2*A**2,                                     L,              (L, L),                                    0),  # y = xW
+        ("transformer_blocks.*.attn2.to_gate_logits",                latent_,                     2*D*H,                                      L*gated,        (L*gated, L*gated),                        0),  # y = xW
+        ("transformer_blocks.*.attn2.to_q",                          latent_,                     2*D**2,                                     L,              (L, L),                                    0),  # y = xW
+        ("transformer_blocks.*.attn2.to_k",                          prompt_,                     part_3,                                     L,              (part_4, L),                               0),  # y = xW
+        ("transformer_blocks.*.attn2.to_v",                          prompt_,                     part_3,                                     L,              (part_4, L),                               0),  # y = xW
+        ("transformer_blocks.*.attn2",                               attn2_pairs_,                2*D,                                        L,              (L, L),                                    0),  # scores = qk
+        ("transformer_blocks.*.attn2",                               attn2_pairs_,                2*D,                                        L,              (L, L),                                    0),  # mix = pv
+        ("transformer_blocks.*.attn2.to_out.0",                      latent_,                     2*D**2,                                     L,              (L, L),                                    0),  # y = xW
+        ("transformer_blocks.*.audio_attn2.to_gate_logits",          audio_,                      2*A*G,                                      L*audio_gated,  (L*audio_gated, L*audio_gated),            0),  # y = xW
+        ("transformer_blocks.*.audio_attn2.to_q",                    audio_,                      2*A**2,                                     L,              (L, L),                                    0),  # y = xW
+        ("transformer_blocks.*.audio_attn2.to_k",                    prompt_,                     part_5,                                     L,              (part_4, L),                               0),  # y = xW
+        ("transformer_blocks.*.audio_attn2.to_v",                    prompt_,                     part_5,                                     L,              (part_4, L),                               0),  # y = xW
+        ("transformer_blocks.*.audio_attn2",                         audio_attn2_pairs_,          2*A,                                        L,              (L, L),                                    0),  # scores = qk
+        ("transformer_blocks.*.audio_attn2",                         audio_attn2_pairs_,          2*A,                                        L,              (L, L),                                    0),  # mix = pv
+        ("transformer_blocks.*.audio_attn2.to_out.0",                audio_,                      2*A**2,                                     L,              (L, L),                                    0),  # y = xW
+        ("transformer_blocks.*.audio_to_video_attn.to_gate_logits",  latent_,                     2*D*G,                                      L*gated,        (L*gated, L*gated),                        0),  # y = xW
+        ("transformer_blocks.*.audio_to_video_attn.to_q",            latent_,                     2*D*A,                                      L,              (L, L),                                    0),  # y = xW
+        ("transformer_blocks.*.audio_to_video_attn.to_k",            audio_,                      2*A**2,                                     L,              (L, L),                                    0),  # y = xW
+        ("transformer_blocks.*.audio_to_video_attn.to_v",            audio_,                      2*A**2,                                     L,              (L, L),                                    0),  # y = xW
+        ("transformer_blocks.*.audio_to_video_attn",                 audio_to_video_attn_pairs_,  2*A,                                        L,              (L, L),                                    0),  # scores = qk
+        ("transformer_blocks.*.audio_to_video_attn",                 audio_to_video_attn_pairs_,  2*A,                                        L,              (L, L),                                    0),  # mix = pv
+        ("transformer_blocks.*.audio_to_video_attn.to_out.0",        latent_,                     2*D*A,                                      L,              (L, L),                                    0),  # y = xW
+        ("transformer_blocks.*.video_to_audio_attn.to_gate_logits",  audio_,                      2*A*G,                                      L*audio_gated,  (L*audio_gated, L*audio_gated),            0),  # y = xW
+        ("transformer_blocks.*.video_to_audio_attn.to_q",            audio_,                      2*A**2,                                     L,              (L, L),                                    0),  # y = xW
+        ("transformer_blocks.*.video_to_audio_attn.to_k",            latent_,                     2*D*A,                                      L,              (L, L),                                    0),  # y = xW
+        ("transformer_blocks.*.video_to_audio_attn.to_v",            latent_,                     2*D*A,                                      L,              (L, L),                                    0),  # y = xW
+        ("transformer_blocks.*.video_to_audio_attn",                 audio_to_video_attn_pairs_,  2*A,                                        L,              (L, L),                                    0),  # scores = qk
+        ("transformer_blocks.*.video_to_audio_attn",                 audio_to_video_attn_pairs_,  2*A,                                        L,              (L, L),                                    0),  # mix = pv
+        ("transformer_blocks.*.video_to_audio_attn.to_out.0",        audio_,                      2*A**2,                                     L,              (L, L),                                    0),  # y = xW
+        ("transformer_blocks.*.ff.net.0.proj",                       latent_,                     8*D**2*case_1 + 8*D**2,                     L,              (L, L),                                    0),  # y = xW
+        ("transformer_blocks.*.ff.net.2",                            latent_,                     8*D**2,                                     L,              (L, L),                                    0),  # y = xW
+        ("transformer_blocks.*.audio_ff.net.0.proj",                 audio_,                      8*A**2*case_1 + 8*A**2,                     L,              (L, L),                                    0),  # y = xW
+        ("transformer_blocks.*.audio_ff.net.2",                      audio_,                      8*A**2,                                     L,              (L, L),                                    0),  # y = xW
+        ("proj_out",                                                 latent_,                     2*D*o,                                      1,              (1, 1),                                    0),  # y = xW
+        ("audio_proj_out",                                           audio_,                      2*A*oa,                                     1,              (1, 1),                                    0),  # y = xW
     ]
 
 
 def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'forward': nothing trains, only the forward pass runs."""
-    L = sizes.num_layers
-    H = sizes.num_attention_heads
-    d = sizes.attention_head_dim
-    c = sizes.in_channels
-    o = sizes.out_channels
-    X = sizes.cross_attention_dim
-    G = sizes.audio_num_attention_heads
-    g = sizes.audio_attention_head_dim
-    ca = sizes.audio_in_channels
-    oa = sizes.audio_out_channels
-    Y = sizes.audio_cross_attention_dim
-    J = sizes.caption_channels
-    captioned = sizes.use_prompt_embeddings
-    gated = sizes.gated_attn
-    audio_gated = sizes.audio_gated_attn
-    modulated = sizes.cross_attn_mod
-    audio_modulated = sizes.audio_cross_attn_mod
-    timed = sizes.use_prompt_adaln_single
-    activation = sizes.activation_fn
-    D = H*d
-    A = G*g
-    M = 3*modulated + 6
-    N = 3*audio_modulated + 6
-    # what a contraction runs over, in multiples of (n, s, t, u, x, y, uu, ux, uy, xx, xy)
-    latent_ = (0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0)
-    audio_ = (0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0)
-    time_ = (0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0)
-    audio_time_ = (0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    sample_ = (1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    prompt_ = (0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0)
-    attn1_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0)
-    audio_attn1_pairs_ = (0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0)
-    attn2_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1)
-    audio_attn2_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0)
-    audio_to_video_attn_pairs_ = (0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("proj_in",                                                         latent_,                     2*D*c,                                       1,                                                                          (0, 0),  0),  # y = xW
-        ("audio_proj_in",                                                   audio_,                      2*A*ca,                                      1,                                                                          (0, 0),  0),  # y = xW
-        ("time_embed.emb.timestep_embedder.linear_1",                       time_,                       512*D,                                       1,                                                                          (0, 0),  0),  # y = xW
-        ("time_embed.emb.timestep_embedder.linear_2",                       time_,                       2*D**2,                                      1,                                                                          (0, 0),  0),  # y = xW
-        ("time_embed.linear",                                               time_,                       2*D**2*M,                                    1,                                                                          (0, 0),  0),  # y = xW
-        ("audio_time_embed.emb.timestep_embedder.linear_1",                 audio_time_,                 512*A,                                       1,                                                                          (0, 0),  0),  # y = xW
-        ("audio_time_embed.emb.timestep_embedder.linear_2",                 audio_time_,                 2*A**2,                                      1,                                                                          (0, 0),  0),  # y = xW
-        ("audio_time_embed.linear",                                         audio_time_,                 2*A**2*N,                                    1,                                                                          (0, 0),  0),  # y = xW
-        ("prompt_adaln.emb.timestep_embedder.linear_1",                     sample_,                     512*D,                                       audio_modulated*timed + modulated*timed - audio_modulated*modulated*timed,  (0, 0),  0),  # y = xW
-        ("prompt_adaln.emb.timestep_embedder.linear_2",                     sample_,                     2*D**2,                                      audio_modulated*timed + modulated*timed - audio_modulated*modulated*timed,  (0, 0),  0),  # y = xW
-        ("prompt_adaln.linear",                                             sample_,                     4*D**2,                                      audio_modulated*timed + modulated*timed - audio_modulated*modulated*timed,  (0, 0),  0),  # y = xW
-        ("audio_prompt_adaln.emb.timestep_embedder.linear_1",               sample_,                     512*A,                                       audio_modulated*timed + modulated*timed - audio_modulated*modulated*timed,  (0, 0),  0),  # y = xW
-        ("audio_prompt_adaln.emb.timestep_embedder.linear_2",               sample_,                     2*A**2,                                      audio_modulated*timed + modulated*timed - audio_modulated*modulated*timed,  (0, 0),  0),  # y = xW
-        ("audio_prompt_adaln.linear",                                       sample_,                     4*A**2,                                      audio_modulated*timed + modulated*timed - audio_modulated*modulated*timed,  (0, 0),  0),  # y = xW
-        ("av_cross_attn_video_scale_shift.emb.timestep_embedder.linear_1",  time_,                       512*D,                                       1,                                                                          (0, 0),  0),  # y = xW
-        ("av_cross_attn_video_scale_shift.emb.timestep_embedder.linear_2",  time_,                       2*D**2,                                      1,                                                                          (0, 0),  0),  # y = xW
-        ("av_cross_attn_video_scale_shift.linear",                          time_,                       8*D**2,                                      1,                                                                          (0, 0),  0),  # y = xW
-        ("av_cross_attn_video_a2v_gate.emb.timestep_embedder.linear_1",     time_,                       512*D,                                       1,                                                                          (0, 0),  0),  # y = xW
-        ("av_cross_attn_video_a2v_gate.emb.timestep_embedder.linear_2",     time_,                       2*D**2,                                      1,                                                                          (0, 0),  0),  # y = xW
-        ("av_cross_attn_video_a2v_gate.linear",                             time_,                       2*D**2,                                      1,                                                                          (0, 0),  0),  # y = xW
-        ("av_cross_attn_audio_scale_shift.emb.timestep_embedder.linear_1",  audio_time_,                 512*A,                                       1,                                                                          (0, 0),  0),  # y = xW
-        ("av_cross_attn_audio_scale_shift.emb.timestep_embedder.linear_2",  audio_time_,                 2*A**2,                                      1,                                                                          (0, 0),  0),  # y = xW
-        ("av_cross_attn_audio_scale_shift.linear",                          audio_time_,                 8*A**2,                                      1,                                                                          (0, 0),  0),  # y = xW
-        ("av_cross_attn_audio_v2a_gate.emb.timestep_embedder.linear_1",     audio_time_,                 512*A,                                       1,                                                                          (0, 0),  0),  # y = xW
-        ("av_cross_attn_audio_v2a_gate.emb.timestep_embedder.linear_2",     audio_time_,                 2*A**2,                                      1,                                                                          (0, 0),  0),  # y = xW
-        ("av_cross_attn_audio_v2a_gate.linear",                             audio_time_,                 2*A**2,                                      1,                                                                          (0, 0),  0),  # y = xW
-        ("caption_projection.linear_1",                                     prompt_,                     2*D*J*captioned + 2*D*X - 2*D*X*captioned,   captioned,                                                                  (0, 0),  0),  # y = xW
-        ("caption_projection.linear_2",                                     prompt_,                     2*D**2,                                      captioned,                                                                  (0, 0),  0),  # y = xW
-        ("audio_caption_projection.linear_1",                               prompt_,                     2*A*J*captioned + 2*A*Y - 2*A*Y*captioned,   captioned,                                                                  (0, 0),  0),  # y = xW
-        ("audio_caption_projection.linear_2",                               prompt_,                     2*A**2,                                      captioned,                                                                  (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn1.to_gate_logits",                       latent_,                     2*D*H,                                       L*gated,                                                                    (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn1.to_q",                                 latent_,                     2*D**2,                                      L,                                                                          (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn1.to_k",                                 latent_,                     2*D**2,                                      L,                                                                          (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn1.to_v",                                 latent_,                     2*D**2,                                      L,                                                                          (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn1",                                      attn1_pairs_,                2*D,                                         L,                                                                          (0, 0),  0),  # scores = qk
-        ("transformer_blocks.*.attn1",                                      attn1_pairs_,                2*D,                                         L,                                                                          (0, 0),  0),  # mix = pv
-        ("transformer_blocks.*.attn1.to_out.0",                             latent_,                     2*D**2,                                      L,                                                                          (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.audio_attn1.to_gate_logits",                 audio_,                      2*A*G,                                       L*audio_gated,                                                              (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.audio_attn1.to_q",                           audio_,                      2*A**2,                                      L,                                                                          (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.audio_attn1.to_k",                           audio_,                      2*A**2,                                      L,                                                                          (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.audio_attn1.to_v",                           audio_,                      2*A**2,                                      L,                                                                          (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.audio_attn1",                                audio_attn1_pairs_,          2*A,                                         L,                                                                          (0, 0),  0),  # scores = qk
-        ("transformer_blocks.*.audio_attn1",                                audio_attn1_pairs_,          2*A,                                         L,                                                                          (0, 0),  0),  # mix = pv
-        ("transformer_blocks.*.audio_attn1.to_out.0",                       audio_,                      2*A**2,                                      L,                                                                          (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn2.to_gate_logits",                       latent_,                     2*D*H,                                       L*gated,                                                                    (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn2.to_q",                                 latent_,                     2*D**2,                                      L,                                                                          (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn2.to_k",                                 prompt_,                     2*D**2*captioned + 2*D*X - 2*D*X*captioned,  L,                                                                          (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn2.to_v",                                 prompt_,                     2*D**2*captioned + 2*D*X - 2*D*X*captioned,  L,                                                                          (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn2",                                      attn2_pairs_,                2*D,                                         L,                                                                          (0, 0),  0),  # scores = qk
-        ("transformer_blocks.*.attn2",                                      attn2_pairs_,                2*D,                                         L,                                                                          (0, 0),  0),  # mix = pv
-        ("transformer_blocks.*.attn2.to_out.0",                             latent_,                     2*D**2,                                      L,                                                                          (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.audio_attn2.to_gate_logits",                 audio_,                      2*A*G,                                       L*audio_gated,                                                              (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.audio_attn2.to_q",                           audio_,                      2*A**2,                                      L,                                                                          (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.audio_attn2.to_k",                           prompt_,                     2*A**2*captioned + 2*A*Y - 2*A*Y*captioned,  L,                                                                          (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.audio_attn2.to_v",                           prompt_,                     2*A**2*captioned + 2*A*Y - 2*A*Y*captioned,  L,                                                                          (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.audio_attn2",                                audio_attn2_pairs_,          2*A,                                         L,                                                                          (0, 0),  0),  # scores = qk
-        ("transformer_blocks.*.audio_attn2",                                audio_attn2_pairs_,          2*A,                                         L,                                                                          (0, 0),  0),  # mix = pv
-        ("transformer_blocks.*.audio_attn2.to_out.0",                       audio_,                      2*A**2,                                      L,                                                                          (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.audio_to_video_attn.to_gate_logits",         latent_,                     2*D*G,                                       L*gated,                                                                    (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.audio_to_video_attn.to_q",                   latent_,                     2*D*A,                                       L,                                                                          (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.audio_to_video_attn.to_k",                   audio_,                      2*A**2,                                      L,                                                                          (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.audio_to_video_attn.to_v",                   audio_,                      2*A**2,                                      L,                                                                          (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.audio_to_video_attn",                        audio_to_video_attn_pairs_,  2*A,                                         L,                                                                          (0, 0),  0),  # scores = qk
-        ("transformer_blocks.*.audio_to_video_attn",                        audio_to_video_attn_pairs_,  2*A,                                         L,                                                                          (0, 0),  0),  # mix = pv
-        ("transformer_blocks.*.audio_to_video_attn.to_out.0",               latent_,                     2*D*A,                                       L,                                                                          (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.video_to_audio_attn.to_gate_logits",         audio_,                      2*A*G,                                       L*audio_gated,                                                              (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.video_to_audio_attn.to_q",                   audio_,                      2*A**2,                                      L,                                                                          (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.video_to_audio_attn.to_k",                   latent_,                     2*D*A,                                       L,                                                                          (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.video_to_audio_attn.to_v",                   latent_,                     2*D*A,                                       L,                                                                          (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.video_to_audio_attn",                        audio_to_video_attn_pairs_,  2*A,                                         L,                                                                          (0, 0),  0),  # scores = qk
-        ("transformer_blocks.*.video_to_audio_attn",                        audio_to_video_attn_pairs_,  2*A,                                         L,                                                                          (0, 0),  0),  # mix = pv
-        ("transformer_blocks.*.video_to_audio_attn.to_out.0",               audio_,                      2*A**2,                                      L,                                                                          (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.ff.net.0.proj",                              latent_,                     8*D**2*(activation == "geglu") + 8*D**2,     L,                                                                          (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.ff.net.2",                                   latent_,                     8*D**2,                                      L,                                                                          (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.audio_ff.net.0.proj",                        audio_,                      8*A**2*(activation == "geglu") + 8*A**2,     L,                                                                          (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.audio_ff.net.2",                             audio_,                      8*A**2,                                      L,                                                                          (0, 0),  0),  # y = xW
-        ("proj_out",                                                        latent_,                     2*D*o,                                       1,                                                                          (0, 0),  0),  # y = xW
-        ("audio_proj_out",                                                  audio_,                      2*A*oa,                                      1,                                                                          (0, 0),  0),  # y = xW
-    ]
+    lines = _full(sizes, pairs)
+    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
 
 
 def _lora(sizes: Sizes, pairs: str) -> list[Line]:
@@ -768,6 +670,8 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     A = G*g
     M = 3*modulated + 6
     N = 3*audio_modulated + 6
+    part_1 = audio_modulated*timed + modulated*timed - audio_modulated*modulated*timed
+    case_1 = activation == "geglu"
     # what a contraction runs over, in multiples of (n, s, t, u, x, y, uu, ux, uy, xx, xy)
     latent_ = (0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0)
     audio_ = (0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0)
@@ -780,134 +684,126 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     attn2_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1)
     audio_attn2_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0)
     audio_to_video_attn_pairs_ = (0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0)
+    # what equal modules have in common, each below its own path
+    timestep_embedder_1: list[Line] = [
+        ("linear_1",  time_,  512*D,   1,  (0, 0),  0),  # y = xW
+        ("linear_2",  time_,  2*D**2,  1,  (0, 0),  0),  # y = xW
+    ]
+    timestep_embedder_2: list[Line] = [
+        ("linear_1",  audio_time_,  512*A,   1,  (0, 0),  0),  # y = xW
+        ("linear_2",  audio_time_,  2*A**2,  1,  (0, 0),  0),  # y = xW
+    ]
+    to_q_1: list[Line] = [
+        ("base_layer",      latent_,  2*D**2,  L,  (max(0, L - 1), 0),  0),  # y = xW
+        ("lora_A.default",  latent_,  32*D,    L,  (max(0, L - 1), L),  0),  # y = xW
+        ("lora_B.default",  latent_,  32*D,    L,  (L, L),              0),  # y = xW
+    ]
+    to_out_1: list[Line] = [
+        ("base_layer",      latent_,  2*D**2,  L,  (L, 0),  0),  # y = xW
+        ("lora_A.default",  latent_,  32*D,    L,  (L, L),  0),  # y = xW
+        ("lora_B.default",  latent_,  32*D,    L,  (L, L),  0),  # y = xW
+    ]
+    to_q_2: list[Line] = [
+        ("base_layer",      audio_,  2*A**2,  L,  (max(0, L - 1), 0),  0),  # y = xW
+        ("lora_A.default",  audio_,  32*A,    L,  (max(0, L - 1), L),  0),  # y = xW
+        ("lora_B.default",  audio_,  32*A,    L,  (L, L),              0),  # y = xW
+    ]
+    to_out_2: list[Line] = [
+        ("base_layer",      audio_,  2*A**2,  L,  (L, 0),  0),  # y = xW
+        ("lora_A.default",  audio_,  32*A,    L,  (L, L),  0),  # y = xW
+        ("lora_B.default",  audio_,  32*A,    L,  (L, L),  0),  # y = xW
+    ]
+    to_k_1: list[Line] = [
+        ("base_layer",      prompt_,  2*D**2*captioned + 2*D*X - 2*D*X*captioned,  L,  (0, 0),  0),  # y = xW
+        ("lora_A.default",  prompt_,  32*D*captioned + 32*X - 32*X*captioned,      L,  (0, L),  0),  # y = xW
+        ("lora_B.default",  prompt_,  32*D,                                        L,  (L, L),  0),  # y = xW
+    ]
+    to_k_2: list[Line] = [
+        ("base_layer",      prompt_,  2*A**2*captioned + 2*A*Y - 2*A*Y*captioned,  L,  (0, 0),  0),  # y = xW
+        ("lora_A.default",  prompt_,  32*A*captioned + 32*Y - 32*Y*captioned,      L,  (0, L),  0),  # y = xW
+        ("lora_B.default",  prompt_,  32*A,                                        L,  (L, L),  0),  # y = xW
+    ]
+    to_q_3: list[Line] = [
+        ("base_layer",      latent_,  2*D*A,  L,  (L, 0),  0),  # y = xW
+        ("lora_A.default",  latent_,  32*D,   L,  (L, L),  0),  # y = xW
+        ("lora_B.default",  latent_,  32*A,   L,  (L, L),  0),  # y = xW
+    ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("proj_in",                                                           latent_,                     2*D*c,                                       1,                                                                          (0, 0),                          0),  # y = xW
-        ("audio_proj_in",                                                     audio_,                      2*A*ca,                                      1,                                                                          (0, 0),                          0),  # y = xW
-        ("time_embed.emb.timestep_embedder.linear_1",                         time_,                       512*D,                                       1,                                                                          (0, 0),                          0),  # y = xW
-        ("time_embed.emb.timestep_embedder.linear_2",                         time_,                       2*D**2,                                      1,                                                                          (0, 0),                          0),  # y = xW
-        ("time_embed.linear",                                                 time_,                       2*D**2*M,                                    1,                                                                          (0, 0),                          0),  # y = xW
-        ("audio_time_embed.emb.timestep_embedder.linear_1",                   audio_time_,                 512*A,                                       1,                                                                          (0, 0),                          0),  # y = xW
-        ("audio_time_embed.emb.timestep_embedder.linear_2",                   audio_time_,                 2*A**2,                                      1,                                                                          (0, 0),                          0),  # y = xW
-        ("audio_time_embed.linear",                                           audio_time_,                 2*A**2*N,                                    1,                                                                          (0, 0),                          0),  # y = xW
-        ("prompt_adaln.emb.timestep_embedder.linear_1",                       sample_,                     512*D,                                       audio_modulated*timed + modulated*timed - audio_modulated*modulated*timed,  (0, 0),                          0),  # y = xW
-        ("prompt_adaln.emb.timestep_embedder.linear_2",                       sample_,                     2*D**2,                                      audio_modulated*timed + modulated*timed - audio_modulated*modulated*timed,  (0, 0),                          0),  # y = xW
-        ("prompt_adaln.linear",                                               sample_,                     4*D**2,                                      audio_modulated*timed + modulated*timed - audio_modulated*modulated*timed,  (0, 0),                          0),  # y = xW
-        ("audio_prompt_adaln.emb.timestep_embedder.linear_1",                 sample_,                     512*A,                                       audio_modulated*timed + modulated*timed - audio_modulated*modulated*timed,  (0, 0),                          0),  # y = xW
-        ("audio_prompt_adaln.emb.timestep_embedder.linear_2",                 sample_,                     2*A**2,                                      audio_modulated*timed + modulated*timed - audio_modulated*modulated*timed,  (0, 0),                          0),  # y = xW
-        ("audio_prompt_adaln.linear",                                         sample_,                     4*A**2,                                      audio_modulated*timed + modulated*timed - audio_modulated*modulated*timed,  (0, 0),                          0),  # y = xW
-        ("av_cross_attn_video_scale_shift.emb.timestep_embedder.linear_1",    time_,                       512*D,                                       1,                                                                          (0, 0),                          0),  # y = xW
-        ("av_cross_attn_video_scale_shift.emb.timestep_embedder.linear_2",    time_,                       2*D**2,                                      1,                                                                          (0, 0),                          0),  # y = xW
-        ("av_cross_attn_video_scale_shift.linear",                            time_,                       8*D**2,                                      1,                                                                          (0, 0),                          0),  # y = xW
-        ("av_cross_attn_video_a2v_gate.emb.timestep_embedder.linear_1",       time_,                       512*D,                                       1,                                                                          (0, 0),                          0),  # y = xW
-        ("av_cross_attn_video_a2v_gate.emb.timestep_embedder.linear_2",       time_,                       2*D**2,                                      1,                                                                          (0, 0),                          0),  # y = xW
-        ("av_cross_attn_video_a2v_gate.linear",                               time_,                       2*D**2,                                      1,                                                                          (0, 0),                          0),  # y = xW
-        ("av_cross_attn_audio_scale_shift.emb.timestep_embedder.linear_1",    audio_time_,                 512*A,                                       1,                                                                          (0, 0),                          0),  # y = xW
-        ("av_cross_attn_audio_scale_shift.emb.timestep_embedder.linear_2",    audio_time_,                 2*A**2,                                      1,                                                                          (0, 0),                          0),  # y = xW
-        ("av_cross_attn_audio_scale_shift.linear",                            audio_time_,                 8*A**2,                                      1,                                                                          (0, 0),                          0),  # y = xW
-        ("av_cross_attn_audio_v2a_gate.emb.timestep_embedder.linear_1",       audio_time_,                 512*A,                                       1,                                                                          (0, 0),                          0),  # y = xW
-        ("av_cross_attn_audio_v2a_gate.emb.timestep_embedder.linear_2",       audio_time_,                 2*A**2,                                      1,                                                                          (0, 0),                          0),  # y = xW
-        ("av_cross_attn_audio_v2a_gate.linear",                               audio_time_,                 2*A**2,                                      1,                                                                          (0, 0),                          0),  # y = xW
-        ("caption_projection.linear_1",                                       prompt_,                     2*D*J*captioned + 2*D*X - 2*D*X*captioned,   captioned,                                                                  (0, 0),                          0),  # y = xW
-        ("caption_projection.linear_2",                                       prompt_,                     2*D**2,                                      captioned,                                                                  (0, 0),                          0),  # y = xW
-        ("audio_caption_projection.linear_1",                                 prompt_,                     2*A*J*captioned + 2*A*Y - 2*A*Y*captioned,   captioned,                                                                  (0, 0),                          0),  # y = xW
-        ("audio_caption_projection.linear_2",                                 prompt_,                     2*A**2,                                      captioned,                                                                  (0, 0),                          0),  # y = xW
-        ("transformer_blocks.*.attn1.to_gate_logits",                         latent_,                     2*D*H,                                       L*gated,                                                                    (max(0, L - 1)*gated, 0),        0),  # y = xW
-        ("transformer_blocks.*.attn1.to_q.base_layer",                        latent_,                     2*D**2,                                      L,                                                                          (max(0, L - 1), 0),              0),  # y = xW
-        ("transformer_blocks.*.attn1.to_q.lora_A.default",                    latent_,                     32*D,                                        L,                                                                          (max(0, L - 1), L),              0),  # y = xW
-        ("transformer_blocks.*.attn1.to_q.lora_B.default",                    latent_,                     32*D,                                        L,                                                                          (L, L),                          0),  # y = xW
-        ("transformer_blocks.*.attn1.to_k.base_layer",                        latent_,                     2*D**2,                                      L,                                                                          (max(0, L - 1), 0),              0),  # y = xW
-        ("transformer_blocks.*.attn1.to_k.lora_A.default",                    latent_,                     32*D,                                        L,                                                                          (max(0, L - 1), L),              0),  # y = xW
-        ("transformer_blocks.*.attn1.to_k.lora_B.default",                    latent_,                     32*D,                                        L,                                                                          (L, L),                          0),  # y = xW
-        ("transformer_blocks.*.attn1.to_v.base_layer",                        latent_,                     2*D**2,                                      L,                                                                          (max(0, L - 1), 0),              0),  # y = xW
-        ("transformer_blocks.*.attn1.to_v.lora_A.default",                    latent_,                     32*D,                                        L,                                                                          (max(0, L - 1), L),              0),  # y = xW
-        ("transformer_blocks.*.attn1.to_v.lora_B.default",                    latent_,                     32*D,                                        L,                                                                          (L, L),                          0),  # y = xW
-        ("transformer_blocks.*.attn1",                                        attn1_pairs_,                2*D,                                         L,                                                                          (L, L),                          0),  # scores = qk
-        ("transformer_blocks.*.attn1",                                        attn1_pairs_,                2*D,                                         L,                                                                          (L, L),                          0),  # mix = pv
-        ("transformer_blocks.*.attn1.to_out.0.base_layer",                    latent_,                     2*D**2,                                      L,                                                                          (L, 0),                          0),  # y = xW
-        ("transformer_blocks.*.attn1.to_out.0.lora_A.default",                latent_,                     32*D,                                        L,                                                                          (L, L),                          0),  # y = xW
-        ("transformer_blocks.*.attn1.to_out.0.lora_B.default",                latent_,                     32*D,                                        L,                                                                          (L, L),                          0),  # y = xW
-        ("transformer_blocks.*.audio_attn1.to_gate_logits",                   audio_,                      2*A*G,                                       L*audio_gated,                                                              (max(0, L - 1)*audio_gated, 0),  0),  # y = xW
-        ("transformer_blocks.*.audio_attn1.to_q.base_layer",                  audio_,                      2*A**2,                                      L,                                                                          (max(0, L - 1), 0),              0),  # y = xW
-        ("transformer_blocks.*.audio_attn1.to_q.lora_A.default",              audio_,                      32*A,                                        L,                                                                          (max(0, L - 1), L),              0),  # y = xW
-        ("transformer_blocks.*.audio_attn1.to_q.lora_B.default",              audio_,                      32*A,                                        L,                                                                          (L, L),                          0),  # y = xW
-        ("transformer_blocks.*.audio_attn1.to_k.base_layer",                  audio_,                      2*A**2,                                      L,                                                                          (max(0, L - 1), 0),              0),  # y = xW
-        ("transformer_blocks.*.audio_attn1.to_k.lora_A.default",              audio_,                      32*A,                                        L,                                                                          (max(0, L - 1), L),              0),  # y = xW
-        ("transformer_blocks.*.audio_attn1.to_k.lora_B.default",              audio_,                      32*A,                                        L,                                                                          (L, L),                          0),  # y = xW
-        ("transformer_blocks.*.audio_attn1.to_v.base_layer",                  audio_,                      2*A**2,                                      L,                                                                          (max(0, L - 1), 0),              0),  # y = xW
-        ("transformer_blocks.*.audio_attn1.to_v.lora_A.default",              audio_,                      32*A,                                        L,                                                                          (max(0, L - 1), L),              0),  # y = xW
-        ("transformer_blocks.*.audio_attn1.to_v.lora_B.default",              audio_,                      32*A,                                        L,                                                                          (L, L),                          0),  # y = xW
-        ("transformer_blocks.*.audio_attn1",                                  audio_attn1_pairs_,          2*A,                                         L,                                                                          (L, L),                          0),  # scores = qk
-        ("transformer_blocks.*.audio_attn1",                                  audio_attn1_pairs_,          2*A,                                         L,                                                                          (L, L),                          0),  # mix = pv
-        ("transformer_blocks.*.audio_attn1.to_out.0.base_layer",              audio_,                      2*A**2,                                      L,                                                                          (L, 0),                          0),  # y = xW
-        ("transformer_blocks.*.audio_attn1.to_out.0.lora_A.default",          audio_,                      32*A,                                        L,                                                                          (L, L),                          0),  # y = xW
-        ("transformer_blocks.*.audio_attn1.to_out.0.lora_B.default",          audio_,                      32*A,                                        L,                                                                          (L, L),                          0),  # y = xW
-        ("transformer_blocks.*.attn2.to_gate_logits",                         latent_,                     2*D*H,                                       L*gated,                                                                    (L*gated, 0),                    0),  # y = xW
-        ("transformer_blocks.*.attn2.to_q.base_layer",                        latent_,                     2*D**2,                                      L,                                                                          (L, 0),                          0),  # y = xW
-        ("transformer_blocks.*.attn2.to_q.lora_A.default",                    latent_,                     32*D,                                        L,                                                                          (L, L),                          0),  # y = xW
-        ("transformer_blocks.*.attn2.to_q.lora_B.default",                    latent_,                     32*D,                                        L,                                                                          (L, L),                          0),  # y = xW
-        ("transformer_blocks.*.attn2.to_k.base_layer",                        prompt_,                     2*D**2*captioned + 2*D*X - 2*D*X*captioned,  L,                                                                          (0, 0),                          0),  # y = xW
-        ("transformer_blocks.*.attn2.to_k.lora_A.default",                    prompt_,                     32*D*captioned + 32*X - 32*X*captioned,      L,                                                                          (0, L),                          0),  # y = xW
-        ("transformer_blocks.*.attn2.to_k.lora_B.default",                    prompt_,                     32*D,                                        L,                                                                          (L, L),                          0),  # y = xW
-        ("transformer_blocks.*.attn2.to_v.base_layer",                        prompt_,                     2*D**2*captioned + 2*D*X - 2*D*X*captioned,  L,                                                                          (0, 0),                          0),  # y = xW
-        ("transformer_blocks.*.attn2.to_v.lora_A.default",                    prompt_,                     32*D*captioned + 32*X - 32*X*captioned,      L,                                                                          (0, L),                          0),  # y = xW
-        ("transformer_blocks.*.attn2.to_v.lora_B.default",                    prompt_,                     32*D,                                        L,                                                                          (L, L),                          0),  # y = xW
-        ("transformer_blocks.*.attn2",                                        attn2_pairs_,                2*D,                                         L,                                                                          (L, L),                          0),  # scores = qk
-        ("transformer_blocks.*.attn2",                                        attn2_pairs_,                2*D,                                         L,                                                                          (L, L),                          0),  # mix = pv
-        ("transformer_blocks.*.attn2.to_out.0.base_layer",                    latent_,                     2*D**2,                                      L,                                                                          (L, 0),                          0),  # y = xW
-        ("transformer_blocks.*.attn2.to_out.0.lora_A.default",                latent_,                     32*D,                                        L,                                                                          (L, L),                          0),  # y = xW
-        ("transformer_blocks.*.attn2.to_out.0.lora_B.default",                latent_,                     32*D,                                        L,                                                                          (L, L),                          0),  # y = xW
-        ("transformer_blocks.*.audio_attn2.to_gate_logits",                   audio_,                      2*A*G,                                       L*audio_gated,                                                              (L*audio_gated, 0),              0),  # y = xW
-        ("transformer_blocks.*.audio_attn2.to_q.base_layer",                  audio_,                      2*A**2,                                      L,                                                                          (L, 0),                          0),  # y = xW
-        ("transformer_blocks.*.audio_attn2.to_q.lora_A.default",              audio_,                      32*A,                                        L,                                                                          (L, L),                          0),  # y = xW
-        ("transformer_blocks.*.audio_attn2.to_q.lora_B.default",              audio_,                      32*A,                                        L,                                                                          (L, L),                          0),  # y = xW
-        ("transformer_blocks.*.audio_attn2.to_k.base_layer",                  prompt_,                     2*A**2*captioned + 2*A*Y - 2*A*Y*captioned,  L,                                                                          (0, 0),                          0),  # y = xW
-        ("transformer_blocks.*.audio_attn2.to_k.lora_A.default",              prompt_,                     32*A*captioned + 32*Y - 32*Y*captioned,      L,                                                                          (0, L),                          0),  # y = xW
-        ("transformer_blocks.*.audio_attn2.to_k.lora_B.default",              prompt_,                     32*A,                                        L,                                                                          (L, L),                          0),  # y = xW
-        ("transformer_blocks.*.audio_attn2.to_v.base_layer",                  prompt_,                     2*A**2*captioned + 2*A*Y - 2*A*Y*captioned,  L,                                                                          (0, 0),                          0),  # y = xW
-        ("transformer_blocks.*.audio_attn2.to_v.lora_A.default",              prompt_,                     32*A*captioned + 32*Y - 32*Y*captioned,      L,                                                                          (0, L),                          0),  # y = xW
-        ("transformer_blocks.*.audio_attn2.to_v.lora_B.default",              prompt_,                     32*A,                                        L,                                                                          (L, L),                          0),  # y = xW
-        ("transformer_blocks.*.audio_attn2",                                  audio_attn2_pairs_,          2*A,                                         L,                                                                          (L, L),                          0),  # scores = qk
-        ("transformer_blocks.*.audio_attn2",                                  audio_attn2_pairs_,          2*A,                                         L,                                                                          (L, L),                          0),  # mix = pv
-        ("transformer_blocks.*.audio_attn2.to_out.0.base_layer",              audio_,                      2*A**2,                                      L,                                                                          (L, 0),                          0),  # y = xW
-        ("transformer_blocks.*.audio_attn2.to_out.0.lora_A.default",          audio_,                      32*A,                                        L,                                                                          (L, L),                          0),  # y = xW
-        ("transformer_blocks.*.audio_attn2.to_out.0.lora_B.default",          audio_,                      32*A,                                        L,                                                                          (L, L),                          0),  # y = xW
-        ("transformer_blocks.*.audio_to_video_attn.to_gate_logits",           latent_,                     2*D*G,                                       L*gated,                                                                    (L*gated, 0),                    0),  # y = xW
-        ("transformer_blocks.*.audio_to_video_attn.to_q.base_layer",          latent_,                     2*D*A,                                       L,                                                                          (L, 0),                          0),  # y = xW
-        ("transformer_blocks.*.audio_to_video_attn.to_q.lora_A.default",      latent_,                     32*D,                                        L,                                                                          (L, L),                          0),  # y = xW
-        ("transformer_blocks.*.audio_to_video_attn.to_q.lora_B.default",      latent_,                     32*A,                                        L,                                                                          (L, L),                          0),  # y = xW
-        ("transformer_blocks.*.audio_to_video_attn.to_k.base_layer",          audio_,                      2*A**2,                                      L,                                                                          (L, 0),                          0),  # y = xW
-        ("transformer_blocks.*.audio_to_video_attn.to_k.lora_A.default",      audio_,                      32*A,                                        L,                                                                          (L, L),                          0),  # y = xW
-        ("transformer_blocks.*.audio_to_video_attn.to_k.lora_B.default",      audio_,                      32*A,                                        L,                                                                          (L, L),                          0),  # y = xW
-        ("transformer_blocks.*.audio_to_video_attn.to_v.base_layer",          audio_,                      2*A**2,                                      L,                                                                          (L, 0),                          0),  # y = xW
-        ("transformer_blocks.*.audio_to_video_attn.to_v.lora_A.default",      audio_,                      32*A,                                        L,                                                                          (L, L),                          0),  # y = xW
-        ("transformer_blocks.*.audio_to_video_attn.to_v.lora_B.default",      audio_,                      32*A,                                        L,                                                                          (L, L),                          0),  # y = xW
-        ("transformer_blocks.*.audio_to_video_attn",                          audio_to_video_attn_pairs_,  2*A,                                         L,                                                                          (L, L),                          0),  # scores = qk
-        ("transformer_blocks.*.audio_to_video_attn",                          audio_to_video_attn_pairs_,  2*A,                                         L,                                                                          (L, L),                          0),  # mix = pv
-        ("transformer_blocks.*.audio_to_video_attn.to_out.0.base_layer",      latent_,                     2*D*A,                                       L,                                                                          (L, 0),                          0),  # y = xW
-        ("transformer_blocks.*.audio_to_video_attn.to_out.0.lora_A.default",  latent_,                     32*A,                                        L,                                                                          (L, L),                          0),  # y = xW
-        ("transformer_blocks.*.audio_to_video_attn.to_out.0.lora_B.default",  latent_,                     32*D,                                        L,                                                                          (L, L),                          0),  # y = xW
-        ("transformer_blocks.*.video_to_audio_attn.to_gate_logits",           audio_,                      2*A*G,                                       L*audio_gated,                                                              (L*audio_gated, 0),              0),  # y = xW
-        ("transformer_blocks.*.video_to_audio_attn.to_q.base_layer",          audio_,                      2*A**2,                                      L,                                                                          (L, 0),                          0),  # y = xW
-        ("transformer_blocks.*.video_to_audio_attn.to_q.lora_A.default",      audio_,                      32*A,                                        L,                                                                          (L, L),                          0),  # y = xW
-        ("transformer_blocks.*.video_to_audio_attn.to_q.lora_B.default",      audio_,                      32*A,                                        L,                                                                          (L, L),                          0),  # y = xW
-        ("transformer_blocks.*.video_to_audio_attn.to_k.base_layer",          latent_,                     2*D*A,                                       L,                                                                          (L, 0),                          0),  # y = xW
-        ("transformer_blocks.*.video_to_audio_attn.to_k.lora_A.default",      latent_,                     32*D,                                        L,                                                                          (L, L),                          0),  # y = xW
-        ("transformer_blocks.*.video_to_audio_attn.to_k.lora_B.default",      latent_,                     32*A,                                        L,                                                                          (L, L),                          0),  # y = xW
-        ("transformer_blocks.*.video_to_audio_attn.to_v.base_layer",          latent_,                     2*D*A,                                       L,                                                                          (L, 0),                          0),  # y = xW
-        ("transformer_blocks.*.video_to_audio_attn.to_v.lora_A.default",      latent_,                     32*D,                                        L,                                                                          (L, L),                          0),  # y = xW
-        ("transformer_blocks.*.video_to_audio_attn.to_v.lora_B.default",      latent_,                     32*A,                                        L,                                                                          (L, L),                          0),  # y = xW
-        ("transformer_blocks.*.video_to_audio_attn",                          audio_to_video_attn_pairs_,  2*A,                                         L,                                                                          (L, L),                          0),  # scores = qk
-        ("transformer_blocks.*.video_to_audio_attn",                          audio_to_video_attn_pairs_,  2*A,                                         L,                                                                          (L, L),                          0),  # mix = pv
-        ("transformer_blocks.*.video_to_audio_attn.to_out.0.base_layer",      audio_,                      2*A**2,                                      L,                                                                          (L, 0),                          0),  # y = xW
-        ("transformer_blocks.*.video_to_audio_attn.to_out.0.lora_A.default",  audio_,                      32*A,                                        L,                                                                          (L, L),                          0),  # y = xW
-        ("transformer_blocks.*.video_to_audio_attn.to_out.0.lora_B.default",  audio_,                      32*A,                                        L,                                                                          (L, L),                          0),  # y = xW
-        ("transformer_blocks.*.ff.net.0.proj",                                latent_,                     8*D**2*(activation == "geglu") + 8*D**2,     L,                                                                          (L, 0),                          0),  # y = xW
-        ("transformer_blocks.*.ff.net.2",                                     latent_,                     8*D**2,                                      L,                                                                          (L, 0),                          0),  # y = xW
-        ("transformer_blocks.*.audio_ff.net.0.proj",                          audio_,                      8*A**2*(activation == "geglu") + 8*A**2,     L,                                                                          (L, 0),                          0),  # y = xW
-        ("transformer_blocks.*.audio_ff.net.2",                               audio_,                      8*A**2,                                      L,                                                                          (L, 0),                          0),  # y = xW
-        ("proj_out",                                                          latent_,                     2*D*o,                                       1,                                                                          ((L >= 1), 0),                   0),  # y = xW
-        ("audio_proj_out",                                                    audio_,                      2*A*oa,                                      1,                                                                          ((L >= 1), 0),                   0),  # y = xW
+        ("proj_in",                                                           latent_,                     2*D*c,                                      1,              (0, 0),                          0),  # y = xW
+        ("audio_proj_in",                                                     audio_,                      2*A*ca,                                     1,              (0, 0),                          0),  # y = xW
+        *_at("time_embed.emb.timestep_embedder", timestep_embedder_1),
+        ("time_embed.linear",                                                 time_,                       2*D**2*M,                                   1,              (0, 0),                          0),  # y = xW
+        *_at("audio_time_embed.emb.timestep_embedder", timestep_embedder_2),
+        ("audio_time_embed.linear",                                           audio_time_,                 2*A**2*N,                                   1,              (0, 0),                          0),  # y = xW
+        ("prompt_adaln.emb.timestep_embedder.linear_1",                       sample_,                     512*D,                                      part_1,         (0, 0),                          0),  # y = xW
+        ("prompt_adaln.emb.timestep_embedder.linear_2",                       sample_,                     2*D**2,                                     part_1,         (0, 0),                          0),  # y = xW
+        ("prompt_adaln.linear",                                               sample_,                     4*D**2,                                     part_1,         (0, 0),                          0),  # y = xW
+        ("audio_prompt_adaln.emb.timestep_embedder.linear_1",                 sample_,                     512*A,                                      part_1,         (0, 0),                          0),  # y = xW
+        ("audio_prompt_adaln.emb.timestep_embedder.linear_2",                 sample_,                     2*A**2,                                     part_1,         (0, 0),                          0),  # y = xW
+        ("audio_prompt_adaln.linear",                                         sample_,                     4*A**2,                                     part_1,         (0, 0),                          0),  # y = xW
+        *_at("av_cross_attn_video_scale_shift.emb.timestep_embedder", timestep_embedder_1),
+        ("av_cross_attn_video_scale_shift.linear",                            time_,                       8*D**2,                                     1,              (0, 0),                          0),  # y = xW
+        *_at("av_cross_attn_video_a2v_gate.emb.timestep_embedder", timestep_embedder_1),
+        ("av_cross_attn_video_a2v_gate.linear",                               time_,                       2*D**2,                                     1,              (0, 0),                          0),  # y = xW
+        *_at("av_cross_attn_audio_scale_shift.emb.timestep_embedder", timestep_embedder_2),
+        ("av_cross_attn_audio_scale_shift.linear",                            audio_time_,                 8*A**2,                                     1,              (0, 0),                          0),  # y = xW
+        *_at("av_cross_attn_audio_v2a_gate.emb.timestep_embedder", timestep_embedder_2),
+        ("av_cross_attn_audio_v2a_gate.linear",                               audio_time_,                 2*A**2,                                     1,              (0, 0),                          0),  # y = xW
+        ("caption_projection.linear_1",                                       prompt_,                     2*D*J*captioned + 2*D*X - 2*D*X*captioned,  captioned,      (0, 0),                          0),  # y = xW
+        ("caption_projection.linear_2",                                       prompt_,                     2*D**2,                                     captioned,      (0, 0),                          0),  # y = xW
+        ("audio_caption_projection.linear_1",                                 prompt_,                     2*A*J*captioned + 2*A*Y - 2*A*Y*captioned,  captioned,      (0, 0),                          0),  # y = xW
+        ("audio_caption_projection.linear_2",                                 prompt_,                     2*A**2,                                     captioned,      (0, 0),                          0),  # y = xW
+        ("transformer_blocks.*.attn1.to_gate_logits",                         latent_,                     2*D*H,                                      L*gated,        (max(0, L - 1)*gated, 0),        0),  # y = xW
+        *_at("transformer_blocks.*.attn1.to_q", to_q_1),
+        *_at("transformer_blocks.*.attn1.to_k", to_q_1),
+        *_at("transformer_blocks.*.attn1.to_v", to_q_1),
+        ("transformer_blocks.*.attn1",                                        attn1_pairs_,                2*D,                                        L,              (L, L),                          0),  # scores = qk
+        ("transformer_blocks.*.attn1",                                        attn1_pairs_,                2*D,                                        L,              (L, L),                          0),  # mix = pv
+        *_at("transformer_blocks.*.attn1.to_out.0", to_out_1),
+        ("transformer_blocks.*.audio_attn1.to_gate_logits",                   audio_,                      2*A*G,                                      L*audio_gated,  (max(0, L - 1)*audio_gated, 0),  0),  # y = xW
+        *_at("transformer_blocks.*.audio_attn1.to_q", to_q_2),
+        *_at("transformer_blocks.*.audio_attn1.to_k", to_q_2),
+        *_at("transformer_blocks.*.audio_attn1.to_v", to_q_2),
+        ("transformer_blocks.*.audio_attn1",                                  audio_attn1_pairs_,          2*A,                                        L,              (L, L),                          0),  # scores = qk
+        ("transformer_blocks.*.audio_attn1",                                  audio_attn1_pairs_,          2*A,                                        L,              (L, L),                          0),  # mix = pv
+        *_at("transformer_blocks.*.audio_attn1.to_out.0", to_out_2),
+        ("transformer_blocks.*.attn2.to_gate_logits",                         latent_,                     2*D*H,                                      L*gated,        (L*gated, 0),                    0),  # y = xW
+        *_at("transformer_blocks.*.attn2.to_q", to_out_1),
+        *_at("transformer_blocks.*.attn2.to_k", to_k_1),
+        *_at("transformer_blocks.*.attn2.to_v", to_k_1),
+        ("transformer_blocks.*.attn2",                                        attn2_pairs_,                2*D,                                        L,              (L, L),                          0),  # scores = qk
+        ("transformer_blocks.*.attn2",                                        attn2_pairs_,                2*D,                                        L,              (L, L),                          0),  # mix = pv
+        *_at("transformer_blocks.*.attn2.to_out.0", to_out_1),
+        ("transformer_blocks.*.audio_attn2.to_gate_logits",                   audio_,                      2*A*G,                                      L*audio_gated,  (L*audio_gated, 0),              0),  # y = xW
+        *_at("transformer_blocks.*.audio_attn2.to_q", to_out_2),
+        *_at("transformer_blocks.*.audio_attn2.to_k", to_k_2),
+        *_at("transformer_blocks.*.audio_attn2.to_v", to_k_2),
+        ("transformer_blocks.*.audio_attn2",                                  audio_attn2_pairs_,          2*A,                                        L,              (L, L),                          0),  # scores = qk
+        ("transformer_blocks.*.audio_attn2",                                  audio_attn2_pairs_,          2*A,                                        L,              (L, L),                          0),  # mix = pv
+        *_at("transformer_blocks.*.audio_attn2.to_out.0", to_out_2),
+        ("transformer_blocks.*.audio_to_video_attn.to_gate_logits",           latent_,                     2*D*G,                                      L*gated,        (L*gated, 0),                    0),  # y = xW
+        *_at("transformer_blocks.*.audio_to_video_attn.to_q", to_q_3),
+        *_at("transformer_blocks.*.audio_to_video_attn.to_k", to_out_2),
+        *_at("transformer_blocks.*.audio_to_video_attn.to_v", to_out_2),
+        ("transformer_blocks.*.audio_to_video_attn",                          audio_to_video_attn_pairs_,  2*A,                                        L,              (L, L),                          0),  # scores = qk
+        ("transformer_blocks.*.audio_to_video_attn",                          audio_to_video_attn_pairs_,  2*A,                                        L,              (L, L),                          0),  # mix = pv
+        ("transformer_blocks.*.audio_to_video_attn.to_out.0.base_layer",      latent_,                     2*D*A,                                      L,              (L, 0),                          0),  # y = xW
+        ("transformer_blocks.*.audio_to_video_attn.to_out.0.lora_A.default",  latent_,                     32*A,                                       L,              (L, L),                          0),  # y = xW
+        ("transformer_blocks.*.audio_to_video_attn.to_out.0.lora_B.default",  latent_,                     32*D,                                       L,              (L, L),                          0),  # y = xW
+        ("transformer_blocks.*.video_to_audio_attn.to_gate_logits",           audio_,                      2*A*G,                                      L*audio_gated,  (L*audio_gated, 0),              0),  # y = xW
+        *_at("transformer_blocks.*.video_to_audio_attn.to_q", to_out_2),
+        *_at("transformer_blocks.*.video_to_audio_attn.to_k", to_q_3),
+        *_at("transformer_blocks.*.video_to_audio_attn.to_v", to_q_3),
+        ("transformer_blocks.*.video_to_audio_attn",                          audio_to_video_attn_pairs_,  2*A,                                        L,              (L, L),                          0),  # scores = qk
+        ("transformer_blocks.*.video_to_audio_attn",                          audio_to_video_attn_pairs_,  2*A,                                        L,              (L, L),                          0),  # mix = pv
+        *_at("transformer_blocks.*.video_to_audio_attn.to_out.0", to_out_2),
+        ("transformer_blocks.*.ff.net.0.proj",                                latent_,                     8*D**2*case_1 + 8*D**2,                     L,              (L, 0),                          0),  # y = xW
+        ("transformer_blocks.*.ff.net.2",                                     latent_,                     8*D**2,                                     L,              (L, 0),                          0),  # y = xW
+        ("transformer_blocks.*.audio_ff.net.0.proj",                          audio_,                      8*A**2*case_1 + 8*A**2,                     L,              (L, 0),                          0),  # y = xW
+        ("transformer_blocks.*.audio_ff.net.2",                               audio_,                      8*A**2,                                     L,              (L, 0),                          0),  # y = xW
+        ("proj_out",                                                          latent_,                     2*D*o,                                      1,              ((L >= 1), 0),                   0),  # y = xW
+        ("audio_proj_out",                                                    audio_,                      2*A*oa,                                     1,              ((L >= 1), 0),                   0),  # y = xW
     ]
 
 
@@ -936,6 +832,12 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     A = G*g
     M = 3*modulated + 6
     N = 3*audio_modulated + 6
+    part_1 = audio_modulated*timed + modulated*timed - audio_modulated*modulated*timed
+    part_2 = (L >= 1)*audio_modulated*timed + (L >= 1)*modulated*timed - (L >= 1)*audio_modulated*modulated*timed
+    part_3 = 2*D**2*captioned + 2*D*X - 2*D*X*captioned
+    part_4 = L*audio_modulated*captioned*modulated + L*audio_modulated + L*captioned + L*modulated - L*audio_modulated*captioned - L*audio_modulated*modulated - L*captioned*modulated
+    part_5 = 2*A**2*captioned + 2*A*Y - 2*A*Y*captioned
+    case_1 = activation == "geglu"
     # what a contraction runs over, in multiples of (n, s, t, u, x, y, uu, ux, uy, xx, xy)
     latent_ = (0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0)
     audio_ = (0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0)
@@ -948,87 +850,97 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     attn2_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1)
     audio_attn2_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0)
     audio_to_video_attn_pairs_ = (0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0)
+    # what equal modules have in common, each below its own path
+    timestep_embedder_1: list[Line] = [
+        ("linear_1",  time_,  512*D,   1,  (0, (L >= 1)),         0),  # y = xW
+        ("linear_2",  time_,  2*D**2,  1,  ((L >= 1), (L >= 1)),  0),  # y = xW
+    ]
+    timestep_embedder_2: list[Line] = [
+        ("linear_1",  audio_time_,  512*A,   1,  (0, (L >= 1)),         0),  # y = xW
+        ("linear_2",  audio_time_,  2*A**2,  1,  ((L >= 1), (L >= 1)),  0),  # y = xW
+    ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("proj_in",                                                         latent_,                     2*D*c,                                       1,                                                                          (0, 1),                                                                                                                                                                                                        0),              # y = xW
-        ("audio_proj_in",                                                   audio_,                      2*A*ca,                                      1,                                                                          (0, 1),                                                                                                                                                                                                        0),              # y = xW
-        ("time_embed.emb.timestep_embedder.linear_1",                       time_,                       512*D,                                       1,                                                                          (0, 1),                                                                                                                                                                                                        0),              # y = xW
-        ("time_embed.emb.timestep_embedder.linear_2",                       time_,                       2*D**2,                                      1,                                                                          (1, 1),                                                                                                                                                                                                        0),              # y = xW
-        ("time_embed.linear",                                               time_,                       2*D**2*M,                                    1,                                                                          ((L >= 1), (L >= 1)),                                                                                                                                                                                          0),              # y = xW
-        ("audio_time_embed.emb.timestep_embedder.linear_1",                 audio_time_,                 512*A,                                       1,                                                                          (0, 1),                                                                                                                                                                                                        0),              # y = xW
-        ("audio_time_embed.emb.timestep_embedder.linear_2",                 audio_time_,                 2*A**2,                                      1,                                                                          (1, 1),                                                                                                                                                                                                        0),              # y = xW
-        ("audio_time_embed.linear",                                         audio_time_,                 2*A**2*N,                                    1,                                                                          ((L >= 1), (L >= 1)),                                                                                                                                                                                          0),              # y = xW
-        ("prompt_adaln.emb.timestep_embedder.linear_1",                     sample_,                     512*D,                                       audio_modulated*timed + modulated*timed - audio_modulated*modulated*timed,  (0, (L >= 1)*audio_modulated*timed + (L >= 1)*modulated*timed - (L >= 1)*audio_modulated*modulated*timed),                                                                                                     0),              # y = xW
-        ("prompt_adaln.emb.timestep_embedder.linear_2",                     sample_,                     2*D**2,                                      audio_modulated*timed + modulated*timed - audio_modulated*modulated*timed,  ((L >= 1)*audio_modulated*timed + (L >= 1)*modulated*timed - (L >= 1)*audio_modulated*modulated*timed, (L >= 1)*audio_modulated*timed + (L >= 1)*modulated*timed - (L >= 1)*audio_modulated*modulated*timed),  0),              # y = xW
-        ("prompt_adaln.linear",                                             sample_,                     4*D**2,                                      audio_modulated*timed + modulated*timed - audio_modulated*modulated*timed,  ((L >= 1)*audio_modulated*timed + (L >= 1)*modulated*timed - (L >= 1)*audio_modulated*modulated*timed, (L >= 1)*audio_modulated*timed + (L >= 1)*modulated*timed - (L >= 1)*audio_modulated*modulated*timed),  0),              # y = xW
-        ("audio_prompt_adaln.emb.timestep_embedder.linear_1",               sample_,                     512*A,                                       audio_modulated*timed + modulated*timed - audio_modulated*modulated*timed,  (0, (L >= 1)*audio_modulated*timed + (L >= 1)*modulated*timed - (L >= 1)*audio_modulated*modulated*timed),                                                                                                     0),              # y = xW
-        ("audio_prompt_adaln.emb.timestep_embedder.linear_2",               sample_,                     2*A**2,                                      audio_modulated*timed + modulated*timed - audio_modulated*modulated*timed,  ((L >= 1)*audio_modulated*timed + (L >= 1)*modulated*timed - (L >= 1)*audio_modulated*modulated*timed, (L >= 1)*audio_modulated*timed + (L >= 1)*modulated*timed - (L >= 1)*audio_modulated*modulated*timed),  0),              # y = xW
-        ("audio_prompt_adaln.linear",                                       sample_,                     4*A**2,                                      audio_modulated*timed + modulated*timed - audio_modulated*modulated*timed,  ((L >= 1)*audio_modulated*timed + (L >= 1)*modulated*timed - (L >= 1)*audio_modulated*modulated*timed, (L >= 1)*audio_modulated*timed + (L >= 1)*modulated*timed - (L >= 1)*audio_modulated*modulated*timed),  0),              # y = xW
-        ("av_cross_attn_video_scale_shift.emb.timestep_embedder.linear_1",  time_,                       512*D,                                       1,                                                                          (0, (L >= 1)),                                                                                                                                                                                                 0),              # y = xW
-        ("av_cross_attn_video_scale_shift.emb.timestep_embedder.linear_2",  time_,                       2*D**2,                                      1,                                                                          ((L >= 1), (L >= 1)),                                                                                                                                                                                          0),              # y = xW
-        ("av_cross_attn_video_scale_shift.linear",                          time_,                       8*D**2,                                      1,                                                                          ((L >= 1), (L >= 1)),                                                                                                                                                                                          0),              # y = xW
-        ("av_cross_attn_video_a2v_gate.emb.timestep_embedder.linear_1",     time_,                       512*D,                                       1,                                                                          (0, (L >= 1)),                                                                                                                                                                                                 0),              # y = xW
-        ("av_cross_attn_video_a2v_gate.emb.timestep_embedder.linear_2",     time_,                       2*D**2,                                      1,                                                                          ((L >= 1), (L >= 1)),                                                                                                                                                                                          0),              # y = xW
-        ("av_cross_attn_video_a2v_gate.linear",                             time_,                       2*D**2,                                      1,                                                                          ((L >= 1), (L >= 1)),                                                                                                                                                                                          0),              # y = xW
-        ("av_cross_attn_audio_scale_shift.emb.timestep_embedder.linear_1",  audio_time_,                 512*A,                                       1,                                                                          (0, (L >= 1)),                                                                                                                                                                                                 0),              # y = xW
-        ("av_cross_attn_audio_scale_shift.emb.timestep_embedder.linear_2",  audio_time_,                 2*A**2,                                      1,                                                                          ((L >= 1), (L >= 1)),                                                                                                                                                                                          0),              # y = xW
-        ("av_cross_attn_audio_scale_shift.linear",                          audio_time_,                 8*A**2,                                      1,                                                                          ((L >= 1), (L >= 1)),                                                                                                                                                                                          0),              # y = xW
-        ("av_cross_attn_audio_v2a_gate.emb.timestep_embedder.linear_1",     audio_time_,                 512*A,                                       1,                                                                          (0, (L >= 1)),                                                                                                                                                                                                 0),              # y = xW
-        ("av_cross_attn_audio_v2a_gate.emb.timestep_embedder.linear_2",     audio_time_,                 2*A**2,                                      1,                                                                          ((L >= 1), (L >= 1)),                                                                                                                                                                                          0),              # y = xW
-        ("av_cross_attn_audio_v2a_gate.linear",                             audio_time_,                 2*A**2,                                      1,                                                                          ((L >= 1), (L >= 1)),                                                                                                                                                                                          0),              # y = xW
-        ("caption_projection.linear_1",                                     prompt_,                     2*D*J*captioned + 2*D*X - 2*D*X*captioned,   captioned,                                                                  (0, (L >= 1)*captioned),                                                                                                                                                                                       0),              # y = xW
-        ("caption_projection.linear_2",                                     prompt_,                     2*D**2,                                      captioned,                                                                  ((L >= 1)*captioned, (L >= 1)*captioned),                                                                                                                                                                      0),              # y = xW
-        ("audio_caption_projection.linear_1",                               prompt_,                     2*A*J*captioned + 2*A*Y - 2*A*Y*captioned,   captioned,                                                                  (0, (L >= 1)*captioned),                                                                                                                                                                                       0),              # y = xW
-        ("audio_caption_projection.linear_2",                               prompt_,                     2*A**2,                                      captioned,                                                                  ((L >= 1)*captioned, (L >= 1)*captioned),                                                                                                                                                                      0),              # y = xW
-        ("transformer_blocks.*.attn1.to_gate_logits",                       latent_,                     2*D*H,                                       L*gated,                                                                    (L*gated, L*gated),                                                                                                                                                                                            L*gated),        # y = xW
-        ("transformer_blocks.*.attn1.to_q",                                 latent_,                     2*D**2,                                      L,                                                                          (L, L),                                                                                                                                                                                                        L),              # y = xW
-        ("transformer_blocks.*.attn1.to_k",                                 latent_,                     2*D**2,                                      L,                                                                          (L, L),                                                                                                                                                                                                        L),              # y = xW
-        ("transformer_blocks.*.attn1.to_v",                                 latent_,                     2*D**2,                                      L,                                                                          (L, L),                                                                                                                                                                                                        L),              # y = xW
-        ("transformer_blocks.*.attn1",                                      attn1_pairs_,                2*D,                                         L,                                                                          (L, L),                                                                                                                                                                                                        L),              # scores = qk
-        ("transformer_blocks.*.attn1",                                      attn1_pairs_,                2*D,                                         L,                                                                          (L, L),                                                                                                                                                                                                        L),              # mix = pv
-        ("transformer_blocks.*.attn1.to_out.0",                             latent_,                     2*D**2,                                      L,                                                                          (L, L),                                                                                                                                                                                                        L),              # y = xW
-        ("transformer_blocks.*.audio_attn1.to_gate_logits",                 audio_,                      2*A*G,                                       L*audio_gated,                                                              (L*audio_gated, L*audio_gated),                                                                                                                                                                                L*audio_gated),  # y = xW
-        ("transformer_blocks.*.audio_attn1.to_q",                           audio_,                      2*A**2,                                      L,                                                                          (L, L),                                                                                                                                                                                                        L),              # y = xW
-        ("transformer_blocks.*.audio_attn1.to_k",                           audio_,                      2*A**2,                                      L,                                                                          (L, L),                                                                                                                                                                                                        L),              # y = xW
-        ("transformer_blocks.*.audio_attn1.to_v",                           audio_,                      2*A**2,                                      L,                                                                          (L, L),                                                                                                                                                                                                        L),              # y = xW
-        ("transformer_blocks.*.audio_attn1",                                audio_attn1_pairs_,          2*A,                                         L,                                                                          (L, L),                                                                                                                                                                                                        L),              # scores = qk
-        ("transformer_blocks.*.audio_attn1",                                audio_attn1_pairs_,          2*A,                                         L,                                                                          (L, L),                                                                                                                                                                                                        L),              # mix = pv
-        ("transformer_blocks.*.audio_attn1.to_out.0",                       audio_,                      2*A**2,                                      L,                                                                          (L, L),                                                                                                                                                                                                        L),              # y = xW
-        ("transformer_blocks.*.attn2.to_gate_logits",                       latent_,                     2*D*H,                                       L*gated,                                                                    (L*gated, L*gated),                                                                                                                                                                                            L*gated),        # y = xW
-        ("transformer_blocks.*.attn2.to_q",                                 latent_,                     2*D**2,                                      L,                                                                          (L, L),                                                                                                                                                                                                        L),              # y = xW
-        ("transformer_blocks.*.attn2.to_k",                                 prompt_,                     2*D**2*captioned + 2*D*X - 2*D*X*captioned,  L,                                                                          (L*audio_modulated*captioned*modulated + L*audio_modulated + L*captioned + L*modulated - L*audio_modulated*captioned - L*audio_modulated*modulated - L*captioned*modulated, L),                                L),              # y = xW
-        ("transformer_blocks.*.attn2.to_v",                                 prompt_,                     2*D**2*captioned + 2*D*X - 2*D*X*captioned,  L,                                                                          (L*audio_modulated*captioned*modulated + L*audio_modulated + L*captioned + L*modulated - L*audio_modulated*captioned - L*audio_modulated*modulated - L*captioned*modulated, L),                                L),              # y = xW
-        ("transformer_blocks.*.attn2",                                      attn2_pairs_,                2*D,                                         L,                                                                          (L, L),                                                                                                                                                                                                        L),              # scores = qk
-        ("transformer_blocks.*.attn2",                                      attn2_pairs_,                2*D,                                         L,                                                                          (L, L),                                                                                                                                                                                                        L),              # mix = pv
-        ("transformer_blocks.*.attn2.to_out.0",                             latent_,                     2*D**2,                                      L,                                                                          (L, L),                                                                                                                                                                                                        L),              # y = xW
-        ("transformer_blocks.*.audio_attn2.to_gate_logits",                 audio_,                      2*A*G,                                       L*audio_gated,                                                              (L*audio_gated, L*audio_gated),                                                                                                                                                                                L*audio_gated),  # y = xW
-        ("transformer_blocks.*.audio_attn2.to_q",                           audio_,                      2*A**2,                                      L,                                                                          (L, L),                                                                                                                                                                                                        L),              # y = xW
-        ("transformer_blocks.*.audio_attn2.to_k",                           prompt_,                     2*A**2*captioned + 2*A*Y - 2*A*Y*captioned,  L,                                                                          (L*audio_modulated*captioned*modulated + L*audio_modulated + L*captioned + L*modulated - L*audio_modulated*captioned - L*audio_modulated*modulated - L*captioned*modulated, L),                                L),              # y = xW
-        ("transformer_blocks.*.audio_attn2.to_v",                           prompt_,                     2*A**2*captioned + 2*A*Y - 2*A*Y*captioned,  L,                                                                          (L*audio_modulated*captioned*modulated + L*audio_modulated + L*captioned + L*modulated - L*audio_modulated*captioned - L*audio_modulated*modulated - L*captioned*modulated, L),                                L),              # y = xW
-        ("transformer_blocks.*.audio_attn2",                                audio_attn2_pairs_,          2*A,                                         L,                                                                          (L, L),                                                                                                                                                                                                        L),              # scores = qk
-        ("transformer_blocks.*.audio_attn2",                                audio_attn2_pairs_,          2*A,                                         L,                                                                          (L, L),                                                                                                                                                                                                        L),              # mix = pv
-        ("transformer_blocks.*.audio_attn2.to_out.0",                       audio_,                      2*A**2,                                      L,                                                                          (L, L),                                                                                                                                                                                                        L),              # y = xW
-        ("transformer_blocks.*.audio_to_video_attn.to_gate_logits",         latent_,                     2*D*G,                                       L*gated,                                                                    (L*gated, L*gated),                                                                                                                                                                                            L*gated),        # y = xW
-        ("transformer_blocks.*.audio_to_video_attn.to_q",                   latent_,                     2*D*A,                                       L,                                                                          (L, L),                                                                                                                                                                                                        L),              # y = xW
-        ("transformer_blocks.*.audio_to_video_attn.to_k",                   audio_,                      2*A**2,                                      L,                                                                          (L, L),                                                                                                                                                                                                        L),              # y = xW
-        ("transformer_blocks.*.audio_to_video_attn.to_v",                   audio_,                      2*A**2,                                      L,                                                                          (L, L),                                                                                                                                                                                                        L),              # y = xW
-        ("transformer_blocks.*.audio_to_video_attn",                        audio_to_video_attn_pairs_,  2*A,                                         L,                                                                          (L, L),                                                                                                                                                                                                        L),              # scores = qk
-        ("transformer_blocks.*.audio_to_video_attn",                        audio_to_video_attn_pairs_,  2*A,                                         L,                                                                          (L, L),                                                                                                                                                                                                        L),              # mix = pv
-        ("transformer_blocks.*.audio_to_video_attn.to_out.0",               latent_,                     2*D*A,                                       L,                                                                          (L, L),                                                                                                                                                                                                        L),              # y = xW
-        ("transformer_blocks.*.video_to_audio_attn.to_gate_logits",         audio_,                      2*A*G,                                       L*audio_gated,                                                              (L*audio_gated, L*audio_gated),                                                                                                                                                                                L*audio_gated),  # y = xW
-        ("transformer_blocks.*.video_to_audio_attn.to_q",                   audio_,                      2*A**2,                                      L,                                                                          (L, L),                                                                                                                                                                                                        L),              # y = xW
-        ("transformer_blocks.*.video_to_audio_attn.to_k",                   latent_,                     2*D*A,                                       L,                                                                          (L, L),                                                                                                                                                                                                        L),              # y = xW
-        ("transformer_blocks.*.video_to_audio_attn.to_v",                   latent_,                     2*D*A,                                       L,                                                                          (L, L),                                                                                                                                                                                                        L),              # y = xW
-        ("transformer_blocks.*.video_to_audio_attn",                        audio_to_video_attn_pairs_,  2*A,                                         L,                                                                          (L, L),                                                                                                                                                                                                        L),              # scores = qk
-        ("transformer_blocks.*.video_to_audio_attn",                        audio_to_video_attn_pairs_,  2*A,                                         L,                                                                          (L, L),                                                                                                                                                                                                        L),              # mix = pv
-        ("transformer_blocks.*.video_to_audio_attn.to_out.0",               audio_,                      2*A**2,                                      L,                                                                          (L, L),                                                                                                                                                                                                        L),              # y = xW
-        ("transformer_blocks.*.ff.net.0.proj",                              latent_,                     8*D**2*(activation == "geglu") + 8*D**2,     L,                                                                          (L, L),                                                                                                                                                                                                        L),              # y = xW
-        ("transformer_blocks.*.ff.net.2",                                   latent_,                     8*D**2,                                      L,                                                                          (L, L),                                                                                                                                                                                                        L),              # y = xW
-        ("transformer_blocks.*.audio_ff.net.0.proj",                        audio_,                      8*A**2*(activation == "geglu") + 8*A**2,     L,                                                                          (L, L),                                                                                                                                                                                                        L),              # y = xW
-        ("transformer_blocks.*.audio_ff.net.2",                             audio_,                      8*A**2,                                      L,                                                                          (L, L),                                                                                                                                                                                                        L),              # y = xW
-        ("proj_out",                                                        latent_,                     2*D*o,                                       1,                                                                          (1, 1),                                                                                                                                                                                                        0),              # y = xW
-        ("audio_proj_out",                                                  audio_,                      2*A*oa,                                      1,                                                                          (1, 1),                                                                                                                                                                                                        0),              # y = xW
+        ("proj_in",                                                  latent_,                     2*D*c,                                      1,              (0, 1),                                    0),              # y = xW
+        ("audio_proj_in",                                            audio_,                      2*A*ca,                                     1,              (0, 1),                                    0),              # y = xW
+        ("time_embed.emb.timestep_embedder.linear_1",                time_,                       512*D,                                      1,              (0, 1),                                    0),              # y = xW
+        ("time_embed.emb.timestep_embedder.linear_2",                time_,                       2*D**2,                                     1,              (1, 1),                                    0),              # y = xW
+        ("time_embed.linear",                                        time_,                       2*D**2*M,                                   1,              ((L >= 1), (L >= 1)),                      0),              # y = xW
+        ("audio_time_embed.emb.timestep_embedder.linear_1",          audio_time_,                 512*A,                                      1,              (0, 1),                                    0),              # y = xW
+        ("audio_time_embed.emb.timestep_embedder.linear_2",          audio_time_,                 2*A**2,                                     1,              (1, 1),                                    0),              # y = xW
+        ("audio_time_embed.linear",                                  audio_time_,                 2*A**2*N,                                   1,              ((L >= 1), (L >= 1)),                      0),              # y = xW
+        ("prompt_adaln.emb.timestep_embedder.linear_1",              sample_,                     512*D,                                      part_1,         (0, part_2),                               0),              # y = xW
+        ("prompt_adaln.emb.timestep_embedder.linear_2",              sample_,                     2*D**2,                                     part_1,         (part_2, part_2),                          0),              # y = xW
+        ("prompt_adaln.linear",                                      sample_,                     4*D**2,                                     part_1,         (part_2, part_2),                          0),              # y = xW
+        ("audio_prompt_adaln.emb.timestep_embedder.linear_1",        sample_,                     512*A,                                      part_1,         (0, part_2),                               0),              # y = xW
+        ("audio_prompt_adaln.emb.timestep_embedder.linear_2",        sample_,                     2*A**2,                                     part_1,         (part_2, part_2),                          0),              # y = xW
+        ("audio_prompt_adaln.linear",                                sample_,                     4*A**2,                                     part_1,         (part_2, part_2),                          0),              # y = xW
+        *_at("av_cross_attn_video_scale_shift.emb.timestep_embedder", timestep_embedder_1),
+        ("av_cross_attn_video_scale_shift.linear",                   time_,                       8*D**2,                                     1,              ((L >= 1), (L >= 1)),                      0),              # y = xW
+        *_at("av_cross_attn_video_a2v_gate.emb.timestep_embedder", timestep_embedder_1),
+        ("av_cross_attn_video_a2v_gate.linear",                      time_,                       2*D**2,                                     1,              ((L >= 1), (L >= 1)),                      0),              # y = xW
+        *_at("av_cross_attn_audio_scale_shift.emb.timestep_embedder", timestep_embedder_2),
+        ("av_cross_attn_audio_scale_shift.linear",                   audio_time_,                 8*A**2,                                     1,              ((L >= 1), (L >= 1)),                      0),              # y = xW
+        *_at("av_cross_attn_audio_v2a_gate.emb.timestep_embedder", timestep_embedder_2),
+        ("av_cross_attn_audio_v2a_gate.linear",                      audio_time_,                 2*A**2,                                     1,              ((L >= 1), (L >= 1)),                      0),              # y = xW
+        ("caption_projection.linear_1",                              prompt_,                     2*D*J*captioned + 2*D*X - 2*D*X*captioned,  captioned,      (0, (L >= 1)*captioned),                   0),              # y = xW
+        ("caption_projection.linear_2",                              prompt_,                     2*D**2,                                     captioned,      ((L >= 1)*captioned, (L >= 1)*captioned),  0),              # y = xW
+        ("audio_caption_projection.linear_1",                        prompt_,                     2*A*J*captioned + 2*A*Y - 2*A*Y*captioned,  captioned,      (0, (L >= 1)*captioned),                   0),              # y = xW
+        ("audio_caption_projection.linear_2",                        prompt_,                     2*A**2,                                     captioned,      ((L >= 1)*captioned, (L >= 1)*captioned),  0),              # y = xW
+        ("transformer_blocks.*.attn1.to_gate_logits",                latent_,                     2*D*H,                                      L*gated,        (L*gated, L*gated),                        L*gated),        # y = xW
+        ("transformer_blocks.*.attn1.to_q",                          latent_,                     2*D**2,                                     L,              (L, L),                                    L),              # y = xW
+        ("transformer_blocks.*.attn1.to_k",                          latent_,                     2*D**2,                                     L,              (L, L),                                    L),              # y = xW
+        ("transformer_blocks.*.attn1.to_v",                          latent_,                     2*D**2,                                     L,              (L, L),                                    L),              # y = xW
+        ("transformer_blocks.*.attn1",                               attn1_pairs_,                2*D,                                        L,              (L, L),                                    L),              # scores = qk
+        ("transformer_blocks.*.attn1",                               attn1_pairs_,                2*D,                                        L,              (L, L),                                    L),              # mix = pv
+        ("transformer_blocks.*.attn1.to_out.0",                      latent_,                     2*D**2,                                     L,              (L, L),                                    L),              # y = xW
+        ("transformer_blocks.*.audio_attn1.to_gate_logits",          audio_,                      2*A*G,                                      L*audio_gated,  (L*audio_gated, L*audio_gated),            L*audio_gated),  # y = xW
+        ("transformer_blocks.*.audio_attn1.to_q",                    audio_,                      2*A**2,                                     L,              (L, L),                                    L),              # y = xW
+        ("transformer_blocks.*.audio_attn1.to_k",                    audio_,                      2*A**2,                                     L,              (L, L),                                    L),              # y = xW
+        ("transformer_blocks.*.audio_attn1.to_v",                    audio_,                      2*A**2,                                     L,              (L, L),                                    L),              # y = xW
+        ("transformer_blocks.*.audio_attn1",                         audio_attn1_pairs_,          2*A,                                        L,              (L, L),                                    L),              # scores = qk
+        ("transformer_blocks.*.audio_attn1",                         audio_attn1_pairs_,          2*A,                                        L,              (L, L),                                    L),              # mix = pv
+        ("transformer_blocks.*.audio_attn1.to_out.0",                audio_,                      2*A**2,                                     L,              (L, L),                                    L),              # y = xW
+        ("transformer_blocks.*.attn2.to_gate_logits",                latent_,                     2*D*H,                                      L*gated,        (L*gated, L*gated),                        L*gated),        # y = xW
+        ("transformer_blocks.*.attn2.to_q",                          latent_,                     2*D**2,                                     L,              (L, L),                                    L),              # y = xW
+        ("transformer_blocks.*.attn2.to_k",                          prompt_,                     part_3,                                     L,              (part_4, L),                               L),              # y = xW
+        ("transformer_blocks.*.attn2.to_v",                          prompt_,                     part_3,                                     L,              (part_4, L),                               L),              # y = xW
+        ("transformer_blocks.*.attn2",                               attn2_pairs_,                2*D,                                        L,              (L, L),                                    L),              # scores = qk
+        ("transformer_blocks.*.attn2",                               attn2_pairs_,                2*D,                                        L,              (L, L),                                    L),              # mix = pv
+        ("transformer_blocks.*.attn2.to_out.0",                      latent_,                     2*D**2,                                     L,              (L, L),                                    L),              # y = xW
+        ("transformer_blocks.*.audio_attn2.to_gate_logits",          audio_,                      2*A*G,                                      L*audio_gated,  (L*audio_gated, L*audio_gated),            L*audio_gated),  # y = xW
+        ("transformer_blocks.*.audio_attn2.to_q",                    audio_,                      2*A**2,                                     L,              (L, L),                                    L),              # y = xW
+        ("transformer_blocks.*.audio_attn2.to_k",                    prompt_,                     part_5,                                     L,              (part_4, L),                               L),              # y = xW
+        ("transformer_blocks.*.audio_attn2.to_v",                    prompt_,                     part_5,                                     L,              (part_4, L),                               L),              # y = xW
+        ("transformer_blocks.*.audio_attn2",                         audio_attn2_pairs_,          2*A,                                        L,              (L, L),                                    L),              # scores = qk
+        ("transformer_blocks.*.audio_attn2",                         audio_attn2_pairs_,          2*A,                                        L,              (L, L),                                    L),              # mix = pv
+        ("transformer_blocks.*.audio_attn2.to_out.0",                audio_,                      2*A**2,                                     L,              (L, L),                                    L),              # y = xW
+        ("transformer_blocks.*.audio_to_video_attn.to_gate_logits",  latent_,                     2*D*G,                                      L*gated,        (L*gated, L*gated),                        L*gated),        # y = xW
+        ("transformer_blocks.*.audio_to_video_attn.to_q",            latent_,                     2*D*A,                                      L,              (L, L),                                    L),              # y = xW
+        ("transformer_blocks.*.audio_to_video_attn.to_k",            audio_,                      2*A**2,                                     L,              (L, L),                                    L),              # y = xW
+        ("transformer_blocks.*.audio_to_video_attn.to_v",            audio_,                      2*A**2,                                     L,              (L, L),                                    L),              # y = xW
+        ("transformer_blocks.*.audio_to_video_attn",                 audio_to_video_attn_pairs_,  2*A,                                        L,              (L, L),                                    L),              # scores = qk
+        ("transformer_blocks.*.audio_to_video_attn",                 audio_to_video_attn_pairs_,  2*A,                                        L,              (L, L),                                    L),              # mix = pv
+        ("transformer_blocks.*.audio_to_video_attn.to_out.0",        latent_,                     2*D*A,                                      L,              (L, L),                                    L),              # y = xW
+        ("transformer_blocks.*.video_to_audio_attn.to_gate_logits",  audio_,                      2*A*G,                                      L*audio_gated,  (L*audio_gated, L*audio_gated),            L*audio_gated),  # y = xW
+        ("transformer_blocks.*.video_to_audio_attn.to_q",            audio_,                      2*A**2,                                     L,              (L, L),                                    L),              # y = xW
+        ("transformer_blocks.*.video_to_audio_attn.to_k",            latent_,                     2*D*A,                                      L,              (L, L),                                    L),              # y = xW
+        ("transformer_blocks.*.video_to_audio_attn.to_v",            latent_,                     2*D*A,                                      L,              (L, L),                                    L),              # y = xW
+        ("transformer_blocks.*.video_to_audio_attn",                 audio_to_video_attn_pairs_,  2*A,                                        L,              (L, L),                                    L),              # scores = qk
+        ("transformer_blocks.*.video_to_audio_attn",                 audio_to_video_attn_pairs_,  2*A,                                        L,              (L, L),                                    L),              # mix = pv
+        ("transformer_blocks.*.video_to_audio_attn.to_out.0",        audio_,                      2*A**2,                                     L,              (L, L),                                    L),              # y = xW
+        ("transformer_blocks.*.ff.net.0.proj",                       latent_,                     8*D**2*case_1 + 8*D**2,                     L,              (L, L),                                    L),              # y = xW
+        ("transformer_blocks.*.ff.net.2",                            latent_,                     8*D**2,                                     L,              (L, L),                                    L),              # y = xW
+        ("transformer_blocks.*.audio_ff.net.0.proj",                 audio_,                      8*A**2*case_1 + 8*A**2,                     L,              (L, L),                                    L),              # y = xW
+        ("transformer_blocks.*.audio_ff.net.2",                      audio_,                      8*A**2,                                     L,              (L, L),                                    L),              # y = xW
+        ("proj_out",                                                 latent_,                     2*D*o,                                      1,              (1, 1),                                    0),              # y = xW
+        ("audio_proj_out",                                           audio_,                      2*A*oa,                                     1,              (1, 1),                                    0),              # y = xW
     ]
+
+
+def _inside(path: str, elements: dict[str, int]) -> dict[str, int]:
+    """The parameters of a module that stands at ``path``."""
+    return {f"{path}.{name}": count for name, count in elements.items()}
 
 
 def _parameters(sizes: Sizes) -> dict[str, int]:
@@ -1062,168 +974,177 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     A = G*g
     M = 3*modulated + 6
     N = 3*audio_modulated + 6
+    part_1 = D*audio_modulated*timed + D*modulated*timed - D*audio_modulated*modulated*timed
+    part_2 = A*audio_modulated*timed + A*modulated*timed - A*audio_modulated*modulated*timed
+    case_1 = activation == "geglu"
+    linear_2_1 = {
+        "weight":  D**2,
+        "bias":    D,
+    }
+    timestep_embedder_1 = {
+        "linear_1.weight":  256*D,
+        "linear_1.bias":    D,
+        **_inside("linear_2", linear_2_1),
+    }
+    linear_2_2 = {
+        "weight":  A**2,
+        "bias":    A,
+    }
+    timestep_embedder_2 = {
+        "linear_1.weight":  256*A,
+        "linear_1.bias":    A,
+        **_inside("linear_2", linear_2_2),
+    }
+    to_gate_logits_1 = {
+        "weight":  L*D*H*gated,
+        "bias":    L*H*gated,
+    }
+    to_q_1 = {
+        "weight":  L*D**2,
+        "bias":    L*D*biased,
+    }
+    to_out_1 = {
+        "weight":  L*D**2,
+        "bias":    L*D*out_biased,
+    }
+    to_gate_logits_2 = {
+        "weight":  L*A*G*audio_gated,
+        "bias":    L*G*audio_gated,
+    }
+    to_q_2 = {
+        "weight":  L*A**2,
+        "bias":    L*A*biased,
+    }
+    to_out_2 = {
+        "weight":  L*A**2,
+        "bias":    L*A*out_biased,
+    }
+    to_k_1 = {
+        "weight":  L*D**2*captioned + L*D*X - L*D*X*captioned,
+        "bias":    L*D*biased,
+    }
+    to_k_2 = {
+        "weight":  L*A**2*captioned + L*A*Y - L*A*Y*captioned,
+        "bias":    L*A*biased,
+    }
+    to_q_3 = {
+        "weight":  L*D*A,
+        "bias":    L*A*biased,
+    }
     return {
-        "proj_in.weight":                                                         D*c,
-        "proj_in.bias":                                                           D,
-        "audio_proj_in.weight":                                                   A*ca,
-        "audio_proj_in.bias":                                                     A,
-        "keyframes_abs_pos_embedding":                                            D*keyframes,
-        "time_embed.emb.timestep_embedder.linear_1.weight":                       256*D,
-        "time_embed.emb.timestep_embedder.linear_1.bias":                         D,
-        "time_embed.emb.timestep_embedder.linear_2.weight":                       D**2,
-        "time_embed.emb.timestep_embedder.linear_2.bias":                         D,
-        "time_embed.linear.weight":                                               D**2*M,
-        "time_embed.linear.bias":                                                 D*M,
-        "audio_time_embed.emb.timestep_embedder.linear_1.weight":                 256*A,
-        "audio_time_embed.emb.timestep_embedder.linear_1.bias":                   A,
-        "audio_time_embed.emb.timestep_embedder.linear_2.weight":                 A**2,
-        "audio_time_embed.emb.timestep_embedder.linear_2.bias":                   A,
-        "audio_time_embed.linear.weight":                                         A**2*N,
-        "audio_time_embed.linear.bias":                                           A*N,
-        "prompt_adaln.emb.timestep_embedder.linear_1.weight":                     256*D*audio_modulated*timed + 256*D*modulated*timed - 256*D*audio_modulated*modulated*timed,
-        "prompt_adaln.emb.timestep_embedder.linear_1.bias":                       D*audio_modulated*timed + D*modulated*timed - D*audio_modulated*modulated*timed,
-        "prompt_adaln.emb.timestep_embedder.linear_2.weight":                     D**2*audio_modulated*timed + D**2*modulated*timed - D**2*audio_modulated*modulated*timed,
-        "prompt_adaln.emb.timestep_embedder.linear_2.bias":                       D*audio_modulated*timed + D*modulated*timed - D*audio_modulated*modulated*timed,
-        "prompt_adaln.linear.weight":                                             2*D**2*audio_modulated*timed + 2*D**2*modulated*timed - 2*D**2*audio_modulated*modulated*timed,
-        "prompt_adaln.linear.bias":                                               2*D*audio_modulated*timed + 2*D*modulated*timed - 2*D*audio_modulated*modulated*timed,
-        "audio_prompt_adaln.emb.timestep_embedder.linear_1.weight":               256*A*audio_modulated*timed + 256*A*modulated*timed - 256*A*audio_modulated*modulated*timed,
-        "audio_prompt_adaln.emb.timestep_embedder.linear_1.bias":                 A*audio_modulated*timed + A*modulated*timed - A*audio_modulated*modulated*timed,
-        "audio_prompt_adaln.emb.timestep_embedder.linear_2.weight":               A**2*audio_modulated*timed + A**2*modulated*timed - A**2*audio_modulated*modulated*timed,
-        "audio_prompt_adaln.emb.timestep_embedder.linear_2.bias":                 A*audio_modulated*timed + A*modulated*timed - A*audio_modulated*modulated*timed,
-        "audio_prompt_adaln.linear.weight":                                       2*A**2*audio_modulated*timed + 2*A**2*modulated*timed - 2*A**2*audio_modulated*modulated*timed,
-        "audio_prompt_adaln.linear.bias":                                         2*A*audio_modulated*timed + 2*A*modulated*timed - 2*A*audio_modulated*modulated*timed,
-        "av_cross_attn_video_scale_shift.emb.timestep_embedder.linear_1.weight":  256*D,
-        "av_cross_attn_video_scale_shift.emb.timestep_embedder.linear_1.bias":    D,
-        "av_cross_attn_video_scale_shift.emb.timestep_embedder.linear_2.weight":  D**2,
-        "av_cross_attn_video_scale_shift.emb.timestep_embedder.linear_2.bias":    D,
-        "av_cross_attn_video_scale_shift.linear.weight":                          4*D**2,
-        "av_cross_attn_video_scale_shift.linear.bias":                            4*D,
-        "av_cross_attn_video_a2v_gate.emb.timestep_embedder.linear_1.weight":     256*D,
-        "av_cross_attn_video_a2v_gate.emb.timestep_embedder.linear_1.bias":       D,
-        "av_cross_attn_video_a2v_gate.emb.timestep_embedder.linear_2.weight":     D**2,
-        "av_cross_attn_video_a2v_gate.emb.timestep_embedder.linear_2.bias":       D,
-        "av_cross_attn_video_a2v_gate.linear.weight":                             D**2,
-        "av_cross_attn_video_a2v_gate.linear.bias":                               D,
-        "av_cross_attn_audio_scale_shift.emb.timestep_embedder.linear_1.weight":  256*A,
-        "av_cross_attn_audio_scale_shift.emb.timestep_embedder.linear_1.bias":    A,
-        "av_cross_attn_audio_scale_shift.emb.timestep_embedder.linear_2.weight":  A**2,
-        "av_cross_attn_audio_scale_shift.emb.timestep_embedder.linear_2.bias":    A,
-        "av_cross_attn_audio_scale_shift.linear.weight":                          4*A**2,
-        "av_cross_attn_audio_scale_shift.linear.bias":                            4*A,
-        "av_cross_attn_audio_v2a_gate.emb.timestep_embedder.linear_1.weight":     256*A,
-        "av_cross_attn_audio_v2a_gate.emb.timestep_embedder.linear_1.bias":       A,
-        "av_cross_attn_audio_v2a_gate.emb.timestep_embedder.linear_2.weight":     A**2,
-        "av_cross_attn_audio_v2a_gate.emb.timestep_embedder.linear_2.bias":       A,
-        "av_cross_attn_audio_v2a_gate.linear.weight":                             A**2,
-        "av_cross_attn_audio_v2a_gate.linear.bias":                               A,
-        "caption_projection.linear_1.weight":                                     D*J*captioned,
-        "caption_projection.linear_1.bias":                                       D*captioned,
-        "caption_projection.linear_2.weight":                                     D**2*captioned,
-        "caption_projection.linear_2.bias":                                       D*captioned,
-        "audio_caption_projection.linear_1.weight":                               A*J*captioned,
-        "audio_caption_projection.linear_1.bias":                                 A*captioned,
-        "audio_caption_projection.linear_2.weight":                               A**2*captioned,
-        "audio_caption_projection.linear_2.bias":                                 A*captioned,
-        "transformer_blocks.*.scale_shift_table":                                 L*D*M,
-        "transformer_blocks.*.norm1.weight":                                      L*D*affine,
-        "transformer_blocks.*.attn1.to_gate_logits.weight":                       L*D*H*gated,
-        "transformer_blocks.*.attn1.to_gate_logits.bias":                         L*H*gated,
-        "transformer_blocks.*.attn1.to_q.weight":                                 L*D**2,
-        "transformer_blocks.*.attn1.to_q.bias":                                   L*D*biased,
-        "transformer_blocks.*.attn1.to_k.weight":                                 L*D**2,
-        "transformer_blocks.*.attn1.to_k.bias":                                   L*D*biased,
-        "transformer_blocks.*.attn1.to_v.weight":                                 L*D**2,
-        "transformer_blocks.*.attn1.to_v.bias":                                   L*D*biased,
-        "transformer_blocks.*.attn1.norm_q.weight":                               L*D,
-        "transformer_blocks.*.attn1.norm_k.weight":                               L*D,
-        "transformer_blocks.*.attn1.to_out.0.weight":                             L*D**2,
-        "transformer_blocks.*.attn1.to_out.0.bias":                               L*D*out_biased,
-        "transformer_blocks.*.audio_scale_shift_table":                           L*A*N,
-        "transformer_blocks.*.audio_norm1.weight":                                L*A*affine,
-        "transformer_blocks.*.audio_attn1.to_gate_logits.weight":                 L*A*G*audio_gated,
-        "transformer_blocks.*.audio_attn1.to_gate_logits.bias":                   L*G*audio_gated,
-        "transformer_blocks.*.audio_attn1.to_q.weight":                           L*A**2,
-        "transformer_blocks.*.audio_attn1.to_q.bias":                             L*A*biased,
-        "transformer_blocks.*.audio_attn1.to_k.weight":                           L*A**2,
-        "transformer_blocks.*.audio_attn1.to_k.bias":                             L*A*biased,
-        "transformer_blocks.*.audio_attn1.to_v.weight":                           L*A**2,
-        "transformer_blocks.*.audio_attn1.to_v.bias":                             L*A*biased,
-        "transformer_blocks.*.audio_attn1.norm_q.weight":                         L*A,
-        "transformer_blocks.*.audio_attn1.norm_k.weight":                         L*A,
-        "transformer_blocks.*.audio_attn1.to_out.0.weight":                       L*A**2,
-        "transformer_blocks.*.audio_attn1.to_out.0.bias":                         L*A*out_biased,
-        "transformer_blocks.*.prompt_scale_shift_table":                          2*L*D*audio_modulated + 2*L*D*modulated - 2*L*D*audio_modulated*modulated,
-        "transformer_blocks.*.norm2.weight":                                      L*D*affine,
-        "transformer_blocks.*.attn2.to_gate_logits.weight":                       L*D*H*gated,
-        "transformer_blocks.*.attn2.to_gate_logits.bias":                         L*H*gated,
-        "transformer_blocks.*.attn2.to_q.weight":                                 L*D**2,
-        "transformer_blocks.*.attn2.to_q.bias":                                   L*D*biased,
-        "transformer_blocks.*.attn2.to_k.weight":                                 L*D**2*captioned + L*D*X - L*D*X*captioned,
-        "transformer_blocks.*.attn2.to_k.bias":                                   L*D*biased,
-        "transformer_blocks.*.attn2.to_v.weight":                                 L*D**2*captioned + L*D*X - L*D*X*captioned,
-        "transformer_blocks.*.attn2.to_v.bias":                                   L*D*biased,
-        "transformer_blocks.*.attn2.norm_q.weight":                               L*D,
-        "transformer_blocks.*.attn2.norm_k.weight":                               L*D,
-        "transformer_blocks.*.attn2.to_out.0.weight":                             L*D**2,
-        "transformer_blocks.*.attn2.to_out.0.bias":                               L*D*out_biased,
-        "transformer_blocks.*.audio_prompt_scale_shift_table":                    2*L*A*audio_modulated + 2*L*A*modulated - 2*L*A*audio_modulated*modulated,
-        "transformer_blocks.*.audio_norm2.weight":                                L*A*affine,
-        "transformer_blocks.*.audio_attn2.to_gate_logits.weight":                 L*A*G*audio_gated,
-        "transformer_blocks.*.audio_attn2.to_gate_logits.bias":                   L*G*audio_gated,
-        "transformer_blocks.*.audio_attn2.to_q.weight":                           L*A**2,
-        "transformer_blocks.*.audio_attn2.to_q.bias":                             L*A*biased,
-        "transformer_blocks.*.audio_attn2.to_k.weight":                           L*A**2*captioned + L*A*Y - L*A*Y*captioned,
-        "transformer_blocks.*.audio_attn2.to_k.bias":                             L*A*biased,
-        "transformer_blocks.*.audio_attn2.to_v.weight":                           L*A**2*captioned + L*A*Y - L*A*Y*captioned,
-        "transformer_blocks.*.audio_attn2.to_v.bias":                             L*A*biased,
-        "transformer_blocks.*.audio_attn2.norm_q.weight":                         L*A,
-        "transformer_blocks.*.audio_attn2.norm_k.weight":                         L*A,
-        "transformer_blocks.*.audio_attn2.to_out.0.weight":                       L*A**2,
-        "transformer_blocks.*.audio_attn2.to_out.0.bias":                         L*A*out_biased,
-        "transformer_blocks.*.video_a2v_cross_attn_scale_shift_table":            5*L*D,
-        "transformer_blocks.*.audio_a2v_cross_attn_scale_shift_table":            5*L*A,
-        "transformer_blocks.*.audio_to_video_norm.weight":                        L*D*affine,
-        "transformer_blocks.*.video_to_audio_norm.weight":                        L*A*affine,
-        "transformer_blocks.*.audio_to_video_attn.to_gate_logits.weight":         L*D*G*gated,
-        "transformer_blocks.*.audio_to_video_attn.to_gate_logits.bias":           L*G*gated,
-        "transformer_blocks.*.audio_to_video_attn.to_q.weight":                   L*D*A,
-        "transformer_blocks.*.audio_to_video_attn.to_q.bias":                     L*A*biased,
-        "transformer_blocks.*.audio_to_video_attn.to_k.weight":                   L*A**2,
-        "transformer_blocks.*.audio_to_video_attn.to_k.bias":                     L*A*biased,
-        "transformer_blocks.*.audio_to_video_attn.to_v.weight":                   L*A**2,
-        "transformer_blocks.*.audio_to_video_attn.to_v.bias":                     L*A*biased,
-        "transformer_blocks.*.audio_to_video_attn.norm_q.weight":                 L*A,
-        "transformer_blocks.*.audio_to_video_attn.norm_k.weight":                 L*A,
-        "transformer_blocks.*.audio_to_video_attn.to_out.0.weight":               L*D*A,
-        "transformer_blocks.*.audio_to_video_attn.to_out.0.bias":                 L*D*out_biased,
-        "transformer_blocks.*.video_to_audio_attn.to_gate_logits.weight":         L*A*G*audio_gated,
-        "transformer_blocks.*.video_to_audio_attn.to_gate_logits.bias":           L*G*audio_gated,
-        "transformer_blocks.*.video_to_audio_attn.to_q.weight":                   L*A**2,
-        "transformer_blocks.*.video_to_audio_attn.to_q.bias":                     L*A*biased,
-        "transformer_blocks.*.video_to_audio_attn.to_k.weight":                   L*D*A,
-        "transformer_blocks.*.video_to_audio_attn.to_k.bias":                     L*A*biased,
-        "transformer_blocks.*.video_to_audio_attn.to_v.weight":                   L*D*A,
-        "transformer_blocks.*.video_to_audio_attn.to_v.bias":                     L*A*biased,
-        "transformer_blocks.*.video_to_audio_attn.norm_q.weight":                 L*A,
-        "transformer_blocks.*.video_to_audio_attn.norm_k.weight":                 L*A,
-        "transformer_blocks.*.video_to_audio_attn.to_out.0.weight":               L*A**2,
-        "transformer_blocks.*.video_to_audio_attn.to_out.0.bias":                 L*A*out_biased,
-        "transformer_blocks.*.norm3.weight":                                      L*D*affine,
-        "transformer_blocks.*.ff.net.0.proj.weight":                              4*L*D**2*(activation == "geglu") + 4*L*D**2,
-        "transformer_blocks.*.ff.net.0.proj.bias":                                4*L*D*(activation == "geglu")*ff_biased + 4*L*D*ff_biased,
-        "transformer_blocks.*.ff.net.2.weight":                                   4*L*D**2,
-        "transformer_blocks.*.ff.net.2.bias":                                     L*D*ff_biased,
-        "transformer_blocks.*.audio_norm3.weight":                                L*A*affine,
-        "transformer_blocks.*.audio_ff.net.0.proj.weight":                        4*L*A**2*(activation == "geglu") + 4*L*A**2,
-        "transformer_blocks.*.audio_ff.net.0.proj.bias":                          4*L*A*(activation == "geglu")*audio_ff_biased + 4*L*A*audio_ff_biased,
-        "transformer_blocks.*.audio_ff.net.2.weight":                             4*L*A**2,
-        "transformer_blocks.*.audio_ff.net.2.bias":                               L*A*audio_ff_biased,
-        "scale_shift_table":                                                      2*D,
-        "proj_out.weight":                                                        D*o,
-        "proj_out.bias":                                                          o,
-        "audio_scale_shift_table":                                                2*A,
-        "audio_proj_out.weight":                                                  A*oa,
-        "audio_proj_out.bias":                                                    oa,
+        "proj_in.weight":                                                  D*c,
+        "proj_in.bias":                                                    D,
+        "audio_proj_in.weight":                                            A*ca,
+        "audio_proj_in.bias":                                              A,
+        "keyframes_abs_pos_embedding":                                     D*keyframes,
+        **_inside("time_embed.emb.timestep_embedder", timestep_embedder_1),
+        "time_embed.linear.weight":                                        D**2*M,
+        "time_embed.linear.bias":                                          D*M,
+        **_inside("audio_time_embed.emb.timestep_embedder", timestep_embedder_2),
+        "audio_time_embed.linear.weight":                                  A**2*N,
+        "audio_time_embed.linear.bias":                                    A*N,
+        "prompt_adaln.emb.timestep_embedder.linear_1.weight":              256*D*audio_modulated*timed + 256*D*modulated*timed - 256*D*audio_modulated*modulated*timed,
+        "prompt_adaln.emb.timestep_embedder.linear_1.bias":                part_1,
+        "prompt_adaln.emb.timestep_embedder.linear_2.weight":              D**2*audio_modulated*timed + D**2*modulated*timed - D**2*audio_modulated*modulated*timed,
+        "prompt_adaln.emb.timestep_embedder.linear_2.bias":                part_1,
+        "prompt_adaln.linear.weight":                                      2*D**2*audio_modulated*timed + 2*D**2*modulated*timed - 2*D**2*audio_modulated*modulated*timed,
+        "prompt_adaln.linear.bias":                                        2*D*audio_modulated*timed + 2*D*modulated*timed - 2*D*audio_modulated*modulated*timed,
+        "audio_prompt_adaln.emb.timestep_embedder.linear_1.weight":        256*A*audio_modulated*timed + 256*A*modulated*timed - 256*A*audio_modulated*modulated*timed,
+        "audio_prompt_adaln.emb.timestep_embedder.linear_1.bias":          part_2,
+        "audio_prompt_adaln.emb.timestep_embedder.linear_2.weight":        A**2*audio_modulated*timed + A**2*modulated*timed - A**2*audio_modulated*modulated*timed,
+        "audio_prompt_adaln.emb.timestep_embedder.linear_2.bias":          part_2,
+        "audio_prompt_adaln.linear.weight":                                2*A**2*audio_modulated*timed + 2*A**2*modulated*timed - 2*A**2*audio_modulated*modulated*timed,
+        "audio_prompt_adaln.linear.bias":                                  2*A*audio_modulated*timed + 2*A*modulated*timed - 2*A*audio_modulated*modulated*timed,
+        **_inside("av_cross_attn_video_scale_shift.emb.timestep_embedder", timestep_embedder_1),
+        "av_cross_attn_video_scale_shift.linear.weight":                   4*D**2,
+        "av_cross_attn_video_scale_shift.linear.bias":                     4*D,
+        **_inside("av_cross_attn_video_a2v_gate.emb.timestep_embedder", timestep_embedder_1),
+        **_inside("av_cross_attn_video_a2v_gate.linear", linear_2_1),
+        **_inside("av_cross_attn_audio_scale_shift.emb.timestep_embedder", timestep_embedder_2),
+        "av_cross_attn_audio_scale_shift.linear.weight":                   4*A**2,
+        "av_cross_attn_audio_scale_shift.linear.bias":                     4*A,
+        **_inside("av_cross_attn_audio_v2a_gate.emb.timestep_embedder", timestep_embedder_2),
+        **_inside("av_cross_attn_audio_v2a_gate.linear", linear_2_2),
+        "caption_projection.linear_1.weight":                              D*J*captioned,
+        "caption_projection.linear_1.bias":                                D*captioned,
+        "caption_projection.linear_2.weight":                              D**2*captioned,
+        "caption_projection.linear_2.bias":                                D*captioned,
+        "audio_caption_projection.linear_1.weight":                        A*J*captioned,
+        "audio_caption_projection.linear_1.bias":                          A*captioned,
+        "audio_caption_projection.linear_2.weight":                        A**2*captioned,
+        "audio_caption_projection.linear_2.bias":                          A*captioned,
+        "transformer_blocks.*.scale_shift_table":                          L*D*M,
+        "transformer_blocks.*.norm1.weight":                               L*D*affine,
+        **_inside("transformer_blocks.*.attn1.to_gate_logits", to_gate_logits_1),
+        **_inside("transformer_blocks.*.attn1.to_q", to_q_1),
+        **_inside("transformer_blocks.*.attn1.to_k", to_q_1),
+        **_inside("transformer_blocks.*.attn1.to_v", to_q_1),
+        "transformer_blocks.*.attn1.norm_q.weight":                        L*D,
+        "transformer_blocks.*.attn1.norm_k.weight":                        L*D,
+        **_inside("transformer_blocks.*.attn1.to_out.0", to_out_1),
+        "transformer_blocks.*.audio_scale_shift_table":                    L*A*N,
+        "transformer_blocks.*.audio_norm1.weight":                         L*A*affine,
+        **_inside("transformer_blocks.*.audio_attn1.to_gate_logits", to_gate_logits_2),
+        **_inside("transformer_blocks.*.audio_attn1.to_q", to_q_2),
+        **_inside("transformer_blocks.*.audio_attn1.to_k", to_q_2),
+        **_inside("transformer_blocks.*.audio_attn1.to_v", to_q_2),
+        "transformer_blocks.*.audio_attn1.norm_q.weight":                  L*A,
+        "transformer_blocks.*.audio_attn1.norm_k.weight":                  L*A,
+        **_inside("transformer_blocks.*.audio_attn1.to_out.0", to_out_2),
+        "transformer_blocks.*.prompt_scale_shift_table":                   2*L*D*audio_modulated + 2*L*D*modulated - 2*L*D*audio_modulated*modulated,
+        "transformer_blocks.*.norm2.weight":                               L*D*affine,
+        **_inside("transformer_blocks.*.attn2.to_gate_logits", to_gate_logits_1),
+        **_inside("transformer_blocks.*.attn2.to_q", to_q_1),
+        **_inside("transformer_blocks.*.attn2.to_k", to_k_1),
+        **_inside("transformer_blocks.*.attn2.to_v", to_k_1),
+        "transformer_blocks.*.attn2.norm_q.weight":                        L*D,
+        "transformer_blocks.*.attn2.norm_k.weight":                        L*D,
+        **_inside("transformer_blocks.*.attn2.to_out.0", to_out_1),
+        "transformer_blocks.*.audio_prompt_scale_shift_table":             2*L*A*audio_modulated + 2*L*A*modulated - 2*L*A*audio_modulated*modulated,
+        "transformer_blocks.*.audio_norm2.weight":                         L*A*affine,
+        **_inside("transformer_blocks.*.audio_attn2.to_gate_logits", to_gate_logits_2),
+        **_inside("transformer_blocks.*.audio_attn2.to_q", to_q_2),
+        **_inside("transformer_blocks.*.audio_attn2.to_k", to_k_2),
+        **_inside("transformer_blocks.*.audio_attn2.to_v", to_k_2),
+        "transformer_blocks.*.audio_attn2.norm_q.weight":                  L*A,
+        "transformer_blocks.*.audio_attn2.norm_k.weight":                  L*A,
+        **_inside("transformer_blocks.*.audio_attn2.to_out.0", to_out_2),
+        "transformer_blocks.*.video_a2v_cross_attn_scale_shift_table":     5*L*D,
+        "transformer_blocks.*.audio_a2v_cross_attn_scale_shift_table":     5*L*A,
+        "transformer_blocks.*.audio_to_video_norm.weight":                 L*D*affine,
+        "transformer_blocks.*.video_to_audio_norm.weight":                 L*A*affine,
+        "transformer_blocks.*.audio_to_video_attn.to_gate_logits.weight":  L*D*G*gated,
+        "transformer_blocks.*.audio_to_video_attn.to_gate_logits.bias":    L*G*gated,
+        **_inside("transformer_blocks.*.audio_to_video_attn.to_q", to_q_3),
+        **_inside("transformer_blocks.*.audio_to_video_attn.to_k", to_q_2),
+        **_inside("transformer_blocks.*.audio_to_video_attn.to_v", to_q_2),
+        "transformer_blocks.*.audio_to_video_attn.norm_q.weight":          L*A,
+        "transformer_blocks.*.audio_to_video_attn.norm_k.weight":          L*A,
+        "transformer_blocks.*.audio_to_video_attn.to_out.0.weight":        L*D*A,
+        "transformer_blocks.*.audio_to_video_attn.to_out.0.bias":          L*D*out_biased,
+        **_inside("transformer_blocks.*.video_to_audio_attn.to_gate_logits", to_gate_logits_2),
+        **_inside("transformer_blocks.*.video_to_audio_attn.to_q", to_q_2),
+        **_inside("transformer_blocks.*.video_to_audio_attn.to_k", to_q_3),
+        **_inside("transformer_blocks.*.video_to_audio_attn.to_v", to_q_3),
+        "transformer_blocks.*.video_to_audio_attn.norm_q.weight":          L*A,
+        "transformer_blocks.*.video_to_audio_attn.norm_k.weight":          L*A,
+        **_inside("transformer_blocks.*.video_to_audio_attn.to_out.0", to_out_2),
+        "transformer_blocks.*.norm3.weight":                               L*D*affine,
+        "transformer_blocks.*.ff.net.0.proj.weight":                       4*L*D**2*case_1 + 4*L*D**2,
+        "transformer_blocks.*.ff.net.0.proj.bias":                         4*L*D*case_1*ff_biased + 4*L*D*ff_biased,
+        "transformer_blocks.*.ff.net.2.weight":                            4*L*D**2,
+        "transformer_blocks.*.ff.net.2.bias":                              L*D*ff_biased,
+        "transformer_blocks.*.audio_norm3.weight":                         L*A*affine,
+        "transformer_blocks.*.audio_ff.net.0.proj.weight":                 4*L*A**2*case_1 + 4*L*A**2,
+        "transformer_blocks.*.audio_ff.net.0.proj.bias":                   4*L*A*case_1*audio_ff_biased + 4*L*A*audio_ff_biased,
+        "transformer_blocks.*.audio_ff.net.2.weight":                      4*L*A**2,
+        "transformer_blocks.*.audio_ff.net.2.bias":                        L*A*audio_ff_biased,
+        "scale_shift_table":                                               2*D,
+        "proj_out.weight":                                                 D*o,
+        "proj_out.bias":                                                   o,
+        "audio_scale_shift_table":                                         2*A,
+        "audio_proj_out.weight":                                           A*oa,
+        "audio_proj_out.bias":                                             oa,
     }
 
 
@@ -1258,216 +1179,193 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     A = G*g
     M = 3*modulated + 6
     N = 3*audio_modulated + 6
+    part_1 = D*audio_modulated*timed + D*modulated*timed - D*audio_modulated*modulated*timed
+    part_2 = A*audio_modulated*timed + A*modulated*timed - A*audio_modulated*modulated*timed
+    case_1 = activation == "geglu"
+    linear_2_1 = {
+        "weight":  D**2,
+        "bias":    D,
+    }
+    timestep_embedder_1 = {
+        "linear_1.weight":  256*D,
+        "linear_1.bias":    D,
+        **_inside("linear_2", linear_2_1),
+    }
+    linear_2_2 = {
+        "weight":  A**2,
+        "bias":    A,
+    }
+    timestep_embedder_2 = {
+        "linear_1.weight":  256*A,
+        "linear_1.bias":    A,
+        **_inside("linear_2", linear_2_2),
+    }
+    to_gate_logits_1 = {
+        "weight":  L*D*H*gated,
+        "bias":    L*H*gated,
+    }
+    to_q_1 = {
+        "base_layer.weight":      L*D**2,
+        "base_layer.bias":        L*D*biased,
+        "lora_A.default.weight":  16*L*D,
+        "lora_B.default.weight":  16*L*D,
+    }
+    to_out_1 = {
+        "base_layer.weight":      L*D**2,
+        "base_layer.bias":        L*D*out_biased,
+        "lora_A.default.weight":  16*L*D,
+        "lora_B.default.weight":  16*L*D,
+    }
+    to_gate_logits_2 = {
+        "weight":  L*A*G*audio_gated,
+        "bias":    L*G*audio_gated,
+    }
+    to_q_2 = {
+        "base_layer.weight":      L*A**2,
+        "base_layer.bias":        L*A*biased,
+        "lora_A.default.weight":  16*L*A,
+        "lora_B.default.weight":  16*L*A,
+    }
+    to_out_2 = {
+        "base_layer.weight":      L*A**2,
+        "base_layer.bias":        L*A*out_biased,
+        "lora_A.default.weight":  16*L*A,
+        "lora_B.default.weight":  16*L*A,
+    }
+    to_k_1 = {
+        "base_layer.weight":      L*D**2*captioned + L*D*X - L*D*X*captioned,
+        "base_layer.bias":        L*D*biased,
+        "lora_A.default.weight":  16*L*D*captioned + 16*L*X - 16*L*X*captioned,
+        "lora_B.default.weight":  16*L*D,
+    }
+    to_k_2 = {
+        "base_layer.weight":      L*A**2*captioned + L*A*Y - L*A*Y*captioned,
+        "base_layer.bias":        L*A*biased,
+        "lora_A.default.weight":  16*L*A*captioned + 16*L*Y - 16*L*Y*captioned,
+        "lora_B.default.weight":  16*L*A,
+    }
+    to_q_3 = {
+        "base_layer.weight":      L*D*A,
+        "base_layer.bias":        L*A*biased,
+        "lora_A.default.weight":  16*L*D,
+        "lora_B.default.weight":  16*L*A,
+    }
     return {
-        "proj_in.weight":                                                           D*c,
-        "proj_in.bias":                                                             D,
-        "audio_proj_in.weight":                                                     A*ca,
-        "audio_proj_in.bias":                                                       A,
-        "keyframes_abs_pos_embedding":                                              D*keyframes,
-        "time_embed.emb.timestep_embedder.linear_1.weight":                         256*D,
-        "time_embed.emb.timestep_embedder.linear_1.bias":                           D,
-        "time_embed.emb.timestep_embedder.linear_2.weight":                         D**2,
-        "time_embed.emb.timestep_embedder.linear_2.bias":                           D,
-        "time_embed.linear.weight":                                                 D**2*M,
-        "time_embed.linear.bias":                                                   D*M,
-        "audio_time_embed.emb.timestep_embedder.linear_1.weight":                   256*A,
-        "audio_time_embed.emb.timestep_embedder.linear_1.bias":                     A,
-        "audio_time_embed.emb.timestep_embedder.linear_2.weight":                   A**2,
-        "audio_time_embed.emb.timestep_embedder.linear_2.bias":                     A,
-        "audio_time_embed.linear.weight":                                           A**2*N,
-        "audio_time_embed.linear.bias":                                             A*N,
-        "prompt_adaln.emb.timestep_embedder.linear_1.weight":                       256*D*audio_modulated*timed + 256*D*modulated*timed - 256*D*audio_modulated*modulated*timed,
-        "prompt_adaln.emb.timestep_embedder.linear_1.bias":                         D*audio_modulated*timed + D*modulated*timed - D*audio_modulated*modulated*timed,
-        "prompt_adaln.emb.timestep_embedder.linear_2.weight":                       D**2*audio_modulated*timed + D**2*modulated*timed - D**2*audio_modulated*modulated*timed,
-        "prompt_adaln.emb.timestep_embedder.linear_2.bias":                         D*audio_modulated*timed + D*modulated*timed - D*audio_modulated*modulated*timed,
-        "prompt_adaln.linear.weight":                                               2*D**2*audio_modulated*timed + 2*D**2*modulated*timed - 2*D**2*audio_modulated*modulated*timed,
-        "prompt_adaln.linear.bias":                                                 2*D*audio_modulated*timed + 2*D*modulated*timed - 2*D*audio_modulated*modulated*timed,
-        "audio_prompt_adaln.emb.timestep_embedder.linear_1.weight":                 256*A*audio_modulated*timed + 256*A*modulated*timed - 256*A*audio_modulated*modulated*timed,
-        "audio_prompt_adaln.emb.timestep_embedder.linear_1.bias":                   A*audio_modulated*timed + A*modulated*timed - A*audio_modulated*modulated*timed,
-        "audio_prompt_adaln.emb.timestep_embedder.linear_2.weight":                 A**2*audio_modulated*timed + A**2*modulated*timed - A**2*audio_modulated*modulated*timed,
-        "audio_prompt_adaln.emb.timestep_embedder.linear_2.bias":                   A*audio_modulated*timed + A*modulated*timed - A*audio_modulated*modulated*timed,
-        "audio_prompt_adaln.linear.weight":                                         2*A**2*audio_modulated*timed + 2*A**2*modulated*timed - 2*A**2*audio_modulated*modulated*timed,
-        "audio_prompt_adaln.linear.bias":                                           2*A*audio_modulated*timed + 2*A*modulated*timed - 2*A*audio_modulated*modulated*timed,
-        "av_cross_attn_video_scale_shift.emb.timestep_embedder.linear_1.weight":    256*D,
-        "av_cross_attn_video_scale_shift.emb.timestep_embedder.linear_1.bias":      D,
-        "av_cross_attn_video_scale_shift.emb.timestep_embedder.linear_2.weight":    D**2,
-        "av_cross_attn_video_scale_shift.emb.timestep_embedder.linear_2.bias":      D,
-        "av_cross_attn_video_scale_shift.linear.weight":                            4*D**2,
-        "av_cross_attn_video_scale_shift.linear.bias":                              4*D,
-        "av_cross_attn_video_a2v_gate.emb.timestep_embedder.linear_1.weight":       256*D,
-        "av_cross_attn_video_a2v_gate.emb.timestep_embedder.linear_1.bias":         D,
-        "av_cross_attn_video_a2v_gate.emb.timestep_embedder.linear_2.weight":       D**2,
-        "av_cross_attn_video_a2v_gate.emb.timestep_embedder.linear_2.bias":         D,
-        "av_cross_attn_video_a2v_gate.linear.weight":                               D**2,
-        "av_cross_attn_video_a2v_gate.linear.bias":                                 D,
-        "av_cross_attn_audio_scale_shift.emb.timestep_embedder.linear_1.weight":    256*A,
-        "av_cross_attn_audio_scale_shift.emb.timestep_embedder.linear_1.bias":      A,
-        "av_cross_attn_audio_scale_shift.emb.timestep_embedder.linear_2.weight":    A**2,
-        "av_cross_attn_audio_scale_shift.emb.timestep_embedder.linear_2.bias":      A,
-        "av_cross_attn_audio_scale_shift.linear.weight":                            4*A**2,
-        "av_cross_attn_audio_scale_shift.linear.bias":                              4*A,
-        "av_cross_attn_audio_v2a_gate.emb.timestep_embedder.linear_1.weight":       256*A,
-        "av_cross_attn_audio_v2a_gate.emb.timestep_embedder.linear_1.bias":         A,
-        "av_cross_attn_audio_v2a_gate.emb.timestep_embedder.linear_2.weight":       A**2,
-        "av_cross_attn_audio_v2a_gate.emb.timestep_embedder.linear_2.bias":         A,
-        "av_cross_attn_audio_v2a_gate.linear.weight":                               A**2,
-        "av_cross_attn_audio_v2a_gate.linear.bias":                                 A,
-        "caption_projection.linear_1.weight":                                       D*J*captioned,
-        "caption_projection.linear_1.bias":                                         D*captioned,
-        "caption_projection.linear_2.weight":                                       D**2*captioned,
-        "caption_projection.linear_2.bias":                                         D*captioned,
-        "audio_caption_projection.linear_1.weight":                                 A*J*captioned,
-        "audio_caption_projection.linear_1.bias":                                   A*captioned,
-        "audio_caption_projection.linear_2.weight":                                 A**2*captioned,
-        "audio_caption_projection.linear_2.bias":                                   A*captioned,
-        "transformer_blocks.*.scale_shift_table":                                   L*D*M,
-        "transformer_blocks.*.norm1.weight":                                        L*D*affine,
-        "transformer_blocks.*.attn1.to_gate_logits.weight":                         L*D*H*gated,
-        "transformer_blocks.*.attn1.to_gate_logits.bias":                           L*H*gated,
-        "transformer_blocks.*.attn1.to_q.base_layer.weight":                        L*D**2,
-        "transformer_blocks.*.attn1.to_q.base_layer.bias":                          L*D*biased,
-        "transformer_blocks.*.attn1.to_q.lora_A.default.weight":                    16*L*D,
-        "transformer_blocks.*.attn1.to_q.lora_B.default.weight":                    16*L*D,
-        "transformer_blocks.*.attn1.to_k.base_layer.weight":                        L*D**2,
-        "transformer_blocks.*.attn1.to_k.base_layer.bias":                          L*D*biased,
-        "transformer_blocks.*.attn1.to_k.lora_A.default.weight":                    16*L*D,
-        "transformer_blocks.*.attn1.to_k.lora_B.default.weight":                    16*L*D,
-        "transformer_blocks.*.attn1.to_v.base_layer.weight":                        L*D**2,
-        "transformer_blocks.*.attn1.to_v.base_layer.bias":                          L*D*biased,
-        "transformer_blocks.*.attn1.to_v.lora_A.default.weight":                    16*L*D,
-        "transformer_blocks.*.attn1.to_v.lora_B.default.weight":                    16*L*D,
-        "transformer_blocks.*.attn1.norm_q.weight":                                 L*D,
-        "transformer_blocks.*.attn1.norm_k.weight":                                 L*D,
-        "transformer_blocks.*.attn1.to_out.0.base_layer.weight":                    L*D**2,
-        "transformer_blocks.*.attn1.to_out.0.base_layer.bias":                      L*D*out_biased,
-        "transformer_blocks.*.attn1.to_out.0.lora_A.default.weight":                16*L*D,
-        "transformer_blocks.*.attn1.to_out.0.lora_B.default.weight":                16*L*D,
-        "transformer_blocks.*.audio_scale_shift_table":                             L*A*N,
-        "transformer_blocks.*.audio_norm1.weight":                                  L*A*affine,
-        "transformer_blocks.*.audio_attn1.to_gate_logits.weight":                   L*A*G*audio_gated,
-        "transformer_blocks.*.audio_attn1.to_gate_logits.bias":                     L*G*audio_gated,
-        "transformer_blocks.*.audio_attn1.to_q.base_layer.weight":                  L*A**2,
-        "transformer_blocks.*.audio_attn1.to_q.base_layer.bias":                    L*A*biased,
-        "transformer_blocks.*.audio_attn1.to_q.lora_A.default.weight":              16*L*A,
-        "transformer_blocks.*.audio_attn1.to_q.lora_B.default.weight":              16*L*A,
-        "transformer_blocks.*.audio_attn1.to_k.base_layer.weight":                  L*A**2,
-        "transformer_blocks.*.audio_attn1.to_k.base_layer.bias":                    L*A*biased,
-        "transformer_blocks.*.audio_attn1.to_k.lora_A.default.weight":              16*L*A,
-        "transformer_blocks.*.audio_attn1.to_k.lora_B.default.weight":              16*L*A,
-        "transformer_blocks.*.audio_attn1.to_v.base_layer.weight":                  L*A**2,
-        "transformer_blocks.*.audio_attn1.to_v.base_layer.bias":                    L*A*biased,
-        "transformer_blocks.*.audio_attn1.to_v.lora_A.default.weight":              16*L*A,
-        "transformer_blocks.*.audio_attn1.to_v.lora_B.default.weight":              16*L*A,
-        "transformer_blocks.*.audio_attn1.norm_q.weight":                           L*A,
-        "transformer_blocks.*.audio_attn1.norm_k.weight":                           L*A,
-        "transformer_blocks.*.audio_attn1.to_out.0.base_layer.weight":              L*A**2,
-        "transformer_blocks.*.audio_attn1.to_out.0.base_layer.bias":                L*A*out_biased,
-        "transformer_blocks.*.audio_attn1.to_out.0.lora_A.default.weight":          16*L*A,
-        "transformer_blocks.*.audio_attn1.to_out.0.lora_B.default.weight":          16*L*A,
-        "transformer_blocks.*.prompt_scale_shift_table":                            2*L*D*audio_modulated + 2*L*D*modulated - 2*L*D*audio_modulated*modulated,
-        "transformer_blocks.*.norm2.weight":                                        L*D*affine,
-        "transformer_blocks.*.attn2.to_gate_logits.weight":                         L*D*H*gated,
-        "transformer_blocks.*.attn2.to_gate_logits.bias":                           L*H*gated,
-        "transformer_blocks.*.attn2.to_q.base_layer.weight":                        L*D**2,
-        "transformer_blocks.*.attn2.to_q.base_layer.bias":                          L*D*biased,
-        "transformer_blocks.*.attn2.to_q.lora_A.default.weight":                    16*L*D,
-        "transformer_blocks.*.attn2.to_q.lora_B.default.weight":                    16*L*D,
-        "transformer_blocks.*.attn2.to_k.base_layer.weight":                        L*D**2*captioned + L*D*X - L*D*X*captioned,
-        "transformer_blocks.*.attn2.to_k.base_layer.bias":                          L*D*biased,
-        "transformer_blocks.*.attn2.to_k.lora_A.default.weight":                    16*L*D*captioned + 16*L*X - 16*L*X*captioned,
-        "transformer_blocks.*.attn2.to_k.lora_B.default.weight":                    16*L*D,
-        "transformer_blocks.*.attn2.to_v.base_layer.weight":                        L*D**2*captioned + L*D*X - L*D*X*captioned,
-        "transformer_blocks.*.attn2.to_v.base_layer.bias":                          L*D*biased,
-        "transformer_blocks.*.attn2.to_v.lora_A.default.weight":                    16*L*D*captioned + 16*L*X - 16*L*X*captioned,
-        "transformer_blocks.*.attn2.to_v.lora_B.default.weight":                    16*L*D,
-        "transformer_blocks.*.attn2.norm_q.weight":                                 L*D,
-        "transformer_blocks.*.attn2.norm_k.weight":                                 L*D,
-        "transformer_blocks.*.attn2.to_out.0.base_layer.weight":                    L*D**2,
-        "transformer_blocks.*.attn2.to_out.0.base_layer.bias":                      L*D*out_biased,
-        "transformer_blocks.*.attn2.to_out.0.lora_A.default.weight":                16*L*D,
-        "transformer_blocks.*.attn2.to_out.0.lora_B.default.weight":                16*L*D,
-        "transformer_blocks.*.audio_prompt_scale_shift_table":                      2*L*A*audio_modulated + 2*L*A*modulated - 2*L*A*audio_modulated*modulated,
-        "transformer_blocks.*.audio_norm2.weight":                                  L*A*affine,
-        "transformer_blocks.*.audio_attn2.to_gate_logits.weight":                   L*A*G*audio_gated,
-        "transformer_blocks.*.audio_attn2.to_gate_logits.bias":                     L*G*audio_gated,
-        "transformer_blocks.*.audio_attn2.to_q.base_layer.weight":                  L*A**2,
-        "transformer_blocks.*.audio_attn2.to_q.base_layer.bias":                    L*A*biased,
-        "transformer_blocks.*.audio_attn2.to_q.lora_A.default.weight":              16*L*A,
-        "transformer_blocks.*.audio_attn2.to_q.lora_B.default.weight":              16*L*A,
-        "transformer_blocks.*.audio_attn2.to_k.base_layer.weight":                  L*A**2*captioned + L*A*Y - L*A*Y*captioned,
-        "transformer_blocks.*.audio_attn2.to_k.base_layer.bias":                    L*A*biased,
-        "transformer_blocks.*.audio_attn2.to_k.lora_A.default.weight":              16*L*A*captioned + 16*L*Y - 16*L*Y*captioned,
-        "transformer_blocks.*.audio_attn2.to_k.lora_B.default.weight":              16*L*A,
-        "transformer_blocks.*.audio_attn2.to_v.base_layer.weight":                  L*A**2*captioned + L*A*Y - L*A*Y*captioned,
-        "transformer_blocks.*.audio_attn2.to_v.base_layer.bias":                    L*A*biased,
-        "transformer_blocks.*.audio_attn2.to_v.lora_A.default.weight":              16*L*A*captioned + 16*L*Y - 16*L*Y*captioned,
-        "transformer_blocks.*.audio_attn2.to_v.lora_B.default.weight":              16*L*A,
-        "transformer_blocks.*.audio_attn2.norm_q.weight":                           L*A,
-        "transformer_blocks.*.audio_attn2.norm_k.weight":                           L*A,
-        "transformer_blocks.*.audio_attn2.to_out.0.base_layer.weight":              L*A**2,
-        "transformer_blocks.*.audio_attn2.to_out.0.base_layer.bias":                L*A*out_biased,
-        "transformer_blocks.*.audio_attn2.to_out.0.lora_A.default.weight":          16*L*A,
-        "transformer_blocks.*.audio_attn2.to_out.0.lora_B.default.weight":          16*L*A,
-        "transformer_blocks.*.video_a2v_cross_attn_scale_shift_table":              5*L*D,
-        "transformer_blocks.*.audio_a2v_cross_attn_scale_shift_table":              5*L*A,
-        "transformer_blocks.*.audio_to_video_norm.weight":                          L*D*affine,
-        "transformer_blocks.*.video_to_audio_norm.weight":                          L*A*affine,
-        "transformer_blocks.*.audio_to_video_attn.to_gate_logits.weight":           L*D*G*gated,
-        "transformer_blocks.*.audio_to_video_attn.to_gate_logits.bias":             L*G*gated,
-        "transformer_blocks.*.audio_to_video_attn.to_q.base_layer.weight":          L*D*A,
-        "transformer_blocks.*.audio_to_video_attn.to_q.base_layer.bias":            L*A*biased,
-        "transformer_blocks.*.audio_to_video_attn.to_q.lora_A.default.weight":      16*L*D,
-        "transformer_blocks.*.audio_to_video_attn.to_q.lora_B.default.weight":      16*L*A,
-        "transformer_blocks.*.audio_to_video_attn.to_k.base_layer.weight":          L*A**2,
-        "transformer_blocks.*.audio_to_video_attn.to_k.base_layer.bias":            L*A*biased,
-        "transformer_blocks.*.audio_to_video_attn.to_k.lora_A.default.weight":      16*L*A,
-        "transformer_blocks.*.audio_to_video_attn.to_k.lora_B.default.weight":      16*L*A,
-        "transformer_blocks.*.audio_to_video_attn.to_v.base_layer.weight":          L*A**2,
-        "transformer_blocks.*.audio_to_video_attn.to_v.base_layer.bias":            L*A*biased,
-        "transformer_blocks.*.audio_to_video_attn.to_v.lora_A.default.weight":      16*L*A,
-        "transformer_blocks.*.audio_to_video_attn.to_v.lora_B.default.weight":      16*L*A,
-        "transformer_blocks.*.audio_to_video_attn.norm_q.weight":                   L*A,
-        "transformer_blocks.*.audio_to_video_attn.norm_k.weight":                   L*A,
-        "transformer_blocks.*.audio_to_video_attn.to_out.0.base_layer.weight":      L*D*A,
-        "transformer_blocks.*.audio_to_video_attn.to_out.0.base_layer.bias":        L*D*out_biased,
+        "proj_in.weight":                                                       D*c,
+        "proj_in.bias":                                                         D,
+        "audio_proj_in.weight":                                                 A*ca,
+        "audio_proj_in.bias":                                                   A,
+        "keyframes_abs_pos_embedding":                                          D*keyframes,
+        **_inside("time_embed.emb.timestep_embedder", timestep_embedder_1),
+        "time_embed.linear.weight":                                             D**2*M,
+        "time_embed.linear.bias":                                               D*M,
+        **_inside("audio_time_embed.emb.timestep_embedder", timestep_embedder_2),
+        "audio_time_embed.linear.weight":                                       A**2*N,
+        "audio_time_embed.linear.bias":                                         A*N,
+        "prompt_adaln.emb.timestep_embedder.linear_1.weight":                   256*D*audio_modulated*timed + 256*D*modulated*timed - 256*D*audio_modulated*modulated*timed,
+        "prompt_adaln.emb.timestep_embedder.linear_1.bias":                     part_1,
+        "prompt_adaln.emb.timestep_embedder.linear_2.weight":                   D**2*audio_modulated*timed + D**2*modulated*timed - D**2*audio_modulated*modulated*timed,
+        "prompt_adaln.emb.timestep_embedder.linear_2.bias":                     part_1,
+        "prompt_adaln.linear.weight":                                           2*D**2*audio_modulated*timed + 2*D**2*modulated*timed - 2*D**2*audio_modulated*modulated*timed,
+        "prompt_adaln.linear.bias":                                             2*D*audio_modulated*timed + 2*D*modulated*timed - 2*D*audio_modulated*modulated*timed,
+        "audio_prompt_adaln.emb.timestep_embedder.linear_1.weight":             256*A*audio_modulated*timed + 256*A*modulated*timed - 256*A*audio_modulated*modulated*timed,
+        "audio_prompt_adaln.emb.timestep_embedder.linear_1.bias":               part_2,
+        "audio_prompt_adaln.emb.timestep_embedder.linear_2.weight":             A**2*audio_modulated*timed + A**2*modulated*timed - A**2*audio_modulated*modulated*timed,
+        "audio_prompt_adaln.emb.timestep_embedder.linear_2.bias":               part_2,
+        "audio_prompt_adaln.linear.weight":                                     2*A**2*audio_modulated*timed + 2*A**2*modulated*timed - 2*A**2*audio_modulated*modulated*timed,
+        "audio_prompt_adaln.linear.bias":                                       2*A*audio_modulated*timed + 2*A*modulated*timed - 2*A*audio_modulated*modulated*timed,
+        **_inside("av_cross_attn_video_scale_shift.emb.timestep_embedder", timestep_embedder_1),
+        "av_cross_attn_video_scale_shift.linear.weight":                        4*D**2,
+        "av_cross_attn_video_scale_shift.linear.bias":                          4*D,
+        **_inside("av_cross_attn_video_a2v_gate.emb.timestep_embedder", timestep_embedder_1),
+        **_inside("av_cross_attn_video_a2v_gate.linear", linear_2_1),
+        **_inside("av_cross_attn_audio_scale_shift.emb.timestep_embedder", timestep_embedder_2),
+        "av_cross_attn_audio_scale_shift.linear.weight":                        4*A**2,
+        "av_cross_attn_audio_scale_shift.linear.bias":                          4*A,
+        **_inside("av_cross_attn_audio_v2a_gate.emb.timestep_embedder", timestep_embedder_2),
+        **_inside("av_cross_attn_audio_v2a_gate.linear", linear_2_2),
+        "caption_projection.linear_1.weight":                                   D*J*captioned,
+        "caption_projection.linear_1.bias":                                     D*captioned,
+        "caption_projection.linear_2.weight":                                   D**2*captioned,
+        "caption_projection.linear_2.bias":                                     D*captioned,
+        "audio_caption_projection.linear_1.weight":                             A*J*captioned,
+        "audio_caption_projection.linear_1.bias":                               A*captioned,
+        "audio_caption_projection.linear_2.weight":                             A**2*captioned,
+        "audio_caption_projection.linear_2.bias":                               A*captioned,
+        "transformer_blocks.*.scale_shift_table":                               L*D*M,
+        "transformer_blocks.*.norm1.weight":                                    L*D*affine,
+        **_inside("transformer_blocks.*.attn1.to_gate_logits", to_gate_logits_1),
+        **_inside("transformer_blocks.*.attn1.to_q", to_q_1),
+        **_inside("transformer_blocks.*.attn1.to_k", to_q_1),
+        **_inside("transformer_blocks.*.attn1.to_v", to_q_1),
+        "transformer_blocks.*.attn1.norm_q.weight":                             L*D,
+        "transformer_blocks.*.attn1.norm_k.weight":                             L*D,
+        **_inside("transformer_blocks.*.attn1.to_out.0", to_out_1),
+        "transformer_blocks.*.audio_scale_shift_table":                         L*A*N,
+        "transformer_blocks.*.audio_norm1.weight":                              L*A*affine,
+        **_inside("transformer_blocks.*.audio_attn1.to_gate_logits", to_gate_logits_2),
+        **_inside("transformer_blocks.*.audio_attn1.to_q", to_q_2),
+        **_inside("transformer_blocks.*.audio_attn1.to_k", to_q_2),
+        **_inside("transformer_blocks.*.audio_attn1.to_v", to_q_2),
+        "transformer_blocks.*.audio_attn1.norm_q.weight":                       L*A,
+        "transformer_blocks.*.audio_attn1.norm_k.weight":                       L*A,
+        **_inside("transformer_blocks.*.audio_attn1.to_out.0", to_out_2),
+        "transformer_blocks.*.prompt_scale_shift_table":                        2*L*D*audio_modulated + 2*L*D*modulated - 2*L*D*audio_modulated*modulated,
+        "transformer_blocks.*.norm2.weight":                                    L*D*affine,
+        **_inside("transformer_blocks.*.attn2.to_gate_logits", to_gate_logits_1),
+        **_inside("transformer_blocks.*.attn2.to_q", to_q_1),
+        **_inside("transformer_blocks.*.attn2.to_k", to_k_1),
+        **_inside("transformer_blocks.*.attn2.to_v", to_k_1),
+        "transformer_blocks.*.attn2.norm_q.weight":                             L*D,
+        "transformer_blocks.*.attn2.norm_k.weight":                             L*D,
+        **_inside("transformer_blocks.*.attn2.to_out.0", to_out_1),
+        "transformer_blocks.*.audio_prompt_scale_shift_table":                  2*L*A*audio_modulated + 2*L*A*modulated - 2*L*A*audio_modulated*modulated,
+        "transformer_blocks.*.audio_norm2.weight":                              L*A*affine,
+        **_inside("transformer_blocks.*.audio_attn2.to_gate_logits", to_gate_logits_2),
+        **_inside("transformer_blocks.*.audio_attn2.to_q", to_q_2),
+        **_inside("transformer_blocks.*.audio_attn2.to_k", to_k_2),
+        **_inside("transformer_blocks.*.audio_attn2.to_v", to_k_2),
+        "transformer_blocks.*.audio_attn2.norm_q.weight":                       L*A,
+        "transformer_blocks.*.audio_attn2.norm_k.weight":                       L*A,
+        **_inside("transformer_blocks.*.audio_attn2.to_out.0", to_out_2),
+        "transformer_blocks.*.video_a2v_cross_attn_scale_shift_table":          5*L*D,
+        "transformer_blocks.*.audio_a2v_cross_attn_scale_shift_table":          5*L*A,
+        "transformer_blocks.*.audio_to_video_norm.weight":                      L*D*affine,
+        "transformer_blocks.*.video_to_audio_norm.weight":                      L*A*affine,
+        "transformer_blocks.*.audio_to_video_attn.to_gate_logits.weight":       L*D*G*gated,
+        "transformer_blocks.*.audio_to_video_attn.to_gate_logits.bias":         L*G*gated,
+        **_inside("transformer_blocks.*.audio_to_video_attn.to_q", to_q_3),
+        **_inside("transformer_blocks.*.audio_to_video_attn.to_k", to_q_2),
+        **_inside("transformer_blocks.*.audio_to_video_attn.to_v", to_q_2),
+        "transformer_blocks.*.audio_to_video_attn.norm_q.weight":               L*A,
+        "transformer_blocks.*.audio_to_video_attn.norm_k.weight":               L*A,
+        "transformer_blocks.*.audio_to_video_attn.to_out.0.base_layer.weight":  L*D*A,
+        "transformer_blocks.*.audio_to_video_attn.to_out.0.base_layer.bias":    L*D*out_biased,
         "transformer_blocks.*.audio_to_video_attn.to_out.0.lora_A.default.weight":  16*L*A,
         "transformer_blocks.*.audio_to_video_attn.to_out.0.lora_B.default.weight":  16*L*D,
-        "transformer_blocks.*.video_to_audio_attn.to_gate_logits.weight":           L*A*G*audio_gated,
-        "transformer_blocks.*.video_to_audio_attn.to_gate_logits.bias":             L*G*audio_gated,
-        "transformer_blocks.*.video_to_audio_attn.to_q.base_layer.weight":          L*A**2,
-        "transformer_blocks.*.video_to_audio_attn.to_q.base_layer.bias":            L*A*biased,
-        "transformer_blocks.*.video_to_audio_attn.to_q.lora_A.default.weight":      16*L*A,
-        "transformer_blocks.*.video_to_audio_attn.to_q.lora_B.default.weight":      16*L*A,
-        "transformer_blocks.*.video_to_audio_attn.to_k.base_layer.weight":          L*D*A,
-        "transformer_blocks.*.video_to_audio_attn.to_k.base_layer.bias":            L*A*biased,
-        "transformer_blocks.*.video_to_audio_attn.to_k.lora_A.default.weight":      16*L*D,
-        "transformer_blocks.*.video_to_audio_attn.to_k.lora_B.default.weight":      16*L*A,
-        "transformer_blocks.*.video_to_audio_attn.to_v.base_layer.weight":          L*D*A,
-        "transformer_blocks.*.video_to_audio_attn.to_v.base_layer.bias":            L*A*biased,
-        "transformer_blocks.*.video_to_audio_attn.to_v.lora_A.default.weight":      16*L*D,
-        "transformer_blocks.*.video_to_audio_attn.to_v.lora_B.default.weight":      16*L*A,
-        "transformer_blocks.*.video_to_audio_attn.norm_q.weight":                   L*A,
-        "transformer_blocks.*.video_to_audio_attn.norm_k.weight":                   L*A,
-        "transformer_blocks.*.video_to_audio_attn.to_out.0.base_layer.weight":      L*A**2,
-        "transformer_blocks.*.video_to_audio_attn.to_out.0.base_layer.bias":        L*A*out_biased,
-        "transformer_blocks.*.video_to_audio_attn.to_out.0.lora_A.default.weight":  16*L*A,
-        "transformer_blocks.*.video_to_audio_attn.to_out.0.lora_B.default.weight":  16*L*A,
-        "transformer_blocks.*.norm3.weight":                                        L*D*affine,
-        "transformer_blocks.*.ff.net.0.proj.weight":                                4*L*D**2*(activation == "geglu") + 4*L*D**2,
-        "transformer_blocks.*.ff.net.0.proj.bias":                                  4*L*D*(activation == "geglu")*ff_biased + 4*L*D*ff_biased,
-        "transformer_blocks.*.ff.net.2.weight":                                     4*L*D**2,
-        "transformer_blocks.*.ff.net.2.bias":                                       L*D*ff_biased,
-        "transformer_blocks.*.audio_norm3.weight":                                  L*A*affine,
-        "transformer_blocks.*.audio_ff.net.0.proj.weight":                          4*L*A**2*(activation == "geglu") + 4*L*A**2,
-        "transformer_blocks.*.audio_ff.net.0.proj.bias":                            4*L*A*(activation == "geglu")*audio_ff_biased + 4*L*A*audio_ff_biased,
-        "transformer_blocks.*.audio_ff.net.2.weight":                               4*L*A**2,
-        "transformer_blocks.*.audio_ff.net.2.bias":                                 L*A*audio_ff_biased,
-        "scale_shift_table":                                                        2*D,
-        "proj_out.weight":                                                          D*o,
-        "proj_out.bias":                                                            o,
-        "audio_scale_shift_table":                                                  2*A,
-        "audio_proj_out.weight":                                                    A*oa,
-        "audio_proj_out.bias":                                                      oa,
+        **_inside("transformer_blocks.*.video_to_audio_attn.to_gate_logits", to_gate_logits_2),
+        **_inside("transformer_blocks.*.video_to_audio_attn.to_q", to_q_2),
+        **_inside("transformer_blocks.*.video_to_audio_attn.to_k", to_q_3),
+        **_inside("transformer_blocks.*.video_to_audio_attn.to_v", to_q_3),
+        "transformer_blocks.*.video_to_audio_attn.norm_q.weight":               L*A,
+        "transformer_blocks.*.video_to_audio_attn.norm_k.weight":               L*A,
+        **_inside("transformer_blocks.*.video_to_audio_attn.to_out.0", to_out_2),
+        "transformer_blocks.*.norm3.weight":                                    L*D*affine,
+        "transformer_blocks.*.ff.net.0.proj.weight":                            4*L*D**2*case_1 + 4*L*D**2,
+        "transformer_blocks.*.ff.net.0.proj.bias":                              4*L*D*case_1*ff_biased + 4*L*D*ff_biased,
+        "transformer_blocks.*.ff.net.2.weight":                                 4*L*D**2,
+        "transformer_blocks.*.ff.net.2.bias":                                   L*D*ff_biased,
+        "transformer_blocks.*.audio_norm3.weight":                              L*A*affine,
+        "transformer_blocks.*.audio_ff.net.0.proj.weight":                      4*L*A**2*case_1 + 4*L*A**2,
+        "transformer_blocks.*.audio_ff.net.0.proj.bias":                        4*L*A*case_1*audio_ff_biased + 4*L*A*audio_ff_biased,
+        "transformer_blocks.*.audio_ff.net.2.weight":                           4*L*A**2,
+        "transformer_blocks.*.audio_ff.net.2.bias":                             L*A*audio_ff_biased,
+        "scale_shift_table":                                                    2*D,
+        "proj_out.weight":                                                      D*o,
+        "proj_out.bias":                                                        o,
+        "audio_scale_shift_table":                                              2*A,
+        "audio_proj_out.weight":                                                A*oa,
+        "audio_proj_out.bias":                                                  oa,
     }
 
 
@@ -1554,8 +1452,10 @@ class Estimator:
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
-        rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
-        return tuple(map(sum, zip(*rows)))
+        totals: dict[tuple[int, ...], int] = {}
+        for line, cost in zip(self._lines, costs):
+            totals[line[1]] = totals.get(line[1], 0) + cost
+        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
 
     def moments(self, **streams: Any) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them."""

@@ -418,6 +418,11 @@ def _checked(key: str, kind: str, value: Any) -> Any:
     raise ValueError(f"the config's '{key}' is {value!r}, not a {kind}")
 
 
+def _at(path: str, lines: list[Line]) -> list[Line]:
+    """The lines of a module that stands at ``path``."""
+    return [(f"{path}.{module}", amount, unit, forward, gradients, again) for module, amount, unit, forward, gradients, again in lines]
+
+
 def _full(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'full': every parameter trains."""
     L = sizes.num_layers
@@ -486,68 +491,8 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
 
 def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'forward': nothing trains, only the forward pass runs."""
-    L = sizes.num_layers
-    R = sizes.num_refiner_layers
-    D = sizes.hidden_size
-    H = sizes.num_attention_heads
-    G = sizes.num_kv_heads or 0
-    has_G = sizes.num_kv_heads is not None
-    c = sizes.in_channels
-    o = sizes.out_channels
-    p = sizes.patch_size
-    J = sizes.cap_feat_dim
-    m = sizes.multiple_of
-    r = sizes.ffn_dim_multiplier
-    d = D//H
-    K = G*has_G + H - H*has_G
-    F = (-(-((4*D*r)//1)//m))*m
-    E = min(D, 1024)
-    # what a contraction runs over, in multiples of (n, hhww, hw, hwy, y, yy)
-    sample_ = (1, 0, 0, 0, 0, 0)
-    prompt_ = (0, 0, 0, 0, 1, 0)
-    x_embedder_rows_ = (0, 0, 1, 0, 0, 0)
-    attn_pairs_ = (0, 0, 0, 0, 0, 1)
-    attn_pairs_2_ = (0, 1, 0, 0, 0, 0)
-    attn_to_q_rows_ = (0, 0, 1, 0, 1, 0)
-    attn_pairs_3_ = (0, 1, 0, 2, 0, 1)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("time_caption_embed.timestep_embedder.linear_1",  sample_,           512*E,       1,  (0, 0),  0),  # y = xW
-        ("time_caption_embed.timestep_embedder.linear_2",  sample_,           2*E**2,      1,  (0, 0),  0),  # y = xW
-        ("time_caption_embed.caption_embedder.1",          prompt_,           2*D*J,       1,  (0, 0),  0),  # y = xW
-        ("x_embedder",                                     x_embedder_rows_,  2*D*c*p**2,  1,  (0, 0),  0),  # y = xW
-        ("context_refiner.*.attn.to_q",                    prompt_,           2*d*D*H,     R,  (0, 0),  0),  # y = xW
-        ("context_refiner.*.attn.to_k",                    prompt_,           2*d*K*D,     R,  (0, 0),  0),  # y = xW
-        ("context_refiner.*.attn.to_v",                    prompt_,           2*d*K*D,     R,  (0, 0),  0),  # y = xW
-        ("context_refiner.*.attn",                         attn_pairs_,       2*d*H,       R,  (0, 0),  0),  # scores = qk
-        ("context_refiner.*.attn",                         attn_pairs_,       2*d*H,       R,  (0, 0),  0),  # mix = pv
-        ("context_refiner.*.attn.to_out.0",                prompt_,           2*d*D*H,     R,  (0, 0),  0),  # y = xW
-        ("context_refiner.*.feed_forward.linear_1",        prompt_,           2*F*D,       R,  (0, 0),  0),  # y = xW
-        ("context_refiner.*.feed_forward.linear_3",        prompt_,           2*F*D,       R,  (0, 0),  0),  # y = xW
-        ("context_refiner.*.feed_forward.linear_2",        prompt_,           2*F*D,       R,  (0, 0),  0),  # y = xW
-        ("noise_refiner.*.norm1.linear",                   sample_,           8*E*D,       R,  (0, 0),  0),  # y = xW
-        ("noise_refiner.*.attn.to_q",                      x_embedder_rows_,  2*d*D*H,     R,  (0, 0),  0),  # y = xW
-        ("noise_refiner.*.attn.to_k",                      x_embedder_rows_,  2*d*K*D,     R,  (0, 0),  0),  # y = xW
-        ("noise_refiner.*.attn.to_v",                      x_embedder_rows_,  2*d*K*D,     R,  (0, 0),  0),  # y = xW
-        ("noise_refiner.*.attn",                           attn_pairs_2_,     2*d*H,       R,  (0, 0),  0),  # scores = qk
-        ("noise_refiner.*.attn",                           attn_pairs_2_,     2*d*H,       R,  (0, 0),  0),  # mix = pv
-        ("noise_refiner.*.attn.to_out.0",                  x_embedder_rows_,  2*d*D*H,     R,  (0, 0),  0),  # y = xW
-        ("noise_refiner.*.feed_forward.linear_1",          x_embedder_rows_,  2*F*D,       R,  (0, 0),  0),  # y = xW
-        ("noise_refiner.*.feed_forward.linear_3",          x_embedder_rows_,  2*F*D,       R,  (0, 0),  0),  # y = xW
-        ("noise_refiner.*.feed_forward.linear_2",          x_embedder_rows_,  2*F*D,       R,  (0, 0),  0),  # y = xW
-        ("layers.*.norm1.linear",                          sample_,           8*E*D,       L,  (0, 0),  0),  # y = xW
-        ("layers.*.attn.to_q",                             attn_to_q_rows_,   2*d*D*H,     L,  (0, 0),  0),  # y = xW
-        ("layers.*.attn.to_k",                             attn_to_q_rows_,   2*d*K*D,     L,  (0, 0),  0),  # y = xW
-        ("layers.*.attn.to_v",                             attn_to_q_rows_,   2*d*K*D,     L,  (0, 0),  0),  # y = xW
-        ("layers.*.attn",                                  attn_pairs_3_,     2*d*H,       L,  (0, 0),  0),  # scores = qk
-        ("layers.*.attn",                                  attn_pairs_3_,     2*d*H,       L,  (0, 0),  0),  # mix = pv
-        ("layers.*.attn.to_out.0",                         attn_to_q_rows_,   2*d*D*H,     L,  (0, 0),  0),  # y = xW
-        ("layers.*.feed_forward.linear_1",                 attn_to_q_rows_,   2*F*D,       L,  (0, 0),  0),  # y = xW
-        ("layers.*.feed_forward.linear_3",                 attn_to_q_rows_,   2*F*D,       L,  (0, 0),  0),  # y = xW
-        ("layers.*.feed_forward.linear_2",                 attn_to_q_rows_,   2*F*D,       L,  (0, 0),  0),  # y = xW
-        ("norm_out.linear_1",                              sample_,           2*E*D,       1,  (0, 0),  0),  # y = xW
-        ("norm_out.linear_2",                              attn_to_q_rows_,   2*D*o*p**2,  1,  (0, 0),  0),  # y = xW
-    ]
+    lines = _full(sizes, pairs)
+    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
 
 
 def _lora(sizes: Sizes, pairs: str) -> list[Line]:
@@ -568,6 +513,7 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     K = G*has_G + H - H*has_G
     F = (-(-((4*D*r)//1)//m))*m
     E = min(D, 1024)
+    part_1 = (R >= 1)*L + max(0, L - 1) - (R >= 1)*max(0, L - 1)
     # what a contraction runs over, in multiples of (n, hhww, hw, hwy, y, yy)
     sample_ = (1, 0, 0, 0, 0, 0)
     prompt_ = (0, 0, 0, 0, 1, 0)
@@ -576,67 +522,71 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     attn_pairs_2_ = (0, 1, 0, 0, 0, 0)
     attn_to_q_rows_ = (0, 0, 1, 0, 1, 0)
     attn_pairs_3_ = (0, 1, 0, 2, 0, 1)
+    # what equal modules have in common, each below its own path
+    to_k_1: list[Line] = [
+        ("base_layer",      prompt_,  2*d*K*D,  R,  (max(0, R - 1), 0),  0),  # y = xW
+        ("lora_A.default",  prompt_,  32*D,     R,  (max(0, R - 1), R),  0),  # y = xW
+        ("lora_B.default",  prompt_,  32*d*K,   R,  (R, R),              0),  # y = xW
+    ]
+    to_k_2: list[Line] = [
+        ("base_layer",      x_embedder_rows_,  2*d*K*D,  R,  (max(0, R - 1), 0),  0),  # y = xW
+        ("lora_A.default",  x_embedder_rows_,  32*D,     R,  (max(0, R - 1), R),  0),  # y = xW
+        ("lora_B.default",  x_embedder_rows_,  32*d*K,   R,  (R, R),              0),  # y = xW
+    ]
+    to_k_3: list[Line] = [
+        ("base_layer",      attn_to_q_rows_,  2*d*K*D,  L,  (part_1, 0),  0),  # y = xW
+        ("lora_A.default",  attn_to_q_rows_,  32*D,     L,  (part_1, L),  0),  # y = xW
+        ("lora_B.default",  attn_to_q_rows_,  32*d*K,   L,  (L, L),       0),  # y = xW
+    ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("time_caption_embed.timestep_embedder.linear_1",   sample_,           512*E,       1,  (0, 0),                                                    0),  # y = xW
-        ("time_caption_embed.timestep_embedder.linear_2",   sample_,           2*E**2,      1,  (0, 0),                                                    0),  # y = xW
-        ("time_caption_embed.caption_embedder.1",           prompt_,           2*D*J,       1,  (0, 0),                                                    0),  # y = xW
-        ("x_embedder",                                      x_embedder_rows_,  2*D*c*p**2,  1,  (0, 0),                                                    0),  # y = xW
-        ("context_refiner.*.attn.to_q.base_layer",          prompt_,           2*d*D*H,     R,  (max(0, R - 1), 0),                                        0),  # y = xW
-        ("context_refiner.*.attn.to_q.lora_A.default",      prompt_,           32*D,        R,  (max(0, R - 1), R),                                        0),  # y = xW
-        ("context_refiner.*.attn.to_q.lora_B.default",      prompt_,           32*d*H,      R,  (R, R),                                                    0),  # y = xW
-        ("context_refiner.*.attn.to_k.base_layer",          prompt_,           2*d*K*D,     R,  (max(0, R - 1), 0),                                        0),  # y = xW
-        ("context_refiner.*.attn.to_k.lora_A.default",      prompt_,           32*D,        R,  (max(0, R - 1), R),                                        0),  # y = xW
-        ("context_refiner.*.attn.to_k.lora_B.default",      prompt_,           32*d*K,      R,  (R, R),                                                    0),  # y = xW
-        ("context_refiner.*.attn.to_v.base_layer",          prompt_,           2*d*K*D,     R,  (max(0, R - 1), 0),                                        0),  # y = xW
-        ("context_refiner.*.attn.to_v.lora_A.default",      prompt_,           32*D,        R,  (max(0, R - 1), R),                                        0),  # y = xW
-        ("context_refiner.*.attn.to_v.lora_B.default",      prompt_,           32*d*K,      R,  (R, R),                                                    0),  # y = xW
-        ("context_refiner.*.attn",                          attn_pairs_,       2*d*H,       R,  (R, R),                                                    0),  # scores = qk
-        ("context_refiner.*.attn",                          attn_pairs_,       2*d*H,       R,  (R, R),                                                    0),  # mix = pv
-        ("context_refiner.*.attn.to_out.0.base_layer",      prompt_,           2*d*D*H,     R,  (R, 0),                                                    0),  # y = xW
-        ("context_refiner.*.attn.to_out.0.lora_A.default",  prompt_,           32*d*H,      R,  (R, R),                                                    0),  # y = xW
-        ("context_refiner.*.attn.to_out.0.lora_B.default",  prompt_,           32*D,        R,  (R, R),                                                    0),  # y = xW
-        ("context_refiner.*.feed_forward.linear_1",         prompt_,           2*F*D,       R,  (R, 0),                                                    0),  # y = xW
-        ("context_refiner.*.feed_forward.linear_3",         prompt_,           2*F*D,       R,  (R, 0),                                                    0),  # y = xW
-        ("context_refiner.*.feed_forward.linear_2",         prompt_,           2*F*D,       R,  (R, 0),                                                    0),  # y = xW
-        ("noise_refiner.*.norm1.linear",                    sample_,           8*E*D,       R,  (0, 0),                                                    0),  # y = xW
-        ("noise_refiner.*.attn.to_q.base_layer",            x_embedder_rows_,  2*d*D*H,     R,  (max(0, R - 1), 0),                                        0),  # y = xW
-        ("noise_refiner.*.attn.to_q.lora_A.default",        x_embedder_rows_,  32*D,        R,  (max(0, R - 1), R),                                        0),  # y = xW
-        ("noise_refiner.*.attn.to_q.lora_B.default",        x_embedder_rows_,  32*d*H,      R,  (R, R),                                                    0),  # y = xW
-        ("noise_refiner.*.attn.to_k.base_layer",            x_embedder_rows_,  2*d*K*D,     R,  (max(0, R - 1), 0),                                        0),  # y = xW
-        ("noise_refiner.*.attn.to_k.lora_A.default",        x_embedder_rows_,  32*D,        R,  (max(0, R - 1), R),                                        0),  # y = xW
-        ("noise_refiner.*.attn.to_k.lora_B.default",        x_embedder_rows_,  32*d*K,      R,  (R, R),                                                    0),  # y = xW
-        ("noise_refiner.*.attn.to_v.base_layer",            x_embedder_rows_,  2*d*K*D,     R,  (max(0, R - 1), 0),                                        0),  # y = xW
-        ("noise_refiner.*.attn.to_v.lora_A.default",        x_embedder_rows_,  32*D,        R,  (max(0, R - 1), R),                                        0),  # y = xW
-        ("noise_refiner.*.attn.to_v.lora_B.default",        x_embedder_rows_,  32*d*K,      R,  (R, R),                                                    0),  # y = xW
-        ("noise_refiner.*.attn",                            attn_pairs_2_,     2*d*H,       R,  (R, R),                                                    0),  # scores = qk
-        ("noise_refiner.*.attn",                            attn_pairs_2_,     2*d*H,       R,  (R, R),                                                    0),  # mix = pv
-        ("noise_refiner.*.attn.to_out.0.base_layer",        x_embedder_rows_,  2*d*D*H,     R,  (R, 0),                                                    0),  # y = xW
-        ("noise_refiner.*.attn.to_out.0.lora_A.default",    x_embedder_rows_,  32*d*H,      R,  (R, R),                                                    0),  # y = xW
-        ("noise_refiner.*.attn.to_out.0.lora_B.default",    x_embedder_rows_,  32*D,        R,  (R, R),                                                    0),  # y = xW
-        ("noise_refiner.*.feed_forward.linear_1",           x_embedder_rows_,  2*F*D,       R,  (R, 0),                                                    0),  # y = xW
-        ("noise_refiner.*.feed_forward.linear_3",           x_embedder_rows_,  2*F*D,       R,  (R, 0),                                                    0),  # y = xW
-        ("noise_refiner.*.feed_forward.linear_2",           x_embedder_rows_,  2*F*D,       R,  (R, 0),                                                    0),  # y = xW
-        ("layers.*.norm1.linear",                           sample_,           8*E*D,       L,  (0, 0),                                                    0),  # y = xW
-        ("layers.*.attn.to_q.base_layer",                   attn_to_q_rows_,   2*d*D*H,     L,  ((R >= 1)*L + max(0, L - 1) - (R >= 1)*max(0, L - 1), 0),  0),  # y = xW
-        ("layers.*.attn.to_q.lora_A.default",               attn_to_q_rows_,   32*D,        L,  ((R >= 1)*L + max(0, L - 1) - (R >= 1)*max(0, L - 1), L),  0),  # y = xW
-        ("layers.*.attn.to_q.lora_B.default",               attn_to_q_rows_,   32*d*H,      L,  (L, L),                                                    0),  # y = xW
-        ("layers.*.attn.to_k.base_layer",                   attn_to_q_rows_,   2*d*K*D,     L,  ((R >= 1)*L + max(0, L - 1) - (R >= 1)*max(0, L - 1), 0),  0),  # y = xW
-        ("layers.*.attn.to_k.lora_A.default",               attn_to_q_rows_,   32*D,        L,  ((R >= 1)*L + max(0, L - 1) - (R >= 1)*max(0, L - 1), L),  0),  # y = xW
-        ("layers.*.attn.to_k.lora_B.default",               attn_to_q_rows_,   32*d*K,      L,  (L, L),                                                    0),  # y = xW
-        ("layers.*.attn.to_v.base_layer",                   attn_to_q_rows_,   2*d*K*D,     L,  ((R >= 1)*L + max(0, L - 1) - (R >= 1)*max(0, L - 1), 0),  0),  # y = xW
-        ("layers.*.attn.to_v.lora_A.default",               attn_to_q_rows_,   32*D,        L,  ((R >= 1)*L + max(0, L - 1) - (R >= 1)*max(0, L - 1), L),  0),  # y = xW
-        ("layers.*.attn.to_v.lora_B.default",               attn_to_q_rows_,   32*d*K,      L,  (L, L),                                                    0),  # y = xW
-        ("layers.*.attn",                                   attn_pairs_3_,     2*d*H,       L,  (L, L),                                                    0),  # scores = qk
-        ("layers.*.attn",                                   attn_pairs_3_,     2*d*H,       L,  (L, L),                                                    0),  # mix = pv
-        ("layers.*.attn.to_out.0.base_layer",               attn_to_q_rows_,   2*d*D*H,     L,  (L, 0),                                                    0),  # y = xW
-        ("layers.*.attn.to_out.0.lora_A.default",           attn_to_q_rows_,   32*d*H,      L,  (L, L),                                                    0),  # y = xW
-        ("layers.*.attn.to_out.0.lora_B.default",           attn_to_q_rows_,   32*D,        L,  (L, L),                                                    0),  # y = xW
-        ("layers.*.feed_forward.linear_1",                  attn_to_q_rows_,   2*F*D,       L,  (L, 0),                                                    0),  # y = xW
-        ("layers.*.feed_forward.linear_3",                  attn_to_q_rows_,   2*F*D,       L,  (L, 0),                                                    0),  # y = xW
-        ("layers.*.feed_forward.linear_2",                  attn_to_q_rows_,   2*F*D,       L,  (L, 0),                                                    0),  # y = xW
-        ("norm_out.linear_1",                               sample_,           2*E*D,       1,  (0, 0),                                                    0),  # y = xW
-        ("norm_out.linear_2",                               attn_to_q_rows_,   2*D*o*p**2,  1,  ((R >= 1) + (L >= 1) - (R >= 1)*(L >= 1), 0),              0),  # y = xW
+        ("time_caption_embed.timestep_embedder.linear_1",   sample_,           512*E,       1,  (0, 0),                                        0),  # y = xW
+        ("time_caption_embed.timestep_embedder.linear_2",   sample_,           2*E**2,      1,  (0, 0),                                        0),  # y = xW
+        ("time_caption_embed.caption_embedder.1",           prompt_,           2*D*J,       1,  (0, 0),                                        0),  # y = xW
+        ("x_embedder",                                      x_embedder_rows_,  2*D*c*p**2,  1,  (0, 0),                                        0),  # y = xW
+        ("context_refiner.*.attn.to_q.base_layer",          prompt_,           2*d*D*H,     R,  (max(0, R - 1), 0),                            0),  # y = xW
+        ("context_refiner.*.attn.to_q.lora_A.default",      prompt_,           32*D,        R,  (max(0, R - 1), R),                            0),  # y = xW
+        ("context_refiner.*.attn.to_q.lora_B.default",      prompt_,           32*d*H,      R,  (R, R),                                        0),  # y = xW
+        *_at("context_refiner.*.attn.to_k", to_k_1),
+        *_at("context_refiner.*.attn.to_v", to_k_1),
+        ("context_refiner.*.attn",                          attn_pairs_,       2*d*H,       R,  (R, R),                                        0),  # scores = qk
+        ("context_refiner.*.attn",                          attn_pairs_,       2*d*H,       R,  (R, R),                                        0),  # mix = pv
+        ("context_refiner.*.attn.to_out.0.base_layer",      prompt_,           2*d*D*H,     R,  (R, 0),                                        0),  # y = xW
+        ("context_refiner.*.attn.to_out.0.lora_A.default",  prompt_,           32*d*H,      R,  (R, R),                                        0),  # y = xW
+        ("context_refiner.*.attn.to_out.0.lora_B.default",  prompt_,           32*D,        R,  (R, R),                                        0),  # y = xW
+        ("context_refiner.*.feed_forward.linear_1",         prompt_,           2*F*D,       R,  (R, 0),                                        0),  # y = xW
+        ("context_refiner.*.feed_forward.linear_3",         prompt_,           2*F*D,       R,  (R, 0),                                        0),  # y = xW
+        ("context_refiner.*.feed_forward.linear_2",         prompt_,           2*F*D,       R,  (R, 0),                                        0),  # y = xW
+        ("noise_refiner.*.norm1.linear",                    sample_,           8*E*D,       R,  (0, 0),                                        0),  # y = xW
+        ("noise_refiner.*.attn.to_q.base_layer",            x_embedder_rows_,  2*d*D*H,     R,  (max(0, R - 1), 0),                            0),  # y = xW
+        ("noise_refiner.*.attn.to_q.lora_A.default",        x_embedder_rows_,  32*D,        R,  (max(0, R - 1), R),                            0),  # y = xW
+        ("noise_refiner.*.attn.to_q.lora_B.default",        x_embedder_rows_,  32*d*H,      R,  (R, R),                                        0),  # y = xW
+        *_at("noise_refiner.*.attn.to_k", to_k_2),
+        *_at("noise_refiner.*.attn.to_v", to_k_2),
+        ("noise_refiner.*.attn",                            attn_pairs_2_,     2*d*H,       R,  (R, R),                                        0),  # scores = qk
+        ("noise_refiner.*.attn",                            attn_pairs_2_,     2*d*H,       R,  (R, R),                                        0),  # mix = pv
+        ("noise_refiner.*.attn.to_out.0.base_layer",        x_embedder_rows_,  2*d*D*H,     R,  (R, 0),                                        0),  # y = xW
+        ("noise_refiner.*.attn.to_out.0.lora_A.default",    x_embedder_rows_,  32*d*H,      R,  (R, R),                                        0),  # y = xW
+        ("noise_refiner.*.attn.to_out.0.lora_B.default",    x_embedder_rows_,  32*D,        R,  (R, R),                                        0),  # y = xW
+        ("noise_refiner.*.feed_forward.linear_1",           x_embedder_rows_,  2*F*D,       R,  (R, 0),                                        0),  # y = xW
+        ("noise_refiner.*.feed_forward.linear_3",           x_embedder_rows_,  2*F*D,       R,  (R, 0),                                        0),  # y = xW
+        ("noise_refiner.*.feed_forward.linear_2",           x_embedder_rows_,  2*F*D,       R,  (R, 0),                                        0),  # y = xW
+        ("layers.*.norm1.linear",                           sample_,           8*E*D,       L,  (0, 0),                                        0),  # y = xW
+        ("layers.*.attn.to_q.base_layer",                   attn_to_q_rows_,   2*d*D*H,     L,  (part_1, 0),                                   0),  # y = xW
+        ("layers.*.attn.to_q.lora_A.default",               attn_to_q_rows_,   32*D,        L,  (part_1, L),                                   0),  # y = xW
+        ("layers.*.attn.to_q.lora_B.default",               attn_to_q_rows_,   32*d*H,      L,  (L, L),                                        0),  # y = xW
+        *_at("layers.*.attn.to_k", to_k_3),
+        *_at("layers.*.attn.to_v", to_k_3),
+        ("layers.*.attn",                                   attn_pairs_3_,     2*d*H,       L,  (L, L),                                        0),  # scores = qk
+        ("layers.*.attn",                                   attn_pairs_3_,     2*d*H,       L,  (L, L),                                        0),  # mix = pv
+        ("layers.*.attn.to_out.0.base_layer",               attn_to_q_rows_,   2*d*D*H,     L,  (L, 0),                                        0),  # y = xW
+        ("layers.*.attn.to_out.0.lora_A.default",           attn_to_q_rows_,   32*d*H,      L,  (L, L),                                        0),  # y = xW
+        ("layers.*.attn.to_out.0.lora_B.default",           attn_to_q_rows_,   32*D,        L,  (L, L),                                        0),  # y = xW
+        ("layers.*.feed_forward.linear_1",                  attn_to_q_rows_,   2*F*D,       L,  (L, 0),                                        0),  # y = xW
+        ("layers.*.feed_forward.linear_3",                  attn_to_q_rows_,   2*F*D,       L,  (L, 0),                                        0),  # y = xW
+        ("layers.*.feed_forward.linear_2",                  attn_to_q_rows_,   2*F*D,       L,  (L, 0),                                        0),  # y = xW
+        ("norm_out.linear_1",                               sample_,           2*E*D,       1,  (0, 0),                                        0),  # y = xW
+        ("norm_out.linear_2",                               attn_to_q_rows_,   2*D*o*p**2,  1,  ((R >= 1) + (L >= 1) - (R >= 1)*(L >= 1), 0),  0),  # y = xW
     ]
 
 
@@ -706,6 +656,11 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     ]
 
 
+def _inside(path: str, elements: dict[str, int]) -> dict[str, int]:
+    """The parameters of a module that stands at ``path``."""
+    return {f"{path}.{name}": count for name, count in elements.items()}
+
+
 def _parameters(sizes: Sizes) -> dict[str, int]:
     """Elements per parameter, all copies together."""
     L = sizes.num_layers
@@ -724,6 +679,19 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     K = G*has_G + H - H*has_G
     F = (-(-((4*D*r)//1)//m))*m
     E = min(D, 1024)
+    attn_1 = {
+        "to_q.weight":      R*d*D*H,
+        "to_k.weight":      R*d*K*D,
+        "to_v.weight":      R*d*K*D,
+        "norm_q.weight":    R*d,
+        "norm_k.weight":    R*d,
+        "to_out.0.weight":  R*d*D*H,
+    }
+    feed_forward_1 = {
+        "linear_1.weight":  R*F*D,
+        "linear_3.weight":  R*F*D,
+        "linear_2.weight":  R*F*D,
+    }
     return {
         "time_caption_embed.timestep_embedder.linear_1.weight":  256*E,
         "time_caption_embed.timestep_embedder.linear_1.bias":    E,
@@ -735,32 +703,18 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         "x_embedder.weight":                                     D*c*p**2,
         "x_embedder.bias":                                       D,
         "context_refiner.*.norm1.weight":                        R*D,
-        "context_refiner.*.attn.to_q.weight":                    R*d*D*H,
-        "context_refiner.*.attn.to_k.weight":                    R*d*K*D,
-        "context_refiner.*.attn.to_v.weight":                    R*d*K*D,
-        "context_refiner.*.attn.norm_q.weight":                  R*d,
-        "context_refiner.*.attn.norm_k.weight":                  R*d,
-        "context_refiner.*.attn.to_out.0.weight":                R*d*D*H,
+        **_inside("context_refiner.*.attn", attn_1),
         "context_refiner.*.norm2.weight":                        R*D,
         "context_refiner.*.ffn_norm1.weight":                    R*D,
-        "context_refiner.*.feed_forward.linear_1.weight":        R*F*D,
-        "context_refiner.*.feed_forward.linear_3.weight":        R*F*D,
-        "context_refiner.*.feed_forward.linear_2.weight":        R*F*D,
+        **_inside("context_refiner.*.feed_forward", feed_forward_1),
         "context_refiner.*.ffn_norm2.weight":                    R*D,
         "noise_refiner.*.norm1.linear.weight":                   4*R*E*D,
         "noise_refiner.*.norm1.linear.bias":                     4*R*D,
         "noise_refiner.*.norm1.norm.weight":                     R*D,
-        "noise_refiner.*.attn.to_q.weight":                      R*d*D*H,
-        "noise_refiner.*.attn.to_k.weight":                      R*d*K*D,
-        "noise_refiner.*.attn.to_v.weight":                      R*d*K*D,
-        "noise_refiner.*.attn.norm_q.weight":                    R*d,
-        "noise_refiner.*.attn.norm_k.weight":                    R*d,
-        "noise_refiner.*.attn.to_out.0.weight":                  R*d*D*H,
+        **_inside("noise_refiner.*.attn", attn_1),
         "noise_refiner.*.norm2.weight":                          R*D,
         "noise_refiner.*.ffn_norm1.weight":                      R*D,
-        "noise_refiner.*.feed_forward.linear_1.weight":          R*F*D,
-        "noise_refiner.*.feed_forward.linear_3.weight":          R*F*D,
-        "noise_refiner.*.feed_forward.linear_2.weight":          R*F*D,
+        **_inside("noise_refiner.*.feed_forward", feed_forward_1),
         "noise_refiner.*.ffn_norm2.weight":                      R*D,
         "layers.*.norm1.linear.weight":                          4*L*E*D,
         "layers.*.norm1.linear.bias":                            4*L*D,
@@ -802,87 +756,80 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     K = G*has_G + H - H*has_G
     F = (-(-((4*D*r)//1)//m))*m
     E = min(D, 1024)
+    to_k_1 = {
+        "base_layer.weight":      R*d*K*D,
+        "lora_A.default.weight":  16*R*D,
+        "lora_B.default.weight":  16*R*d*K,
+    }
+    attn_1 = {
+        "to_q.base_layer.weight":          R*d*D*H,
+        "to_q.lora_A.default.weight":      16*R*D,
+        "to_q.lora_B.default.weight":      16*R*d*H,
+        **_inside("to_k", to_k_1),
+        **_inside("to_v", to_k_1),
+        "norm_q.weight":                   R*d,
+        "norm_k.weight":                   R*d,
+        "to_out.0.base_layer.weight":      R*d*D*H,
+        "to_out.0.lora_A.default.weight":  16*R*d*H,
+        "to_out.0.lora_B.default.weight":  16*R*D,
+    }
+    feed_forward_1 = {
+        "linear_1.weight":  R*F*D,
+        "linear_3.weight":  R*F*D,
+        "linear_2.weight":  R*F*D,
+    }
+    to_k_2 = {
+        "base_layer.weight":      L*d*K*D,
+        "lora_A.default.weight":  16*L*D,
+        "lora_B.default.weight":  16*L*d*K,
+    }
     return {
-        "time_caption_embed.timestep_embedder.linear_1.weight":   256*E,
-        "time_caption_embed.timestep_embedder.linear_1.bias":     E,
-        "time_caption_embed.timestep_embedder.linear_2.weight":   E**2,
-        "time_caption_embed.timestep_embedder.linear_2.bias":     E,
-        "time_caption_embed.caption_embedder.0.weight":           J,
-        "time_caption_embed.caption_embedder.1.weight":           D*J,
-        "time_caption_embed.caption_embedder.1.bias":             D,
-        "x_embedder.weight":                                      D*c*p**2,
-        "x_embedder.bias":                                        D,
-        "context_refiner.*.norm1.weight":                         R*D,
-        "context_refiner.*.attn.to_q.base_layer.weight":          R*d*D*H,
-        "context_refiner.*.attn.to_q.lora_A.default.weight":      16*R*D,
-        "context_refiner.*.attn.to_q.lora_B.default.weight":      16*R*d*H,
-        "context_refiner.*.attn.to_k.base_layer.weight":          R*d*K*D,
-        "context_refiner.*.attn.to_k.lora_A.default.weight":      16*R*D,
-        "context_refiner.*.attn.to_k.lora_B.default.weight":      16*R*d*K,
-        "context_refiner.*.attn.to_v.base_layer.weight":          R*d*K*D,
-        "context_refiner.*.attn.to_v.lora_A.default.weight":      16*R*D,
-        "context_refiner.*.attn.to_v.lora_B.default.weight":      16*R*d*K,
-        "context_refiner.*.attn.norm_q.weight":                   R*d,
-        "context_refiner.*.attn.norm_k.weight":                   R*d,
-        "context_refiner.*.attn.to_out.0.base_layer.weight":      R*d*D*H,
-        "context_refiner.*.attn.to_out.0.lora_A.default.weight":  16*R*d*H,
-        "context_refiner.*.attn.to_out.0.lora_B.default.weight":  16*R*D,
-        "context_refiner.*.norm2.weight":                         R*D,
-        "context_refiner.*.ffn_norm1.weight":                     R*D,
-        "context_refiner.*.feed_forward.linear_1.weight":         R*F*D,
-        "context_refiner.*.feed_forward.linear_3.weight":         R*F*D,
-        "context_refiner.*.feed_forward.linear_2.weight":         R*F*D,
-        "context_refiner.*.ffn_norm2.weight":                     R*D,
-        "noise_refiner.*.norm1.linear.weight":                    4*R*E*D,
-        "noise_refiner.*.norm1.linear.bias":                      4*R*D,
-        "noise_refiner.*.norm1.norm.weight":                      R*D,
-        "noise_refiner.*.attn.to_q.base_layer.weight":            R*d*D*H,
-        "noise_refiner.*.attn.to_q.lora_A.default.weight":        16*R*D,
-        "noise_refiner.*.attn.to_q.lora_B.default.weight":        16*R*d*H,
-        "noise_refiner.*.attn.to_k.base_layer.weight":            R*d*K*D,
-        "noise_refiner.*.attn.to_k.lora_A.default.weight":        16*R*D,
-        "noise_refiner.*.attn.to_k.lora_B.default.weight":        16*R*d*K,
-        "noise_refiner.*.attn.to_v.base_layer.weight":            R*d*K*D,
-        "noise_refiner.*.attn.to_v.lora_A.default.weight":        16*R*D,
-        "noise_refiner.*.attn.to_v.lora_B.default.weight":        16*R*d*K,
-        "noise_refiner.*.attn.norm_q.weight":                     R*d,
-        "noise_refiner.*.attn.norm_k.weight":                     R*d,
-        "noise_refiner.*.attn.to_out.0.base_layer.weight":        R*d*D*H,
-        "noise_refiner.*.attn.to_out.0.lora_A.default.weight":    16*R*d*H,
-        "noise_refiner.*.attn.to_out.0.lora_B.default.weight":    16*R*D,
-        "noise_refiner.*.norm2.weight":                           R*D,
-        "noise_refiner.*.ffn_norm1.weight":                       R*D,
-        "noise_refiner.*.feed_forward.linear_1.weight":           R*F*D,
-        "noise_refiner.*.feed_forward.linear_3.weight":           R*F*D,
-        "noise_refiner.*.feed_forward.linear_2.weight":           R*F*D,
-        "noise_refiner.*.ffn_norm2.weight":                       R*D,
-        "layers.*.norm1.linear.weight":                           4*L*E*D,
-        "layers.*.norm1.linear.bias":                             4*L*D,
-        "layers.*.norm1.norm.weight":                             L*D,
-        "layers.*.attn.to_q.base_layer.weight":                   L*d*D*H,
-        "layers.*.attn.to_q.lora_A.default.weight":               16*L*D,
-        "layers.*.attn.to_q.lora_B.default.weight":               16*L*d*H,
-        "layers.*.attn.to_k.base_layer.weight":                   L*d*K*D,
-        "layers.*.attn.to_k.lora_A.default.weight":               16*L*D,
-        "layers.*.attn.to_k.lora_B.default.weight":               16*L*d*K,
-        "layers.*.attn.to_v.base_layer.weight":                   L*d*K*D,
-        "layers.*.attn.to_v.lora_A.default.weight":               16*L*D,
-        "layers.*.attn.to_v.lora_B.default.weight":               16*L*d*K,
-        "layers.*.attn.norm_q.weight":                            L*d,
-        "layers.*.attn.norm_k.weight":                            L*d,
-        "layers.*.attn.to_out.0.base_layer.weight":               L*d*D*H,
-        "layers.*.attn.to_out.0.lora_A.default.weight":           16*L*d*H,
-        "layers.*.attn.to_out.0.lora_B.default.weight":           16*L*D,
-        "layers.*.norm2.weight":                                  L*D,
-        "layers.*.ffn_norm1.weight":                              L*D,
-        "layers.*.feed_forward.linear_1.weight":                  L*F*D,
-        "layers.*.feed_forward.linear_3.weight":                  L*F*D,
-        "layers.*.feed_forward.linear_2.weight":                  L*F*D,
-        "layers.*.ffn_norm2.weight":                              L*D,
-        "norm_out.linear_1.weight":                               E*D,
-        "norm_out.linear_1.bias":                                 D,
-        "norm_out.linear_2.weight":                               D*o*p**2,
-        "norm_out.linear_2.bias":                                 o*p**2,
+        "time_caption_embed.timestep_embedder.linear_1.weight":  256*E,
+        "time_caption_embed.timestep_embedder.linear_1.bias":    E,
+        "time_caption_embed.timestep_embedder.linear_2.weight":  E**2,
+        "time_caption_embed.timestep_embedder.linear_2.bias":    E,
+        "time_caption_embed.caption_embedder.0.weight":          J,
+        "time_caption_embed.caption_embedder.1.weight":          D*J,
+        "time_caption_embed.caption_embedder.1.bias":            D,
+        "x_embedder.weight":                                     D*c*p**2,
+        "x_embedder.bias":                                       D,
+        "context_refiner.*.norm1.weight":                        R*D,
+        **_inside("context_refiner.*.attn", attn_1),
+        "context_refiner.*.norm2.weight":                        R*D,
+        "context_refiner.*.ffn_norm1.weight":                    R*D,
+        **_inside("context_refiner.*.feed_forward", feed_forward_1),
+        "context_refiner.*.ffn_norm2.weight":                    R*D,
+        "noise_refiner.*.norm1.linear.weight":                   4*R*E*D,
+        "noise_refiner.*.norm1.linear.bias":                     4*R*D,
+        "noise_refiner.*.norm1.norm.weight":                     R*D,
+        **_inside("noise_refiner.*.attn", attn_1),
+        "noise_refiner.*.norm2.weight":                          R*D,
+        "noise_refiner.*.ffn_norm1.weight":                      R*D,
+        **_inside("noise_refiner.*.feed_forward", feed_forward_1),
+        "noise_refiner.*.ffn_norm2.weight":                      R*D,
+        "layers.*.norm1.linear.weight":                          4*L*E*D,
+        "layers.*.norm1.linear.bias":                            4*L*D,
+        "layers.*.norm1.norm.weight":                            L*D,
+        "layers.*.attn.to_q.base_layer.weight":                  L*d*D*H,
+        "layers.*.attn.to_q.lora_A.default.weight":              16*L*D,
+        "layers.*.attn.to_q.lora_B.default.weight":              16*L*d*H,
+        **_inside("layers.*.attn.to_k", to_k_2),
+        **_inside("layers.*.attn.to_v", to_k_2),
+        "layers.*.attn.norm_q.weight":                           L*d,
+        "layers.*.attn.norm_k.weight":                           L*d,
+        "layers.*.attn.to_out.0.base_layer.weight":              L*d*D*H,
+        "layers.*.attn.to_out.0.lora_A.default.weight":          16*L*d*H,
+        "layers.*.attn.to_out.0.lora_B.default.weight":          16*L*D,
+        "layers.*.norm2.weight":                                 L*D,
+        "layers.*.ffn_norm1.weight":                             L*D,
+        "layers.*.feed_forward.linear_1.weight":                 L*F*D,
+        "layers.*.feed_forward.linear_3.weight":                 L*F*D,
+        "layers.*.feed_forward.linear_2.weight":                 L*F*D,
+        "layers.*.ffn_norm2.weight":                             L*D,
+        "norm_out.linear_1.weight":                              E*D,
+        "norm_out.linear_1.bias":                                D,
+        "norm_out.linear_2.weight":                              D*o*p**2,
+        "norm_out.linear_2.bias":                                o*p**2,
     }
 
 
@@ -967,8 +914,10 @@ class Estimator:
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
-        rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
-        return tuple(map(sum, zip(*rows)))
+        totals: dict[tuple[int, ...], int] = {}
+        for line, cost in zip(self._lines, costs):
+            totals[line[1]] = totals.get(line[1], 0) + cost
+        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
 
     def moments(self, **streams: Any) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them, with the sizes that some of them depend on."""

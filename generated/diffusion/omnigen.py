@@ -398,6 +398,11 @@ def _checked(key: str, kind: str, value: Any) -> Any:
     raise ValueError(f"the config's '{key}' is {value!r}, not a {kind}")
 
 
+def _at(path: str, lines: list[Line]) -> list[Line]:
+    """The lines of a module that stands at ``path``."""
+    return [(f"{path}.{module}", amount, unit, forward, gradients, again) for module, amount, unit, forward, gradients, again in lines]
+
+
 def _full(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'full': every parameter trains."""
     L = sizes.num_layers
@@ -416,13 +421,16 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     rope_rows_ = (d//2, d//2, d//2, 0, 0, 0, 0, 0)
     sequence_ = (1, 1, 1, 0, 0, 0, 0, 0)
     self_attn_pairs_ = (1, 2, 2, 1, 2, 1, 0, 0)
+    # what equal modules have in common, each below its own path
+    time_token_1: list[Line] = [
+        ("linear_1",  sample_,  2*D*s,   1,  (0, 1),  0),  # y = xW
+        ("linear_2",  sample_,  2*D**2,  1,  (1, 1),  0),  # y = xW
+    ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
         ("patch_embedding.output_image_proj",  patch_embedding_output_image_proj_rows_,  2*D*c*p**2,  1,  (0, 1),  0),  # y = xW
-        ("time_token.linear_1",                sample_,                                  2*D*s,       1,  (0, 1),  0),  # y = xW
-        ("time_token.linear_2",                sample_,                                  2*D**2,      1,  (1, 1),  0),  # y = xW
-        ("t_embedder.linear_1",                sample_,                                  2*D*s,       1,  (0, 1),  0),  # y = xW
-        ("t_embedder.linear_2",                sample_,                                  2*D**2,      1,  (1, 1),  0),  # y = xW
+        *_at("time_token", time_token_1),
+        *_at("t_embedder", time_token_1),
         ("patch_embedding.input_image_proj",   patch_embedding_input_image_proj_rows_,   2*D*c*p**2,  1,  (0, 1),  0),  # y = xW
         ("rope",                               rope_rows_,                               2,           1,  (0, 0),  0),  # y = ab
         ("layers.*.self_attn.to_q",            sequence_,                                2*d*D*H,     L,  (L, L),  0),  # y = xW
@@ -440,42 +448,8 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
 
 def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'forward': nothing trains, only the forward pass runs."""
-    L = sizes.num_layers
-    D = sizes.hidden_size
-    H = sizes.num_attention_heads
-    G = sizes.num_key_value_heads
-    F = sizes.intermediate_size
-    c = sizes.in_channels
-    p = sizes.patch_size
-    s = sizes.time_step_dim
-    d = D//H
-    # what a contraction runs over, in multiples of (n, y, img, yy, img_y, img_img, n_images, images)
-    patch_embedding_output_image_proj_rows_ = (0, 0, 1, 0, 0, 0, 0, 0)
-    sample_ = (1, 0, 0, 0, 0, 0, 0, 0)
-    patch_embedding_input_image_proj_rows_ = (0, 0, 0, 0, 0, 0, 0, 1)
-    rope_rows_ = (d//2, d//2, d//2, 0, 0, 0, 0, 0)
-    sequence_ = (1, 1, 1, 0, 0, 0, 0, 0)
-    self_attn_pairs_ = (1, 2, 2, 1, 2, 1, 0, 0)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("patch_embedding.output_image_proj",  patch_embedding_output_image_proj_rows_,  2*D*c*p**2,  1,  (0, 0),  0),  # y = xW
-        ("time_token.linear_1",                sample_,                                  2*D*s,       1,  (0, 0),  0),  # y = xW
-        ("time_token.linear_2",                sample_,                                  2*D**2,      1,  (0, 0),  0),  # y = xW
-        ("t_embedder.linear_1",                sample_,                                  2*D*s,       1,  (0, 0),  0),  # y = xW
-        ("t_embedder.linear_2",                sample_,                                  2*D**2,      1,  (0, 0),  0),  # y = xW
-        ("patch_embedding.input_image_proj",   patch_embedding_input_image_proj_rows_,   2*D*c*p**2,  1,  (0, 0),  0),  # y = xW
-        ("rope",                               rope_rows_,                               2,           1,  (0, 0),  0),  # y = ab
-        ("layers.*.self_attn.to_q",            sequence_,                                2*d*D*H,     L,  (0, 0),  0),  # y = xW
-        ("layers.*.self_attn.to_k",            sequence_,                                2*d*D*G,     L,  (0, 0),  0),  # y = xW
-        ("layers.*.self_attn.to_v",            sequence_,                                2*d*D*G,     L,  (0, 0),  0),  # y = xW
-        ("layers.*.self_attn",                 self_attn_pairs_,                         2*d*H,       L,  (0, 0),  0),  # scores = qk
-        ("layers.*.self_attn",                 self_attn_pairs_,                         2*d*H,       L,  (0, 0),  0),  # mix = pv
-        ("layers.*.self_attn.to_out.0",        sequence_,                                2*d*D*H,     L,  (0, 0),  0),  # y = xW
-        ("layers.*.mlp.gate_up_proj",          sequence_,                                4*D*F,       L,  (0, 0),  0),  # y = xW
-        ("layers.*.mlp.down_proj",             sequence_,                                2*D*F,       L,  (0, 0),  0),  # y = xW
-        ("norm_out.linear",                    sample_,                                  4*D**2,      1,  (0, 0),  0),  # y = xW
-        ("proj_out",                           patch_embedding_output_image_proj_rows_,  2*D*c*p**2,  1,  (0, 0),  0),  # y = xW
-    ]
+    lines = _full(sizes, pairs)
+    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
 
 
 def _lora(sizes: Sizes, pairs: str) -> list[Line]:
@@ -496,24 +470,28 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     rope_rows_ = (d//2, d//2, d//2, 0, 0, 0, 0, 0)
     sequence_ = (1, 1, 1, 0, 0, 0, 0, 0)
     self_attn_pairs_ = (1, 2, 2, 1, 2, 1, 0, 0)
+    # what equal modules have in common, each below its own path
+    time_token_1: list[Line] = [
+        ("linear_1",  sample_,  2*D*s,   1,  (0, 0),  0),  # y = xW
+        ("linear_2",  sample_,  2*D**2,  1,  (0, 0),  0),  # y = xW
+    ]
+    to_k_1: list[Line] = [
+        ("base_layer",      sequence_,  2*d*D*G,  L,  (max(0, L - 1), 0),  0),  # y = xW
+        ("lora_A.default",  sequence_,  32*D,     L,  (max(0, L - 1), L),  0),  # y = xW
+        ("lora_B.default",  sequence_,  32*d*G,   L,  (L, L),              0),  # y = xW
+    ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
         ("patch_embedding.output_image_proj",           patch_embedding_output_image_proj_rows_,  2*D*c*p**2,  1,  (0, 0),              0),  # y = xW
-        ("time_token.linear_1",                         sample_,                                  2*D*s,       1,  (0, 0),              0),  # y = xW
-        ("time_token.linear_2",                         sample_,                                  2*D**2,      1,  (0, 0),              0),  # y = xW
-        ("t_embedder.linear_1",                         sample_,                                  2*D*s,       1,  (0, 0),              0),  # y = xW
-        ("t_embedder.linear_2",                         sample_,                                  2*D**2,      1,  (0, 0),              0),  # y = xW
+        *_at("time_token", time_token_1),
+        *_at("t_embedder", time_token_1),
         ("patch_embedding.input_image_proj",            patch_embedding_input_image_proj_rows_,   2*D*c*p**2,  1,  (0, 0),              0),  # y = xW
         ("rope",                                        rope_rows_,                               2,           1,  (0, 0),              0),  # y = ab
         ("layers.*.self_attn.to_q.base_layer",          sequence_,                                2*d*D*H,     L,  (max(0, L - 1), 0),  0),  # y = xW
         ("layers.*.self_attn.to_q.lora_A.default",      sequence_,                                32*D,        L,  (max(0, L - 1), L),  0),  # y = xW
         ("layers.*.self_attn.to_q.lora_B.default",      sequence_,                                32*d*H,      L,  (L, L),              0),  # y = xW
-        ("layers.*.self_attn.to_k.base_layer",          sequence_,                                2*d*D*G,     L,  (max(0, L - 1), 0),  0),  # y = xW
-        ("layers.*.self_attn.to_k.lora_A.default",      sequence_,                                32*D,        L,  (max(0, L - 1), L),  0),  # y = xW
-        ("layers.*.self_attn.to_k.lora_B.default",      sequence_,                                32*d*G,      L,  (L, L),              0),  # y = xW
-        ("layers.*.self_attn.to_v.base_layer",          sequence_,                                2*d*D*G,     L,  (max(0, L - 1), 0),  0),  # y = xW
-        ("layers.*.self_attn.to_v.lora_A.default",      sequence_,                                32*D,        L,  (max(0, L - 1), L),  0),  # y = xW
-        ("layers.*.self_attn.to_v.lora_B.default",      sequence_,                                32*d*G,      L,  (L, L),              0),  # y = xW
+        *_at("layers.*.self_attn.to_k", to_k_1),
+        *_at("layers.*.self_attn.to_v", to_k_1),
         ("layers.*.self_attn",                          self_attn_pairs_,                         2*d*H,       L,  (L, L),              0),  # scores = qk
         ("layers.*.self_attn",                          self_attn_pairs_,                         2*d*H,       L,  (L, L),              0),  # mix = pv
         ("layers.*.self_attn.to_out.0.base_layer",      sequence_,                                2*d*D*H,     L,  (L, 0),              0),  # y = xW
@@ -544,13 +522,16 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     rope_rows_ = (d//2, d//2, d//2, 0, 0, 0, 0, 0)
     sequence_ = (1, 1, 1, 0, 0, 0, 0, 0)
     self_attn_pairs_ = (1, 2, 2, 1, 2, 1, 0, 0)
+    # what equal modules have in common, each below its own path
+    time_token_1: list[Line] = [
+        ("linear_1",  sample_,  2*D*s,   1,  (0, 1),  0),  # y = xW
+        ("linear_2",  sample_,  2*D**2,  1,  (1, 1),  0),  # y = xW
+    ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
         ("patch_embedding.output_image_proj",  patch_embedding_output_image_proj_rows_,  2*D*c*p**2,  1,  (0, 1),  0),  # y = xW
-        ("time_token.linear_1",                sample_,                                  2*D*s,       1,  (0, 1),  0),  # y = xW
-        ("time_token.linear_2",                sample_,                                  2*D**2,      1,  (1, 1),  0),  # y = xW
-        ("t_embedder.linear_1",                sample_,                                  2*D*s,       1,  (0, 1),  0),  # y = xW
-        ("t_embedder.linear_2",                sample_,                                  2*D**2,      1,  (1, 1),  0),  # y = xW
+        *_at("time_token", time_token_1),
+        *_at("t_embedder", time_token_1),
         ("patch_embedding.input_image_proj",   patch_embedding_input_image_proj_rows_,   2*D*c*p**2,  1,  (0, 1),  0),  # y = xW
         ("rope",                               rope_rows_,                               2,           1,  (0, 0),  0),  # y = ab
         ("layers.*.self_attn.to_q",            sequence_,                                2*d*D*H,     L,  (L, L),  L),  # y = xW
@@ -566,6 +547,11 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     ]
 
 
+def _inside(path: str, elements: dict[str, int]) -> dict[str, int]:
+    """The parameters of a module that stands at ``path``."""
+    return {f"{path}.{name}": count for name, count in elements.items()}
+
+
 def _parameters(sizes: Sizes) -> dict[str, int]:
     """Elements per parameter, all copies together."""
     L = sizes.num_layers
@@ -578,20 +564,22 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     V = sizes.vocab_size
     s = sizes.time_step_dim
     d = D//H
+    output_image_proj_1 = {
+        "weight":  D*c*p**2,
+        "bias":    D,
+    }
+    time_token_1 = {
+        "linear_1.weight":  D*s,
+        "linear_1.bias":    D,
+        "linear_2.weight":  D**2,
+        "linear_2.bias":    D,
+    }
     return {
-        "patch_embedding.output_image_proj.weight":  D*c*p**2,
-        "patch_embedding.output_image_proj.bias":    D,
-        "time_token.linear_1.weight":                D*s,
-        "time_token.linear_1.bias":                  D,
-        "time_token.linear_2.weight":                D**2,
-        "time_token.linear_2.bias":                  D,
-        "t_embedder.linear_1.weight":                D*s,
-        "t_embedder.linear_1.bias":                  D,
-        "t_embedder.linear_2.weight":                D**2,
-        "t_embedder.linear_2.bias":                  D,
+        **_inside("patch_embedding.output_image_proj", output_image_proj_1),
+        **_inside("time_token", time_token_1),
+        **_inside("t_embedder", time_token_1),
         "embed_tokens.weight":                       D*V,
-        "patch_embedding.input_image_proj.weight":   D*c*p**2,
-        "patch_embedding.input_image_proj.bias":     D,
+        **_inside("patch_embedding.input_image_proj", output_image_proj_1),
         "layers.*.input_layernorm.weight":           L*D,
         "layers.*.self_attn.to_q.weight":            L*d*D*H,
         "layers.*.self_attn.to_k.weight":            L*d*D*G,
@@ -620,30 +608,33 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     V = sizes.vocab_size
     s = sizes.time_step_dim
     d = D//H
+    output_image_proj_1 = {
+        "weight":  D*c*p**2,
+        "bias":    D,
+    }
+    time_token_1 = {
+        "linear_1.weight":  D*s,
+        "linear_1.bias":    D,
+        "linear_2.weight":  D**2,
+        "linear_2.bias":    D,
+    }
+    to_k_1 = {
+        "base_layer.weight":      L*d*D*G,
+        "lora_A.default.weight":  16*L*D,
+        "lora_B.default.weight":  16*L*d*G,
+    }
     return {
-        "patch_embedding.output_image_proj.weight":           D*c*p**2,
-        "patch_embedding.output_image_proj.bias":             D,
-        "time_token.linear_1.weight":                         D*s,
-        "time_token.linear_1.bias":                           D,
-        "time_token.linear_2.weight":                         D**2,
-        "time_token.linear_2.bias":                           D,
-        "t_embedder.linear_1.weight":                         D*s,
-        "t_embedder.linear_1.bias":                           D,
-        "t_embedder.linear_2.weight":                         D**2,
-        "t_embedder.linear_2.bias":                           D,
+        **_inside("patch_embedding.output_image_proj", output_image_proj_1),
+        **_inside("time_token", time_token_1),
+        **_inside("t_embedder", time_token_1),
         "embed_tokens.weight":                                D*V,
-        "patch_embedding.input_image_proj.weight":            D*c*p**2,
-        "patch_embedding.input_image_proj.bias":              D,
+        **_inside("patch_embedding.input_image_proj", output_image_proj_1),
         "layers.*.input_layernorm.weight":                    L*D,
         "layers.*.self_attn.to_q.base_layer.weight":          L*d*D*H,
         "layers.*.self_attn.to_q.lora_A.default.weight":      16*L*D,
         "layers.*.self_attn.to_q.lora_B.default.weight":      16*L*d*H,
-        "layers.*.self_attn.to_k.base_layer.weight":          L*d*D*G,
-        "layers.*.self_attn.to_k.lora_A.default.weight":      16*L*D,
-        "layers.*.self_attn.to_k.lora_B.default.weight":      16*L*d*G,
-        "layers.*.self_attn.to_v.base_layer.weight":          L*d*D*G,
-        "layers.*.self_attn.to_v.lora_A.default.weight":      16*L*D,
-        "layers.*.self_attn.to_v.lora_B.default.weight":      16*L*d*G,
+        **_inside("layers.*.self_attn.to_k", to_k_1),
+        **_inside("layers.*.self_attn.to_v", to_k_1),
         "layers.*.self_attn.to_out.0.base_layer.weight":      L*d*D*H,
         "layers.*.self_attn.to_out.0.lora_A.default.weight":  16*L*d*H,
         "layers.*.self_attn.to_out.0.lora_B.default.weight":  16*L*D,
@@ -736,8 +727,10 @@ class Estimator:
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
-        rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
-        return tuple(map(sum, zip(*rows)))
+        totals: dict[tuple[int, ...], int] = {}
+        for line, cost in zip(self._lines, costs):
+            totals[line[1]] = totals.get(line[1], 0) + cost
+        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
 
     def moments(self, **streams: Any) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them, with the sizes that some of them depend on."""

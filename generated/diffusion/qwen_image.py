@@ -336,6 +336,11 @@ def _checked(key: str, kind: str, value: Any) -> Any:
     raise ValueError(f"the config's '{key}' is {value!r}, not a {kind}")
 
 
+def _at(path: str, lines: list[Line]) -> list[Line]:
+    """The lines of a module that stands at ``path``."""
+    return [(f"{path}.{module}", amount, unit, forward, gradients, again) for module, amount, unit, forward, gradients, again in lines]
+
+
 def _full(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'full': every parameter trains."""
     L = sizes.num_layers
@@ -380,44 +385,8 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
 
 def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'forward': nothing trains, only the forward pass runs."""
-    L = sizes.num_layers
-    H = sizes.num_attention_heads
-    d = sizes.attention_head_dim
-    c = sizes.in_channels
-    o = sizes.out_channels
-    p = sizes.patch_size
-    J = sizes.joint_attention_dim
-    D = H*d
-    # what a contraction runs over, in multiples of (n, x, y, xx, xy, yy)
-    latent_ = (0, 1, 0, 0, 0, 0)
-    prompt_ = (0, 0, 1, 0, 0, 0)
-    sample_ = (1, 0, 0, 0, 0, 0)
-    attn_pairs_ = (0, 0, 0, 1, 2, 1)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("img_in",                                      latent_,      2*D*c,       1,  (0, 0),  0),  # y = xW
-        ("txt_in",                                      prompt_,      2*D*J,       1,  (0, 0),  0),  # y = xW
-        ("time_text_embed.timestep_embedder.linear_1",  sample_,      512*D,       1,  (0, 0),  0),  # y = xW
-        ("time_text_embed.timestep_embedder.linear_2",  sample_,      2*D**2,      1,  (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.img_mod.1",              sample_,      12*D**2,     L,  (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.txt_mod.1",              sample_,      12*D**2,     L,  (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn.to_q",              latent_,      2*D**2,      L,  (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn.to_k",              latent_,      2*D**2,      L,  (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn.to_v",              latent_,      2*D**2,      L,  (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn.add_q_proj",        prompt_,      2*D**2,      L,  (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn.add_k_proj",        prompt_,      2*D**2,      L,  (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn.add_v_proj",        prompt_,      2*D**2,      L,  (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn",                   attn_pairs_,  2*D,         L,  (0, 0),  0),  # scores = qk
-        ("transformer_blocks.*.attn",                   attn_pairs_,  2*D,         L,  (0, 0),  0),  # mix = pv
-        ("transformer_blocks.*.attn.to_out.0",          latent_,      2*D**2,      L,  (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn.to_add_out",        prompt_,      2*D**2,      L,  (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.img_mlp.net.0.proj",     latent_,      8*D**2,      L,  (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.img_mlp.net.2",          latent_,      8*D**2,      L,  (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.txt_mlp.net.0.proj",     prompt_,      8*D**2,      L,  (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.txt_mlp.net.2",          prompt_,      8*D**2,      L,  (0, 0),  0),  # y = xW
-        ("norm_out.linear",                             sample_,      4*D**2,      1,  (0, 0),  0),  # y = xW
-        ("proj_out",                                    latent_,      2*D*o*p**2,  1,  (0, 0),  0),  # y = xW
-    ]
+    lines = _full(sizes, pairs)
+    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
 
 
 def _lora(sizes: Sizes, pairs: str) -> list[Line]:
@@ -435,6 +404,12 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     prompt_ = (0, 0, 1, 0, 0, 0)
     sample_ = (1, 0, 0, 0, 0, 0)
     attn_pairs_ = (0, 0, 0, 1, 2, 1)
+    # what equal modules have in common, each below its own path
+    to_q_1: list[Line] = [
+        ("base_layer",      latent_,  2*D**2,  L,  (max(0, L - 1), 0),  0),  # y = xW
+        ("lora_A.default",  latent_,  32*D,    L,  (max(0, L - 1), L),  0),  # y = xW
+        ("lora_B.default",  latent_,  32*D,    L,  (L, L),              0),  # y = xW
+    ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
         ("img_in",                                             latent_,      2*D*c,       1,  (0, 0),              0),  # y = xW
@@ -443,15 +418,9 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
         ("time_text_embed.timestep_embedder.linear_2",         sample_,      2*D**2,      1,  (0, 0),              0),  # y = xW
         ("transformer_blocks.*.img_mod.1",                     sample_,      12*D**2,     L,  (0, 0),              0),  # y = xW
         ("transformer_blocks.*.txt_mod.1",                     sample_,      12*D**2,     L,  (0, 0),              0),  # y = xW
-        ("transformer_blocks.*.attn.to_q.base_layer",          latent_,      2*D**2,      L,  (max(0, L - 1), 0),  0),  # y = xW
-        ("transformer_blocks.*.attn.to_q.lora_A.default",      latent_,      32*D,        L,  (max(0, L - 1), L),  0),  # y = xW
-        ("transformer_blocks.*.attn.to_q.lora_B.default",      latent_,      32*D,        L,  (L, L),              0),  # y = xW
-        ("transformer_blocks.*.attn.to_k.base_layer",          latent_,      2*D**2,      L,  (max(0, L - 1), 0),  0),  # y = xW
-        ("transformer_blocks.*.attn.to_k.lora_A.default",      latent_,      32*D,        L,  (max(0, L - 1), L),  0),  # y = xW
-        ("transformer_blocks.*.attn.to_k.lora_B.default",      latent_,      32*D,        L,  (L, L),              0),  # y = xW
-        ("transformer_blocks.*.attn.to_v.base_layer",          latent_,      2*D**2,      L,  (max(0, L - 1), 0),  0),  # y = xW
-        ("transformer_blocks.*.attn.to_v.lora_A.default",      latent_,      32*D,        L,  (max(0, L - 1), L),  0),  # y = xW
-        ("transformer_blocks.*.attn.to_v.lora_B.default",      latent_,      32*D,        L,  (L, L),              0),  # y = xW
+        *_at("transformer_blocks.*.attn.to_q", to_q_1),
+        *_at("transformer_blocks.*.attn.to_k", to_q_1),
+        *_at("transformer_blocks.*.attn.to_v", to_q_1),
         ("transformer_blocks.*.attn.add_q_proj",               prompt_,      2*D**2,      L,  (max(0, L - 1), 0),  0),  # y = xW
         ("transformer_blocks.*.attn.add_k_proj",               prompt_,      2*D**2,      L,  (max(0, L - 1), 0),  0),  # y = xW
         ("transformer_blocks.*.attn.add_v_proj",               prompt_,      2*D**2,      L,  (max(0, L - 1), 0),  0),  # y = xW
@@ -512,6 +481,11 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     ]
 
 
+def _inside(path: str, elements: dict[str, int]) -> dict[str, int]:
+    """The parameters of a module that stands at ``path``."""
+    return {f"{path}.{name}": count for name, count in elements.items()}
+
+
 def _parameters(sizes: Sizes) -> dict[str, int]:
     """Elements per parameter, all copies together."""
     L = sizes.num_layers
@@ -522,6 +496,20 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     p = sizes.patch_size
     J = sizes.joint_attention_dim
     D = H*d
+    img_mod_1 = {
+        "weight":  6*L*D**2,
+        "bias":    6*L*D,
+    }
+    to_q_1 = {
+        "weight":  L*D**2,
+        "bias":    L*D,
+    }
+    net_1 = {
+        "0.proj.weight":  4*L*D**2,
+        "0.proj.bias":    4*L*D,
+        "2.weight":       4*L*D**2,
+        "2.bias":         L*D,
+    }
     return {
         "img_in.weight":                                      D*c,
         "img_in.bias":                                        D,
@@ -532,38 +520,22 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         "time_text_embed.timestep_embedder.linear_1.bias":    D,
         "time_text_embed.timestep_embedder.linear_2.weight":  D**2,
         "time_text_embed.timestep_embedder.linear_2.bias":    D,
-        "transformer_blocks.*.img_mod.1.weight":              6*L*D**2,
-        "transformer_blocks.*.img_mod.1.bias":                6*L*D,
-        "transformer_blocks.*.txt_mod.1.weight":              6*L*D**2,
-        "transformer_blocks.*.txt_mod.1.bias":                6*L*D,
-        "transformer_blocks.*.attn.to_q.weight":              L*D**2,
-        "transformer_blocks.*.attn.to_q.bias":                L*D,
-        "transformer_blocks.*.attn.to_k.weight":              L*D**2,
-        "transformer_blocks.*.attn.to_k.bias":                L*D,
-        "transformer_blocks.*.attn.to_v.weight":              L*D**2,
-        "transformer_blocks.*.attn.to_v.bias":                L*D,
-        "transformer_blocks.*.attn.add_q_proj.weight":        L*D**2,
-        "transformer_blocks.*.attn.add_q_proj.bias":          L*D,
-        "transformer_blocks.*.attn.add_k_proj.weight":        L*D**2,
-        "transformer_blocks.*.attn.add_k_proj.bias":          L*D,
-        "transformer_blocks.*.attn.add_v_proj.weight":        L*D**2,
-        "transformer_blocks.*.attn.add_v_proj.bias":          L*D,
+        **_inside("transformer_blocks.*.img_mod.1", img_mod_1),
+        **_inside("transformer_blocks.*.txt_mod.1", img_mod_1),
+        **_inside("transformer_blocks.*.attn.to_q", to_q_1),
+        **_inside("transformer_blocks.*.attn.to_k", to_q_1),
+        **_inside("transformer_blocks.*.attn.to_v", to_q_1),
+        **_inside("transformer_blocks.*.attn.add_q_proj", to_q_1),
+        **_inside("transformer_blocks.*.attn.add_k_proj", to_q_1),
+        **_inside("transformer_blocks.*.attn.add_v_proj", to_q_1),
         "transformer_blocks.*.attn.norm_q.weight":            L*d,
         "transformer_blocks.*.attn.norm_k.weight":            L*d,
         "transformer_blocks.*.attn.norm_added_q.weight":      L*d,
         "transformer_blocks.*.attn.norm_added_k.weight":      L*d,
-        "transformer_blocks.*.attn.to_out.0.weight":          L*D**2,
-        "transformer_blocks.*.attn.to_out.0.bias":            L*D,
-        "transformer_blocks.*.attn.to_add_out.weight":        L*D**2,
-        "transformer_blocks.*.attn.to_add_out.bias":          L*D,
-        "transformer_blocks.*.img_mlp.net.0.proj.weight":     4*L*D**2,
-        "transformer_blocks.*.img_mlp.net.0.proj.bias":       4*L*D,
-        "transformer_blocks.*.img_mlp.net.2.weight":          4*L*D**2,
-        "transformer_blocks.*.img_mlp.net.2.bias":            L*D,
-        "transformer_blocks.*.txt_mlp.net.0.proj.weight":     4*L*D**2,
-        "transformer_blocks.*.txt_mlp.net.0.proj.bias":       4*L*D,
-        "transformer_blocks.*.txt_mlp.net.2.weight":          4*L*D**2,
-        "transformer_blocks.*.txt_mlp.net.2.bias":            L*D,
+        **_inside("transformer_blocks.*.attn.to_out.0", to_q_1),
+        **_inside("transformer_blocks.*.attn.to_add_out", to_q_1),
+        **_inside("transformer_blocks.*.img_mlp.net", net_1),
+        **_inside("transformer_blocks.*.txt_mlp.net", net_1),
         "norm_out.linear.weight":                             2*D**2,
         "norm_out.linear.bias":                               2*D,
         "proj_out.weight":                                    D*o*p**2,
@@ -581,60 +553,55 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     p = sizes.patch_size
     J = sizes.joint_attention_dim
     D = H*d
+    img_mod_1 = {
+        "weight":  6*L*D**2,
+        "bias":    6*L*D,
+    }
+    base_layer_1 = {
+        "weight":  L*D**2,
+        "bias":    L*D,
+    }
+    to_q_1 = {
+        **_inside("base_layer", base_layer_1),
+        "lora_A.default.weight":  16*L*D,
+        "lora_B.default.weight":  16*L*D,
+    }
+    net_1 = {
+        "0.proj.weight":  4*L*D**2,
+        "0.proj.bias":    4*L*D,
+        "2.weight":       4*L*D**2,
+        "2.bias":         L*D,
+    }
     return {
-        "img_in.weight":                                             D*c,
-        "img_in.bias":                                               D,
-        "txt_norm.weight":                                           J,
-        "txt_in.weight":                                             D*J,
-        "txt_in.bias":                                               D,
-        "time_text_embed.timestep_embedder.linear_1.weight":         256*D,
-        "time_text_embed.timestep_embedder.linear_1.bias":           D,
-        "time_text_embed.timestep_embedder.linear_2.weight":         D**2,
-        "time_text_embed.timestep_embedder.linear_2.bias":           D,
-        "transformer_blocks.*.img_mod.1.weight":                     6*L*D**2,
-        "transformer_blocks.*.img_mod.1.bias":                       6*L*D,
-        "transformer_blocks.*.txt_mod.1.weight":                     6*L*D**2,
-        "transformer_blocks.*.txt_mod.1.bias":                       6*L*D,
-        "transformer_blocks.*.attn.to_q.base_layer.weight":          L*D**2,
-        "transformer_blocks.*.attn.to_q.base_layer.bias":            L*D,
-        "transformer_blocks.*.attn.to_q.lora_A.default.weight":      16*L*D,
-        "transformer_blocks.*.attn.to_q.lora_B.default.weight":      16*L*D,
-        "transformer_blocks.*.attn.to_k.base_layer.weight":          L*D**2,
-        "transformer_blocks.*.attn.to_k.base_layer.bias":            L*D,
-        "transformer_blocks.*.attn.to_k.lora_A.default.weight":      16*L*D,
-        "transformer_blocks.*.attn.to_k.lora_B.default.weight":      16*L*D,
-        "transformer_blocks.*.attn.to_v.base_layer.weight":          L*D**2,
-        "transformer_blocks.*.attn.to_v.base_layer.bias":            L*D,
-        "transformer_blocks.*.attn.to_v.lora_A.default.weight":      16*L*D,
-        "transformer_blocks.*.attn.to_v.lora_B.default.weight":      16*L*D,
-        "transformer_blocks.*.attn.add_q_proj.weight":               L*D**2,
-        "transformer_blocks.*.attn.add_q_proj.bias":                 L*D,
-        "transformer_blocks.*.attn.add_k_proj.weight":               L*D**2,
-        "transformer_blocks.*.attn.add_k_proj.bias":                 L*D,
-        "transformer_blocks.*.attn.add_v_proj.weight":               L*D**2,
-        "transformer_blocks.*.attn.add_v_proj.bias":                 L*D,
-        "transformer_blocks.*.attn.norm_q.weight":                   L*d,
-        "transformer_blocks.*.attn.norm_k.weight":                   L*d,
-        "transformer_blocks.*.attn.norm_added_q.weight":             L*d,
-        "transformer_blocks.*.attn.norm_added_k.weight":             L*d,
-        "transformer_blocks.*.attn.to_out.0.base_layer.weight":      L*D**2,
-        "transformer_blocks.*.attn.to_out.0.base_layer.bias":        L*D,
-        "transformer_blocks.*.attn.to_out.0.lora_A.default.weight":  16*L*D,
-        "transformer_blocks.*.attn.to_out.0.lora_B.default.weight":  16*L*D,
-        "transformer_blocks.*.attn.to_add_out.weight":               L*D**2,
-        "transformer_blocks.*.attn.to_add_out.bias":                 L*D,
-        "transformer_blocks.*.img_mlp.net.0.proj.weight":            4*L*D**2,
-        "transformer_blocks.*.img_mlp.net.0.proj.bias":              4*L*D,
-        "transformer_blocks.*.img_mlp.net.2.weight":                 4*L*D**2,
-        "transformer_blocks.*.img_mlp.net.2.bias":                   L*D,
-        "transformer_blocks.*.txt_mlp.net.0.proj.weight":            4*L*D**2,
-        "transformer_blocks.*.txt_mlp.net.0.proj.bias":              4*L*D,
-        "transformer_blocks.*.txt_mlp.net.2.weight":                 4*L*D**2,
-        "transformer_blocks.*.txt_mlp.net.2.bias":                   L*D,
-        "norm_out.linear.weight":                                    2*D**2,
-        "norm_out.linear.bias":                                      2*D,
-        "proj_out.weight":                                           D*o*p**2,
-        "proj_out.bias":                                             o*p**2,
+        "img_in.weight":                                      D*c,
+        "img_in.bias":                                        D,
+        "txt_norm.weight":                                    J,
+        "txt_in.weight":                                      D*J,
+        "txt_in.bias":                                        D,
+        "time_text_embed.timestep_embedder.linear_1.weight":  256*D,
+        "time_text_embed.timestep_embedder.linear_1.bias":    D,
+        "time_text_embed.timestep_embedder.linear_2.weight":  D**2,
+        "time_text_embed.timestep_embedder.linear_2.bias":    D,
+        **_inside("transformer_blocks.*.img_mod.1", img_mod_1),
+        **_inside("transformer_blocks.*.txt_mod.1", img_mod_1),
+        **_inside("transformer_blocks.*.attn.to_q", to_q_1),
+        **_inside("transformer_blocks.*.attn.to_k", to_q_1),
+        **_inside("transformer_blocks.*.attn.to_v", to_q_1),
+        **_inside("transformer_blocks.*.attn.add_q_proj", base_layer_1),
+        **_inside("transformer_blocks.*.attn.add_k_proj", base_layer_1),
+        **_inside("transformer_blocks.*.attn.add_v_proj", base_layer_1),
+        "transformer_blocks.*.attn.norm_q.weight":            L*d,
+        "transformer_blocks.*.attn.norm_k.weight":            L*d,
+        "transformer_blocks.*.attn.norm_added_q.weight":      L*d,
+        "transformer_blocks.*.attn.norm_added_k.weight":      L*d,
+        **_inside("transformer_blocks.*.attn.to_out.0", to_q_1),
+        **_inside("transformer_blocks.*.attn.to_add_out", base_layer_1),
+        **_inside("transformer_blocks.*.img_mlp.net", net_1),
+        **_inside("transformer_blocks.*.txt_mlp.net", net_1),
+        "norm_out.linear.weight":                             2*D**2,
+        "norm_out.linear.bias":                               2*D,
+        "proj_out.weight":                                    D*o*p**2,
+        "proj_out.bias":                                      o*p**2,
     }
 
 
@@ -715,8 +682,10 @@ class Estimator:
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
-        rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
-        return tuple(map(sum, zip(*rows)))
+        totals: dict[tuple[int, ...], int] = {}
+        for line, cost in zip(self._lines, costs):
+            totals[line[1]] = totals.get(line[1], 0) + cost
+        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
 
     def moments(self, **streams: Any) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them."""

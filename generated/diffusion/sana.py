@@ -384,6 +384,11 @@ def _checked(key: str, kind: str, value: Any) -> Any:
     raise ValueError(f"the config's '{key}' is {value!r}, not a {kind}")
 
 
+def _at(path: str, lines: list[Line]) -> list[Line]:
+    """The lines of a module that stands at ``path``."""
+    return [(f"{path}.{module}", amount, unit, forward, gradients, again) for module, amount, unit, forward, gradients, again in lines]
+
+
 def _full(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'full': every parameter trains."""
     L = sizes.num_layers
@@ -407,16 +412,19 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     prompt_ = (0, 1, 0, 0)
     attn1_rows_ = (0, 0, H*d**2 + H*d, 0)
     attn2_pairs_ = (0, 0, 0, 1)
+    # what equal modules have in common, each below its own path
+    timestep_embedder_1: list[Line] = [
+        ("linear_1",  sample_,  512*D,   guided,  (0, guided),       0),  # y = xW
+        ("linear_2",  sample_,  2*D**2,  guided,  (guided, guided),  0),  # y = xW
+    ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
         ("patch_embed.proj",                           patch_embed_proj_rows_,  2*D*c*p**2,    1,           (0, 1),                    0),  # y = xW
         ("time_embed.emb.timestep_embedder.linear_1",  sample_,                 512*D,         1 - guided,  (0, 1 - guided),           0),  # y = xW
         ("time_embed.emb.timestep_embedder.linear_2",  sample_,                 2*D**2,        1 - guided,  (1 - guided, 1 - guided),  0),  # y = xW
         ("time_embed.linear",                          sample_,                 12*D**2,       1,           ((L >= 1), (L >= 1)),      0),  # y = xW
-        ("time_embed.timestep_embedder.linear_1",      sample_,                 512*D,         guided,      (0, guided),               0),  # y = xW
-        ("time_embed.timestep_embedder.linear_2",      sample_,                 2*D**2,        guided,      (guided, guided),          0),  # y = xW
-        ("time_embed.guidance_embedder.linear_1",      sample_,                 512*D,         guided,      (0, guided),               0),  # y = xW
-        ("time_embed.guidance_embedder.linear_2",      sample_,                 2*D**2,        guided,      (guided, guided),          0),  # y = xW
+        *_at("time_embed.timestep_embedder", timestep_embedder_1),
+        *_at("time_embed.guidance_embedder", timestep_embedder_1),
         ("caption_projection.linear_1",                prompt_,                 2*D*J,         1,           (0, (L >= 1)),             0),  # y = xW
         ("caption_projection.linear_2",                prompt_,                 2*D**2,        1,           ((L >= 1), (L >= 1)),      0),  # y = xW
         ("transformer_blocks.*.attn1.to_q",            patch_embed_proj_rows_,  2*D**2,        L,           (L, L),                    0),  # y = xW
@@ -439,55 +447,8 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
 
 def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'forward': nothing trains, only the forward pass runs."""
-    L = sizes.num_layers
-    H = sizes.num_attention_heads
-    d = sizes.attention_head_dim
-    K = sizes.num_cross_attention_heads
-    e = sizes.cross_attention_head_dim
-    c = sizes.in_channels
-    o = sizes.out_channels or 0
-    has_o = sizes.out_channels is not None
-    p = sizes.patch_size
-    J = sizes.caption_channels
-    r = sizes.mlp_ratio
-    guided = sizes.guidance_embeds
-    D = H*d
-    F = (D*r)//1
-    out = has_o*o + c - c*has_o
-    # what a contraction runs over, in multiples of (n, y, img, img_y)
-    patch_embed_proj_rows_ = (0, 0, 1, 0)
-    sample_ = (1, 0, 0, 0)
-    prompt_ = (0, 1, 0, 0)
-    attn1_rows_ = (0, 0, H*d**2 + H*d, 0)
-    attn2_pairs_ = (0, 0, 0, 1)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("patch_embed.proj",                           patch_embed_proj_rows_,  2*D*c*p**2,    1,           (0, 0),  0),  # y = xW
-        ("time_embed.emb.timestep_embedder.linear_1",  sample_,                 512*D,         1 - guided,  (0, 0),  0),  # y = xW
-        ("time_embed.emb.timestep_embedder.linear_2",  sample_,                 2*D**2,        1 - guided,  (0, 0),  0),  # y = xW
-        ("time_embed.linear",                          sample_,                 12*D**2,       1,           (0, 0),  0),  # y = xW
-        ("time_embed.timestep_embedder.linear_1",      sample_,                 512*D,         guided,      (0, 0),  0),  # y = xW
-        ("time_embed.timestep_embedder.linear_2",      sample_,                 2*D**2,        guided,      (0, 0),  0),  # y = xW
-        ("time_embed.guidance_embedder.linear_1",      sample_,                 512*D,         guided,      (0, 0),  0),  # y = xW
-        ("time_embed.guidance_embedder.linear_2",      sample_,                 2*D**2,        guided,      (0, 0),  0),  # y = xW
-        ("caption_projection.linear_1",                prompt_,                 2*D*J,         1,           (0, 0),  0),  # y = xW
-        ("caption_projection.linear_2",                prompt_,                 2*D**2,        1,           (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn1.to_q",            patch_embed_proj_rows_,  2*D**2,        L,           (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn1.to_k",            patch_embed_proj_rows_,  2*D**2,        L,           (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn1.to_v",            patch_embed_proj_rows_,  2*D**2,        L,           (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn1",                 attn1_rows_,             2,             2*L,         (0, 0),  0),  # y = ab
-        ("transformer_blocks.*.attn1.to_out.0",        patch_embed_proj_rows_,  2*D**2,        L,           (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn2.to_q",            patch_embed_proj_rows_,  2*D*K*e,       L,           (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn2.to_k",            prompt_,                 2*D*K*e,       L,           (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn2.to_v",            prompt_,                 2*D*K*e,       L,           (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn2",                 attn2_pairs_,            2*K*e,         L,           (0, 0),  0),  # scores = qk
-        ("transformer_blocks.*.attn2",                 attn2_pairs_,            2*K*e,         L,           (0, 0),  0),  # mix = pv
-        ("transformer_blocks.*.attn2.to_out.0",        patch_embed_proj_rows_,  2*D*K*e,       L,           (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.ff.conv_inverted",      patch_embed_proj_rows_,  4*D*F,         L,           (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.ff.conv_depth",         patch_embed_proj_rows_,  36*F,          L,           (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.ff.conv_point",         patch_embed_proj_rows_,  2*D*F,         L,           (0, 0),  0),  # y = xW
-        ("proj_out",                                   patch_embed_proj_rows_,  2*D*out*p**2,  1,           (0, 0),  0),  # y = xW
-    ]
+    lines = _full(sizes, pairs)
+    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
 
 
 def _lora(sizes: Sizes, pairs: str) -> list[Line]:
@@ -513,49 +474,52 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     prompt_ = (0, 1, 0, 0)
     attn1_rows_ = (0, 0, H*d**2 + H*d, 0)
     attn2_pairs_ = (0, 0, 0, 1)
+    # what equal modules have in common, each below its own path
+    timestep_embedder_1: list[Line] = [
+        ("linear_1",  sample_,  512*D,   guided,  (0, 0),  0),  # y = xW
+        ("linear_2",  sample_,  2*D**2,  guided,  (0, 0),  0),  # y = xW
+    ]
+    to_q_1: list[Line] = [
+        ("base_layer",      patch_embed_proj_rows_,  2*D**2,  L,  (max(0, L - 1), 0),  0),  # y = xW
+        ("lora_A.default",  patch_embed_proj_rows_,  32*D,    L,  (max(0, L - 1), L),  0),  # y = xW
+        ("lora_B.default",  patch_embed_proj_rows_,  32*D,    L,  (L, L),              0),  # y = xW
+    ]
+    to_k_1: list[Line] = [
+        ("base_layer",      prompt_,  2*D*K*e,  L,  (0, 0),  0),  # y = xW
+        ("lora_A.default",  prompt_,  32*D,     L,  (0, L),  0),  # y = xW
+        ("lora_B.default",  prompt_,  32*K*e,   L,  (L, L),  0),  # y = xW
+    ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("patch_embed.proj",                                    patch_embed_proj_rows_,  2*D*c*p**2,    1,           (0, 0),              0),  # y = xW
-        ("time_embed.emb.timestep_embedder.linear_1",           sample_,                 512*D,         1 - guided,  (0, 0),              0),  # y = xW
-        ("time_embed.emb.timestep_embedder.linear_2",           sample_,                 2*D**2,        1 - guided,  (0, 0),              0),  # y = xW
-        ("time_embed.linear",                                   sample_,                 12*D**2,       1,           (0, 0),              0),  # y = xW
-        ("time_embed.timestep_embedder.linear_1",               sample_,                 512*D,         guided,      (0, 0),              0),  # y = xW
-        ("time_embed.timestep_embedder.linear_2",               sample_,                 2*D**2,        guided,      (0, 0),              0),  # y = xW
-        ("time_embed.guidance_embedder.linear_1",               sample_,                 512*D,         guided,      (0, 0),              0),  # y = xW
-        ("time_embed.guidance_embedder.linear_2",               sample_,                 2*D**2,        guided,      (0, 0),              0),  # y = xW
-        ("caption_projection.linear_1",                         prompt_,                 2*D*J,         1,           (0, 0),              0),  # y = xW
-        ("caption_projection.linear_2",                         prompt_,                 2*D**2,        1,           (0, 0),              0),  # y = xW
-        ("transformer_blocks.*.attn1.to_q.base_layer",          patch_embed_proj_rows_,  2*D**2,        L,           (max(0, L - 1), 0),  0),  # y = xW
-        ("transformer_blocks.*.attn1.to_q.lora_A.default",      patch_embed_proj_rows_,  32*D,          L,           (max(0, L - 1), L),  0),  # y = xW
-        ("transformer_blocks.*.attn1.to_q.lora_B.default",      patch_embed_proj_rows_,  32*D,          L,           (L, L),              0),  # y = xW
-        ("transformer_blocks.*.attn1.to_k.base_layer",          patch_embed_proj_rows_,  2*D**2,        L,           (max(0, L - 1), 0),  0),  # y = xW
-        ("transformer_blocks.*.attn1.to_k.lora_A.default",      patch_embed_proj_rows_,  32*D,          L,           (max(0, L - 1), L),  0),  # y = xW
-        ("transformer_blocks.*.attn1.to_k.lora_B.default",      patch_embed_proj_rows_,  32*D,          L,           (L, L),              0),  # y = xW
-        ("transformer_blocks.*.attn1.to_v.base_layer",          patch_embed_proj_rows_,  2*D**2,        L,           (max(0, L - 1), 0),  0),  # y = xW
-        ("transformer_blocks.*.attn1.to_v.lora_A.default",      patch_embed_proj_rows_,  32*D,          L,           (max(0, L - 1), L),  0),  # y = xW
-        ("transformer_blocks.*.attn1.to_v.lora_B.default",      patch_embed_proj_rows_,  32*D,          L,           (L, L),              0),  # y = xW
-        ("transformer_blocks.*.attn1",                          attn1_rows_,             2,             2*L,         (2*L, 2*L),          0),  # y = ab
-        ("transformer_blocks.*.attn1.to_out.0.base_layer",      patch_embed_proj_rows_,  2*D**2,        L,           (L, 0),              0),  # y = xW
-        ("transformer_blocks.*.attn1.to_out.0.lora_A.default",  patch_embed_proj_rows_,  32*D,          L,           (L, L),              0),  # y = xW
-        ("transformer_blocks.*.attn1.to_out.0.lora_B.default",  patch_embed_proj_rows_,  32*D,          L,           (L, L),              0),  # y = xW
-        ("transformer_blocks.*.attn2.to_q.base_layer",          patch_embed_proj_rows_,  2*D*K*e,       L,           (L, 0),              0),  # y = xW
-        ("transformer_blocks.*.attn2.to_q.lora_A.default",      patch_embed_proj_rows_,  32*D,          L,           (L, L),              0),  # y = xW
-        ("transformer_blocks.*.attn2.to_q.lora_B.default",      patch_embed_proj_rows_,  32*K*e,        L,           (L, L),              0),  # y = xW
-        ("transformer_blocks.*.attn2.to_k.base_layer",          prompt_,                 2*D*K*e,       L,           (0, 0),              0),  # y = xW
-        ("transformer_blocks.*.attn2.to_k.lora_A.default",      prompt_,                 32*D,          L,           (0, L),              0),  # y = xW
-        ("transformer_blocks.*.attn2.to_k.lora_B.default",      prompt_,                 32*K*e,        L,           (L, L),              0),  # y = xW
-        ("transformer_blocks.*.attn2.to_v.base_layer",          prompt_,                 2*D*K*e,       L,           (0, 0),              0),  # y = xW
-        ("transformer_blocks.*.attn2.to_v.lora_A.default",      prompt_,                 32*D,          L,           (0, L),              0),  # y = xW
-        ("transformer_blocks.*.attn2.to_v.lora_B.default",      prompt_,                 32*K*e,        L,           (L, L),              0),  # y = xW
-        ("transformer_blocks.*.attn2",                          attn2_pairs_,            2*K*e,         L,           (L, L),              0),  # scores = qk
-        ("transformer_blocks.*.attn2",                          attn2_pairs_,            2*K*e,         L,           (L, L),              0),  # mix = pv
-        ("transformer_blocks.*.attn2.to_out.0.base_layer",      patch_embed_proj_rows_,  2*D*K*e,       L,           (L, 0),              0),  # y = xW
-        ("transformer_blocks.*.attn2.to_out.0.lora_A.default",  patch_embed_proj_rows_,  32*K*e,        L,           (L, L),              0),  # y = xW
-        ("transformer_blocks.*.attn2.to_out.0.lora_B.default",  patch_embed_proj_rows_,  32*D,          L,           (L, L),              0),  # y = xW
-        ("transformer_blocks.*.ff.conv_inverted",               patch_embed_proj_rows_,  4*D*F,         L,           (L, 0),              0),  # y = xW
-        ("transformer_blocks.*.ff.conv_depth",                  patch_embed_proj_rows_,  36*F,          L,           (L, 0),              0),  # y = xW
-        ("transformer_blocks.*.ff.conv_point",                  patch_embed_proj_rows_,  2*D*F,         L,           (L, 0),              0),  # y = xW
-        ("proj_out",                                            patch_embed_proj_rows_,  2*D*out*p**2,  1,           ((L >= 1), 0),       0),  # y = xW
+        ("patch_embed.proj",                                    patch_embed_proj_rows_,  2*D*c*p**2,    1,           (0, 0),         0),  # y = xW
+        ("time_embed.emb.timestep_embedder.linear_1",           sample_,                 512*D,         1 - guided,  (0, 0),         0),  # y = xW
+        ("time_embed.emb.timestep_embedder.linear_2",           sample_,                 2*D**2,        1 - guided,  (0, 0),         0),  # y = xW
+        ("time_embed.linear",                                   sample_,                 12*D**2,       1,           (0, 0),         0),  # y = xW
+        *_at("time_embed.timestep_embedder", timestep_embedder_1),
+        *_at("time_embed.guidance_embedder", timestep_embedder_1),
+        ("caption_projection.linear_1",                         prompt_,                 2*D*J,         1,           (0, 0),         0),  # y = xW
+        ("caption_projection.linear_2",                         prompt_,                 2*D**2,        1,           (0, 0),         0),  # y = xW
+        *_at("transformer_blocks.*.attn1.to_q", to_q_1),
+        *_at("transformer_blocks.*.attn1.to_k", to_q_1),
+        *_at("transformer_blocks.*.attn1.to_v", to_q_1),
+        ("transformer_blocks.*.attn1",                          attn1_rows_,             2,             2*L,         (2*L, 2*L),     0),  # y = ab
+        ("transformer_blocks.*.attn1.to_out.0.base_layer",      patch_embed_proj_rows_,  2*D**2,        L,           (L, 0),         0),  # y = xW
+        ("transformer_blocks.*.attn1.to_out.0.lora_A.default",  patch_embed_proj_rows_,  32*D,          L,           (L, L),         0),  # y = xW
+        ("transformer_blocks.*.attn1.to_out.0.lora_B.default",  patch_embed_proj_rows_,  32*D,          L,           (L, L),         0),  # y = xW
+        ("transformer_blocks.*.attn2.to_q.base_layer",          patch_embed_proj_rows_,  2*D*K*e,       L,           (L, 0),         0),  # y = xW
+        ("transformer_blocks.*.attn2.to_q.lora_A.default",      patch_embed_proj_rows_,  32*D,          L,           (L, L),         0),  # y = xW
+        ("transformer_blocks.*.attn2.to_q.lora_B.default",      patch_embed_proj_rows_,  32*K*e,        L,           (L, L),         0),  # y = xW
+        *_at("transformer_blocks.*.attn2.to_k", to_k_1),
+        *_at("transformer_blocks.*.attn2.to_v", to_k_1),
+        ("transformer_blocks.*.attn2",                          attn2_pairs_,            2*K*e,         L,           (L, L),         0),  # scores = qk
+        ("transformer_blocks.*.attn2",                          attn2_pairs_,            2*K*e,         L,           (L, L),         0),  # mix = pv
+        ("transformer_blocks.*.attn2.to_out.0.base_layer",      patch_embed_proj_rows_,  2*D*K*e,       L,           (L, 0),         0),  # y = xW
+        ("transformer_blocks.*.attn2.to_out.0.lora_A.default",  patch_embed_proj_rows_,  32*K*e,        L,           (L, L),         0),  # y = xW
+        ("transformer_blocks.*.attn2.to_out.0.lora_B.default",  patch_embed_proj_rows_,  32*D,          L,           (L, L),         0),  # y = xW
+        ("transformer_blocks.*.ff.conv_inverted",               patch_embed_proj_rows_,  4*D*F,         L,           (L, 0),         0),  # y = xW
+        ("transformer_blocks.*.ff.conv_depth",                  patch_embed_proj_rows_,  36*F,          L,           (L, 0),         0),  # y = xW
+        ("transformer_blocks.*.ff.conv_point",                  patch_embed_proj_rows_,  2*D*F,         L,           (L, 0),         0),  # y = xW
+        ("proj_out",                                            patch_embed_proj_rows_,  2*D*out*p**2,  1,           ((L >= 1), 0),  0),  # y = xW
     ]
 
 
@@ -582,16 +546,19 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     prompt_ = (0, 1, 0, 0)
     attn1_rows_ = (0, 0, H*d**2 + H*d, 0)
     attn2_pairs_ = (0, 0, 0, 1)
+    # what equal modules have in common, each below its own path
+    timestep_embedder_1: list[Line] = [
+        ("linear_1",  sample_,  512*D,   guided,  (0, guided),       0),  # y = xW
+        ("linear_2",  sample_,  2*D**2,  guided,  (guided, guided),  0),  # y = xW
+    ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
         ("patch_embed.proj",                           patch_embed_proj_rows_,  2*D*c*p**2,    1,           (0, 1),                    0),    # y = xW
         ("time_embed.emb.timestep_embedder.linear_1",  sample_,                 512*D,         1 - guided,  (0, 1 - guided),           0),    # y = xW
         ("time_embed.emb.timestep_embedder.linear_2",  sample_,                 2*D**2,        1 - guided,  (1 - guided, 1 - guided),  0),    # y = xW
         ("time_embed.linear",                          sample_,                 12*D**2,       1,           ((L >= 1), (L >= 1)),      0),    # y = xW
-        ("time_embed.timestep_embedder.linear_1",      sample_,                 512*D,         guided,      (0, guided),               0),    # y = xW
-        ("time_embed.timestep_embedder.linear_2",      sample_,                 2*D**2,        guided,      (guided, guided),          0),    # y = xW
-        ("time_embed.guidance_embedder.linear_1",      sample_,                 512*D,         guided,      (0, guided),               0),    # y = xW
-        ("time_embed.guidance_embedder.linear_2",      sample_,                 2*D**2,        guided,      (guided, guided),          0),    # y = xW
+        *_at("time_embed.timestep_embedder", timestep_embedder_1),
+        *_at("time_embed.guidance_embedder", timestep_embedder_1),
         ("caption_projection.linear_1",                prompt_,                 2*D*J,         1,           (0, (L >= 1)),             0),    # y = xW
         ("caption_projection.linear_2",                prompt_,                 2*D**2,        1,           ((L >= 1), (L >= 1)),      0),    # y = xW
         ("transformer_blocks.*.attn1.to_q",            patch_embed_proj_rows_,  2*D**2,        L,           (L, L),                    L),    # y = xW
@@ -610,6 +577,11 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
         ("transformer_blocks.*.ff.conv_point",         patch_embed_proj_rows_,  2*D*F,         L,           (L, L),                    L),    # y = xW
         ("proj_out",                                   patch_embed_proj_rows_,  2*D*out*p**2,  1,           (1, 1),                    0),    # y = xW
     ]
+
+
+def _inside(path: str, elements: dict[str, int]) -> dict[str, int]:
+    """The parameters of a module that stands at ``path``."""
+    return {f"{path}.{name}": count for name, count in elements.items()}
 
 
 def _parameters(sizes: Sizes) -> dict[str, int]:
@@ -632,6 +604,20 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     D = H*d
     F = (D*r)//1
     out = has_o*o + c - c*has_o
+    timestep_embedder_1 = {
+        "linear_1.weight":  256*D*guided,
+        "linear_1.bias":    D*guided,
+        "linear_2.weight":  D**2*guided,
+        "linear_2.bias":    D*guided,
+    }
+    to_q_1 = {
+        "weight":  L*D**2,
+        "bias":    L*D*biased,
+    }
+    to_q_2 = {
+        "weight":  L*D*K*e,
+        "bias":    L*K*e,
+    }
     return {
         "patch_embed.proj.weight":                           D*c*p**2,
         "patch_embed.proj.bias":                             D,
@@ -641,36 +627,24 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         "time_embed.emb.timestep_embedder.linear_2.bias":    D - D*guided,
         "time_embed.linear.weight":                          6*D**2,
         "time_embed.linear.bias":                            6*D,
-        "time_embed.timestep_embedder.linear_1.weight":      256*D*guided,
-        "time_embed.timestep_embedder.linear_1.bias":        D*guided,
-        "time_embed.timestep_embedder.linear_2.weight":      D**2*guided,
-        "time_embed.timestep_embedder.linear_2.bias":        D*guided,
-        "time_embed.guidance_embedder.linear_1.weight":      256*D*guided,
-        "time_embed.guidance_embedder.linear_1.bias":        D*guided,
-        "time_embed.guidance_embedder.linear_2.weight":      D**2*guided,
-        "time_embed.guidance_embedder.linear_2.bias":        D*guided,
+        **_inside("time_embed.timestep_embedder", timestep_embedder_1),
+        **_inside("time_embed.guidance_embedder", timestep_embedder_1),
         "caption_projection.linear_1.weight":                D*J,
         "caption_projection.linear_1.bias":                  D,
         "caption_projection.linear_2.weight":                D**2,
         "caption_projection.linear_2.bias":                  D,
         "caption_norm.weight":                               D,
         "transformer_blocks.*.scale_shift_table":            6*L*D,
-        "transformer_blocks.*.attn1.to_q.weight":            L*D**2,
-        "transformer_blocks.*.attn1.to_q.bias":              L*D*biased,
-        "transformer_blocks.*.attn1.to_k.weight":            L*D**2,
-        "transformer_blocks.*.attn1.to_k.bias":              L*D*biased,
-        "transformer_blocks.*.attn1.to_v.weight":            L*D**2,
-        "transformer_blocks.*.attn1.to_v.bias":              L*D*biased,
+        **_inside("transformer_blocks.*.attn1.to_q", to_q_1),
+        **_inside("transformer_blocks.*.attn1.to_k", to_q_1),
+        **_inside("transformer_blocks.*.attn1.to_v", to_q_1),
         "transformer_blocks.*.attn1.norm_q.weight":          L*D*has_qk_norm,
         "transformer_blocks.*.attn1.norm_k.weight":          L*D*has_qk_norm,
         "transformer_blocks.*.attn1.to_out.0.weight":        L*D**2,
         "transformer_blocks.*.attn1.to_out.0.bias":          L*D,
-        "transformer_blocks.*.attn2.to_q.weight":            L*D*K*e,
-        "transformer_blocks.*.attn2.to_q.bias":              L*K*e,
-        "transformer_blocks.*.attn2.to_k.weight":            L*D*K*e,
-        "transformer_blocks.*.attn2.to_k.bias":              L*K*e,
-        "transformer_blocks.*.attn2.to_v.weight":            L*D*K*e,
-        "transformer_blocks.*.attn2.to_v.bias":              L*K*e,
+        **_inside("transformer_blocks.*.attn2.to_q", to_q_2),
+        **_inside("transformer_blocks.*.attn2.to_k", to_q_2),
+        **_inside("transformer_blocks.*.attn2.to_v", to_q_2),
         "transformer_blocks.*.attn2.norm_q.weight":          L*K*e*has_qk_norm,
         "transformer_blocks.*.attn2.norm_k.weight":          L*K*e*has_qk_norm,
         "transformer_blocks.*.attn2.to_out.0.weight":        L*D*K*e,
@@ -708,6 +682,24 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     D = H*d
     F = (D*r)//1
     out = has_o*o + c - c*has_o
+    timestep_embedder_1 = {
+        "linear_1.weight":  256*D*guided,
+        "linear_1.bias":    D*guided,
+        "linear_2.weight":  D**2*guided,
+        "linear_2.bias":    D*guided,
+    }
+    to_q_1 = {
+        "base_layer.weight":      L*D**2,
+        "base_layer.bias":        L*D*biased,
+        "lora_A.default.weight":  16*L*D,
+        "lora_B.default.weight":  16*L*D,
+    }
+    to_q_2 = {
+        "base_layer.weight":      L*D*K*e,
+        "base_layer.bias":        L*K*e,
+        "lora_A.default.weight":  16*L*D,
+        "lora_B.default.weight":  16*L*K*e,
+    }
     return {
         "patch_embed.proj.weight":                                    D*c*p**2,
         "patch_embed.proj.bias":                                      D,
@@ -717,50 +709,26 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
         "time_embed.emb.timestep_embedder.linear_2.bias":             D - D*guided,
         "time_embed.linear.weight":                                   6*D**2,
         "time_embed.linear.bias":                                     6*D,
-        "time_embed.timestep_embedder.linear_1.weight":               256*D*guided,
-        "time_embed.timestep_embedder.linear_1.bias":                 D*guided,
-        "time_embed.timestep_embedder.linear_2.weight":               D**2*guided,
-        "time_embed.timestep_embedder.linear_2.bias":                 D*guided,
-        "time_embed.guidance_embedder.linear_1.weight":               256*D*guided,
-        "time_embed.guidance_embedder.linear_1.bias":                 D*guided,
-        "time_embed.guidance_embedder.linear_2.weight":               D**2*guided,
-        "time_embed.guidance_embedder.linear_2.bias":                 D*guided,
+        **_inside("time_embed.timestep_embedder", timestep_embedder_1),
+        **_inside("time_embed.guidance_embedder", timestep_embedder_1),
         "caption_projection.linear_1.weight":                         D*J,
         "caption_projection.linear_1.bias":                           D,
         "caption_projection.linear_2.weight":                         D**2,
         "caption_projection.linear_2.bias":                           D,
         "caption_norm.weight":                                        D,
         "transformer_blocks.*.scale_shift_table":                     6*L*D,
-        "transformer_blocks.*.attn1.to_q.base_layer.weight":          L*D**2,
-        "transformer_blocks.*.attn1.to_q.base_layer.bias":            L*D*biased,
-        "transformer_blocks.*.attn1.to_q.lora_A.default.weight":      16*L*D,
-        "transformer_blocks.*.attn1.to_q.lora_B.default.weight":      16*L*D,
-        "transformer_blocks.*.attn1.to_k.base_layer.weight":          L*D**2,
-        "transformer_blocks.*.attn1.to_k.base_layer.bias":            L*D*biased,
-        "transformer_blocks.*.attn1.to_k.lora_A.default.weight":      16*L*D,
-        "transformer_blocks.*.attn1.to_k.lora_B.default.weight":      16*L*D,
-        "transformer_blocks.*.attn1.to_v.base_layer.weight":          L*D**2,
-        "transformer_blocks.*.attn1.to_v.base_layer.bias":            L*D*biased,
-        "transformer_blocks.*.attn1.to_v.lora_A.default.weight":      16*L*D,
-        "transformer_blocks.*.attn1.to_v.lora_B.default.weight":      16*L*D,
+        **_inside("transformer_blocks.*.attn1.to_q", to_q_1),
+        **_inside("transformer_blocks.*.attn1.to_k", to_q_1),
+        **_inside("transformer_blocks.*.attn1.to_v", to_q_1),
         "transformer_blocks.*.attn1.norm_q.weight":                   L*D*has_qk_norm,
         "transformer_blocks.*.attn1.norm_k.weight":                   L*D*has_qk_norm,
         "transformer_blocks.*.attn1.to_out.0.base_layer.weight":      L*D**2,
         "transformer_blocks.*.attn1.to_out.0.base_layer.bias":        L*D,
         "transformer_blocks.*.attn1.to_out.0.lora_A.default.weight":  16*L*D,
         "transformer_blocks.*.attn1.to_out.0.lora_B.default.weight":  16*L*D,
-        "transformer_blocks.*.attn2.to_q.base_layer.weight":          L*D*K*e,
-        "transformer_blocks.*.attn2.to_q.base_layer.bias":            L*K*e,
-        "transformer_blocks.*.attn2.to_q.lora_A.default.weight":      16*L*D,
-        "transformer_blocks.*.attn2.to_q.lora_B.default.weight":      16*L*K*e,
-        "transformer_blocks.*.attn2.to_k.base_layer.weight":          L*D*K*e,
-        "transformer_blocks.*.attn2.to_k.base_layer.bias":            L*K*e,
-        "transformer_blocks.*.attn2.to_k.lora_A.default.weight":      16*L*D,
-        "transformer_blocks.*.attn2.to_k.lora_B.default.weight":      16*L*K*e,
-        "transformer_blocks.*.attn2.to_v.base_layer.weight":          L*D*K*e,
-        "transformer_blocks.*.attn2.to_v.base_layer.bias":            L*K*e,
-        "transformer_blocks.*.attn2.to_v.lora_A.default.weight":      16*L*D,
-        "transformer_blocks.*.attn2.to_v.lora_B.default.weight":      16*L*K*e,
+        **_inside("transformer_blocks.*.attn2.to_q", to_q_2),
+        **_inside("transformer_blocks.*.attn2.to_k", to_q_2),
+        **_inside("transformer_blocks.*.attn2.to_v", to_q_2),
         "transformer_blocks.*.attn2.norm_q.weight":                   L*K*e*has_qk_norm,
         "transformer_blocks.*.attn2.norm_k.weight":                   L*K*e*has_qk_norm,
         "transformer_blocks.*.attn2.to_out.0.base_layer.weight":      L*D*K*e,
@@ -859,8 +827,10 @@ class Estimator:
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
-        rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
-        return tuple(map(sum, zip(*rows)))
+        totals: dict[tuple[int, ...], int] = {}
+        for line, cost in zip(self._lines, costs):
+            totals[line[1]] = totals.get(line[1], 0) + cost
+        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
 
     def moments(self, **streams: Any) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them, with the sizes that some of them depend on."""

@@ -421,6 +421,11 @@ def _checked(key: str, kind: str, value: Any) -> Any:
     raise ValueError(f"the config's '{key}' is {value!r}, not a {kind}")
 
 
+def _at(path: str, lines: list[Line]) -> list[Line]:
+    """The lines of a module that stands at ``path``."""
+    return [(f"{path}.{module}", amount, unit, forward, gradients, again) for module, amount, unit, forward, gradients, again in lines]
+
+
 def _full(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'full': every parameter trains."""
     L = sizes.num_layers
@@ -434,6 +439,10 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     dual = sizes.dual_attention_layers
     D = H*d
     transformer_blocks_1 = sum((i in dual) for i in range(max(0, L - 1)))
+    case_1 = max(0, L - 1) in dual
+    part_1 = (L >= 1)*case_1 + transformer_blocks_1
+    part_2 = (L >= 1) + max(0, L - 1)
+    part_3 = (L >= 1) + max(0, L - 1) - (L >= 1)*case_1 - transformer_blocks_1
     # what a contraction runs over, in multiples of (n, y, img, yy, img_y, img_img)
     pos_embed_proj_rows_ = (0, 0, 1, 0, 0, 0)
     sample_ = (1, 0, 0, 0, 0, 0)
@@ -442,95 +451,45 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     attn2_pairs_ = (0, 0, 0, 0, 0, 1)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("pos_embed.proj",                              pos_embed_proj_rows_,  2*D*c*p**2,  1,                                                                                   (0, 1),                                                                                                                                                                    0),  # y = xW
-        ("time_text_embed.timestep_embedder.linear_1",  sample_,               512*D,       1,                                                                                   (0, 1),                                                                                                                                                                    0),  # y = xW
-        ("time_text_embed.timestep_embedder.linear_2",  sample_,               2*D**2,      1,                                                                                   (1, 1),                                                                                                                                                                    0),  # y = xW
-        ("time_text_embed.text_embedder.linear_1",      sample_,               2*D*P,       1,                                                                                   (0, 1),                                                                                                                                                                    0),  # y = xW
-        ("time_text_embed.text_embedder.linear_2",      sample_,               2*D**2,      1,                                                                                   (1, 1),                                                                                                                                                                    0),  # y = xW
-        ("context_embedder",                            prompt_,               2*D*J,       1,                                                                                   (0, (L >= 1)),                                                                                                                                                             0),  # y = xW
-        ("transformer_blocks.*.norm1.linear",           sample_,               18*D**2,     (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1, (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1),                                                        0),  # y = xW
-        ("transformer_blocks.*.norm1_context.linear",   sample_,               12*D**2,     max(0, L - 1),                                                                       (max(0, L - 1), max(0, L - 1)),                                                                                                                                            0),  # y = xW
-        ("transformer_blocks.*.attn.to_q",              pos_embed_proj_rows_,  2*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1)),                                                                                                                      0),  # y = xW
-        ("transformer_blocks.*.attn.to_k",              pos_embed_proj_rows_,  2*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1)),                                                                                                                      0),  # y = xW
-        ("transformer_blocks.*.attn.to_v",              pos_embed_proj_rows_,  2*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1)),                                                                                                                      0),  # y = xW
-        ("transformer_blocks.*.attn.add_q_proj",        prompt_,               2*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1)),                                                                                                                      0),  # y = xW
-        ("transformer_blocks.*.attn.add_k_proj",        prompt_,               2*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1)),                                                                                                                      0),  # y = xW
-        ("transformer_blocks.*.attn.add_v_proj",        prompt_,               2*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1)),                                                                                                                      0),  # y = xW
-        ("transformer_blocks.*.attn",                   attn_pairs_,           2*D,         (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1)),                                                                                                                      0),  # scores = qk
-        ("transformer_blocks.*.attn",                   attn_pairs_,           2*D,         (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1)),                                                                                                                      0),  # mix = pv
-        ("transformer_blocks.*.attn.to_add_out",        prompt_,               2*D**2,      max(0, L - 1),                                                                       (max(0, L - 1), max(0, L - 1)),                                                                                                                                            0),  # y = xW
-        ("transformer_blocks.*.attn.to_out.0",          pos_embed_proj_rows_,  2*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1)),                                                                                                                      0),  # y = xW
-        ("transformer_blocks.*.attn2.to_q",             pos_embed_proj_rows_,  2*D**2,      (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1, (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1),                                                        0),  # y = xW
-        ("transformer_blocks.*.attn2.to_k",             pos_embed_proj_rows_,  2*D**2,      (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1, (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1),                                                        0),  # y = xW
-        ("transformer_blocks.*.attn2.to_v",             pos_embed_proj_rows_,  2*D**2,      (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1, (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1),                                                        0),  # y = xW
-        ("transformer_blocks.*.attn2",                  attn2_pairs_,          2*D,         (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1, (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1),                                                        0),  # scores = qk
-        ("transformer_blocks.*.attn2",                  attn2_pairs_,          2*D,         (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1, (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1),                                                        0),  # mix = pv
-        ("transformer_blocks.*.attn2.to_out.0",         pos_embed_proj_rows_,  2*D**2,      (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1, (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1),                                                        0),  # y = xW
-        ("transformer_blocks.*.ff.net.0.proj",          pos_embed_proj_rows_,  8*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1)),                                                                                                                      0),  # y = xW
-        ("transformer_blocks.*.ff.net.2",               pos_embed_proj_rows_,  8*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1)),                                                                                                                      0),  # y = xW
-        ("transformer_blocks.*.ff_context.net.0.proj",  prompt_,               8*D**2,      max(0, L - 1),                                                                       (max(0, L - 1), max(0, L - 1)),                                                                                                                                            0),  # y = xW
-        ("transformer_blocks.*.ff_context.net.2",       prompt_,               8*D**2,      max(0, L - 1),                                                                       (max(0, L - 1), max(0, L - 1)),                                                                                                                                            0),  # y = xW
-        ("transformer_blocks.*.norm1.linear",           sample_,               12*D**2,     (L >= 1) + max(0, L - 1) - (L >= 1)*(max(0, L - 1) in dual) - transformer_blocks_1,  ((L >= 1) + max(0, L - 1) - (L >= 1)*(max(0, L - 1) in dual) - transformer_blocks_1, (L >= 1) + max(0, L - 1) - (L >= 1)*(max(0, L - 1) in dual) - transformer_blocks_1),  0),  # y = xW
-        ("transformer_blocks.*.norm1_context.linear",   sample_,               4*D**2,      (L >= 1),                                                                            ((L >= 1), (L >= 1)),                                                                                                                                                      0),  # y = xW
-        ("norm_out.linear",                             sample_,               4*D**2,      1,                                                                                   (1, 1),                                                                                                                                                                    0),  # y = xW
-        ("proj_out",                                    pos_embed_proj_rows_,  2*D*o*p**2,  1,                                                                                   (1, 1),                                                                                                                                                                    0),  # y = xW
+        ("pos_embed.proj",                              pos_embed_proj_rows_,  2*D*c*p**2,  1,              (0, 1),                          0),  # y = xW
+        ("time_text_embed.timestep_embedder.linear_1",  sample_,               512*D,       1,              (0, 1),                          0),  # y = xW
+        ("time_text_embed.timestep_embedder.linear_2",  sample_,               2*D**2,      1,              (1, 1),                          0),  # y = xW
+        ("time_text_embed.text_embedder.linear_1",      sample_,               2*D*P,       1,              (0, 1),                          0),  # y = xW
+        ("time_text_embed.text_embedder.linear_2",      sample_,               2*D**2,      1,              (1, 1),                          0),  # y = xW
+        ("context_embedder",                            prompt_,               2*D*J,       1,              (0, (L >= 1)),                   0),  # y = xW
+        ("transformer_blocks.*.norm1.linear",           sample_,               18*D**2,     part_1,         (part_1, part_1),                0),  # y = xW
+        ("transformer_blocks.*.norm1_context.linear",   sample_,               12*D**2,     max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  0),  # y = xW
+        ("transformer_blocks.*.attn.to_q",              pos_embed_proj_rows_,  2*D**2,      part_2,         (part_2, part_2),                0),  # y = xW
+        ("transformer_blocks.*.attn.to_k",              pos_embed_proj_rows_,  2*D**2,      part_2,         (part_2, part_2),                0),  # y = xW
+        ("transformer_blocks.*.attn.to_v",              pos_embed_proj_rows_,  2*D**2,      part_2,         (part_2, part_2),                0),  # y = xW
+        ("transformer_blocks.*.attn.add_q_proj",        prompt_,               2*D**2,      part_2,         (part_2, part_2),                0),  # y = xW
+        ("transformer_blocks.*.attn.add_k_proj",        prompt_,               2*D**2,      part_2,         (part_2, part_2),                0),  # y = xW
+        ("transformer_blocks.*.attn.add_v_proj",        prompt_,               2*D**2,      part_2,         (part_2, part_2),                0),  # y = xW
+        ("transformer_blocks.*.attn",                   attn_pairs_,           2*D,         part_2,         (part_2, part_2),                0),  # scores = qk
+        ("transformer_blocks.*.attn",                   attn_pairs_,           2*D,         part_2,         (part_2, part_2),                0),  # mix = pv
+        ("transformer_blocks.*.attn.to_add_out",        prompt_,               2*D**2,      max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  0),  # y = xW
+        ("transformer_blocks.*.attn.to_out.0",          pos_embed_proj_rows_,  2*D**2,      part_2,         (part_2, part_2),                0),  # y = xW
+        ("transformer_blocks.*.attn2.to_q",             pos_embed_proj_rows_,  2*D**2,      part_1,         (part_1, part_1),                0),  # y = xW
+        ("transformer_blocks.*.attn2.to_k",             pos_embed_proj_rows_,  2*D**2,      part_1,         (part_1, part_1),                0),  # y = xW
+        ("transformer_blocks.*.attn2.to_v",             pos_embed_proj_rows_,  2*D**2,      part_1,         (part_1, part_1),                0),  # y = xW
+        ("transformer_blocks.*.attn2",                  attn2_pairs_,          2*D,         part_1,         (part_1, part_1),                0),  # scores = qk
+        ("transformer_blocks.*.attn2",                  attn2_pairs_,          2*D,         part_1,         (part_1, part_1),                0),  # mix = pv
+        ("transformer_blocks.*.attn2.to_out.0",         pos_embed_proj_rows_,  2*D**2,      part_1,         (part_1, part_1),                0),  # y = xW
+        ("transformer_blocks.*.ff.net.0.proj",          pos_embed_proj_rows_,  8*D**2,      part_2,         (part_2, part_2),                0),  # y = xW
+        ("transformer_blocks.*.ff.net.2",               pos_embed_proj_rows_,  8*D**2,      part_2,         (part_2, part_2),                0),  # y = xW
+        ("transformer_blocks.*.ff_context.net.0.proj",  prompt_,               8*D**2,      max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  0),  # y = xW
+        ("transformer_blocks.*.ff_context.net.2",       prompt_,               8*D**2,      max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  0),  # y = xW
+        ("transformer_blocks.*.norm1.linear",           sample_,               12*D**2,     part_3,         (part_3, part_3),                0),  # y = xW
+        ("transformer_blocks.*.norm1_context.linear",   sample_,               4*D**2,      (L >= 1),       ((L >= 1), (L >= 1)),            0),  # y = xW
+        ("norm_out.linear",                             sample_,               4*D**2,      1,              (1, 1),                          0),  # y = xW
+        ("proj_out",                                    pos_embed_proj_rows_,  2*D*o*p**2,  1,              (1, 1),                          0),  # y = xW
     ]
 
 
 def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'forward': nothing trains, only the forward pass runs."""
-    L = sizes.num_layers
-    H = sizes.num_attention_heads
-    d = sizes.attention_head_dim
-    c = sizes.in_channels
-    o = sizes.out_channels
-    p = sizes.patch_size
-    J = sizes.joint_attention_dim
-    P = sizes.pooled_projection_dim
-    dual = sizes.dual_attention_layers
-    D = H*d
-    transformer_blocks_1 = sum((i in dual) for i in range(max(0, L - 1)))
-    # what a contraction runs over, in multiples of (n, y, img, yy, img_y, img_img)
-    pos_embed_proj_rows_ = (0, 0, 1, 0, 0, 0)
-    sample_ = (1, 0, 0, 0, 0, 0)
-    prompt_ = (0, 1, 0, 0, 0, 0)
-    attn_pairs_ = (0, 0, 0, 1, 2, 1)
-    attn2_pairs_ = (0, 0, 0, 0, 0, 1)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("pos_embed.proj",                              pos_embed_proj_rows_,  2*D*c*p**2,  1,                                                                                   (0, 0),  0),  # y = xW
-        ("time_text_embed.timestep_embedder.linear_1",  sample_,               512*D,       1,                                                                                   (0, 0),  0),  # y = xW
-        ("time_text_embed.timestep_embedder.linear_2",  sample_,               2*D**2,      1,                                                                                   (0, 0),  0),  # y = xW
-        ("time_text_embed.text_embedder.linear_1",      sample_,               2*D*P,       1,                                                                                   (0, 0),  0),  # y = xW
-        ("time_text_embed.text_embedder.linear_2",      sample_,               2*D**2,      1,                                                                                   (0, 0),  0),  # y = xW
-        ("context_embedder",                            prompt_,               2*D*J,       1,                                                                                   (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.norm1.linear",           sample_,               18*D**2,     (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.norm1_context.linear",   sample_,               12*D**2,     max(0, L - 1),                                                                       (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn.to_q",              pos_embed_proj_rows_,  2*D**2,      (L >= 1) + max(0, L - 1),                                                            (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn.to_k",              pos_embed_proj_rows_,  2*D**2,      (L >= 1) + max(0, L - 1),                                                            (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn.to_v",              pos_embed_proj_rows_,  2*D**2,      (L >= 1) + max(0, L - 1),                                                            (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn.add_q_proj",        prompt_,               2*D**2,      (L >= 1) + max(0, L - 1),                                                            (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn.add_k_proj",        prompt_,               2*D**2,      (L >= 1) + max(0, L - 1),                                                            (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn.add_v_proj",        prompt_,               2*D**2,      (L >= 1) + max(0, L - 1),                                                            (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn",                   attn_pairs_,           2*D,         (L >= 1) + max(0, L - 1),                                                            (0, 0),  0),  # scores = qk
-        ("transformer_blocks.*.attn",                   attn_pairs_,           2*D,         (L >= 1) + max(0, L - 1),                                                            (0, 0),  0),  # mix = pv
-        ("transformer_blocks.*.attn.to_add_out",        prompt_,               2*D**2,      max(0, L - 1),                                                                       (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn.to_out.0",          pos_embed_proj_rows_,  2*D**2,      (L >= 1) + max(0, L - 1),                                                            (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn2.to_q",             pos_embed_proj_rows_,  2*D**2,      (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn2.to_k",             pos_embed_proj_rows_,  2*D**2,      (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn2.to_v",             pos_embed_proj_rows_,  2*D**2,      (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn2",                  attn2_pairs_,          2*D,         (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             (0, 0),  0),  # scores = qk
-        ("transformer_blocks.*.attn2",                  attn2_pairs_,          2*D,         (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             (0, 0),  0),  # mix = pv
-        ("transformer_blocks.*.attn2.to_out.0",         pos_embed_proj_rows_,  2*D**2,      (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.ff.net.0.proj",          pos_embed_proj_rows_,  8*D**2,      (L >= 1) + max(0, L - 1),                                                            (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.ff.net.2",               pos_embed_proj_rows_,  8*D**2,      (L >= 1) + max(0, L - 1),                                                            (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.ff_context.net.0.proj",  prompt_,               8*D**2,      max(0, L - 1),                                                                       (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.ff_context.net.2",       prompt_,               8*D**2,      max(0, L - 1),                                                                       (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.norm1.linear",           sample_,               12*D**2,     (L >= 1) + max(0, L - 1) - (L >= 1)*(max(0, L - 1) in dual) - transformer_blocks_1,  (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.norm1_context.linear",   sample_,               4*D**2,      (L >= 1),                                                                            (0, 0),  0),  # y = xW
-        ("norm_out.linear",                             sample_,               4*D**2,      1,                                                                                   (0, 0),  0),  # y = xW
-        ("proj_out",                                    pos_embed_proj_rows_,  2*D*o*p**2,  1,                                                                                   (0, 0),  0),  # y = xW
-    ]
+    lines = _full(sizes, pairs)
+    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
 
 
 def _lora(sizes: Sizes, pairs: str) -> list[Line]:
@@ -548,62 +507,66 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     transformer_blocks_1 = sum((i in dual) for i in range(max(0, L - 1)))
     transformer_blocks_2 = sum((i in dual) for i in range(1, max(0, L - 1)))
     transformer_blocks_3 = sum((i in dual) for i in range(max(0, L - 1) + 1, (L >= 1) + max(0, L - 1)))
+    part_1 = (L >= 1) + max(0, L - 1)
+    part_2 = (L >= 1)*(L >= 2) + max(0, L - 2)
+    case_1 = max(0, L - 1) in dual
+    part_3 = (L >= 1)*case_1 + transformer_blocks_1
+    part_4 = (L >= 1)*(L >= 2)*case_1 + transformer_blocks_2 + transformer_blocks_3 - (L >= 2)*transformer_blocks_3
     # what a contraction runs over, in multiples of (n, y, img, yy, img_y, img_img)
     pos_embed_proj_rows_ = (0, 0, 1, 0, 0, 0)
     sample_ = (1, 0, 0, 0, 0, 0)
     prompt_ = (0, 1, 0, 0, 0, 0)
     attn_pairs_ = (0, 0, 0, 1, 2, 1)
     attn2_pairs_ = (0, 0, 0, 0, 0, 1)
+    # what equal modules have in common, each below its own path
+    to_q_1: list[Line] = [
+        ("base_layer",      pos_embed_proj_rows_,  2*D**2,  part_1,  (part_2, 0),       0),  # y = xW
+        ("lora_A.default",  pos_embed_proj_rows_,  32*D,    part_1,  (part_2, part_1),  0),  # y = xW
+        ("lora_B.default",  pos_embed_proj_rows_,  32*D,    part_1,  (part_1, part_1),  0),  # y = xW
+    ]
+    to_q_2: list[Line] = [
+        ("base_layer",      pos_embed_proj_rows_,  2*D**2,  part_3,  (part_4, 0),       0),  # y = xW
+        ("lora_A.default",  pos_embed_proj_rows_,  32*D,    part_3,  (part_4, part_3),  0),  # y = xW
+        ("lora_B.default",  pos_embed_proj_rows_,  32*D,    part_3,  (part_3, part_3),  0),  # y = xW
+    ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("pos_embed.proj",                                      pos_embed_proj_rows_,  2*D*c*p**2,  1,                                                                                   (0, 0),                                                                                                                                                                              0),  # y = xW
-        ("time_text_embed.timestep_embedder.linear_1",          sample_,               512*D,       1,                                                                                   (0, 0),                                                                                                                                                                              0),  # y = xW
-        ("time_text_embed.timestep_embedder.linear_2",          sample_,               2*D**2,      1,                                                                                   (0, 0),                                                                                                                                                                              0),  # y = xW
-        ("time_text_embed.text_embedder.linear_1",              sample_,               2*D*P,       1,                                                                                   (0, 0),                                                                                                                                                                              0),  # y = xW
-        ("time_text_embed.text_embedder.linear_2",              sample_,               2*D**2,      1,                                                                                   (0, 0),                                                                                                                                                                              0),  # y = xW
-        ("context_embedder",                                    prompt_,               2*D*J,       1,                                                                                   (0, 0),                                                                                                                                                                              0),  # y = xW
-        ("transformer_blocks.*.norm1.linear",                   sample_,               18*D**2,     (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             (0, 0),                                                                                                                                                                              0),  # y = xW
-        ("transformer_blocks.*.norm1_context.linear",           sample_,               12*D**2,     max(0, L - 1),                                                                       (0, 0),                                                                                                                                                                              0),  # y = xW
-        ("transformer_blocks.*.attn.to_q.base_layer",           pos_embed_proj_rows_,  2*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1)*(L >= 2) + max(0, L - 2), 0),                                                                                                                                              0),  # y = xW
-        ("transformer_blocks.*.attn.to_q.lora_A.default",       pos_embed_proj_rows_,  32*D,        (L >= 1) + max(0, L - 1),                                                            ((L >= 1)*(L >= 2) + max(0, L - 2), (L >= 1) + max(0, L - 1)),                                                                                                                       0),  # y = xW
-        ("transformer_blocks.*.attn.to_q.lora_B.default",       pos_embed_proj_rows_,  32*D,        (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1)),                                                                                                                                0),  # y = xW
-        ("transformer_blocks.*.attn.to_k.base_layer",           pos_embed_proj_rows_,  2*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1)*(L >= 2) + max(0, L - 2), 0),                                                                                                                                              0),  # y = xW
-        ("transformer_blocks.*.attn.to_k.lora_A.default",       pos_embed_proj_rows_,  32*D,        (L >= 1) + max(0, L - 1),                                                            ((L >= 1)*(L >= 2) + max(0, L - 2), (L >= 1) + max(0, L - 1)),                                                                                                                       0),  # y = xW
-        ("transformer_blocks.*.attn.to_k.lora_B.default",       pos_embed_proj_rows_,  32*D,        (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1)),                                                                                                                                0),  # y = xW
-        ("transformer_blocks.*.attn.to_v.base_layer",           pos_embed_proj_rows_,  2*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1)*(L >= 2) + max(0, L - 2), 0),                                                                                                                                              0),  # y = xW
-        ("transformer_blocks.*.attn.to_v.lora_A.default",       pos_embed_proj_rows_,  32*D,        (L >= 1) + max(0, L - 1),                                                            ((L >= 1)*(L >= 2) + max(0, L - 2), (L >= 1) + max(0, L - 1)),                                                                                                                       0),  # y = xW
-        ("transformer_blocks.*.attn.to_v.lora_B.default",       pos_embed_proj_rows_,  32*D,        (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1)),                                                                                                                                0),  # y = xW
-        ("transformer_blocks.*.attn.add_q_proj",                prompt_,               2*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1)*(L >= 2) + max(0, L - 2), 0),                                                                                                                                              0),  # y = xW
-        ("transformer_blocks.*.attn.add_k_proj",                prompt_,               2*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1)*(L >= 2) + max(0, L - 2), 0),                                                                                                                                              0),  # y = xW
-        ("transformer_blocks.*.attn.add_v_proj",                prompt_,               2*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1)*(L >= 2) + max(0, L - 2), 0),                                                                                                                                              0),  # y = xW
-        ("transformer_blocks.*.attn",                           attn_pairs_,           2*D,         (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1)),                                                                                                                                0),  # scores = qk
-        ("transformer_blocks.*.attn",                           attn_pairs_,           2*D,         (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1)),                                                                                                                                0),  # mix = pv
-        ("transformer_blocks.*.attn.to_add_out",                prompt_,               2*D**2,      max(0, L - 1),                                                                       (max(0, L - 1), 0),                                                                                                                                                                  0),  # y = xW
-        ("transformer_blocks.*.attn.to_out.0.base_layer",       pos_embed_proj_rows_,  2*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), 0),                                                                                                                                                       0),  # y = xW
-        ("transformer_blocks.*.attn.to_out.0.lora_A.default",   pos_embed_proj_rows_,  32*D,        (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1)),                                                                                                                                0),  # y = xW
-        ("transformer_blocks.*.attn.to_out.0.lora_B.default",   pos_embed_proj_rows_,  32*D,        (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1)),                                                                                                                                0),  # y = xW
-        ("transformer_blocks.*.attn2.to_q.base_layer",          pos_embed_proj_rows_,  2*D**2,      (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(L >= 2)*(max(0, L - 1) in dual) + transformer_blocks_2 + transformer_blocks_3 - (L >= 2)*transformer_blocks_3, 0),                                                        0),  # y = xW
-        ("transformer_blocks.*.attn2.to_q.lora_A.default",      pos_embed_proj_rows_,  32*D,        (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(L >= 2)*(max(0, L - 1) in dual) + transformer_blocks_2 + transformer_blocks_3 - (L >= 2)*transformer_blocks_3, (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1),  0),  # y = xW
-        ("transformer_blocks.*.attn2.to_q.lora_B.default",      pos_embed_proj_rows_,  32*D,        (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1, (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1),                                                                  0),  # y = xW
-        ("transformer_blocks.*.attn2.to_k.base_layer",          pos_embed_proj_rows_,  2*D**2,      (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(L >= 2)*(max(0, L - 1) in dual) + transformer_blocks_2 + transformer_blocks_3 - (L >= 2)*transformer_blocks_3, 0),                                                        0),  # y = xW
-        ("transformer_blocks.*.attn2.to_k.lora_A.default",      pos_embed_proj_rows_,  32*D,        (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(L >= 2)*(max(0, L - 1) in dual) + transformer_blocks_2 + transformer_blocks_3 - (L >= 2)*transformer_blocks_3, (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1),  0),  # y = xW
-        ("transformer_blocks.*.attn2.to_k.lora_B.default",      pos_embed_proj_rows_,  32*D,        (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1, (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1),                                                                  0),  # y = xW
-        ("transformer_blocks.*.attn2.to_v.base_layer",          pos_embed_proj_rows_,  2*D**2,      (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(L >= 2)*(max(0, L - 1) in dual) + transformer_blocks_2 + transformer_blocks_3 - (L >= 2)*transformer_blocks_3, 0),                                                        0),  # y = xW
-        ("transformer_blocks.*.attn2.to_v.lora_A.default",      pos_embed_proj_rows_,  32*D,        (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(L >= 2)*(max(0, L - 1) in dual) + transformer_blocks_2 + transformer_blocks_3 - (L >= 2)*transformer_blocks_3, (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1),  0),  # y = xW
-        ("transformer_blocks.*.attn2.to_v.lora_B.default",      pos_embed_proj_rows_,  32*D,        (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1, (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1),                                                                  0),  # y = xW
-        ("transformer_blocks.*.attn2",                          attn2_pairs_,          2*D,         (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1, (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1),                                                                  0),  # scores = qk
-        ("transformer_blocks.*.attn2",                          attn2_pairs_,          2*D,         (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1, (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1),                                                                  0),  # mix = pv
-        ("transformer_blocks.*.attn2.to_out.0.base_layer",      pos_embed_proj_rows_,  2*D**2,      (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1, 0),                                                                                                                        0),  # y = xW
-        ("transformer_blocks.*.attn2.to_out.0.lora_A.default",  pos_embed_proj_rows_,  32*D,        (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1, (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1),                                                                  0),  # y = xW
-        ("transformer_blocks.*.attn2.to_out.0.lora_B.default",  pos_embed_proj_rows_,  32*D,        (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1, (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1),                                                                  0),  # y = xW
-        ("transformer_blocks.*.ff.net.0.proj",                  pos_embed_proj_rows_,  8*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), 0),                                                                                                                                                       0),  # y = xW
-        ("transformer_blocks.*.ff.net.2",                       pos_embed_proj_rows_,  8*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), 0),                                                                                                                                                       0),  # y = xW
-        ("transformer_blocks.*.ff_context.net.0.proj",          prompt_,               8*D**2,      max(0, L - 1),                                                                       (max(0, L - 1), 0),                                                                                                                                                                  0),  # y = xW
-        ("transformer_blocks.*.ff_context.net.2",               prompt_,               8*D**2,      max(0, L - 1),                                                                       (max(0, L - 1), 0),                                                                                                                                                                  0),  # y = xW
-        ("transformer_blocks.*.norm1.linear",                   sample_,               12*D**2,     (L >= 1) + max(0, L - 1) - (L >= 1)*(max(0, L - 1) in dual) - transformer_blocks_1,  (0, 0),                                                                                                                                                                              0),  # y = xW
-        ("transformer_blocks.*.norm1_context.linear",           sample_,               4*D**2,      (L >= 1),                                                                            (0, 0),                                                                                                                                                                              0),  # y = xW
-        ("norm_out.linear",                                     sample_,               4*D**2,      1,                                                                                   (0, 0),                                                                                                                                                                              0),  # y = xW
-        ("proj_out",                                            pos_embed_proj_rows_,  2*D*o*p**2,  1,                                                                                   ((L >= 1), 0),                                                                                                                                                                       0),  # y = xW
+        ("pos_embed.proj",                                      pos_embed_proj_rows_,  2*D*c*p**2,  1,                                                                  (0, 0),              0),  # y = xW
+        ("time_text_embed.timestep_embedder.linear_1",          sample_,               512*D,       1,                                                                  (0, 0),              0),  # y = xW
+        ("time_text_embed.timestep_embedder.linear_2",          sample_,               2*D**2,      1,                                                                  (0, 0),              0),  # y = xW
+        ("time_text_embed.text_embedder.linear_1",              sample_,               2*D*P,       1,                                                                  (0, 0),              0),  # y = xW
+        ("time_text_embed.text_embedder.linear_2",              sample_,               2*D**2,      1,                                                                  (0, 0),              0),  # y = xW
+        ("context_embedder",                                    prompt_,               2*D*J,       1,                                                                  (0, 0),              0),  # y = xW
+        ("transformer_blocks.*.norm1.linear",                   sample_,               18*D**2,     part_3,                                                             (0, 0),              0),  # y = xW
+        ("transformer_blocks.*.norm1_context.linear",           sample_,               12*D**2,     max(0, L - 1),                                                      (0, 0),              0),  # y = xW
+        *_at("transformer_blocks.*.attn.to_q", to_q_1),
+        *_at("transformer_blocks.*.attn.to_k", to_q_1),
+        *_at("transformer_blocks.*.attn.to_v", to_q_1),
+        ("transformer_blocks.*.attn.add_q_proj",                prompt_,               2*D**2,      part_1,                                                             (part_2, 0),         0),  # y = xW
+        ("transformer_blocks.*.attn.add_k_proj",                prompt_,               2*D**2,      part_1,                                                             (part_2, 0),         0),  # y = xW
+        ("transformer_blocks.*.attn.add_v_proj",                prompt_,               2*D**2,      part_1,                                                             (part_2, 0),         0),  # y = xW
+        ("transformer_blocks.*.attn",                           attn_pairs_,           2*D,         part_1,                                                             (part_1, part_1),    0),  # scores = qk
+        ("transformer_blocks.*.attn",                           attn_pairs_,           2*D,         part_1,                                                             (part_1, part_1),    0),  # mix = pv
+        ("transformer_blocks.*.attn.to_add_out",                prompt_,               2*D**2,      max(0, L - 1),                                                      (max(0, L - 1), 0),  0),  # y = xW
+        ("transformer_blocks.*.attn.to_out.0.base_layer",       pos_embed_proj_rows_,  2*D**2,      part_1,                                                             (part_1, 0),         0),  # y = xW
+        ("transformer_blocks.*.attn.to_out.0.lora_A.default",   pos_embed_proj_rows_,  32*D,        part_1,                                                             (part_1, part_1),    0),  # y = xW
+        ("transformer_blocks.*.attn.to_out.0.lora_B.default",   pos_embed_proj_rows_,  32*D,        part_1,                                                             (part_1, part_1),    0),  # y = xW
+        *_at("transformer_blocks.*.attn2.to_q", to_q_2),
+        *_at("transformer_blocks.*.attn2.to_k", to_q_2),
+        *_at("transformer_blocks.*.attn2.to_v", to_q_2),
+        ("transformer_blocks.*.attn2",                          attn2_pairs_,          2*D,         part_3,                                                             (part_3, part_3),    0),  # scores = qk
+        ("transformer_blocks.*.attn2",                          attn2_pairs_,          2*D,         part_3,                                                             (part_3, part_3),    0),  # mix = pv
+        ("transformer_blocks.*.attn2.to_out.0.base_layer",      pos_embed_proj_rows_,  2*D**2,      part_3,                                                             (part_3, 0),         0),  # y = xW
+        ("transformer_blocks.*.attn2.to_out.0.lora_A.default",  pos_embed_proj_rows_,  32*D,        part_3,                                                             (part_3, part_3),    0),  # y = xW
+        ("transformer_blocks.*.attn2.to_out.0.lora_B.default",  pos_embed_proj_rows_,  32*D,        part_3,                                                             (part_3, part_3),    0),  # y = xW
+        ("transformer_blocks.*.ff.net.0.proj",                  pos_embed_proj_rows_,  8*D**2,      part_1,                                                             (part_1, 0),         0),  # y = xW
+        ("transformer_blocks.*.ff.net.2",                       pos_embed_proj_rows_,  8*D**2,      part_1,                                                             (part_1, 0),         0),  # y = xW
+        ("transformer_blocks.*.ff_context.net.0.proj",          prompt_,               8*D**2,      max(0, L - 1),                                                      (max(0, L - 1), 0),  0),  # y = xW
+        ("transformer_blocks.*.ff_context.net.2",               prompt_,               8*D**2,      max(0, L - 1),                                                      (max(0, L - 1), 0),  0),  # y = xW
+        ("transformer_blocks.*.norm1.linear",                   sample_,               12*D**2,     (L >= 1) + max(0, L - 1) - (L >= 1)*case_1 - transformer_blocks_1,  (0, 0),              0),  # y = xW
+        ("transformer_blocks.*.norm1_context.linear",           sample_,               4*D**2,      (L >= 1),                                                           (0, 0),              0),  # y = xW
+        ("norm_out.linear",                                     sample_,               4*D**2,      1,                                                                  (0, 0),              0),  # y = xW
+        ("proj_out",                                            pos_embed_proj_rows_,  2*D*o*p**2,  1,                                                                  ((L >= 1), 0),       0),  # y = xW
     ]
 
 
@@ -620,6 +583,10 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     dual = sizes.dual_attention_layers
     D = H*d
     transformer_blocks_1 = sum((i in dual) for i in range(max(0, L - 1)))
+    case_1 = max(0, L - 1) in dual
+    part_1 = (L >= 1)*case_1 + transformer_blocks_1
+    part_2 = (L >= 1) + max(0, L - 1)
+    part_3 = (L >= 1) + max(0, L - 1) - (L >= 1)*case_1 - transformer_blocks_1
     # what a contraction runs over, in multiples of (n, y, img, yy, img_y, img_img)
     pos_embed_proj_rows_ = (0, 0, 1, 0, 0, 0)
     sample_ = (1, 0, 0, 0, 0, 0)
@@ -628,39 +595,44 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     attn2_pairs_ = (0, 0, 0, 0, 0, 1)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("pos_embed.proj",                              pos_embed_proj_rows_,  2*D*c*p**2,  1,                                                                                   (0, 1),                                                                                                                                                                    0),                                                                                   # y = xW
-        ("time_text_embed.timestep_embedder.linear_1",  sample_,               512*D,       1,                                                                                   (0, 1),                                                                                                                                                                    0),                                                                                   # y = xW
-        ("time_text_embed.timestep_embedder.linear_2",  sample_,               2*D**2,      1,                                                                                   (1, 1),                                                                                                                                                                    0),                                                                                   # y = xW
-        ("time_text_embed.text_embedder.linear_1",      sample_,               2*D*P,       1,                                                                                   (0, 1),                                                                                                                                                                    0),                                                                                   # y = xW
-        ("time_text_embed.text_embedder.linear_2",      sample_,               2*D**2,      1,                                                                                   (1, 1),                                                                                                                                                                    0),                                                                                   # y = xW
-        ("context_embedder",                            prompt_,               2*D*J,       1,                                                                                   (0, (L >= 1)),                                                                                                                                                             0),                                                                                   # y = xW
-        ("transformer_blocks.*.norm1.linear",           sample_,               18*D**2,     (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1, (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1),                                                        (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1),                             # y = xW
-        ("transformer_blocks.*.norm1_context.linear",   sample_,               12*D**2,     max(0, L - 1),                                                                       (max(0, L - 1), max(0, L - 1)),                                                                                                                                            max(0, L - 1)),                                                                       # y = xW
-        ("transformer_blocks.*.attn.to_q",              pos_embed_proj_rows_,  2*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1)),                                                                                                                      (L >= 1) + max(0, L - 1)),                                                            # y = xW
-        ("transformer_blocks.*.attn.to_k",              pos_embed_proj_rows_,  2*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1)),                                                                                                                      (L >= 1) + max(0, L - 1)),                                                            # y = xW
-        ("transformer_blocks.*.attn.to_v",              pos_embed_proj_rows_,  2*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1)),                                                                                                                      (L >= 1) + max(0, L - 1)),                                                            # y = xW
-        ("transformer_blocks.*.attn.add_q_proj",        prompt_,               2*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1)),                                                                                                                      (L >= 1) + max(0, L - 1)),                                                            # y = xW
-        ("transformer_blocks.*.attn.add_k_proj",        prompt_,               2*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1)),                                                                                                                      (L >= 1) + max(0, L - 1)),                                                            # y = xW
-        ("transformer_blocks.*.attn.add_v_proj",        prompt_,               2*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1)),                                                                                                                      (L >= 1) + max(0, L - 1)),                                                            # y = xW
-        ("transformer_blocks.*.attn",                   attn_pairs_,           2*D,         (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1)),                                                                                                                      (L >= 1) + max(0, L - 1)),                                                            # scores = qk
-        ("transformer_blocks.*.attn",                   attn_pairs_,           2*D,         (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1)),                                                                                                                      (L >= 1) + max(0, L - 1)),                                                            # mix = pv
-        ("transformer_blocks.*.attn.to_add_out",        prompt_,               2*D**2,      max(0, L - 1),                                                                       (max(0, L - 1), max(0, L - 1)),                                                                                                                                            max(0, L - 1)),                                                                       # y = xW
-        ("transformer_blocks.*.attn.to_out.0",          pos_embed_proj_rows_,  2*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1)),                                                                                                                      (L >= 1) + max(0, L - 1)),                                                            # y = xW
-        ("transformer_blocks.*.attn2.to_q",             pos_embed_proj_rows_,  2*D**2,      (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1, (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1),                                                        (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1),                             # y = xW
-        ("transformer_blocks.*.attn2.to_k",             pos_embed_proj_rows_,  2*D**2,      (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1, (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1),                                                        (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1),                             # y = xW
-        ("transformer_blocks.*.attn2.to_v",             pos_embed_proj_rows_,  2*D**2,      (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1, (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1),                                                        (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1),                             # y = xW
-        ("transformer_blocks.*.attn2",                  attn2_pairs_,          2*D,         (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1, (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1),                                                        (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1),                             # scores = qk
-        ("transformer_blocks.*.attn2",                  attn2_pairs_,          2*D,         (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1, (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1),                                                        (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1),                             # mix = pv
-        ("transformer_blocks.*.attn2.to_out.0",         pos_embed_proj_rows_,  2*D**2,      (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1,                             ((L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1, (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1),                                                        (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1),                             # y = xW
-        ("transformer_blocks.*.ff.net.0.proj",          pos_embed_proj_rows_,  8*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1)),                                                                                                                      (L >= 1) + max(0, L - 1)),                                                            # y = xW
-        ("transformer_blocks.*.ff.net.2",               pos_embed_proj_rows_,  8*D**2,      (L >= 1) + max(0, L - 1),                                                            ((L >= 1) + max(0, L - 1), (L >= 1) + max(0, L - 1)),                                                                                                                      (L >= 1) + max(0, L - 1)),                                                            # y = xW
-        ("transformer_blocks.*.ff_context.net.0.proj",  prompt_,               8*D**2,      max(0, L - 1),                                                                       (max(0, L - 1), max(0, L - 1)),                                                                                                                                            max(0, L - 1)),                                                                       # y = xW
-        ("transformer_blocks.*.ff_context.net.2",       prompt_,               8*D**2,      max(0, L - 1),                                                                       (max(0, L - 1), max(0, L - 1)),                                                                                                                                            max(0, L - 1)),                                                                       # y = xW
-        ("transformer_blocks.*.norm1.linear",           sample_,               12*D**2,     (L >= 1) + max(0, L - 1) - (L >= 1)*(max(0, L - 1) in dual) - transformer_blocks_1,  ((L >= 1) + max(0, L - 1) - (L >= 1)*(max(0, L - 1) in dual) - transformer_blocks_1, (L >= 1) + max(0, L - 1) - (L >= 1)*(max(0, L - 1) in dual) - transformer_blocks_1),  (L >= 1) + max(0, L - 1) - (L >= 1)*(max(0, L - 1) in dual) - transformer_blocks_1),  # y = xW
-        ("transformer_blocks.*.norm1_context.linear",   sample_,               4*D**2,      (L >= 1),                                                                            ((L >= 1), (L >= 1)),                                                                                                                                                      (L >= 1)),                                                                            # y = xW
-        ("norm_out.linear",                             sample_,               4*D**2,      1,                                                                                   (1, 1),                                                                                                                                                                    0),                                                                                   # y = xW
-        ("proj_out",                                    pos_embed_proj_rows_,  2*D*o*p**2,  1,                                                                                   (1, 1),                                                                                                                                                                    0),                                                                                   # y = xW
+        ("pos_embed.proj",                              pos_embed_proj_rows_,  2*D*c*p**2,  1,              (0, 1),                          0),              # y = xW
+        ("time_text_embed.timestep_embedder.linear_1",  sample_,               512*D,       1,              (0, 1),                          0),              # y = xW
+        ("time_text_embed.timestep_embedder.linear_2",  sample_,               2*D**2,      1,              (1, 1),                          0),              # y = xW
+        ("time_text_embed.text_embedder.linear_1",      sample_,               2*D*P,       1,              (0, 1),                          0),              # y = xW
+        ("time_text_embed.text_embedder.linear_2",      sample_,               2*D**2,      1,              (1, 1),                          0),              # y = xW
+        ("context_embedder",                            prompt_,               2*D*J,       1,              (0, (L >= 1)),                   0),              # y = xW
+        ("transformer_blocks.*.norm1.linear",           sample_,               18*D**2,     part_1,         (part_1, part_1),                part_1),         # y = xW
+        ("transformer_blocks.*.norm1_context.linear",   sample_,               12*D**2,     max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  max(0, L - 1)),  # y = xW
+        ("transformer_blocks.*.attn.to_q",              pos_embed_proj_rows_,  2*D**2,      part_2,         (part_2, part_2),                part_2),         # y = xW
+        ("transformer_blocks.*.attn.to_k",              pos_embed_proj_rows_,  2*D**2,      part_2,         (part_2, part_2),                part_2),         # y = xW
+        ("transformer_blocks.*.attn.to_v",              pos_embed_proj_rows_,  2*D**2,      part_2,         (part_2, part_2),                part_2),         # y = xW
+        ("transformer_blocks.*.attn.add_q_proj",        prompt_,               2*D**2,      part_2,         (part_2, part_2),                part_2),         # y = xW
+        ("transformer_blocks.*.attn.add_k_proj",        prompt_,               2*D**2,      part_2,         (part_2, part_2),                part_2),         # y = xW
+        ("transformer_blocks.*.attn.add_v_proj",        prompt_,               2*D**2,      part_2,         (part_2, part_2),                part_2),         # y = xW
+        ("transformer_blocks.*.attn",                   attn_pairs_,           2*D,         part_2,         (part_2, part_2),                part_2),         # scores = qk
+        ("transformer_blocks.*.attn",                   attn_pairs_,           2*D,         part_2,         (part_2, part_2),                part_2),         # mix = pv
+        ("transformer_blocks.*.attn.to_add_out",        prompt_,               2*D**2,      max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  max(0, L - 1)),  # y = xW
+        ("transformer_blocks.*.attn.to_out.0",          pos_embed_proj_rows_,  2*D**2,      part_2,         (part_2, part_2),                part_2),         # y = xW
+        ("transformer_blocks.*.attn2.to_q",             pos_embed_proj_rows_,  2*D**2,      part_1,         (part_1, part_1),                part_1),         # y = xW
+        ("transformer_blocks.*.attn2.to_k",             pos_embed_proj_rows_,  2*D**2,      part_1,         (part_1, part_1),                part_1),         # y = xW
+        ("transformer_blocks.*.attn2.to_v",             pos_embed_proj_rows_,  2*D**2,      part_1,         (part_1, part_1),                part_1),         # y = xW
+        ("transformer_blocks.*.attn2",                  attn2_pairs_,          2*D,         part_1,         (part_1, part_1),                part_1),         # scores = qk
+        ("transformer_blocks.*.attn2",                  attn2_pairs_,          2*D,         part_1,         (part_1, part_1),                part_1),         # mix = pv
+        ("transformer_blocks.*.attn2.to_out.0",         pos_embed_proj_rows_,  2*D**2,      part_1,         (part_1, part_1),                part_1),         # y = xW
+        ("transformer_blocks.*.ff.net.0.proj",          pos_embed_proj_rows_,  8*D**2,      part_2,         (part_2, part_2),                part_2),         # y = xW
+        ("transformer_blocks.*.ff.net.2",               pos_embed_proj_rows_,  8*D**2,      part_2,         (part_2, part_2),                part_2),         # y = xW
+        ("transformer_blocks.*.ff_context.net.0.proj",  prompt_,               8*D**2,      max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  max(0, L - 1)),  # y = xW
+        ("transformer_blocks.*.ff_context.net.2",       prompt_,               8*D**2,      max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  max(0, L - 1)),  # y = xW
+        ("transformer_blocks.*.norm1.linear",           sample_,               12*D**2,     part_3,         (part_3, part_3),                part_3),         # y = xW
+        ("transformer_blocks.*.norm1_context.linear",   sample_,               4*D**2,      (L >= 1),       ((L >= 1), (L >= 1)),            (L >= 1)),       # y = xW
+        ("norm_out.linear",                             sample_,               4*D**2,      1,              (1, 1),                          0),              # y = xW
+        ("proj_out",                                    pos_embed_proj_rows_,  2*D*o*p**2,  1,              (1, 1),                          0),              # y = xW
     ]
+
+
+def _inside(path: str, elements: dict[str, int]) -> dict[str, int]:
+    """The parameters of a module that stands at ``path``."""
+    return {f"{path}.{name}": count for name, count in elements.items()}
 
 
 def _parameters(sizes: Sizes) -> dict[str, int]:
@@ -677,60 +649,66 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     has_qk_norm = sizes.qk_norm is not None
     D = H*d
     transformer_blocks_1 = sum((i in dual) for i in range(max(0, L - 1)))
+    case_1 = max(0, L - 1) in dual
+    part_1 = 6*max(0, L - 1)*D**2
+    part_2 = max(0, L - 1)*d*has_qk_norm
+    part_3 = (L >= 1)*d*has_qk_norm
+    part_4 = transformer_blocks_1*d*has_qk_norm
+    part_5 = (L >= 1)*case_1*d*has_qk_norm
+    part_6 = 4*max(0, L - 1)*D**2
+    linear_2_1 = {
+        "weight":  D**2,
+        "bias":    D,
+    }
+    to_q_1 = {
+        "weight":  max(0, L - 1)*D**2 + (L >= 1)*D**2,
+        "bias":    max(0, L - 1)*D + (L >= 1)*D,
+    }
+    to_q_2 = {
+        "weight":  transformer_blocks_1*D**2 + (L >= 1)*case_1*D**2,
+        "bias":    transformer_blocks_1*D + (L >= 1)*case_1*D,
+    }
     return {
         "pos_embed.proj.weight":                              D*c*p**2,
         "pos_embed.proj.bias":                                D,
         "time_text_embed.timestep_embedder.linear_1.weight":  256*D,
         "time_text_embed.timestep_embedder.linear_1.bias":    D,
-        "time_text_embed.timestep_embedder.linear_2.weight":  D**2,
-        "time_text_embed.timestep_embedder.linear_2.bias":    D,
+        **_inside("time_text_embed.timestep_embedder.linear_2", linear_2_1),
         "time_text_embed.text_embedder.linear_1.weight":      D*P,
         "time_text_embed.text_embedder.linear_1.bias":        D,
-        "time_text_embed.text_embedder.linear_2.weight":      D**2,
-        "time_text_embed.text_embedder.linear_2.bias":        D,
+        **_inside("time_text_embed.text_embedder.linear_2", linear_2_1),
         "context_embedder.weight":                            D*J,
         "context_embedder.bias":                              D,
-        "transformer_blocks.*.norm1.linear.weight":           9*transformer_blocks_1*D**2 + 6*max(0, L - 1)*D**2 - 6*transformer_blocks_1*D**2 + 9*(L >= 1)*(max(0, L - 1) in dual)*D**2 + 6*(L >= 1)*D**2 - 6*(L >= 1)*(max(0, L - 1) in dual)*D**2,
-        "transformer_blocks.*.norm1.linear.bias":             9*transformer_blocks_1*D + 6*max(0, L - 1)*D - 6*transformer_blocks_1*D + 9*(L >= 1)*(max(0, L - 1) in dual)*D + 6*(L >= 1)*D - 6*(L >= 1)*(max(0, L - 1) in dual)*D,
-        "transformer_blocks.*.norm1_context.linear.weight":   6*max(0, L - 1)*D**2 + 2*(L >= 1)*D**2,
+        "transformer_blocks.*.norm1.linear.weight":           9*transformer_blocks_1*D**2 + part_1 - 6*transformer_blocks_1*D**2 + 9*(L >= 1)*case_1*D**2 + 6*(L >= 1)*D**2 - 6*(L >= 1)*case_1*D**2,
+        "transformer_blocks.*.norm1.linear.bias":             9*transformer_blocks_1*D + 6*max(0, L - 1)*D - 6*transformer_blocks_1*D + 9*(L >= 1)*case_1*D + 6*(L >= 1)*D - 6*(L >= 1)*case_1*D,
+        "transformer_blocks.*.norm1_context.linear.weight":   part_1 + 2*(L >= 1)*D**2,
         "transformer_blocks.*.norm1_context.linear.bias":     6*max(0, L - 1)*D + 2*(L >= 1)*D,
-        "transformer_blocks.*.attn.to_q.weight":              max(0, L - 1)*D**2 + (L >= 1)*D**2,
-        "transformer_blocks.*.attn.to_q.bias":                max(0, L - 1)*D + (L >= 1)*D,
-        "transformer_blocks.*.attn.to_k.weight":              max(0, L - 1)*D**2 + (L >= 1)*D**2,
-        "transformer_blocks.*.attn.to_k.bias":                max(0, L - 1)*D + (L >= 1)*D,
-        "transformer_blocks.*.attn.to_v.weight":              max(0, L - 1)*D**2 + (L >= 1)*D**2,
-        "transformer_blocks.*.attn.to_v.bias":                max(0, L - 1)*D + (L >= 1)*D,
-        "transformer_blocks.*.attn.add_q_proj.weight":        max(0, L - 1)*D**2 + (L >= 1)*D**2,
-        "transformer_blocks.*.attn.add_q_proj.bias":          max(0, L - 1)*D + (L >= 1)*D,
-        "transformer_blocks.*.attn.add_k_proj.weight":        max(0, L - 1)*D**2 + (L >= 1)*D**2,
-        "transformer_blocks.*.attn.add_k_proj.bias":          max(0, L - 1)*D + (L >= 1)*D,
-        "transformer_blocks.*.attn.add_v_proj.weight":        max(0, L - 1)*D**2 + (L >= 1)*D**2,
-        "transformer_blocks.*.attn.add_v_proj.bias":          max(0, L - 1)*D + (L >= 1)*D,
-        "transformer_blocks.*.attn.norm_q.weight":            max(0, L - 1)*d*has_qk_norm + (L >= 1)*d*has_qk_norm,
-        "transformer_blocks.*.attn.norm_k.weight":            max(0, L - 1)*d*has_qk_norm + (L >= 1)*d*has_qk_norm,
-        "transformer_blocks.*.attn.norm_added_q.weight":      max(0, L - 1)*d*has_qk_norm + (L >= 1)*d*has_qk_norm,
-        "transformer_blocks.*.attn.norm_added_k.weight":      max(0, L - 1)*d*has_qk_norm + (L >= 1)*d*has_qk_norm,
+        **_inside("transformer_blocks.*.attn.to_q", to_q_1),
+        **_inside("transformer_blocks.*.attn.to_k", to_q_1),
+        **_inside("transformer_blocks.*.attn.to_v", to_q_1),
+        **_inside("transformer_blocks.*.attn.add_q_proj", to_q_1),
+        **_inside("transformer_blocks.*.attn.add_k_proj", to_q_1),
+        **_inside("transformer_blocks.*.attn.add_v_proj", to_q_1),
+        "transformer_blocks.*.attn.norm_q.weight":            part_2 + part_3,
+        "transformer_blocks.*.attn.norm_k.weight":            part_2 + part_3,
+        "transformer_blocks.*.attn.norm_added_q.weight":      part_2 + part_3,
+        "transformer_blocks.*.attn.norm_added_k.weight":      part_2 + part_3,
         "transformer_blocks.*.attn.to_add_out.weight":        max(0, L - 1)*D**2,
         "transformer_blocks.*.attn.to_add_out.bias":          max(0, L - 1)*D,
-        "transformer_blocks.*.attn.to_out.0.weight":          max(0, L - 1)*D**2 + (L >= 1)*D**2,
-        "transformer_blocks.*.attn.to_out.0.bias":            max(0, L - 1)*D + (L >= 1)*D,
-        "transformer_blocks.*.attn2.to_q.weight":             transformer_blocks_1*D**2 + (L >= 1)*(max(0, L - 1) in dual)*D**2,
-        "transformer_blocks.*.attn2.to_q.bias":               transformer_blocks_1*D + (L >= 1)*(max(0, L - 1) in dual)*D,
-        "transformer_blocks.*.attn2.to_k.weight":             transformer_blocks_1*D**2 + (L >= 1)*(max(0, L - 1) in dual)*D**2,
-        "transformer_blocks.*.attn2.to_k.bias":               transformer_blocks_1*D + (L >= 1)*(max(0, L - 1) in dual)*D,
-        "transformer_blocks.*.attn2.to_v.weight":             transformer_blocks_1*D**2 + (L >= 1)*(max(0, L - 1) in dual)*D**2,
-        "transformer_blocks.*.attn2.to_v.bias":               transformer_blocks_1*D + (L >= 1)*(max(0, L - 1) in dual)*D,
-        "transformer_blocks.*.attn2.norm_q.weight":           transformer_blocks_1*d*has_qk_norm + (L >= 1)*(max(0, L - 1) in dual)*d*has_qk_norm,
-        "transformer_blocks.*.attn2.norm_k.weight":           transformer_blocks_1*d*has_qk_norm + (L >= 1)*(max(0, L - 1) in dual)*d*has_qk_norm,
-        "transformer_blocks.*.attn2.to_out.0.weight":         transformer_blocks_1*D**2 + (L >= 1)*(max(0, L - 1) in dual)*D**2,
-        "transformer_blocks.*.attn2.to_out.0.bias":           transformer_blocks_1*D + (L >= 1)*(max(0, L - 1) in dual)*D,
-        "transformer_blocks.*.ff.net.0.proj.weight":          4*max(0, L - 1)*D**2 + 4*(L >= 1)*D**2,
+        **_inside("transformer_blocks.*.attn.to_out.0", to_q_1),
+        **_inside("transformer_blocks.*.attn2.to_q", to_q_2),
+        **_inside("transformer_blocks.*.attn2.to_k", to_q_2),
+        **_inside("transformer_blocks.*.attn2.to_v", to_q_2),
+        "transformer_blocks.*.attn2.norm_q.weight":           part_4 + part_5,
+        "transformer_blocks.*.attn2.norm_k.weight":           part_4 + part_5,
+        **_inside("transformer_blocks.*.attn2.to_out.0", to_q_2),
+        "transformer_blocks.*.ff.net.0.proj.weight":          part_6 + 4*(L >= 1)*D**2,
         "transformer_blocks.*.ff.net.0.proj.bias":            4*max(0, L - 1)*D + 4*(L >= 1)*D,
-        "transformer_blocks.*.ff.net.2.weight":               4*max(0, L - 1)*D**2 + 4*(L >= 1)*D**2,
+        "transformer_blocks.*.ff.net.2.weight":               part_6 + 4*(L >= 1)*D**2,
         "transformer_blocks.*.ff.net.2.bias":                 max(0, L - 1)*D + (L >= 1)*D,
-        "transformer_blocks.*.ff_context.net.0.proj.weight":  4*max(0, L - 1)*D**2,
+        "transformer_blocks.*.ff_context.net.0.proj.weight":  part_6,
         "transformer_blocks.*.ff_context.net.0.proj.bias":    4*max(0, L - 1)*D,
-        "transformer_blocks.*.ff_context.net.2.weight":       4*max(0, L - 1)*D**2,
+        "transformer_blocks.*.ff_context.net.2.weight":       part_6,
         "transformer_blocks.*.ff_context.net.2.bias":         max(0, L - 1)*D,
         "norm_out.linear.weight":                             2*D**2,
         "norm_out.linear.bias":                               2*D,
@@ -753,81 +731,80 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     has_qk_norm = sizes.qk_norm is not None
     D = H*d
     transformer_blocks_1 = sum((i in dual) for i in range(max(0, L - 1)))
+    case_1 = max(0, L - 1) in dual
+    part_1 = 16*transformer_blocks_1*D
+    part_2 = 16*(L >= 1)*case_1*D
+    part_3 = 6*max(0, L - 1)*D**2
+    part_4 = max(0, L - 1)*d*has_qk_norm
+    part_5 = (L >= 1)*d*has_qk_norm
+    part_6 = transformer_blocks_1*d*has_qk_norm
+    part_7 = (L >= 1)*case_1*d*has_qk_norm
+    part_8 = 4*max(0, L - 1)*D**2
+    linear_2_1 = {
+        "weight":  D**2,
+        "bias":    D,
+    }
+    base_layer_1 = {
+        "weight":  max(0, L - 1)*D**2 + (L >= 1)*D**2,
+        "bias":    max(0, L - 1)*D + (L >= 1)*D,
+    }
+    to_q_1 = {
+        **_inside("base_layer", base_layer_1),
+        "lora_A.default.weight":  16*max(0, L - 1)*D + 16*(L >= 1)*D,
+        "lora_B.default.weight":  16*max(0, L - 1)*D + 16*(L >= 1)*D,
+    }
+    to_q_2 = {
+        "base_layer.weight":      transformer_blocks_1*D**2 + (L >= 1)*case_1*D**2,
+        "base_layer.bias":        transformer_blocks_1*D + (L >= 1)*case_1*D,
+        "lora_A.default.weight":  part_1 + part_2,
+        "lora_B.default.weight":  part_1 + part_2,
+    }
     return {
-        "pos_embed.proj.weight":                                      D*c*p**2,
-        "pos_embed.proj.bias":                                        D,
-        "time_text_embed.timestep_embedder.linear_1.weight":          256*D,
-        "time_text_embed.timestep_embedder.linear_1.bias":            D,
-        "time_text_embed.timestep_embedder.linear_2.weight":          D**2,
-        "time_text_embed.timestep_embedder.linear_2.bias":            D,
-        "time_text_embed.text_embedder.linear_1.weight":              D*P,
-        "time_text_embed.text_embedder.linear_1.bias":                D,
-        "time_text_embed.text_embedder.linear_2.weight":              D**2,
-        "time_text_embed.text_embedder.linear_2.bias":                D,
-        "context_embedder.weight":                                    D*J,
-        "context_embedder.bias":                                      D,
-        "transformer_blocks.*.norm1.linear.weight":                   9*transformer_blocks_1*D**2 + 6*max(0, L - 1)*D**2 - 6*transformer_blocks_1*D**2 + 9*(L >= 1)*(max(0, L - 1) in dual)*D**2 + 6*(L >= 1)*D**2 - 6*(L >= 1)*(max(0, L - 1) in dual)*D**2,
-        "transformer_blocks.*.norm1.linear.bias":                     9*transformer_blocks_1*D + 6*max(0, L - 1)*D - 6*transformer_blocks_1*D + 9*(L >= 1)*(max(0, L - 1) in dual)*D + 6*(L >= 1)*D - 6*(L >= 1)*(max(0, L - 1) in dual)*D,
-        "transformer_blocks.*.norm1_context.linear.weight":           6*max(0, L - 1)*D**2 + 2*(L >= 1)*D**2,
-        "transformer_blocks.*.norm1_context.linear.bias":             6*max(0, L - 1)*D + 2*(L >= 1)*D,
-        "transformer_blocks.*.attn.to_q.base_layer.weight":           max(0, L - 1)*D**2 + (L >= 1)*D**2,
-        "transformer_blocks.*.attn.to_q.base_layer.bias":             max(0, L - 1)*D + (L >= 1)*D,
-        "transformer_blocks.*.attn.to_q.lora_A.default.weight":       16*max(0, L - 1)*D + 16*(L >= 1)*D,
-        "transformer_blocks.*.attn.to_q.lora_B.default.weight":       16*max(0, L - 1)*D + 16*(L >= 1)*D,
-        "transformer_blocks.*.attn.to_k.base_layer.weight":           max(0, L - 1)*D**2 + (L >= 1)*D**2,
-        "transformer_blocks.*.attn.to_k.base_layer.bias":             max(0, L - 1)*D + (L >= 1)*D,
-        "transformer_blocks.*.attn.to_k.lora_A.default.weight":       16*max(0, L - 1)*D + 16*(L >= 1)*D,
-        "transformer_blocks.*.attn.to_k.lora_B.default.weight":       16*max(0, L - 1)*D + 16*(L >= 1)*D,
-        "transformer_blocks.*.attn.to_v.base_layer.weight":           max(0, L - 1)*D**2 + (L >= 1)*D**2,
-        "transformer_blocks.*.attn.to_v.base_layer.bias":             max(0, L - 1)*D + (L >= 1)*D,
-        "transformer_blocks.*.attn.to_v.lora_A.default.weight":       16*max(0, L - 1)*D + 16*(L >= 1)*D,
-        "transformer_blocks.*.attn.to_v.lora_B.default.weight":       16*max(0, L - 1)*D + 16*(L >= 1)*D,
-        "transformer_blocks.*.attn.add_q_proj.weight":                max(0, L - 1)*D**2 + (L >= 1)*D**2,
-        "transformer_blocks.*.attn.add_q_proj.bias":                  max(0, L - 1)*D + (L >= 1)*D,
-        "transformer_blocks.*.attn.add_k_proj.weight":                max(0, L - 1)*D**2 + (L >= 1)*D**2,
-        "transformer_blocks.*.attn.add_k_proj.bias":                  max(0, L - 1)*D + (L >= 1)*D,
-        "transformer_blocks.*.attn.add_v_proj.weight":                max(0, L - 1)*D**2 + (L >= 1)*D**2,
-        "transformer_blocks.*.attn.add_v_proj.bias":                  max(0, L - 1)*D + (L >= 1)*D,
-        "transformer_blocks.*.attn.norm_q.weight":                    max(0, L - 1)*d*has_qk_norm + (L >= 1)*d*has_qk_norm,
-        "transformer_blocks.*.attn.norm_k.weight":                    max(0, L - 1)*d*has_qk_norm + (L >= 1)*d*has_qk_norm,
-        "transformer_blocks.*.attn.norm_added_q.weight":              max(0, L - 1)*d*has_qk_norm + (L >= 1)*d*has_qk_norm,
-        "transformer_blocks.*.attn.norm_added_k.weight":              max(0, L - 1)*d*has_qk_norm + (L >= 1)*d*has_qk_norm,
-        "transformer_blocks.*.attn.to_add_out.weight":                max(0, L - 1)*D**2,
-        "transformer_blocks.*.attn.to_add_out.bias":                  max(0, L - 1)*D,
-        "transformer_blocks.*.attn.to_out.0.base_layer.weight":       max(0, L - 1)*D**2 + (L >= 1)*D**2,
-        "transformer_blocks.*.attn.to_out.0.base_layer.bias":         max(0, L - 1)*D + (L >= 1)*D,
-        "transformer_blocks.*.attn.to_out.0.lora_A.default.weight":   16*max(0, L - 1)*D + 16*(L >= 1)*D,
-        "transformer_blocks.*.attn.to_out.0.lora_B.default.weight":   16*max(0, L - 1)*D + 16*(L >= 1)*D,
-        "transformer_blocks.*.attn2.to_q.base_layer.weight":          transformer_blocks_1*D**2 + (L >= 1)*(max(0, L - 1) in dual)*D**2,
-        "transformer_blocks.*.attn2.to_q.base_layer.bias":            transformer_blocks_1*D + (L >= 1)*(max(0, L - 1) in dual)*D,
-        "transformer_blocks.*.attn2.to_q.lora_A.default.weight":      16*transformer_blocks_1*D + 16*(L >= 1)*(max(0, L - 1) in dual)*D,
-        "transformer_blocks.*.attn2.to_q.lora_B.default.weight":      16*transformer_blocks_1*D + 16*(L >= 1)*(max(0, L - 1) in dual)*D,
-        "transformer_blocks.*.attn2.to_k.base_layer.weight":          transformer_blocks_1*D**2 + (L >= 1)*(max(0, L - 1) in dual)*D**2,
-        "transformer_blocks.*.attn2.to_k.base_layer.bias":            transformer_blocks_1*D + (L >= 1)*(max(0, L - 1) in dual)*D,
-        "transformer_blocks.*.attn2.to_k.lora_A.default.weight":      16*transformer_blocks_1*D + 16*(L >= 1)*(max(0, L - 1) in dual)*D,
-        "transformer_blocks.*.attn2.to_k.lora_B.default.weight":      16*transformer_blocks_1*D + 16*(L >= 1)*(max(0, L - 1) in dual)*D,
-        "transformer_blocks.*.attn2.to_v.base_layer.weight":          transformer_blocks_1*D**2 + (L >= 1)*(max(0, L - 1) in dual)*D**2,
-        "transformer_blocks.*.attn2.to_v.base_layer.bias":            transformer_blocks_1*D + (L >= 1)*(max(0, L - 1) in dual)*D,
-        "transformer_blocks.*.attn2.to_v.lora_A.default.weight":      16*transformer_blocks_1*D + 16*(L >= 1)*(max(0, L - 1) in dual)*D,
-        "transformer_blocks.*.attn2.to_v.lora_B.default.weight":      16*transformer_blocks_1*D + 16*(L >= 1)*(max(0, L - 1) in dual)*D,
-        "transformer_blocks.*.attn2.norm_q.weight":                   transformer_blocks_1*d*has_qk_norm + (L >= 1)*(max(0, L - 1) in dual)*d*has_qk_norm,
-        "transformer_blocks.*.attn2.norm_k.weight":                   transformer_blocks_1*d*has_qk_norm + (L >= 1)*(max(0, L - 1) in dual)*d*has_qk_norm,
-        "transformer_blocks.*.attn2.to_out.0.base_layer.weight":      transformer_blocks_1*D**2 + (L >= 1)*(max(0, L - 1) in dual)*D**2,
-        "transformer_blocks.*.attn2.to_out.0.base_layer.bias":        transformer_blocks_1*D + (L >= 1)*(max(0, L - 1) in dual)*D,
-        "transformer_blocks.*.attn2.to_out.0.lora_A.default.weight":  16*transformer_blocks_1*D + 16*(L >= 1)*(max(0, L - 1) in dual)*D,
-        "transformer_blocks.*.attn2.to_out.0.lora_B.default.weight":  16*transformer_blocks_1*D + 16*(L >= 1)*(max(0, L - 1) in dual)*D,
-        "transformer_blocks.*.ff.net.0.proj.weight":                  4*max(0, L - 1)*D**2 + 4*(L >= 1)*D**2,
-        "transformer_blocks.*.ff.net.0.proj.bias":                    4*max(0, L - 1)*D + 4*(L >= 1)*D,
-        "transformer_blocks.*.ff.net.2.weight":                       4*max(0, L - 1)*D**2 + 4*(L >= 1)*D**2,
-        "transformer_blocks.*.ff.net.2.bias":                         max(0, L - 1)*D + (L >= 1)*D,
-        "transformer_blocks.*.ff_context.net.0.proj.weight":          4*max(0, L - 1)*D**2,
-        "transformer_blocks.*.ff_context.net.0.proj.bias":            4*max(0, L - 1)*D,
-        "transformer_blocks.*.ff_context.net.2.weight":               4*max(0, L - 1)*D**2,
-        "transformer_blocks.*.ff_context.net.2.bias":                 max(0, L - 1)*D,
-        "norm_out.linear.weight":                                     2*D**2,
-        "norm_out.linear.bias":                                       2*D,
-        "proj_out.weight":                                            D*o*p**2,
-        "proj_out.bias":                                              o*p**2,
+        "pos_embed.proj.weight":                              D*c*p**2,
+        "pos_embed.proj.bias":                                D,
+        "time_text_embed.timestep_embedder.linear_1.weight":  256*D,
+        "time_text_embed.timestep_embedder.linear_1.bias":    D,
+        **_inside("time_text_embed.timestep_embedder.linear_2", linear_2_1),
+        "time_text_embed.text_embedder.linear_1.weight":      D*P,
+        "time_text_embed.text_embedder.linear_1.bias":        D,
+        **_inside("time_text_embed.text_embedder.linear_2", linear_2_1),
+        "context_embedder.weight":                            D*J,
+        "context_embedder.bias":                              D,
+        "transformer_blocks.*.norm1.linear.weight":           9*transformer_blocks_1*D**2 + part_3 - 6*transformer_blocks_1*D**2 + 9*(L >= 1)*case_1*D**2 + 6*(L >= 1)*D**2 - 6*(L >= 1)*case_1*D**2,
+        "transformer_blocks.*.norm1.linear.bias":             9*transformer_blocks_1*D + 6*max(0, L - 1)*D - 6*transformer_blocks_1*D + 9*(L >= 1)*case_1*D + 6*(L >= 1)*D - 6*(L >= 1)*case_1*D,
+        "transformer_blocks.*.norm1_context.linear.weight":   part_3 + 2*(L >= 1)*D**2,
+        "transformer_blocks.*.norm1_context.linear.bias":     6*max(0, L - 1)*D + 2*(L >= 1)*D,
+        **_inside("transformer_blocks.*.attn.to_q", to_q_1),
+        **_inside("transformer_blocks.*.attn.to_k", to_q_1),
+        **_inside("transformer_blocks.*.attn.to_v", to_q_1),
+        **_inside("transformer_blocks.*.attn.add_q_proj", base_layer_1),
+        **_inside("transformer_blocks.*.attn.add_k_proj", base_layer_1),
+        **_inside("transformer_blocks.*.attn.add_v_proj", base_layer_1),
+        "transformer_blocks.*.attn.norm_q.weight":            part_4 + part_5,
+        "transformer_blocks.*.attn.norm_k.weight":            part_4 + part_5,
+        "transformer_blocks.*.attn.norm_added_q.weight":      part_4 + part_5,
+        "transformer_blocks.*.attn.norm_added_k.weight":      part_4 + part_5,
+        "transformer_blocks.*.attn.to_add_out.weight":        max(0, L - 1)*D**2,
+        "transformer_blocks.*.attn.to_add_out.bias":          max(0, L - 1)*D,
+        **_inside("transformer_blocks.*.attn.to_out.0", to_q_1),
+        **_inside("transformer_blocks.*.attn2.to_q", to_q_2),
+        **_inside("transformer_blocks.*.attn2.to_k", to_q_2),
+        **_inside("transformer_blocks.*.attn2.to_v", to_q_2),
+        "transformer_blocks.*.attn2.norm_q.weight":           part_6 + part_7,
+        "transformer_blocks.*.attn2.norm_k.weight":           part_6 + part_7,
+        **_inside("transformer_blocks.*.attn2.to_out.0", to_q_2),
+        "transformer_blocks.*.ff.net.0.proj.weight":          part_8 + 4*(L >= 1)*D**2,
+        "transformer_blocks.*.ff.net.0.proj.bias":            4*max(0, L - 1)*D + 4*(L >= 1)*D,
+        "transformer_blocks.*.ff.net.2.weight":               part_8 + 4*(L >= 1)*D**2,
+        "transformer_blocks.*.ff.net.2.bias":                 max(0, L - 1)*D + (L >= 1)*D,
+        "transformer_blocks.*.ff_context.net.0.proj.weight":  part_8,
+        "transformer_blocks.*.ff_context.net.0.proj.bias":    4*max(0, L - 1)*D,
+        "transformer_blocks.*.ff_context.net.2.weight":       part_8,
+        "transformer_blocks.*.ff_context.net.2.bias":         max(0, L - 1)*D,
+        "norm_out.linear.weight":                             2*D**2,
+        "norm_out.linear.bias":                               2*D,
+        "proj_out.weight":                                    D*o*p**2,
+        "proj_out.bias":                                      o*p**2,
     }
 
 
@@ -910,8 +887,10 @@ class Estimator:
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
-        rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
-        return tuple(map(sum, zip(*rows)))
+        totals: dict[tuple[int, ...], int] = {}
+        for line, cost in zip(self._lines, costs):
+            totals[line[1]] = totals.get(line[1], 0) + cost
+        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
 
     def moments(self, **streams: Any) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them, with the sizes that some of them depend on."""

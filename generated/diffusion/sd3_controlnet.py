@@ -396,6 +396,11 @@ def _checked(key: str, kind: str, value: Any) -> Any:
     raise ValueError(f"the config's '{key}' is {value!r}, not a {kind}")
 
 
+def _at(path: str, lines: list[Line]) -> list[Line]:
+    """The lines of a module that stands at ``path``."""
+    return [(f"{path}.{module}", amount, unit, forward, gradients, again) for module, amount, unit, forward, gradients, again in lines]
+
+
 def _full(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'full': every parameter trains."""
     L = sizes.num_layers
@@ -409,6 +414,7 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     extra = sizes.extra_conditioning_channels
     D = H*d
     transformer_blocks_1 = sum((i in dual) for i in range(L))
+    part_1 = L - transformer_blocks_1
     # what a contraction runs over, in multiples of (n, y, img, yy, img_y, img_img)
     pos_embed_proj_rows_ = (0, 0, 1, 0, 0, 0)
     sample_ = (1, 0, 0, 0, 0, 0)
@@ -417,93 +423,44 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     attn2_pairs_ = (0, 0, 0, 0, 0, 1)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("pos_embed.proj",                              pos_embed_proj_rows_,  2*D*c*p**2,                   1,                         (0, (L >= 1)),                                         0),  # y = xW
-        ("time_text_embed.timestep_embedder.linear_1",  sample_,               512*D,                        1,                         (0, (L >= 1)),                                         0),  # y = xW
-        ("time_text_embed.timestep_embedder.linear_2",  sample_,               2*D**2,                       1,                         ((L >= 1), (L >= 1)),                                  0),  # y = xW
-        ("time_text_embed.text_embedder.linear_1",      sample_,               2*D*P,                        1,                         (0, (L >= 1)),                                         0),  # y = xW
-        ("time_text_embed.text_embedder.linear_2",      sample_,               2*D**2,                       1,                         ((L >= 1), (L >= 1)),                                  0),  # y = xW
-        ("context_embedder",                            prompt_,               2*D*J,                        1,                         (0, (L >= 1)),                                         0),  # y = xW
-        ("pos_embed_input.proj",                        pos_embed_proj_rows_,  2*D*c*p**2 + 2*D*p**2*extra,  1,                         (0, (L >= 1)),                                         0),  # y = xW
-        ("transformer_blocks.*.norm1.linear",           sample_,               18*D**2,                      transformer_blocks_1,      (transformer_blocks_1, transformer_blocks_1),          0),  # y = xW
-        ("transformer_blocks.*.norm1_context.linear",   sample_,               12*D**2,                      L,                         (L, L),                                                0),  # y = xW
-        ("transformer_blocks.*.attn.to_q",              pos_embed_proj_rows_,  2*D**2,                       L,                         (L, L),                                                0),  # y = xW
-        ("transformer_blocks.*.attn.to_k",              pos_embed_proj_rows_,  2*D**2,                       L,                         (L, L),                                                0),  # y = xW
-        ("transformer_blocks.*.attn.to_v",              pos_embed_proj_rows_,  2*D**2,                       L,                         (L, L),                                                0),  # y = xW
-        ("transformer_blocks.*.attn.add_q_proj",        prompt_,               2*D**2,                       L,                         (L, L),                                                0),  # y = xW
-        ("transformer_blocks.*.attn.add_k_proj",        prompt_,               2*D**2,                       L,                         (L, L),                                                0),  # y = xW
-        ("transformer_blocks.*.attn.add_v_proj",        prompt_,               2*D**2,                       L,                         (L, L),                                                0),  # y = xW
-        ("transformer_blocks.*.attn",                   attn_pairs_,           2*D,                          L,                         (L, L),                                                0),  # scores = qk
-        ("transformer_blocks.*.attn",                   attn_pairs_,           2*D,                          L,                         (L, L),                                                0),  # mix = pv
-        ("transformer_blocks.*.attn.to_add_out",        prompt_,               2*D**2,                       L,                         (max(0, L - 1), max(0, L - 1)),                        0),  # y = xW
-        ("transformer_blocks.*.attn.to_out.0",          pos_embed_proj_rows_,  2*D**2,                       L,                         (L, L),                                                0),  # y = xW
-        ("transformer_blocks.*.attn2.to_q",             pos_embed_proj_rows_,  2*D**2,                       transformer_blocks_1,      (transformer_blocks_1, transformer_blocks_1),          0),  # y = xW
-        ("transformer_blocks.*.attn2.to_k",             pos_embed_proj_rows_,  2*D**2,                       transformer_blocks_1,      (transformer_blocks_1, transformer_blocks_1),          0),  # y = xW
-        ("transformer_blocks.*.attn2.to_v",             pos_embed_proj_rows_,  2*D**2,                       transformer_blocks_1,      (transformer_blocks_1, transformer_blocks_1),          0),  # y = xW
-        ("transformer_blocks.*.attn2",                  attn2_pairs_,          2*D,                          transformer_blocks_1,      (transformer_blocks_1, transformer_blocks_1),          0),  # scores = qk
-        ("transformer_blocks.*.attn2",                  attn2_pairs_,          2*D,                          transformer_blocks_1,      (transformer_blocks_1, transformer_blocks_1),          0),  # mix = pv
-        ("transformer_blocks.*.attn2.to_out.0",         pos_embed_proj_rows_,  2*D**2,                       transformer_blocks_1,      (transformer_blocks_1, transformer_blocks_1),          0),  # y = xW
-        ("transformer_blocks.*.ff.net.0.proj",          pos_embed_proj_rows_,  8*D**2,                       L,                         (L, L),                                                0),  # y = xW
-        ("transformer_blocks.*.ff.net.2",               pos_embed_proj_rows_,  8*D**2,                       L,                         (L, L),                                                0),  # y = xW
-        ("transformer_blocks.*.ff_context.net.0.proj",  prompt_,               8*D**2,                       L,                         (max(0, L - 1), max(0, L - 1)),                        0),  # y = xW
-        ("transformer_blocks.*.ff_context.net.2",       prompt_,               8*D**2,                       L,                         (max(0, L - 1), max(0, L - 1)),                        0),  # y = xW
-        ("controlnet_blocks.*",                         pos_embed_proj_rows_,  2*D**2,                       L,                         (L, L),                                                0),  # y = xW
-        ("transformer_blocks.*.norm1.linear",           sample_,               12*D**2,                      L - transformer_blocks_1,  (L - transformer_blocks_1, L - transformer_blocks_1),  0),  # y = xW
+        ("pos_embed.proj",                              pos_embed_proj_rows_,  2*D*c*p**2,                   1,                     (0, (L >= 1)),                                 0),  # y = xW
+        ("time_text_embed.timestep_embedder.linear_1",  sample_,               512*D,                        1,                     (0, (L >= 1)),                                 0),  # y = xW
+        ("time_text_embed.timestep_embedder.linear_2",  sample_,               2*D**2,                       1,                     ((L >= 1), (L >= 1)),                          0),  # y = xW
+        ("time_text_embed.text_embedder.linear_1",      sample_,               2*D*P,                        1,                     (0, (L >= 1)),                                 0),  # y = xW
+        ("time_text_embed.text_embedder.linear_2",      sample_,               2*D**2,                       1,                     ((L >= 1), (L >= 1)),                          0),  # y = xW
+        ("context_embedder",                            prompt_,               2*D*J,                        1,                     (0, (L >= 1)),                                 0),  # y = xW
+        ("pos_embed_input.proj",                        pos_embed_proj_rows_,  2*D*c*p**2 + 2*D*p**2*extra,  1,                     (0, (L >= 1)),                                 0),  # y = xW
+        ("transformer_blocks.*.norm1.linear",           sample_,               18*D**2,                      transformer_blocks_1,  (transformer_blocks_1, transformer_blocks_1),  0),  # y = xW
+        ("transformer_blocks.*.norm1_context.linear",   sample_,               12*D**2,                      L,                     (L, L),                                        0),  # y = xW
+        ("transformer_blocks.*.attn.to_q",              pos_embed_proj_rows_,  2*D**2,                       L,                     (L, L),                                        0),  # y = xW
+        ("transformer_blocks.*.attn.to_k",              pos_embed_proj_rows_,  2*D**2,                       L,                     (L, L),                                        0),  # y = xW
+        ("transformer_blocks.*.attn.to_v",              pos_embed_proj_rows_,  2*D**2,                       L,                     (L, L),                                        0),  # y = xW
+        ("transformer_blocks.*.attn.add_q_proj",        prompt_,               2*D**2,                       L,                     (L, L),                                        0),  # y = xW
+        ("transformer_blocks.*.attn.add_k_proj",        prompt_,               2*D**2,                       L,                     (L, L),                                        0),  # y = xW
+        ("transformer_blocks.*.attn.add_v_proj",        prompt_,               2*D**2,                       L,                     (L, L),                                        0),  # y = xW
+        ("transformer_blocks.*.attn",                   attn_pairs_,           2*D,                          L,                     (L, L),                                        0),  # scores = qk
+        ("transformer_blocks.*.attn",                   attn_pairs_,           2*D,                          L,                     (L, L),                                        0),  # mix = pv
+        ("transformer_blocks.*.attn.to_add_out",        prompt_,               2*D**2,                       L,                     (max(0, L - 1), max(0, L - 1)),                0),  # y = xW
+        ("transformer_blocks.*.attn.to_out.0",          pos_embed_proj_rows_,  2*D**2,                       L,                     (L, L),                                        0),  # y = xW
+        ("transformer_blocks.*.attn2.to_q",             pos_embed_proj_rows_,  2*D**2,                       transformer_blocks_1,  (transformer_blocks_1, transformer_blocks_1),  0),  # y = xW
+        ("transformer_blocks.*.attn2.to_k",             pos_embed_proj_rows_,  2*D**2,                       transformer_blocks_1,  (transformer_blocks_1, transformer_blocks_1),  0),  # y = xW
+        ("transformer_blocks.*.attn2.to_v",             pos_embed_proj_rows_,  2*D**2,                       transformer_blocks_1,  (transformer_blocks_1, transformer_blocks_1),  0),  # y = xW
+        ("transformer_blocks.*.attn2",                  attn2_pairs_,          2*D,                          transformer_blocks_1,  (transformer_blocks_1, transformer_blocks_1),  0),  # scores = qk
+        ("transformer_blocks.*.attn2",                  attn2_pairs_,          2*D,                          transformer_blocks_1,  (transformer_blocks_1, transformer_blocks_1),  0),  # mix = pv
+        ("transformer_blocks.*.attn2.to_out.0",         pos_embed_proj_rows_,  2*D**2,                       transformer_blocks_1,  (transformer_blocks_1, transformer_blocks_1),  0),  # y = xW
+        ("transformer_blocks.*.ff.net.0.proj",          pos_embed_proj_rows_,  8*D**2,                       L,                     (L, L),                                        0),  # y = xW
+        ("transformer_blocks.*.ff.net.2",               pos_embed_proj_rows_,  8*D**2,                       L,                     (L, L),                                        0),  # y = xW
+        ("transformer_blocks.*.ff_context.net.0.proj",  prompt_,               8*D**2,                       L,                     (max(0, L - 1), max(0, L - 1)),                0),  # y = xW
+        ("transformer_blocks.*.ff_context.net.2",       prompt_,               8*D**2,                       L,                     (max(0, L - 1), max(0, L - 1)),                0),  # y = xW
+        ("controlnet_blocks.*",                         pos_embed_proj_rows_,  2*D**2,                       L,                     (L, L),                                        0),  # y = xW
+        ("transformer_blocks.*.norm1.linear",           sample_,               12*D**2,                      part_1,                (part_1, part_1),                              0),  # y = xW
     ]
 
 
 def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'forward': nothing trains, only the forward pass runs."""
-    L = sizes.num_layers
-    H = sizes.num_attention_heads
-    d = sizes.attention_head_dim
-    c = sizes.in_channels
-    p = sizes.patch_size
-    J = sizes.joint_attention_dim
-    P = sizes.pooled_projection_dim
-    dual = sizes.dual_attention_layers
-    extra = sizes.extra_conditioning_channels
-    D = H*d
-    transformer_blocks_1 = sum((i in dual) for i in range(L))
-    # what a contraction runs over, in multiples of (n, y, img, yy, img_y, img_img)
-    pos_embed_proj_rows_ = (0, 0, 1, 0, 0, 0)
-    sample_ = (1, 0, 0, 0, 0, 0)
-    prompt_ = (0, 1, 0, 0, 0, 0)
-    attn_pairs_ = (0, 0, 0, 1, 2, 1)
-    attn2_pairs_ = (0, 0, 0, 0, 0, 1)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("pos_embed.proj",                              pos_embed_proj_rows_,  2*D*c*p**2,                   1,                         (0, 0),  0),  # y = xW
-        ("time_text_embed.timestep_embedder.linear_1",  sample_,               512*D,                        1,                         (0, 0),  0),  # y = xW
-        ("time_text_embed.timestep_embedder.linear_2",  sample_,               2*D**2,                       1,                         (0, 0),  0),  # y = xW
-        ("time_text_embed.text_embedder.linear_1",      sample_,               2*D*P,                        1,                         (0, 0),  0),  # y = xW
-        ("time_text_embed.text_embedder.linear_2",      sample_,               2*D**2,                       1,                         (0, 0),  0),  # y = xW
-        ("context_embedder",                            prompt_,               2*D*J,                        1,                         (0, 0),  0),  # y = xW
-        ("pos_embed_input.proj",                        pos_embed_proj_rows_,  2*D*c*p**2 + 2*D*p**2*extra,  1,                         (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.norm1.linear",           sample_,               18*D**2,                      transformer_blocks_1,      (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.norm1_context.linear",   sample_,               12*D**2,                      L,                         (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn.to_q",              pos_embed_proj_rows_,  2*D**2,                       L,                         (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn.to_k",              pos_embed_proj_rows_,  2*D**2,                       L,                         (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn.to_v",              pos_embed_proj_rows_,  2*D**2,                       L,                         (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn.add_q_proj",        prompt_,               2*D**2,                       L,                         (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn.add_k_proj",        prompt_,               2*D**2,                       L,                         (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn.add_v_proj",        prompt_,               2*D**2,                       L,                         (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn",                   attn_pairs_,           2*D,                          L,                         (0, 0),  0),  # scores = qk
-        ("transformer_blocks.*.attn",                   attn_pairs_,           2*D,                          L,                         (0, 0),  0),  # mix = pv
-        ("transformer_blocks.*.attn.to_add_out",        prompt_,               2*D**2,                       L,                         (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn.to_out.0",          pos_embed_proj_rows_,  2*D**2,                       L,                         (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn2.to_q",             pos_embed_proj_rows_,  2*D**2,                       transformer_blocks_1,      (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn2.to_k",             pos_embed_proj_rows_,  2*D**2,                       transformer_blocks_1,      (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn2.to_v",             pos_embed_proj_rows_,  2*D**2,                       transformer_blocks_1,      (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.attn2",                  attn2_pairs_,          2*D,                          transformer_blocks_1,      (0, 0),  0),  # scores = qk
-        ("transformer_blocks.*.attn2",                  attn2_pairs_,          2*D,                          transformer_blocks_1,      (0, 0),  0),  # mix = pv
-        ("transformer_blocks.*.attn2.to_out.0",         pos_embed_proj_rows_,  2*D**2,                       transformer_blocks_1,      (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.ff.net.0.proj",          pos_embed_proj_rows_,  8*D**2,                       L,                         (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.ff.net.2",               pos_embed_proj_rows_,  8*D**2,                       L,                         (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.ff_context.net.0.proj",  prompt_,               8*D**2,                       L,                         (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.ff_context.net.2",       prompt_,               8*D**2,                       L,                         (0, 0),  0),  # y = xW
-        ("controlnet_blocks.*",                         pos_embed_proj_rows_,  2*D**2,                       L,                         (0, 0),  0),  # y = xW
-        ("transformer_blocks.*.norm1.linear",           sample_,               12*D**2,                      L - transformer_blocks_1,  (0, 0),  0),  # y = xW
-    ]
+    lines = _full(sizes, pairs)
+    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
 
 
 def _lora(sizes: Sizes, pairs: str) -> list[Line]:
@@ -526,6 +483,17 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     prompt_ = (0, 1, 0, 0, 0, 0)
     attn_pairs_ = (0, 0, 0, 1, 2, 1)
     attn2_pairs_ = (0, 0, 0, 0, 0, 1)
+    # what equal modules have in common, each below its own path
+    to_q_1: list[Line] = [
+        ("base_layer",      pos_embed_proj_rows_,  2*D**2,  L,  (max(0, L - 1), 0),  0),  # y = xW
+        ("lora_A.default",  pos_embed_proj_rows_,  32*D,    L,  (max(0, L - 1), L),  0),  # y = xW
+        ("lora_B.default",  pos_embed_proj_rows_,  32*D,    L,  (L, L),              0),  # y = xW
+    ]
+    to_q_2: list[Line] = [
+        ("base_layer",      pos_embed_proj_rows_,  2*D**2,  transformer_blocks_1,  (transformer_blocks_2, 0),                     0),  # y = xW
+        ("lora_A.default",  pos_embed_proj_rows_,  32*D,    transformer_blocks_1,  (transformer_blocks_2, transformer_blocks_1),  0),  # y = xW
+        ("lora_B.default",  pos_embed_proj_rows_,  32*D,    transformer_blocks_1,  (transformer_blocks_1, transformer_blocks_1),  0),  # y = xW
+    ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
         ("pos_embed.proj",                                      pos_embed_proj_rows_,  2*D*c*p**2,                   1,                         (0, 0),                                        0),  # y = xW
@@ -537,15 +505,9 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
         ("pos_embed_input.proj",                                pos_embed_proj_rows_,  2*D*c*p**2 + 2*D*p**2*extra,  1,                         (0, 0),                                        0),  # y = xW
         ("transformer_blocks.*.norm1.linear",                   sample_,               18*D**2,                      transformer_blocks_1,      (0, 0),                                        0),  # y = xW
         ("transformer_blocks.*.norm1_context.linear",           sample_,               12*D**2,                      L,                         (0, 0),                                        0),  # y = xW
-        ("transformer_blocks.*.attn.to_q.base_layer",           pos_embed_proj_rows_,  2*D**2,                       L,                         (max(0, L - 1), 0),                            0),  # y = xW
-        ("transformer_blocks.*.attn.to_q.lora_A.default",       pos_embed_proj_rows_,  32*D,                         L,                         (max(0, L - 1), L),                            0),  # y = xW
-        ("transformer_blocks.*.attn.to_q.lora_B.default",       pos_embed_proj_rows_,  32*D,                         L,                         (L, L),                                        0),  # y = xW
-        ("transformer_blocks.*.attn.to_k.base_layer",           pos_embed_proj_rows_,  2*D**2,                       L,                         (max(0, L - 1), 0),                            0),  # y = xW
-        ("transformer_blocks.*.attn.to_k.lora_A.default",       pos_embed_proj_rows_,  32*D,                         L,                         (max(0, L - 1), L),                            0),  # y = xW
-        ("transformer_blocks.*.attn.to_k.lora_B.default",       pos_embed_proj_rows_,  32*D,                         L,                         (L, L),                                        0),  # y = xW
-        ("transformer_blocks.*.attn.to_v.base_layer",           pos_embed_proj_rows_,  2*D**2,                       L,                         (max(0, L - 1), 0),                            0),  # y = xW
-        ("transformer_blocks.*.attn.to_v.lora_A.default",       pos_embed_proj_rows_,  32*D,                         L,                         (max(0, L - 1), L),                            0),  # y = xW
-        ("transformer_blocks.*.attn.to_v.lora_B.default",       pos_embed_proj_rows_,  32*D,                         L,                         (L, L),                                        0),  # y = xW
+        *_at("transformer_blocks.*.attn.to_q", to_q_1),
+        *_at("transformer_blocks.*.attn.to_k", to_q_1),
+        *_at("transformer_blocks.*.attn.to_v", to_q_1),
         ("transformer_blocks.*.attn.add_q_proj",                prompt_,               2*D**2,                       L,                         (max(0, L - 1), 0),                            0),  # y = xW
         ("transformer_blocks.*.attn.add_k_proj",                prompt_,               2*D**2,                       L,                         (max(0, L - 1), 0),                            0),  # y = xW
         ("transformer_blocks.*.attn.add_v_proj",                prompt_,               2*D**2,                       L,                         (max(0, L - 1), 0),                            0),  # y = xW
@@ -555,15 +517,9 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
         ("transformer_blocks.*.attn.to_out.0.base_layer",       pos_embed_proj_rows_,  2*D**2,                       L,                         (L, 0),                                        0),  # y = xW
         ("transformer_blocks.*.attn.to_out.0.lora_A.default",   pos_embed_proj_rows_,  32*D,                         L,                         (L, L),                                        0),  # y = xW
         ("transformer_blocks.*.attn.to_out.0.lora_B.default",   pos_embed_proj_rows_,  32*D,                         L,                         (L, L),                                        0),  # y = xW
-        ("transformer_blocks.*.attn2.to_q.base_layer",          pos_embed_proj_rows_,  2*D**2,                       transformer_blocks_1,      (transformer_blocks_2, 0),                     0),  # y = xW
-        ("transformer_blocks.*.attn2.to_q.lora_A.default",      pos_embed_proj_rows_,  32*D,                         transformer_blocks_1,      (transformer_blocks_2, transformer_blocks_1),  0),  # y = xW
-        ("transformer_blocks.*.attn2.to_q.lora_B.default",      pos_embed_proj_rows_,  32*D,                         transformer_blocks_1,      (transformer_blocks_1, transformer_blocks_1),  0),  # y = xW
-        ("transformer_blocks.*.attn2.to_k.base_layer",          pos_embed_proj_rows_,  2*D**2,                       transformer_blocks_1,      (transformer_blocks_2, 0),                     0),  # y = xW
-        ("transformer_blocks.*.attn2.to_k.lora_A.default",      pos_embed_proj_rows_,  32*D,                         transformer_blocks_1,      (transformer_blocks_2, transformer_blocks_1),  0),  # y = xW
-        ("transformer_blocks.*.attn2.to_k.lora_B.default",      pos_embed_proj_rows_,  32*D,                         transformer_blocks_1,      (transformer_blocks_1, transformer_blocks_1),  0),  # y = xW
-        ("transformer_blocks.*.attn2.to_v.base_layer",          pos_embed_proj_rows_,  2*D**2,                       transformer_blocks_1,      (transformer_blocks_2, 0),                     0),  # y = xW
-        ("transformer_blocks.*.attn2.to_v.lora_A.default",      pos_embed_proj_rows_,  32*D,                         transformer_blocks_1,      (transformer_blocks_2, transformer_blocks_1),  0),  # y = xW
-        ("transformer_blocks.*.attn2.to_v.lora_B.default",      pos_embed_proj_rows_,  32*D,                         transformer_blocks_1,      (transformer_blocks_1, transformer_blocks_1),  0),  # y = xW
+        *_at("transformer_blocks.*.attn2.to_q", to_q_2),
+        *_at("transformer_blocks.*.attn2.to_k", to_q_2),
+        *_at("transformer_blocks.*.attn2.to_v", to_q_2),
         ("transformer_blocks.*.attn2",                          attn2_pairs_,          2*D,                          transformer_blocks_1,      (transformer_blocks_1, transformer_blocks_1),  0),  # scores = qk
         ("transformer_blocks.*.attn2",                          attn2_pairs_,          2*D,                          transformer_blocks_1,      (transformer_blocks_1, transformer_blocks_1),  0),  # mix = pv
         ("transformer_blocks.*.attn2.to_out.0.base_layer",      pos_embed_proj_rows_,  2*D**2,                       transformer_blocks_1,      (transformer_blocks_1, 0),                     0),  # y = xW
@@ -591,6 +547,7 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     extra = sizes.extra_conditioning_channels
     D = H*d
     transformer_blocks_1 = sum((i in dual) for i in range(L))
+    part_1 = L - transformer_blocks_1
     # what a contraction runs over, in multiples of (n, y, img, yy, img_y, img_img)
     pos_embed_proj_rows_ = (0, 0, 1, 0, 0, 0)
     sample_ = (1, 0, 0, 0, 0, 0)
@@ -599,38 +556,43 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     attn2_pairs_ = (0, 0, 0, 0, 0, 1)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("pos_embed.proj",                              pos_embed_proj_rows_,  2*D*c*p**2,                   1,                         (0, (L >= 1)),                                         0),                         # y = xW
-        ("time_text_embed.timestep_embedder.linear_1",  sample_,               512*D,                        1,                         (0, (L >= 1)),                                         0),                         # y = xW
-        ("time_text_embed.timestep_embedder.linear_2",  sample_,               2*D**2,                       1,                         ((L >= 1), (L >= 1)),                                  0),                         # y = xW
-        ("time_text_embed.text_embedder.linear_1",      sample_,               2*D*P,                        1,                         (0, (L >= 1)),                                         0),                         # y = xW
-        ("time_text_embed.text_embedder.linear_2",      sample_,               2*D**2,                       1,                         ((L >= 1), (L >= 1)),                                  0),                         # y = xW
-        ("context_embedder",                            prompt_,               2*D*J,                        1,                         (0, (L >= 1)),                                         0),                         # y = xW
-        ("pos_embed_input.proj",                        pos_embed_proj_rows_,  2*D*c*p**2 + 2*D*p**2*extra,  1,                         (0, (L >= 1)),                                         0),                         # y = xW
-        ("transformer_blocks.*.norm1.linear",           sample_,               18*D**2,                      transformer_blocks_1,      (transformer_blocks_1, transformer_blocks_1),          transformer_blocks_1),      # y = xW
-        ("transformer_blocks.*.norm1_context.linear",   sample_,               12*D**2,                      L,                         (L, L),                                                L),                         # y = xW
-        ("transformer_blocks.*.attn.to_q",              pos_embed_proj_rows_,  2*D**2,                       L,                         (L, L),                                                L),                         # y = xW
-        ("transformer_blocks.*.attn.to_k",              pos_embed_proj_rows_,  2*D**2,                       L,                         (L, L),                                                L),                         # y = xW
-        ("transformer_blocks.*.attn.to_v",              pos_embed_proj_rows_,  2*D**2,                       L,                         (L, L),                                                L),                         # y = xW
-        ("transformer_blocks.*.attn.add_q_proj",        prompt_,               2*D**2,                       L,                         (L, L),                                                L),                         # y = xW
-        ("transformer_blocks.*.attn.add_k_proj",        prompt_,               2*D**2,                       L,                         (L, L),                                                L),                         # y = xW
-        ("transformer_blocks.*.attn.add_v_proj",        prompt_,               2*D**2,                       L,                         (L, L),                                                L),                         # y = xW
-        ("transformer_blocks.*.attn",                   attn_pairs_,           2*D,                          L,                         (L, L),                                                L),                         # scores = qk
-        ("transformer_blocks.*.attn",                   attn_pairs_,           2*D,                          L,                         (L, L),                                                L),                         # mix = pv
-        ("transformer_blocks.*.attn.to_add_out",        prompt_,               2*D**2,                       L,                         (max(0, L - 1), max(0, L - 1)),                        L),                         # y = xW
-        ("transformer_blocks.*.attn.to_out.0",          pos_embed_proj_rows_,  2*D**2,                       L,                         (L, L),                                                L),                         # y = xW
-        ("transformer_blocks.*.attn2.to_q",             pos_embed_proj_rows_,  2*D**2,                       transformer_blocks_1,      (transformer_blocks_1, transformer_blocks_1),          transformer_blocks_1),      # y = xW
-        ("transformer_blocks.*.attn2.to_k",             pos_embed_proj_rows_,  2*D**2,                       transformer_blocks_1,      (transformer_blocks_1, transformer_blocks_1),          transformer_blocks_1),      # y = xW
-        ("transformer_blocks.*.attn2.to_v",             pos_embed_proj_rows_,  2*D**2,                       transformer_blocks_1,      (transformer_blocks_1, transformer_blocks_1),          transformer_blocks_1),      # y = xW
-        ("transformer_blocks.*.attn2",                  attn2_pairs_,          2*D,                          transformer_blocks_1,      (transformer_blocks_1, transformer_blocks_1),          transformer_blocks_1),      # scores = qk
-        ("transformer_blocks.*.attn2",                  attn2_pairs_,          2*D,                          transformer_blocks_1,      (transformer_blocks_1, transformer_blocks_1),          transformer_blocks_1),      # mix = pv
-        ("transformer_blocks.*.attn2.to_out.0",         pos_embed_proj_rows_,  2*D**2,                       transformer_blocks_1,      (transformer_blocks_1, transformer_blocks_1),          transformer_blocks_1),      # y = xW
-        ("transformer_blocks.*.ff.net.0.proj",          pos_embed_proj_rows_,  8*D**2,                       L,                         (L, L),                                                L),                         # y = xW
-        ("transformer_blocks.*.ff.net.2",               pos_embed_proj_rows_,  8*D**2,                       L,                         (L, L),                                                L),                         # y = xW
-        ("transformer_blocks.*.ff_context.net.0.proj",  prompt_,               8*D**2,                       L,                         (max(0, L - 1), max(0, L - 1)),                        L),                         # y = xW
-        ("transformer_blocks.*.ff_context.net.2",       prompt_,               8*D**2,                       L,                         (max(0, L - 1), max(0, L - 1)),                        L),                         # y = xW
-        ("controlnet_blocks.*",                         pos_embed_proj_rows_,  2*D**2,                       L,                         (L, L),                                                0),                         # y = xW
-        ("transformer_blocks.*.norm1.linear",           sample_,               12*D**2,                      L - transformer_blocks_1,  (L - transformer_blocks_1, L - transformer_blocks_1),  L - transformer_blocks_1),  # y = xW
+        ("pos_embed.proj",                              pos_embed_proj_rows_,  2*D*c*p**2,                   1,                     (0, (L >= 1)),                                 0),                     # y = xW
+        ("time_text_embed.timestep_embedder.linear_1",  sample_,               512*D,                        1,                     (0, (L >= 1)),                                 0),                     # y = xW
+        ("time_text_embed.timestep_embedder.linear_2",  sample_,               2*D**2,                       1,                     ((L >= 1), (L >= 1)),                          0),                     # y = xW
+        ("time_text_embed.text_embedder.linear_1",      sample_,               2*D*P,                        1,                     (0, (L >= 1)),                                 0),                     # y = xW
+        ("time_text_embed.text_embedder.linear_2",      sample_,               2*D**2,                       1,                     ((L >= 1), (L >= 1)),                          0),                     # y = xW
+        ("context_embedder",                            prompt_,               2*D*J,                        1,                     (0, (L >= 1)),                                 0),                     # y = xW
+        ("pos_embed_input.proj",                        pos_embed_proj_rows_,  2*D*c*p**2 + 2*D*p**2*extra,  1,                     (0, (L >= 1)),                                 0),                     # y = xW
+        ("transformer_blocks.*.norm1.linear",           sample_,               18*D**2,                      transformer_blocks_1,  (transformer_blocks_1, transformer_blocks_1),  transformer_blocks_1),  # y = xW
+        ("transformer_blocks.*.norm1_context.linear",   sample_,               12*D**2,                      L,                     (L, L),                                        L),                     # y = xW
+        ("transformer_blocks.*.attn.to_q",              pos_embed_proj_rows_,  2*D**2,                       L,                     (L, L),                                        L),                     # y = xW
+        ("transformer_blocks.*.attn.to_k",              pos_embed_proj_rows_,  2*D**2,                       L,                     (L, L),                                        L),                     # y = xW
+        ("transformer_blocks.*.attn.to_v",              pos_embed_proj_rows_,  2*D**2,                       L,                     (L, L),                                        L),                     # y = xW
+        ("transformer_blocks.*.attn.add_q_proj",        prompt_,               2*D**2,                       L,                     (L, L),                                        L),                     # y = xW
+        ("transformer_blocks.*.attn.add_k_proj",        prompt_,               2*D**2,                       L,                     (L, L),                                        L),                     # y = xW
+        ("transformer_blocks.*.attn.add_v_proj",        prompt_,               2*D**2,                       L,                     (L, L),                                        L),                     # y = xW
+        ("transformer_blocks.*.attn",                   attn_pairs_,           2*D,                          L,                     (L, L),                                        L),                     # scores = qk
+        ("transformer_blocks.*.attn",                   attn_pairs_,           2*D,                          L,                     (L, L),                                        L),                     # mix = pv
+        ("transformer_blocks.*.attn.to_add_out",        prompt_,               2*D**2,                       L,                     (max(0, L - 1), max(0, L - 1)),                L),                     # y = xW
+        ("transformer_blocks.*.attn.to_out.0",          pos_embed_proj_rows_,  2*D**2,                       L,                     (L, L),                                        L),                     # y = xW
+        ("transformer_blocks.*.attn2.to_q",             pos_embed_proj_rows_,  2*D**2,                       transformer_blocks_1,  (transformer_blocks_1, transformer_blocks_1),  transformer_blocks_1),  # y = xW
+        ("transformer_blocks.*.attn2.to_k",             pos_embed_proj_rows_,  2*D**2,                       transformer_blocks_1,  (transformer_blocks_1, transformer_blocks_1),  transformer_blocks_1),  # y = xW
+        ("transformer_blocks.*.attn2.to_v",             pos_embed_proj_rows_,  2*D**2,                       transformer_blocks_1,  (transformer_blocks_1, transformer_blocks_1),  transformer_blocks_1),  # y = xW
+        ("transformer_blocks.*.attn2",                  attn2_pairs_,          2*D,                          transformer_blocks_1,  (transformer_blocks_1, transformer_blocks_1),  transformer_blocks_1),  # scores = qk
+        ("transformer_blocks.*.attn2",                  attn2_pairs_,          2*D,                          transformer_blocks_1,  (transformer_blocks_1, transformer_blocks_1),  transformer_blocks_1),  # mix = pv
+        ("transformer_blocks.*.attn2.to_out.0",         pos_embed_proj_rows_,  2*D**2,                       transformer_blocks_1,  (transformer_blocks_1, transformer_blocks_1),  transformer_blocks_1),  # y = xW
+        ("transformer_blocks.*.ff.net.0.proj",          pos_embed_proj_rows_,  8*D**2,                       L,                     (L, L),                                        L),                     # y = xW
+        ("transformer_blocks.*.ff.net.2",               pos_embed_proj_rows_,  8*D**2,                       L,                     (L, L),                                        L),                     # y = xW
+        ("transformer_blocks.*.ff_context.net.0.proj",  prompt_,               8*D**2,                       L,                     (max(0, L - 1), max(0, L - 1)),                L),                     # y = xW
+        ("transformer_blocks.*.ff_context.net.2",       prompt_,               8*D**2,                       L,                     (max(0, L - 1), max(0, L - 1)),                L),                     # y = xW
+        ("controlnet_blocks.*",                         pos_embed_proj_rows_,  2*D**2,                       L,                     (L, L),                                        0),                     # y = xW
+        ("transformer_blocks.*.norm1.linear",           sample_,               12*D**2,                      part_1,                (part_1, part_1),                              part_1),                # y = xW
     ]
+
+
+def _inside(path: str, elements: dict[str, int]) -> dict[str, int]:
+    """The parameters of a module that stands at ``path``."""
+    return {f"{path}.{name}": count for name, count in elements.items()}
 
 
 def _parameters(sizes: Sizes) -> dict[str, int]:
@@ -647,17 +609,34 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     extra = sizes.extra_conditioning_channels
     D = H*d
     transformer_blocks_1 = sum((i in dual) for i in range(L))
+    part_1 = transformer_blocks_1*d*has_qk_norm
+    linear_2_1 = {
+        "weight":  D**2,
+        "bias":    D,
+    }
+    to_q_1 = {
+        "weight":  L*D**2,
+        "bias":    L*D,
+    }
+    to_q_2 = {
+        "weight":  transformer_blocks_1*D**2,
+        "bias":    transformer_blocks_1*D,
+    }
+    net_1 = {
+        "0.proj.weight":  4*L*D**2,
+        "0.proj.bias":    4*L*D,
+        "2.weight":       4*L*D**2,
+        "2.bias":         L*D,
+    }
     return {
         "pos_embed.proj.weight":                              D*c*p**2,
         "pos_embed.proj.bias":                                D,
         "time_text_embed.timestep_embedder.linear_1.weight":  256*D,
         "time_text_embed.timestep_embedder.linear_1.bias":    D,
-        "time_text_embed.timestep_embedder.linear_2.weight":  D**2,
-        "time_text_embed.timestep_embedder.linear_2.bias":    D,
+        **_inside("time_text_embed.timestep_embedder.linear_2", linear_2_1),
         "time_text_embed.text_embedder.linear_1.weight":      D*P,
         "time_text_embed.text_embedder.linear_1.bias":        D,
-        "time_text_embed.text_embedder.linear_2.weight":      D**2,
-        "time_text_embed.text_embedder.linear_2.bias":        D,
+        **_inside("time_text_embed.text_embedder.linear_2", linear_2_1),
         "context_embedder.weight":                            D*J,
         "context_embedder.bias":                              D,
         "pos_embed_input.proj.weight":                        D*c*p**2 + D*p**2*extra,
@@ -666,46 +645,27 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         "transformer_blocks.*.norm1.linear.bias":             9*transformer_blocks_1*D + 6*L*D - 6*transformer_blocks_1*D,
         "transformer_blocks.*.norm1_context.linear.weight":   6*L*D**2,
         "transformer_blocks.*.norm1_context.linear.bias":     6*L*D,
-        "transformer_blocks.*.attn.to_q.weight":              L*D**2,
-        "transformer_blocks.*.attn.to_q.bias":                L*D,
-        "transformer_blocks.*.attn.to_k.weight":              L*D**2,
-        "transformer_blocks.*.attn.to_k.bias":                L*D,
-        "transformer_blocks.*.attn.to_v.weight":              L*D**2,
-        "transformer_blocks.*.attn.to_v.bias":                L*D,
-        "transformer_blocks.*.attn.add_q_proj.weight":        L*D**2,
-        "transformer_blocks.*.attn.add_q_proj.bias":          L*D,
-        "transformer_blocks.*.attn.add_k_proj.weight":        L*D**2,
-        "transformer_blocks.*.attn.add_k_proj.bias":          L*D,
-        "transformer_blocks.*.attn.add_v_proj.weight":        L*D**2,
-        "transformer_blocks.*.attn.add_v_proj.bias":          L*D,
+        **_inside("transformer_blocks.*.attn.to_q", to_q_1),
+        **_inside("transformer_blocks.*.attn.to_k", to_q_1),
+        **_inside("transformer_blocks.*.attn.to_v", to_q_1),
+        **_inside("transformer_blocks.*.attn.add_q_proj", to_q_1),
+        **_inside("transformer_blocks.*.attn.add_k_proj", to_q_1),
+        **_inside("transformer_blocks.*.attn.add_v_proj", to_q_1),
         "transformer_blocks.*.attn.norm_q.weight":            L*d*has_qk_norm,
         "transformer_blocks.*.attn.norm_k.weight":            L*d*has_qk_norm,
         "transformer_blocks.*.attn.norm_added_q.weight":      L*d*has_qk_norm,
         "transformer_blocks.*.attn.norm_added_k.weight":      L*d*has_qk_norm,
-        "transformer_blocks.*.attn.to_add_out.weight":        L*D**2,
-        "transformer_blocks.*.attn.to_add_out.bias":          L*D,
-        "transformer_blocks.*.attn.to_out.0.weight":          L*D**2,
-        "transformer_blocks.*.attn.to_out.0.bias":            L*D,
-        "transformer_blocks.*.attn2.to_q.weight":             transformer_blocks_1*D**2,
-        "transformer_blocks.*.attn2.to_q.bias":               transformer_blocks_1*D,
-        "transformer_blocks.*.attn2.to_k.weight":             transformer_blocks_1*D**2,
-        "transformer_blocks.*.attn2.to_k.bias":               transformer_blocks_1*D,
-        "transformer_blocks.*.attn2.to_v.weight":             transformer_blocks_1*D**2,
-        "transformer_blocks.*.attn2.to_v.bias":               transformer_blocks_1*D,
-        "transformer_blocks.*.attn2.norm_q.weight":           transformer_blocks_1*d*has_qk_norm,
-        "transformer_blocks.*.attn2.norm_k.weight":           transformer_blocks_1*d*has_qk_norm,
-        "transformer_blocks.*.attn2.to_out.0.weight":         transformer_blocks_1*D**2,
-        "transformer_blocks.*.attn2.to_out.0.bias":           transformer_blocks_1*D,
-        "transformer_blocks.*.ff.net.0.proj.weight":          4*L*D**2,
-        "transformer_blocks.*.ff.net.0.proj.bias":            4*L*D,
-        "transformer_blocks.*.ff.net.2.weight":               4*L*D**2,
-        "transformer_blocks.*.ff.net.2.bias":                 L*D,
-        "transformer_blocks.*.ff_context.net.0.proj.weight":  4*L*D**2,
-        "transformer_blocks.*.ff_context.net.0.proj.bias":    4*L*D,
-        "transformer_blocks.*.ff_context.net.2.weight":       4*L*D**2,
-        "transformer_blocks.*.ff_context.net.2.bias":         L*D,
-        "controlnet_blocks.*.weight":                         L*D**2,
-        "controlnet_blocks.*.bias":                           L*D,
+        **_inside("transformer_blocks.*.attn.to_add_out", to_q_1),
+        **_inside("transformer_blocks.*.attn.to_out.0", to_q_1),
+        **_inside("transformer_blocks.*.attn2.to_q", to_q_2),
+        **_inside("transformer_blocks.*.attn2.to_k", to_q_2),
+        **_inside("transformer_blocks.*.attn2.to_v", to_q_2),
+        "transformer_blocks.*.attn2.norm_q.weight":           part_1,
+        "transformer_blocks.*.attn2.norm_k.weight":           part_1,
+        **_inside("transformer_blocks.*.attn2.to_out.0", to_q_2),
+        **_inside("transformer_blocks.*.ff.net", net_1),
+        **_inside("transformer_blocks.*.ff_context.net", net_1),
+        **_inside("controlnet_blocks.*", to_q_1),
     }
 
 
@@ -723,81 +683,71 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     extra = sizes.extra_conditioning_channels
     D = H*d
     transformer_blocks_1 = sum((i in dual) for i in range(L))
+    part_1 = 16*transformer_blocks_1*D
+    part_2 = transformer_blocks_1*d*has_qk_norm
+    linear_2_1 = {
+        "weight":  D**2,
+        "bias":    D,
+    }
+    base_layer_1 = {
+        "weight":  L*D**2,
+        "bias":    L*D,
+    }
+    to_q_1 = {
+        **_inside("base_layer", base_layer_1),
+        "lora_A.default.weight":  16*L*D,
+        "lora_B.default.weight":  16*L*D,
+    }
+    to_q_2 = {
+        "base_layer.weight":      transformer_blocks_1*D**2,
+        "base_layer.bias":        transformer_blocks_1*D,
+        "lora_A.default.weight":  part_1,
+        "lora_B.default.weight":  part_1,
+    }
+    net_1 = {
+        "0.proj.weight":  4*L*D**2,
+        "0.proj.bias":    4*L*D,
+        "2.weight":       4*L*D**2,
+        "2.bias":         L*D,
+    }
     return {
-        "pos_embed.proj.weight":                                      D*c*p**2,
-        "pos_embed.proj.bias":                                        D,
-        "time_text_embed.timestep_embedder.linear_1.weight":          256*D,
-        "time_text_embed.timestep_embedder.linear_1.bias":            D,
-        "time_text_embed.timestep_embedder.linear_2.weight":          D**2,
-        "time_text_embed.timestep_embedder.linear_2.bias":            D,
-        "time_text_embed.text_embedder.linear_1.weight":              D*P,
-        "time_text_embed.text_embedder.linear_1.bias":                D,
-        "time_text_embed.text_embedder.linear_2.weight":              D**2,
-        "time_text_embed.text_embedder.linear_2.bias":                D,
-        "context_embedder.weight":                                    D*J,
-        "context_embedder.bias":                                      D,
-        "pos_embed_input.proj.weight":                                D*c*p**2 + D*p**2*extra,
-        "pos_embed_input.proj.bias":                                  D,
-        "transformer_blocks.*.norm1.linear.weight":                   9*transformer_blocks_1*D**2 + 6*L*D**2 - 6*transformer_blocks_1*D**2,
-        "transformer_blocks.*.norm1.linear.bias":                     9*transformer_blocks_1*D + 6*L*D - 6*transformer_blocks_1*D,
-        "transformer_blocks.*.norm1_context.linear.weight":           6*L*D**2,
-        "transformer_blocks.*.norm1_context.linear.bias":             6*L*D,
-        "transformer_blocks.*.attn.to_q.base_layer.weight":           L*D**2,
-        "transformer_blocks.*.attn.to_q.base_layer.bias":             L*D,
-        "transformer_blocks.*.attn.to_q.lora_A.default.weight":       16*L*D,
-        "transformer_blocks.*.attn.to_q.lora_B.default.weight":       16*L*D,
-        "transformer_blocks.*.attn.to_k.base_layer.weight":           L*D**2,
-        "transformer_blocks.*.attn.to_k.base_layer.bias":             L*D,
-        "transformer_blocks.*.attn.to_k.lora_A.default.weight":       16*L*D,
-        "transformer_blocks.*.attn.to_k.lora_B.default.weight":       16*L*D,
-        "transformer_blocks.*.attn.to_v.base_layer.weight":           L*D**2,
-        "transformer_blocks.*.attn.to_v.base_layer.bias":             L*D,
-        "transformer_blocks.*.attn.to_v.lora_A.default.weight":       16*L*D,
-        "transformer_blocks.*.attn.to_v.lora_B.default.weight":       16*L*D,
-        "transformer_blocks.*.attn.add_q_proj.weight":                L*D**2,
-        "transformer_blocks.*.attn.add_q_proj.bias":                  L*D,
-        "transformer_blocks.*.attn.add_k_proj.weight":                L*D**2,
-        "transformer_blocks.*.attn.add_k_proj.bias":                  L*D,
-        "transformer_blocks.*.attn.add_v_proj.weight":                L*D**2,
-        "transformer_blocks.*.attn.add_v_proj.bias":                  L*D,
-        "transformer_blocks.*.attn.norm_q.weight":                    L*d*has_qk_norm,
-        "transformer_blocks.*.attn.norm_k.weight":                    L*d*has_qk_norm,
-        "transformer_blocks.*.attn.norm_added_q.weight":              L*d*has_qk_norm,
-        "transformer_blocks.*.attn.norm_added_k.weight":              L*d*has_qk_norm,
-        "transformer_blocks.*.attn.to_add_out.weight":                L*D**2,
-        "transformer_blocks.*.attn.to_add_out.bias":                  L*D,
-        "transformer_blocks.*.attn.to_out.0.base_layer.weight":       L*D**2,
-        "transformer_blocks.*.attn.to_out.0.base_layer.bias":         L*D,
-        "transformer_blocks.*.attn.to_out.0.lora_A.default.weight":   16*L*D,
-        "transformer_blocks.*.attn.to_out.0.lora_B.default.weight":   16*L*D,
-        "transformer_blocks.*.attn2.to_q.base_layer.weight":          transformer_blocks_1*D**2,
-        "transformer_blocks.*.attn2.to_q.base_layer.bias":            transformer_blocks_1*D,
-        "transformer_blocks.*.attn2.to_q.lora_A.default.weight":      16*transformer_blocks_1*D,
-        "transformer_blocks.*.attn2.to_q.lora_B.default.weight":      16*transformer_blocks_1*D,
-        "transformer_blocks.*.attn2.to_k.base_layer.weight":          transformer_blocks_1*D**2,
-        "transformer_blocks.*.attn2.to_k.base_layer.bias":            transformer_blocks_1*D,
-        "transformer_blocks.*.attn2.to_k.lora_A.default.weight":      16*transformer_blocks_1*D,
-        "transformer_blocks.*.attn2.to_k.lora_B.default.weight":      16*transformer_blocks_1*D,
-        "transformer_blocks.*.attn2.to_v.base_layer.weight":          transformer_blocks_1*D**2,
-        "transformer_blocks.*.attn2.to_v.base_layer.bias":            transformer_blocks_1*D,
-        "transformer_blocks.*.attn2.to_v.lora_A.default.weight":      16*transformer_blocks_1*D,
-        "transformer_blocks.*.attn2.to_v.lora_B.default.weight":      16*transformer_blocks_1*D,
-        "transformer_blocks.*.attn2.norm_q.weight":                   transformer_blocks_1*d*has_qk_norm,
-        "transformer_blocks.*.attn2.norm_k.weight":                   transformer_blocks_1*d*has_qk_norm,
-        "transformer_blocks.*.attn2.to_out.0.base_layer.weight":      transformer_blocks_1*D**2,
-        "transformer_blocks.*.attn2.to_out.0.base_layer.bias":        transformer_blocks_1*D,
-        "transformer_blocks.*.attn2.to_out.0.lora_A.default.weight":  16*transformer_blocks_1*D,
-        "transformer_blocks.*.attn2.to_out.0.lora_B.default.weight":  16*transformer_blocks_1*D,
-        "transformer_blocks.*.ff.net.0.proj.weight":                  4*L*D**2,
-        "transformer_blocks.*.ff.net.0.proj.bias":                    4*L*D,
-        "transformer_blocks.*.ff.net.2.weight":                       4*L*D**2,
-        "transformer_blocks.*.ff.net.2.bias":                         L*D,
-        "transformer_blocks.*.ff_context.net.0.proj.weight":          4*L*D**2,
-        "transformer_blocks.*.ff_context.net.0.proj.bias":            4*L*D,
-        "transformer_blocks.*.ff_context.net.2.weight":               4*L*D**2,
-        "transformer_blocks.*.ff_context.net.2.bias":                 L*D,
-        "controlnet_blocks.*.weight":                                 L*D**2,
-        "controlnet_blocks.*.bias":                                   L*D,
+        "pos_embed.proj.weight":                              D*c*p**2,
+        "pos_embed.proj.bias":                                D,
+        "time_text_embed.timestep_embedder.linear_1.weight":  256*D,
+        "time_text_embed.timestep_embedder.linear_1.bias":    D,
+        **_inside("time_text_embed.timestep_embedder.linear_2", linear_2_1),
+        "time_text_embed.text_embedder.linear_1.weight":      D*P,
+        "time_text_embed.text_embedder.linear_1.bias":        D,
+        **_inside("time_text_embed.text_embedder.linear_2", linear_2_1),
+        "context_embedder.weight":                            D*J,
+        "context_embedder.bias":                              D,
+        "pos_embed_input.proj.weight":                        D*c*p**2 + D*p**2*extra,
+        "pos_embed_input.proj.bias":                          D,
+        "transformer_blocks.*.norm1.linear.weight":           9*transformer_blocks_1*D**2 + 6*L*D**2 - 6*transformer_blocks_1*D**2,
+        "transformer_blocks.*.norm1.linear.bias":             9*transformer_blocks_1*D + 6*L*D - 6*transformer_blocks_1*D,
+        "transformer_blocks.*.norm1_context.linear.weight":   6*L*D**2,
+        "transformer_blocks.*.norm1_context.linear.bias":     6*L*D,
+        **_inside("transformer_blocks.*.attn.to_q", to_q_1),
+        **_inside("transformer_blocks.*.attn.to_k", to_q_1),
+        **_inside("transformer_blocks.*.attn.to_v", to_q_1),
+        **_inside("transformer_blocks.*.attn.add_q_proj", base_layer_1),
+        **_inside("transformer_blocks.*.attn.add_k_proj", base_layer_1),
+        **_inside("transformer_blocks.*.attn.add_v_proj", base_layer_1),
+        "transformer_blocks.*.attn.norm_q.weight":            L*d*has_qk_norm,
+        "transformer_blocks.*.attn.norm_k.weight":            L*d*has_qk_norm,
+        "transformer_blocks.*.attn.norm_added_q.weight":      L*d*has_qk_norm,
+        "transformer_blocks.*.attn.norm_added_k.weight":      L*d*has_qk_norm,
+        **_inside("transformer_blocks.*.attn.to_add_out", base_layer_1),
+        **_inside("transformer_blocks.*.attn.to_out.0", to_q_1),
+        **_inside("transformer_blocks.*.attn2.to_q", to_q_2),
+        **_inside("transformer_blocks.*.attn2.to_k", to_q_2),
+        **_inside("transformer_blocks.*.attn2.to_v", to_q_2),
+        "transformer_blocks.*.attn2.norm_q.weight":           part_2,
+        "transformer_blocks.*.attn2.norm_k.weight":           part_2,
+        **_inside("transformer_blocks.*.attn2.to_out.0", to_q_2),
+        **_inside("transformer_blocks.*.ff.net", net_1),
+        **_inside("transformer_blocks.*.ff_context.net", net_1),
+        **_inside("controlnet_blocks.*", base_layer_1),
     }
 
 
@@ -880,8 +830,10 @@ class Estimator:
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
-        rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
-        return tuple(map(sum, zip(*rows)))
+        totals: dict[tuple[int, ...], int] = {}
+        for line, cost in zip(self._lines, costs):
+            totals[line[1]] = totals.get(line[1], 0) + cost
+        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
 
     def moments(self, **streams: Any) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them, with the sizes that some of them depend on."""

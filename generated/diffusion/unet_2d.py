@@ -485,6 +485,11 @@ def _checked(key: str, kind: str, value: Any) -> Any:
     raise ValueError(f"the config's '{key}' is {value!r}, not a {kind}")
 
 
+def _at(path: str, lines: list[Line]) -> list[Line]:
+    """The lines of a module that stands at ``path``."""
+    return [(f"{path}.{module}", amount, unit, forward, gradients, again) for module, amount, unit, forward, gradients, again in lines]
+
+
 def _full(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'full': every parameter trains."""
     c = sizes.in_channels
@@ -500,6 +505,30 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     kinds = sizes.class_embed_type
     E = has_e*e + 896 - 896*has_e
     S = 224*(sinusoids == "fourier") + 224
+    case_1 = shift == "scale_shift"
+    part_1 = 448*E*case_1 + 448*E
+    part_2 = 448//(has_d*d + 448 - 448*has_d)
+    part_3 = 896*part_2*has_d*d + 401408*part_2 - 401408*part_2*has_d
+    part_4 = 672//(has_d*d + 672 - 672*has_d)
+    part_5 = 1344*part_4*has_d*d + 903168*part_4 - 903168*part_4*has_d
+    part_6 = 896//(has_d*d + 896 - 896*has_d)
+    part_7 = 1792*part_6*has_d*d + 1605632*part_6 - 1605632*part_6*has_d
+    part_8 = 1792*E*case_1 + 1792*E
+    case_2 = ups[0] == "AttnUpBlock2D"
+    case_3 = ups[1] == "AttnUpBlock2D"
+    case_4 = ups[2] == "AttnUpBlock2D"
+    part_9 = 224//(has_d*d + 224 - 224*has_d)
+    part_10 = 448*part_9*has_d*d + 100352*part_9 - 100352*part_9*has_d
+    case_5 = ups[3] == "AttnUpBlock2D"
+    case_6 = sinusoids == "learned"
+    case_7 = kinds == "identity"
+    case_8 = kinds == "timestep"
+    part_11 = 896*E*case_1 + 896*E
+    part_12 = 2*part_2*has_d*d + 896*part_2 - 896*part_2*has_d
+    part_13 = 1344*E*case_1 + 1344*E
+    part_14 = 2*part_4*has_d*d + 1344*part_4 - 1344*part_4*has_d
+    part_15 = 2*part_6*has_d*d + 1792*part_6 - 1792*part_6*has_d
+    part_16 = 2*part_9*has_d*d + 448*part_9 - 448*part_9*has_d
     # what a contraction runs over, in multiples of (n, x_4, x_2, x, hw, x_4_x_4, x_2_x_2, xx, hhww)
     sample_ = (1, 0, 0, 0, 0, 0, 0, 0, 0)
     conv_in_rows_ = (0, 0, 0, 0, 1, 0, 0, 0, 0)
@@ -510,453 +539,224 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     down_blocks_2_downsamplers_0_conv_rows_ = (0, 1, 0, 0, 0, 0, 0, 0, 0)
     down_blocks_3_attentions_0_pairs_ = (0, 0, 0, 0, 0, 1, 0, 0, 0)
     up_blocks_3_attentions_0_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 1)
+    # what equal modules have in common, each below its own path
+    resnets_1: list[Line] = [
+        ("conv1",          conv_in_rows_,  903168,  1,  (1, 1),  0),  # y = xW
+        ("time_emb_proj",  sample_,        part_1,  1,  (1, 1),  0),  # y = xW
+        ("conv2",          conv_in_rows_,  903168,  1,  (1, 1),  0),  # y = xW
+    ]
+    attentions_1: list[Line] = [
+        ("to_q",  down_blocks_0_downsamplers_0_conv_rows_,  part_3,  1,  (1, 1),  0),  # y = xW
+        ("to_k",  down_blocks_0_downsamplers_0_conv_rows_,  part_3,  1,  (1, 1),  0),  # y = xW
+        ("to_v",  down_blocks_0_downsamplers_0_conv_rows_,  part_3,  1,  (1, 1),  0),  # y = xW
+    ]
+    attentions_2: list[Line] = [
+        ("to_q",  down_blocks_1_downsamplers_0_conv_rows_,  part_5,  1,  (1, 1),  0),  # y = xW
+        ("to_k",  down_blocks_1_downsamplers_0_conv_rows_,  part_5,  1,  (1, 1),  0),  # y = xW
+        ("to_v",  down_blocks_1_downsamplers_0_conv_rows_,  part_5,  1,  (1, 1),  0),  # y = xW
+    ]
+    attentions_3: list[Line] = [
+        ("to_q",  down_blocks_2_downsamplers_0_conv_rows_,  part_7,  1,  (1, 1),  0),  # y = xW
+        ("to_k",  down_blocks_2_downsamplers_0_conv_rows_,  part_7,  1,  (1, 1),  0),  # y = xW
+        ("to_v",  down_blocks_2_downsamplers_0_conv_rows_,  part_7,  1,  (1, 1),  0),  # y = xW
+    ]
+    resnets_2: list[Line] = [
+        ("conv1",          down_blocks_2_downsamplers_0_conv_rows_,  14450688,  has_middle,  (has_middle, has_middle),  0),  # y = xW
+        ("time_emb_proj",  sample_,                                  part_8,    has_middle,  (has_middle, has_middle),  0),  # y = xW
+        ("conv2",          down_blocks_2_downsamplers_0_conv_rows_,  14450688,  has_middle,  (has_middle, has_middle),  0),  # y = xW
+    ]
+    resnets_3: list[Line] = [
+        ("conv1",          down_blocks_2_downsamplers_0_conv_rows_,  28901376,  1,  (1, 1),  0),  # y = xW
+        ("time_emb_proj",  sample_,                                  part_8,    1,  (1, 1),  0),  # y = xW
+        ("conv2",          down_blocks_2_downsamplers_0_conv_rows_,  14450688,  1,  (1, 1),  0),  # y = xW
+        ("conv_shortcut",  down_blocks_2_downsamplers_0_conv_rows_,  3211264,   1,  (1, 1),  0),  # y = xW
+    ]
+    attentions_4: list[Line] = [
+        ("to_q",  down_blocks_2_downsamplers_0_conv_rows_,  part_7,  case_2,  (case_2, case_2),  0),  # y = xW
+        ("to_k",  down_blocks_2_downsamplers_0_conv_rows_,  part_7,  case_2,  (case_2, case_2),  0),  # y = xW
+        ("to_v",  down_blocks_2_downsamplers_0_conv_rows_,  part_7,  case_2,  (case_2, case_2),  0),  # y = xW
+    ]
+    attentions_5: list[Line] = [
+        ("to_q",  down_blocks_1_downsamplers_0_conv_rows_,  part_5,  case_3,  (case_3, case_3),  0),  # y = xW
+        ("to_k",  down_blocks_1_downsamplers_0_conv_rows_,  part_5,  case_3,  (case_3, case_3),  0),  # y = xW
+        ("to_v",  down_blocks_1_downsamplers_0_conv_rows_,  part_5,  case_3,  (case_3, case_3),  0),  # y = xW
+    ]
+    attentions_6: list[Line] = [
+        ("to_q",  down_blocks_0_downsamplers_0_conv_rows_,  part_3,  case_4,  (case_4, case_4),  0),  # y = xW
+        ("to_k",  down_blocks_0_downsamplers_0_conv_rows_,  part_3,  case_4,  (case_4, case_4),  0),  # y = xW
+        ("to_v",  down_blocks_0_downsamplers_0_conv_rows_,  part_3,  case_4,  (case_4, case_4),  0),  # y = xW
+    ]
+    attentions_7: list[Line] = [
+        ("to_q",  conv_in_rows_,  part_10,  case_5,  (case_5, case_5),  0),  # y = xW
+        ("to_k",  conv_in_rows_,  part_10,  case_5,  (case_5, case_5),  0),  # y = xW
+        ("to_v",  conv_in_rows_,  part_10,  case_5,  (case_5, case_5),  0),  # y = xW
+    ]
+    resnets_4: list[Line] = [
+        ("conv1",          conv_in_rows_,  1806336,  1,  (1, 1),  0),  # y = xW
+        ("time_emb_proj",  sample_,        part_1,   1,  (1, 1),  0),  # y = xW
+        ("conv2",          conv_in_rows_,  903168,   1,  (1, 1),  0),  # y = xW
+        ("conv_shortcut",  conv_in_rows_,  200704,   1,  (1, 1),  0),  # y = xW
+    ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("time_embedding.linear_1",                sample_,                                  2*E*S + 448*E*(sinusoids == "learned") - 2*E*S*(sinusoids == "learned"),                                                                          1,                            ((sinusoids == "learned"), 1),                               0),  # y = xW
-        ("time_embedding.linear_2",                sample_,                                  2*E**2,                                                                                                                                           1,                            (1, 1),                                                      0),  # y = xW
-        ("class_embedding.linear_1",               sample_,                                  2*E**2*(kinds == "identity") + 2*E*S - 2*E*S*(kinds == "identity"),                                                                               (kinds == "timestep"),        (0, (kinds == "timestep")),                                  0),  # y = xW
-        ("class_embedding.linear_2",               sample_,                                  2*E**2,                                                                                                                                           (kinds == "timestep"),        ((kinds == "timestep"), (kinds == "timestep")),              0),  # y = xW
-        ("conv_in",                                conv_in_rows_,                            4032*c,                                                                                                                                           1,                            (0, 1),                                                      0),  # y = xW
-        ("down_blocks.0.resnets.0.conv1",          conv_in_rows_,                            903168,                                                                                                                                           1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.0.resnets.0.time_emb_proj",  sample_,                                  448*E*(shift == "scale_shift") + 448*E,                                                                                                           1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.0.resnets.0.conv2",          conv_in_rows_,                            903168,                                                                                                                                           1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.0.resnets.1.conv1",          conv_in_rows_,                            903168,                                                                                                                                           1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.0.resnets.1.time_emb_proj",  sample_,                                  448*E*(shift == "scale_shift") + 448*E,                                                                                                           1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.0.resnets.1.conv2",          conv_in_rows_,                            903168,                                                                                                                                           1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.0.downsamplers.0.conv",      down_blocks_0_downsamplers_0_conv_rows_,  903168,                                                                                                                                           1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.1.resnets.0.conv1",          down_blocks_0_downsamplers_0_conv_rows_,  1806336,                                                                                                                                          1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.1.resnets.0.time_emb_proj",  sample_,                                  896*E*(shift == "scale_shift") + 896*E,                                                                                                           1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.1.resnets.0.conv2",          down_blocks_0_downsamplers_0_conv_rows_,  3612672,                                                                                                                                          1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.1.resnets.0.conv_shortcut",  down_blocks_0_downsamplers_0_conv_rows_,  200704,                                                                                                                                           1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.1.attentions.0.to_q",        down_blocks_0_downsamplers_0_conv_rows_,  896*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 401408*(448//(has_d*d + 448 - 448*has_d)) - 401408*(448//(has_d*d + 448 - 448*has_d))*has_d,     1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.1.attentions.0.to_k",        down_blocks_0_downsamplers_0_conv_rows_,  896*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 401408*(448//(has_d*d + 448 - 448*has_d)) - 401408*(448//(has_d*d + 448 - 448*has_d))*has_d,     1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.1.attentions.0.to_v",        down_blocks_0_downsamplers_0_conv_rows_,  896*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 401408*(448//(has_d*d + 448 - 448*has_d)) - 401408*(448//(has_d*d + 448 - 448*has_d))*has_d,     1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.1.attentions.0",             down_blocks_1_attentions_0_pairs_,        2*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 896*(448//(has_d*d + 448 - 448*has_d)) - 896*(448//(has_d*d + 448 - 448*has_d))*has_d,             1,                            (1, 1),                                                      0),  # scores = qk
-        ("down_blocks.1.attentions.0",             down_blocks_1_attentions_0_pairs_,        2*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 896*(448//(has_d*d + 448 - 448*has_d)) - 896*(448//(has_d*d + 448 - 448*has_d))*has_d,             1,                            (1, 1),                                                      0),  # mix = pv
-        ("down_blocks.1.attentions.0.to_out.0",    down_blocks_0_downsamplers_0_conv_rows_,  896*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 401408*(448//(has_d*d + 448 - 448*has_d)) - 401408*(448//(has_d*d + 448 - 448*has_d))*has_d,     1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.1.resnets.1.conv1",          down_blocks_0_downsamplers_0_conv_rows_,  3612672,                                                                                                                                          1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.1.resnets.1.time_emb_proj",  sample_,                                  896*E*(shift == "scale_shift") + 896*E,                                                                                                           1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.1.resnets.1.conv2",          down_blocks_0_downsamplers_0_conv_rows_,  3612672,                                                                                                                                          1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.1.attentions.1.to_q",        down_blocks_0_downsamplers_0_conv_rows_,  896*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 401408*(448//(has_d*d + 448 - 448*has_d)) - 401408*(448//(has_d*d + 448 - 448*has_d))*has_d,     1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.1.attentions.1.to_k",        down_blocks_0_downsamplers_0_conv_rows_,  896*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 401408*(448//(has_d*d + 448 - 448*has_d)) - 401408*(448//(has_d*d + 448 - 448*has_d))*has_d,     1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.1.attentions.1.to_v",        down_blocks_0_downsamplers_0_conv_rows_,  896*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 401408*(448//(has_d*d + 448 - 448*has_d)) - 401408*(448//(has_d*d + 448 - 448*has_d))*has_d,     1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.1.attentions.1",             down_blocks_1_attentions_0_pairs_,        2*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 896*(448//(has_d*d + 448 - 448*has_d)) - 896*(448//(has_d*d + 448 - 448*has_d))*has_d,             1,                            (1, 1),                                                      0),  # scores = qk
-        ("down_blocks.1.attentions.1",             down_blocks_1_attentions_0_pairs_,        2*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 896*(448//(has_d*d + 448 - 448*has_d)) - 896*(448//(has_d*d + 448 - 448*has_d))*has_d,             1,                            (1, 1),                                                      0),  # mix = pv
-        ("down_blocks.1.attentions.1.to_out.0",    down_blocks_0_downsamplers_0_conv_rows_,  896*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 401408*(448//(has_d*d + 448 - 448*has_d)) - 401408*(448//(has_d*d + 448 - 448*has_d))*has_d,     1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.1.downsamplers.0.conv",      down_blocks_1_downsamplers_0_conv_rows_,  3612672,                                                                                                                                          1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.2.resnets.0.conv1",          down_blocks_1_downsamplers_0_conv_rows_,  5419008,                                                                                                                                          1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.2.resnets.0.time_emb_proj",  sample_,                                  1344*E*(shift == "scale_shift") + 1344*E,                                                                                                         1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.2.resnets.0.conv2",          down_blocks_1_downsamplers_0_conv_rows_,  8128512,                                                                                                                                          1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.2.resnets.0.conv_shortcut",  down_blocks_1_downsamplers_0_conv_rows_,  602112,                                                                                                                                           1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.2.attentions.0.to_q",        down_blocks_1_downsamplers_0_conv_rows_,  1344*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 903168*(672//(has_d*d + 672 - 672*has_d)) - 903168*(672//(has_d*d + 672 - 672*has_d))*has_d,    1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.2.attentions.0.to_k",        down_blocks_1_downsamplers_0_conv_rows_,  1344*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 903168*(672//(has_d*d + 672 - 672*has_d)) - 903168*(672//(has_d*d + 672 - 672*has_d))*has_d,    1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.2.attentions.0.to_v",        down_blocks_1_downsamplers_0_conv_rows_,  1344*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 903168*(672//(has_d*d + 672 - 672*has_d)) - 903168*(672//(has_d*d + 672 - 672*has_d))*has_d,    1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.2.attentions.0",             down_blocks_2_attentions_0_pairs_,        2*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 1344*(672//(has_d*d + 672 - 672*has_d)) - 1344*(672//(has_d*d + 672 - 672*has_d))*has_d,           1,                            (1, 1),                                                      0),  # scores = qk
-        ("down_blocks.2.attentions.0",             down_blocks_2_attentions_0_pairs_,        2*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 1344*(672//(has_d*d + 672 - 672*has_d)) - 1344*(672//(has_d*d + 672 - 672*has_d))*has_d,           1,                            (1, 1),                                                      0),  # mix = pv
-        ("down_blocks.2.attentions.0.to_out.0",    down_blocks_1_downsamplers_0_conv_rows_,  1344*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 903168*(672//(has_d*d + 672 - 672*has_d)) - 903168*(672//(has_d*d + 672 - 672*has_d))*has_d,    1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.2.resnets.1.conv1",          down_blocks_1_downsamplers_0_conv_rows_,  8128512,                                                                                                                                          1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.2.resnets.1.time_emb_proj",  sample_,                                  1344*E*(shift == "scale_shift") + 1344*E,                                                                                                         1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.2.resnets.1.conv2",          down_blocks_1_downsamplers_0_conv_rows_,  8128512,                                                                                                                                          1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.2.attentions.1.to_q",        down_blocks_1_downsamplers_0_conv_rows_,  1344*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 903168*(672//(has_d*d + 672 - 672*has_d)) - 903168*(672//(has_d*d + 672 - 672*has_d))*has_d,    1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.2.attentions.1.to_k",        down_blocks_1_downsamplers_0_conv_rows_,  1344*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 903168*(672//(has_d*d + 672 - 672*has_d)) - 903168*(672//(has_d*d + 672 - 672*has_d))*has_d,    1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.2.attentions.1.to_v",        down_blocks_1_downsamplers_0_conv_rows_,  1344*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 903168*(672//(has_d*d + 672 - 672*has_d)) - 903168*(672//(has_d*d + 672 - 672*has_d))*has_d,    1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.2.attentions.1",             down_blocks_2_attentions_0_pairs_,        2*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 1344*(672//(has_d*d + 672 - 672*has_d)) - 1344*(672//(has_d*d + 672 - 672*has_d))*has_d,           1,                            (1, 1),                                                      0),  # scores = qk
-        ("down_blocks.2.attentions.1",             down_blocks_2_attentions_0_pairs_,        2*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 1344*(672//(has_d*d + 672 - 672*has_d)) - 1344*(672//(has_d*d + 672 - 672*has_d))*has_d,           1,                            (1, 1),                                                      0),  # mix = pv
-        ("down_blocks.2.attentions.1.to_out.0",    down_blocks_1_downsamplers_0_conv_rows_,  1344*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 903168*(672//(has_d*d + 672 - 672*has_d)) - 903168*(672//(has_d*d + 672 - 672*has_d))*has_d,    1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.2.downsamplers.0.conv",      down_blocks_2_downsamplers_0_conv_rows_,  8128512,                                                                                                                                          1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.3.resnets.0.conv1",          down_blocks_2_downsamplers_0_conv_rows_,  10838016,                                                                                                                                         1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.3.resnets.0.time_emb_proj",  sample_,                                  1792*E*(shift == "scale_shift") + 1792*E,                                                                                                         1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.3.resnets.0.conv2",          down_blocks_2_downsamplers_0_conv_rows_,  14450688,                                                                                                                                         1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.3.resnets.0.conv_shortcut",  down_blocks_2_downsamplers_0_conv_rows_,  1204224,                                                                                                                                          1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.3.attentions.0.to_q",        down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.3.attentions.0.to_k",        down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.3.attentions.0.to_v",        down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.3.attentions.0",             down_blocks_3_attentions_0_pairs_,        2*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1792*(896//(has_d*d + 896 - 896*has_d)) - 1792*(896//(has_d*d + 896 - 896*has_d))*has_d,           1,                            (1, 1),                                                      0),  # scores = qk
-        ("down_blocks.3.attentions.0",             down_blocks_3_attentions_0_pairs_,        2*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1792*(896//(has_d*d + 896 - 896*has_d)) - 1792*(896//(has_d*d + 896 - 896*has_d))*has_d,           1,                            (1, 1),                                                      0),  # mix = pv
-        ("down_blocks.3.attentions.0.to_out.0",    down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.3.resnets.1.conv1",          down_blocks_2_downsamplers_0_conv_rows_,  14450688,                                                                                                                                         1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.3.resnets.1.time_emb_proj",  sample_,                                  1792*E*(shift == "scale_shift") + 1792*E,                                                                                                         1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.3.resnets.1.conv2",          down_blocks_2_downsamplers_0_conv_rows_,  14450688,                                                                                                                                         1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.3.attentions.1.to_q",        down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.3.attentions.1.to_k",        down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.3.attentions.1.to_v",        down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.3.attentions.1",             down_blocks_3_attentions_0_pairs_,        2*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1792*(896//(has_d*d + 896 - 896*has_d)) - 1792*(896//(has_d*d + 896 - 896*has_d))*has_d,           1,                            (1, 1),                                                      0),  # scores = qk
-        ("down_blocks.3.attentions.1",             down_blocks_3_attentions_0_pairs_,        2*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1792*(896//(has_d*d + 896 - 896*has_d)) - 1792*(896//(has_d*d + 896 - 896*has_d))*has_d,           1,                            (1, 1),                                                      0),  # mix = pv
-        ("down_blocks.3.attentions.1.to_out.0",    down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  1,                            (1, 1),                                                      0),  # y = xW
-        ("mid_block.resnets.0.conv1",              down_blocks_2_downsamplers_0_conv_rows_,  14450688,                                                                                                                                         has_middle,                   (has_middle, has_middle),                                    0),  # y = xW
-        ("mid_block.resnets.0.time_emb_proj",      sample_,                                  1792*E*(shift == "scale_shift") + 1792*E,                                                                                                         has_middle,                   (has_middle, has_middle),                                    0),  # y = xW
-        ("mid_block.resnets.0.conv2",              down_blocks_2_downsamplers_0_conv_rows_,  14450688,                                                                                                                                         has_middle,                   (has_middle, has_middle),                                    0),  # y = xW
-        ("mid_block.attentions.0.to_q",            down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  has_middle,                   (has_middle, has_middle),                                    0),  # y = xW
-        ("mid_block.attentions.0.to_k",            down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  has_middle,                   (has_middle, has_middle),                                    0),  # y = xW
-        ("mid_block.attentions.0.to_v",            down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  has_middle,                   (has_middle, has_middle),                                    0),  # y = xW
-        ("mid_block.attentions.0",                 down_blocks_3_attentions_0_pairs_,        2*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1792*(896//(has_d*d + 896 - 896*has_d)) - 1792*(896//(has_d*d + 896 - 896*has_d))*has_d,           has_middle,                   (has_middle, has_middle),                                    0),  # scores = qk
-        ("mid_block.attentions.0",                 down_blocks_3_attentions_0_pairs_,        2*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1792*(896//(has_d*d + 896 - 896*has_d)) - 1792*(896//(has_d*d + 896 - 896*has_d))*has_d,           has_middle,                   (has_middle, has_middle),                                    0),  # mix = pv
-        ("mid_block.attentions.0.to_out.0",        down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  has_middle,                   (has_middle, has_middle),                                    0),  # y = xW
-        ("mid_block.resnets.1.conv1",              down_blocks_2_downsamplers_0_conv_rows_,  14450688,                                                                                                                                         has_middle,                   (has_middle, has_middle),                                    0),  # y = xW
-        ("mid_block.resnets.1.time_emb_proj",      sample_,                                  1792*E*(shift == "scale_shift") + 1792*E,                                                                                                         has_middle,                   (has_middle, has_middle),                                    0),  # y = xW
-        ("mid_block.resnets.1.conv2",              down_blocks_2_downsamplers_0_conv_rows_,  14450688,                                                                                                                                         has_middle,                   (has_middle, has_middle),                                    0),  # y = xW
-        ("up_blocks.0.resnets.0.conv1",            down_blocks_2_downsamplers_0_conv_rows_,  28901376,                                                                                                                                         1,                            (1, 1),                                                      0),  # y = xW
-        ("up_blocks.0.resnets.0.time_emb_proj",    sample_,                                  1792*E*(shift == "scale_shift") + 1792*E,                                                                                                         1,                            (1, 1),                                                      0),  # y = xW
-        ("up_blocks.0.resnets.0.conv2",            down_blocks_2_downsamplers_0_conv_rows_,  14450688,                                                                                                                                         1,                            (1, 1),                                                      0),  # y = xW
-        ("up_blocks.0.resnets.0.conv_shortcut",    down_blocks_2_downsamplers_0_conv_rows_,  3211264,                                                                                                                                          1,                            (1, 1),                                                      0),  # y = xW
-        ("up_blocks.0.attentions.0.to_q",          down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  (ups[0] == "AttnUpBlock2D"),  ((ups[0] == "AttnUpBlock2D"), (ups[0] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.0.attentions.0.to_k",          down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  (ups[0] == "AttnUpBlock2D"),  ((ups[0] == "AttnUpBlock2D"), (ups[0] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.0.attentions.0.to_v",          down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  (ups[0] == "AttnUpBlock2D"),  ((ups[0] == "AttnUpBlock2D"), (ups[0] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.0.attentions.0",               down_blocks_3_attentions_0_pairs_,        2*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1792*(896//(has_d*d + 896 - 896*has_d)) - 1792*(896//(has_d*d + 896 - 896*has_d))*has_d,           (ups[0] == "AttnUpBlock2D"),  ((ups[0] == "AttnUpBlock2D"), (ups[0] == "AttnUpBlock2D")),  0),  # scores = qk
-        ("up_blocks.0.attentions.0",               down_blocks_3_attentions_0_pairs_,        2*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1792*(896//(has_d*d + 896 - 896*has_d)) - 1792*(896//(has_d*d + 896 - 896*has_d))*has_d,           (ups[0] == "AttnUpBlock2D"),  ((ups[0] == "AttnUpBlock2D"), (ups[0] == "AttnUpBlock2D")),  0),  # mix = pv
-        ("up_blocks.0.attentions.0.to_out.0",      down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  (ups[0] == "AttnUpBlock2D"),  ((ups[0] == "AttnUpBlock2D"), (ups[0] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.0.resnets.1.conv1",            down_blocks_2_downsamplers_0_conv_rows_,  28901376,                                                                                                                                         1,                            (1, 1),                                                      0),  # y = xW
-        ("up_blocks.0.resnets.1.time_emb_proj",    sample_,                                  1792*E*(shift == "scale_shift") + 1792*E,                                                                                                         1,                            (1, 1),                                                      0),  # y = xW
-        ("up_blocks.0.resnets.1.conv2",            down_blocks_2_downsamplers_0_conv_rows_,  14450688,                                                                                                                                         1,                            (1, 1),                                                      0),  # y = xW
-        ("up_blocks.0.resnets.1.conv_shortcut",    down_blocks_2_downsamplers_0_conv_rows_,  3211264,                                                                                                                                          1,                            (1, 1),                                                      0),  # y = xW
-        ("up_blocks.0.attentions.1.to_q",          down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  (ups[0] == "AttnUpBlock2D"),  ((ups[0] == "AttnUpBlock2D"), (ups[0] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.0.attentions.1.to_k",          down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  (ups[0] == "AttnUpBlock2D"),  ((ups[0] == "AttnUpBlock2D"), (ups[0] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.0.attentions.1.to_v",          down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  (ups[0] == "AttnUpBlock2D"),  ((ups[0] == "AttnUpBlock2D"), (ups[0] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.0.attentions.1",               down_blocks_3_attentions_0_pairs_,        2*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1792*(896//(has_d*d + 896 - 896*has_d)) - 1792*(896//(has_d*d + 896 - 896*has_d))*has_d,           (ups[0] == "AttnUpBlock2D"),  ((ups[0] == "AttnUpBlock2D"), (ups[0] == "AttnUpBlock2D")),  0),  # scores = qk
-        ("up_blocks.0.attentions.1",               down_blocks_3_attentions_0_pairs_,        2*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1792*(896//(has_d*d + 896 - 896*has_d)) - 1792*(896//(has_d*d + 896 - 896*has_d))*has_d,           (ups[0] == "AttnUpBlock2D"),  ((ups[0] == "AttnUpBlock2D"), (ups[0] == "AttnUpBlock2D")),  0),  # mix = pv
-        ("up_blocks.0.attentions.1.to_out.0",      down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  (ups[0] == "AttnUpBlock2D"),  ((ups[0] == "AttnUpBlock2D"), (ups[0] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.0.resnets.2.conv1",            down_blocks_2_downsamplers_0_conv_rows_,  25288704,                                                                                                                                         1,                            (1, 1),                                                      0),  # y = xW
-        ("up_blocks.0.resnets.2.time_emb_proj",    sample_,                                  1792*E*(shift == "scale_shift") + 1792*E,                                                                                                         1,                            (1, 1),                                                      0),  # y = xW
-        ("up_blocks.0.resnets.2.conv2",            down_blocks_2_downsamplers_0_conv_rows_,  14450688,                                                                                                                                         1,                            (1, 1),                                                      0),  # y = xW
-        ("up_blocks.0.resnets.2.conv_shortcut",    down_blocks_2_downsamplers_0_conv_rows_,  2809856,                                                                                                                                          1,                            (1, 1),                                                      0),  # y = xW
-        ("up_blocks.0.attentions.2.to_q",          down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  (ups[0] == "AttnUpBlock2D"),  ((ups[0] == "AttnUpBlock2D"), (ups[0] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.0.attentions.2.to_k",          down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  (ups[0] == "AttnUpBlock2D"),  ((ups[0] == "AttnUpBlock2D"), (ups[0] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.0.attentions.2.to_v",          down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  (ups[0] == "AttnUpBlock2D"),  ((ups[0] == "AttnUpBlock2D"), (ups[0] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.0.attentions.2",               down_blocks_3_attentions_0_pairs_,        2*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1792*(896//(has_d*d + 896 - 896*has_d)) - 1792*(896//(has_d*d + 896 - 896*has_d))*has_d,           (ups[0] == "AttnUpBlock2D"),  ((ups[0] == "AttnUpBlock2D"), (ups[0] == "AttnUpBlock2D")),  0),  # scores = qk
-        ("up_blocks.0.attentions.2",               down_blocks_3_attentions_0_pairs_,        2*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1792*(896//(has_d*d + 896 - 896*has_d)) - 1792*(896//(has_d*d + 896 - 896*has_d))*has_d,           (ups[0] == "AttnUpBlock2D"),  ((ups[0] == "AttnUpBlock2D"), (ups[0] == "AttnUpBlock2D")),  0),  # mix = pv
-        ("up_blocks.0.attentions.2.to_out.0",      down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  (ups[0] == "AttnUpBlock2D"),  ((ups[0] == "AttnUpBlock2D"), (ups[0] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.0.upsamplers.0.conv",          down_blocks_1_downsamplers_0_conv_rows_,  14450688,                                                                                                                                         1,                            (1, 1),                                                      0),  # y = xW
-        ("up_blocks.1.resnets.0.conv1",            down_blocks_1_downsamplers_0_conv_rows_,  18966528,                                                                                                                                         1,                            (1, 1),                                                      0),  # y = xW
-        ("up_blocks.1.resnets.0.time_emb_proj",    sample_,                                  1344*E*(shift == "scale_shift") + 1344*E,                                                                                                         1,                            (1, 1),                                                      0),  # y = xW
-        ("up_blocks.1.resnets.0.conv2",            down_blocks_1_downsamplers_0_conv_rows_,  8128512,                                                                                                                                          1,                            (1, 1),                                                      0),  # y = xW
-        ("up_blocks.1.resnets.0.conv_shortcut",    down_blocks_1_downsamplers_0_conv_rows_,  2107392,                                                                                                                                          1,                            (1, 1),                                                      0),  # y = xW
-        ("up_blocks.1.attentions.0.to_q",          down_blocks_1_downsamplers_0_conv_rows_,  1344*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 903168*(672//(has_d*d + 672 - 672*has_d)) - 903168*(672//(has_d*d + 672 - 672*has_d))*has_d,    (ups[1] == "AttnUpBlock2D"),  ((ups[1] == "AttnUpBlock2D"), (ups[1] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.1.attentions.0.to_k",          down_blocks_1_downsamplers_0_conv_rows_,  1344*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 903168*(672//(has_d*d + 672 - 672*has_d)) - 903168*(672//(has_d*d + 672 - 672*has_d))*has_d,    (ups[1] == "AttnUpBlock2D"),  ((ups[1] == "AttnUpBlock2D"), (ups[1] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.1.attentions.0.to_v",          down_blocks_1_downsamplers_0_conv_rows_,  1344*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 903168*(672//(has_d*d + 672 - 672*has_d)) - 903168*(672//(has_d*d + 672 - 672*has_d))*has_d,    (ups[1] == "AttnUpBlock2D"),  ((ups[1] == "AttnUpBlock2D"), (ups[1] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.1.attentions.0",               down_blocks_2_attentions_0_pairs_,        2*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 1344*(672//(has_d*d + 672 - 672*has_d)) - 1344*(672//(has_d*d + 672 - 672*has_d))*has_d,           (ups[1] == "AttnUpBlock2D"),  ((ups[1] == "AttnUpBlock2D"), (ups[1] == "AttnUpBlock2D")),  0),  # scores = qk
-        ("up_blocks.1.attentions.0",               down_blocks_2_attentions_0_pairs_,        2*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 1344*(672//(has_d*d + 672 - 672*has_d)) - 1344*(672//(has_d*d + 672 - 672*has_d))*has_d,           (ups[1] == "AttnUpBlock2D"),  ((ups[1] == "AttnUpBlock2D"), (ups[1] == "AttnUpBlock2D")),  0),  # mix = pv
-        ("up_blocks.1.attentions.0.to_out.0",      down_blocks_1_downsamplers_0_conv_rows_,  1344*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 903168*(672//(has_d*d + 672 - 672*has_d)) - 903168*(672//(has_d*d + 672 - 672*has_d))*has_d,    (ups[1] == "AttnUpBlock2D"),  ((ups[1] == "AttnUpBlock2D"), (ups[1] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.1.resnets.1.conv1",            down_blocks_1_downsamplers_0_conv_rows_,  16257024,                                                                                                                                         1,                            (1, 1),                                                      0),  # y = xW
-        ("up_blocks.1.resnets.1.time_emb_proj",    sample_,                                  1344*E*(shift == "scale_shift") + 1344*E,                                                                                                         1,                            (1, 1),                                                      0),  # y = xW
-        ("up_blocks.1.resnets.1.conv2",            down_blocks_1_downsamplers_0_conv_rows_,  8128512,                                                                                                                                          1,                            (1, 1),                                                      0),  # y = xW
-        ("up_blocks.1.resnets.1.conv_shortcut",    down_blocks_1_downsamplers_0_conv_rows_,  1806336,                                                                                                                                          1,                            (1, 1),                                                      0),  # y = xW
-        ("up_blocks.1.attentions.1.to_q",          down_blocks_1_downsamplers_0_conv_rows_,  1344*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 903168*(672//(has_d*d + 672 - 672*has_d)) - 903168*(672//(has_d*d + 672 - 672*has_d))*has_d,    (ups[1] == "AttnUpBlock2D"),  ((ups[1] == "AttnUpBlock2D"), (ups[1] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.1.attentions.1.to_k",          down_blocks_1_downsamplers_0_conv_rows_,  1344*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 903168*(672//(has_d*d + 672 - 672*has_d)) - 903168*(672//(has_d*d + 672 - 672*has_d))*has_d,    (ups[1] == "AttnUpBlock2D"),  ((ups[1] == "AttnUpBlock2D"), (ups[1] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.1.attentions.1.to_v",          down_blocks_1_downsamplers_0_conv_rows_,  1344*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 903168*(672//(has_d*d + 672 - 672*has_d)) - 903168*(672//(has_d*d + 672 - 672*has_d))*has_d,    (ups[1] == "AttnUpBlock2D"),  ((ups[1] == "AttnUpBlock2D"), (ups[1] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.1.attentions.1",               down_blocks_2_attentions_0_pairs_,        2*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 1344*(672//(has_d*d + 672 - 672*has_d)) - 1344*(672//(has_d*d + 672 - 672*has_d))*has_d,           (ups[1] == "AttnUpBlock2D"),  ((ups[1] == "AttnUpBlock2D"), (ups[1] == "AttnUpBlock2D")),  0),  # scores = qk
-        ("up_blocks.1.attentions.1",               down_blocks_2_attentions_0_pairs_,        2*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 1344*(672//(has_d*d + 672 - 672*has_d)) - 1344*(672//(has_d*d + 672 - 672*has_d))*has_d,           (ups[1] == "AttnUpBlock2D"),  ((ups[1] == "AttnUpBlock2D"), (ups[1] == "AttnUpBlock2D")),  0),  # mix = pv
-        ("up_blocks.1.attentions.1.to_out.0",      down_blocks_1_downsamplers_0_conv_rows_,  1344*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 903168*(672//(has_d*d + 672 - 672*has_d)) - 903168*(672//(has_d*d + 672 - 672*has_d))*has_d,    (ups[1] == "AttnUpBlock2D"),  ((ups[1] == "AttnUpBlock2D"), (ups[1] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.1.resnets.2.conv1",            down_blocks_1_downsamplers_0_conv_rows_,  13547520,                                                                                                                                         1,                            (1, 1),                                                      0),  # y = xW
-        ("up_blocks.1.resnets.2.time_emb_proj",    sample_,                                  1344*E*(shift == "scale_shift") + 1344*E,                                                                                                         1,                            (1, 1),                                                      0),  # y = xW
-        ("up_blocks.1.resnets.2.conv2",            down_blocks_1_downsamplers_0_conv_rows_,  8128512,                                                                                                                                          1,                            (1, 1),                                                      0),  # y = xW
-        ("up_blocks.1.resnets.2.conv_shortcut",    down_blocks_1_downsamplers_0_conv_rows_,  1505280,                                                                                                                                          1,                            (1, 1),                                                      0),  # y = xW
-        ("up_blocks.1.attentions.2.to_q",          down_blocks_1_downsamplers_0_conv_rows_,  1344*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 903168*(672//(has_d*d + 672 - 672*has_d)) - 903168*(672//(has_d*d + 672 - 672*has_d))*has_d,    (ups[1] == "AttnUpBlock2D"),  ((ups[1] == "AttnUpBlock2D"), (ups[1] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.1.attentions.2.to_k",          down_blocks_1_downsamplers_0_conv_rows_,  1344*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 903168*(672//(has_d*d + 672 - 672*has_d)) - 903168*(672//(has_d*d + 672 - 672*has_d))*has_d,    (ups[1] == "AttnUpBlock2D"),  ((ups[1] == "AttnUpBlock2D"), (ups[1] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.1.attentions.2.to_v",          down_blocks_1_downsamplers_0_conv_rows_,  1344*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 903168*(672//(has_d*d + 672 - 672*has_d)) - 903168*(672//(has_d*d + 672 - 672*has_d))*has_d,    (ups[1] == "AttnUpBlock2D"),  ((ups[1] == "AttnUpBlock2D"), (ups[1] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.1.attentions.2",               down_blocks_2_attentions_0_pairs_,        2*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 1344*(672//(has_d*d + 672 - 672*has_d)) - 1344*(672//(has_d*d + 672 - 672*has_d))*has_d,           (ups[1] == "AttnUpBlock2D"),  ((ups[1] == "AttnUpBlock2D"), (ups[1] == "AttnUpBlock2D")),  0),  # scores = qk
-        ("up_blocks.1.attentions.2",               down_blocks_2_attentions_0_pairs_,        2*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 1344*(672//(has_d*d + 672 - 672*has_d)) - 1344*(672//(has_d*d + 672 - 672*has_d))*has_d,           (ups[1] == "AttnUpBlock2D"),  ((ups[1] == "AttnUpBlock2D"), (ups[1] == "AttnUpBlock2D")),  0),  # mix = pv
-        ("up_blocks.1.attentions.2.to_out.0",      down_blocks_1_downsamplers_0_conv_rows_,  1344*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 903168*(672//(has_d*d + 672 - 672*has_d)) - 903168*(672//(has_d*d + 672 - 672*has_d))*has_d,    (ups[1] == "AttnUpBlock2D"),  ((ups[1] == "AttnUpBlock2D"), (ups[1] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.1.upsamplers.0.conv",          down_blocks_0_downsamplers_0_conv_rows_,  8128512,                                                                                                                                          1,                            (1, 1),                                                      0),  # y = xW
-        ("up_blocks.2.resnets.0.conv1",            down_blocks_0_downsamplers_0_conv_rows_,  9031680,                                                                                                                                          1,                            (1, 1),                                                      0),  # y = xW
-        ("up_blocks.2.resnets.0.time_emb_proj",    sample_,                                  896*E*(shift == "scale_shift") + 896*E,                                                                                                           1,                            (1, 1),                                                      0),  # y = xW
-        ("up_blocks.2.resnets.0.conv2",            down_blocks_0_downsamplers_0_conv_rows_,  3612672,                                                                                                                                          1,                            (1, 1),                                                      0),  # y = xW
-        ("up_blocks.2.resnets.0.conv_shortcut",    down_blocks_0_downsamplers_0_conv_rows_,  1003520,                                                                                                                                          1,                            (1, 1),                                                      0),  # y = xW
-        ("up_blocks.2.attentions.0.to_q",          down_blocks_0_downsamplers_0_conv_rows_,  896*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 401408*(448//(has_d*d + 448 - 448*has_d)) - 401408*(448//(has_d*d + 448 - 448*has_d))*has_d,     (ups[2] == "AttnUpBlock2D"),  ((ups[2] == "AttnUpBlock2D"), (ups[2] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.2.attentions.0.to_k",          down_blocks_0_downsamplers_0_conv_rows_,  896*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 401408*(448//(has_d*d + 448 - 448*has_d)) - 401408*(448//(has_d*d + 448 - 448*has_d))*has_d,     (ups[2] == "AttnUpBlock2D"),  ((ups[2] == "AttnUpBlock2D"), (ups[2] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.2.attentions.0.to_v",          down_blocks_0_downsamplers_0_conv_rows_,  896*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 401408*(448//(has_d*d + 448 - 448*has_d)) - 401408*(448//(has_d*d + 448 - 448*has_d))*has_d,     (ups[2] == "AttnUpBlock2D"),  ((ups[2] == "AttnUpBlock2D"), (ups[2] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.2.attentions.0",               down_blocks_1_attentions_0_pairs_,        2*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 896*(448//(has_d*d + 448 - 448*has_d)) - 896*(448//(has_d*d + 448 - 448*has_d))*has_d,             (ups[2] == "AttnUpBlock2D"),  ((ups[2] == "AttnUpBlock2D"), (ups[2] == "AttnUpBlock2D")),  0),  # scores = qk
-        ("up_blocks.2.attentions.0",               down_blocks_1_attentions_0_pairs_,        2*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 896*(448//(has_d*d + 448 - 448*has_d)) - 896*(448//(has_d*d + 448 - 448*has_d))*has_d,             (ups[2] == "AttnUpBlock2D"),  ((ups[2] == "AttnUpBlock2D"), (ups[2] == "AttnUpBlock2D")),  0),  # mix = pv
-        ("up_blocks.2.attentions.0.to_out.0",      down_blocks_0_downsamplers_0_conv_rows_,  896*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 401408*(448//(has_d*d + 448 - 448*has_d)) - 401408*(448//(has_d*d + 448 - 448*has_d))*has_d,     (ups[2] == "AttnUpBlock2D"),  ((ups[2] == "AttnUpBlock2D"), (ups[2] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.2.resnets.1.conv1",            down_blocks_0_downsamplers_0_conv_rows_,  7225344,                                                                                                                                          1,                            (1, 1),                                                      0),  # y = xW
-        ("up_blocks.2.resnets.1.time_emb_proj",    sample_,                                  896*E*(shift == "scale_shift") + 896*E,                                                                                                           1,                            (1, 1),                                                      0),  # y = xW
-        ("up_blocks.2.resnets.1.conv2",            down_blocks_0_downsamplers_0_conv_rows_,  3612672,                                                                                                                                          1,                            (1, 1),                                                      0),  # y = xW
-        ("up_blocks.2.resnets.1.conv_shortcut",    down_blocks_0_downsamplers_0_conv_rows_,  802816,                                                                                                                                           1,                            (1, 1),                                                      0),  # y = xW
-        ("up_blocks.2.attentions.1.to_q",          down_blocks_0_downsamplers_0_conv_rows_,  896*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 401408*(448//(has_d*d + 448 - 448*has_d)) - 401408*(448//(has_d*d + 448 - 448*has_d))*has_d,     (ups[2] == "AttnUpBlock2D"),  ((ups[2] == "AttnUpBlock2D"), (ups[2] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.2.attentions.1.to_k",          down_blocks_0_downsamplers_0_conv_rows_,  896*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 401408*(448//(has_d*d + 448 - 448*has_d)) - 401408*(448//(has_d*d + 448 - 448*has_d))*has_d,     (ups[2] == "AttnUpBlock2D"),  ((ups[2] == "AttnUpBlock2D"), (ups[2] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.2.attentions.1.to_v",          down_blocks_0_downsamplers_0_conv_rows_,  896*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 401408*(448//(has_d*d + 448 - 448*has_d)) - 401408*(448//(has_d*d + 448 - 448*has_d))*has_d,     (ups[2] == "AttnUpBlock2D"),  ((ups[2] == "AttnUpBlock2D"), (ups[2] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.2.attentions.1",               down_blocks_1_attentions_0_pairs_,        2*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 896*(448//(has_d*d + 448 - 448*has_d)) - 896*(448//(has_d*d + 448 - 448*has_d))*has_d,             (ups[2] == "AttnUpBlock2D"),  ((ups[2] == "AttnUpBlock2D"), (ups[2] == "AttnUpBlock2D")),  0),  # scores = qk
-        ("up_blocks.2.attentions.1",               down_blocks_1_attentions_0_pairs_,        2*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 896*(448//(has_d*d + 448 - 448*has_d)) - 896*(448//(has_d*d + 448 - 448*has_d))*has_d,             (ups[2] == "AttnUpBlock2D"),  ((ups[2] == "AttnUpBlock2D"), (ups[2] == "AttnUpBlock2D")),  0),  # mix = pv
-        ("up_blocks.2.attentions.1.to_out.0",      down_blocks_0_downsamplers_0_conv_rows_,  896*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 401408*(448//(has_d*d + 448 - 448*has_d)) - 401408*(448//(has_d*d + 448 - 448*has_d))*has_d,     (ups[2] == "AttnUpBlock2D"),  ((ups[2] == "AttnUpBlock2D"), (ups[2] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.2.resnets.2.conv1",            down_blocks_0_downsamplers_0_conv_rows_,  5419008,                                                                                                                                          1,                            (1, 1),                                                      0),  # y = xW
-        ("up_blocks.2.resnets.2.time_emb_proj",    sample_,                                  896*E*(shift == "scale_shift") + 896*E,                                                                                                           1,                            (1, 1),                                                      0),  # y = xW
-        ("up_blocks.2.resnets.2.conv2",            down_blocks_0_downsamplers_0_conv_rows_,  3612672,                                                                                                                                          1,                            (1, 1),                                                      0),  # y = xW
-        ("up_blocks.2.resnets.2.conv_shortcut",    down_blocks_0_downsamplers_0_conv_rows_,  602112,                                                                                                                                           1,                            (1, 1),                                                      0),  # y = xW
-        ("up_blocks.2.attentions.2.to_q",          down_blocks_0_downsamplers_0_conv_rows_,  896*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 401408*(448//(has_d*d + 448 - 448*has_d)) - 401408*(448//(has_d*d + 448 - 448*has_d))*has_d,     (ups[2] == "AttnUpBlock2D"),  ((ups[2] == "AttnUpBlock2D"), (ups[2] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.2.attentions.2.to_k",          down_blocks_0_downsamplers_0_conv_rows_,  896*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 401408*(448//(has_d*d + 448 - 448*has_d)) - 401408*(448//(has_d*d + 448 - 448*has_d))*has_d,     (ups[2] == "AttnUpBlock2D"),  ((ups[2] == "AttnUpBlock2D"), (ups[2] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.2.attentions.2.to_v",          down_blocks_0_downsamplers_0_conv_rows_,  896*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 401408*(448//(has_d*d + 448 - 448*has_d)) - 401408*(448//(has_d*d + 448 - 448*has_d))*has_d,     (ups[2] == "AttnUpBlock2D"),  ((ups[2] == "AttnUpBlock2D"), (ups[2] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.2.attentions.2",               down_blocks_1_attentions_0_pairs_,        2*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 896*(448//(has_d*d + 448 - 448*has_d)) - 896*(448//(has_d*d + 448 - 448*has_d))*has_d,             (ups[2] == "AttnUpBlock2D"),  ((ups[2] == "AttnUpBlock2D"), (ups[2] == "AttnUpBlock2D")),  0),  # scores = qk
-        ("up_blocks.2.attentions.2",               down_blocks_1_attentions_0_pairs_,        2*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 896*(448//(has_d*d + 448 - 448*has_d)) - 896*(448//(has_d*d + 448 - 448*has_d))*has_d,             (ups[2] == "AttnUpBlock2D"),  ((ups[2] == "AttnUpBlock2D"), (ups[2] == "AttnUpBlock2D")),  0),  # mix = pv
-        ("up_blocks.2.attentions.2.to_out.0",      down_blocks_0_downsamplers_0_conv_rows_,  896*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 401408*(448//(has_d*d + 448 - 448*has_d)) - 401408*(448//(has_d*d + 448 - 448*has_d))*has_d,     (ups[2] == "AttnUpBlock2D"),  ((ups[2] == "AttnUpBlock2D"), (ups[2] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.2.upsamplers.0.conv",          conv_in_rows_,                            3612672,                                                                                                                                          1,                            (1, 1),                                                      0),  # y = xW
-        ("up_blocks.3.resnets.0.conv1",            conv_in_rows_,                            2709504,                                                                                                                                          1,                            (1, 1),                                                      0),  # y = xW
-        ("up_blocks.3.resnets.0.time_emb_proj",    sample_,                                  448*E*(shift == "scale_shift") + 448*E,                                                                                                           1,                            (1, 1),                                                      0),  # y = xW
-        ("up_blocks.3.resnets.0.conv2",            conv_in_rows_,                            903168,                                                                                                                                           1,                            (1, 1),                                                      0),  # y = xW
-        ("up_blocks.3.resnets.0.conv_shortcut",    conv_in_rows_,                            301056,                                                                                                                                           1,                            (1, 1),                                                      0),  # y = xW
-        ("up_blocks.3.attentions.0.to_q",          conv_in_rows_,                            448*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 100352*(224//(has_d*d + 224 - 224*has_d)) - 100352*(224//(has_d*d + 224 - 224*has_d))*has_d,     (ups[3] == "AttnUpBlock2D"),  ((ups[3] == "AttnUpBlock2D"), (ups[3] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.3.attentions.0.to_k",          conv_in_rows_,                            448*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 100352*(224//(has_d*d + 224 - 224*has_d)) - 100352*(224//(has_d*d + 224 - 224*has_d))*has_d,     (ups[3] == "AttnUpBlock2D"),  ((ups[3] == "AttnUpBlock2D"), (ups[3] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.3.attentions.0.to_v",          conv_in_rows_,                            448*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 100352*(224//(has_d*d + 224 - 224*has_d)) - 100352*(224//(has_d*d + 224 - 224*has_d))*has_d,     (ups[3] == "AttnUpBlock2D"),  ((ups[3] == "AttnUpBlock2D"), (ups[3] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.3.attentions.0",               up_blocks_3_attentions_0_pairs_,          2*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 448*(224//(has_d*d + 224 - 224*has_d)) - 448*(224//(has_d*d + 224 - 224*has_d))*has_d,             (ups[3] == "AttnUpBlock2D"),  ((ups[3] == "AttnUpBlock2D"), (ups[3] == "AttnUpBlock2D")),  0),  # scores = qk
-        ("up_blocks.3.attentions.0",               up_blocks_3_attentions_0_pairs_,          2*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 448*(224//(has_d*d + 224 - 224*has_d)) - 448*(224//(has_d*d + 224 - 224*has_d))*has_d,             (ups[3] == "AttnUpBlock2D"),  ((ups[3] == "AttnUpBlock2D"), (ups[3] == "AttnUpBlock2D")),  0),  # mix = pv
-        ("up_blocks.3.attentions.0.to_out.0",      conv_in_rows_,                            448*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 100352*(224//(has_d*d + 224 - 224*has_d)) - 100352*(224//(has_d*d + 224 - 224*has_d))*has_d,     (ups[3] == "AttnUpBlock2D"),  ((ups[3] == "AttnUpBlock2D"), (ups[3] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.3.resnets.1.conv1",            conv_in_rows_,                            1806336,                                                                                                                                          1,                            (1, 1),                                                      0),  # y = xW
-        ("up_blocks.3.resnets.1.time_emb_proj",    sample_,                                  448*E*(shift == "scale_shift") + 448*E,                                                                                                           1,                            (1, 1),                                                      0),  # y = xW
-        ("up_blocks.3.resnets.1.conv2",            conv_in_rows_,                            903168,                                                                                                                                           1,                            (1, 1),                                                      0),  # y = xW
-        ("up_blocks.3.resnets.1.conv_shortcut",    conv_in_rows_,                            200704,                                                                                                                                           1,                            (1, 1),                                                      0),  # y = xW
-        ("up_blocks.3.attentions.1.to_q",          conv_in_rows_,                            448*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 100352*(224//(has_d*d + 224 - 224*has_d)) - 100352*(224//(has_d*d + 224 - 224*has_d))*has_d,     (ups[3] == "AttnUpBlock2D"),  ((ups[3] == "AttnUpBlock2D"), (ups[3] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.3.attentions.1.to_k",          conv_in_rows_,                            448*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 100352*(224//(has_d*d + 224 - 224*has_d)) - 100352*(224//(has_d*d + 224 - 224*has_d))*has_d,     (ups[3] == "AttnUpBlock2D"),  ((ups[3] == "AttnUpBlock2D"), (ups[3] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.3.attentions.1.to_v",          conv_in_rows_,                            448*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 100352*(224//(has_d*d + 224 - 224*has_d)) - 100352*(224//(has_d*d + 224 - 224*has_d))*has_d,     (ups[3] == "AttnUpBlock2D"),  ((ups[3] == "AttnUpBlock2D"), (ups[3] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.3.attentions.1",               up_blocks_3_attentions_0_pairs_,          2*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 448*(224//(has_d*d + 224 - 224*has_d)) - 448*(224//(has_d*d + 224 - 224*has_d))*has_d,             (ups[3] == "AttnUpBlock2D"),  ((ups[3] == "AttnUpBlock2D"), (ups[3] == "AttnUpBlock2D")),  0),  # scores = qk
-        ("up_blocks.3.attentions.1",               up_blocks_3_attentions_0_pairs_,          2*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 448*(224//(has_d*d + 224 - 224*has_d)) - 448*(224//(has_d*d + 224 - 224*has_d))*has_d,             (ups[3] == "AttnUpBlock2D"),  ((ups[3] == "AttnUpBlock2D"), (ups[3] == "AttnUpBlock2D")),  0),  # mix = pv
-        ("up_blocks.3.attentions.1.to_out.0",      conv_in_rows_,                            448*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 100352*(224//(has_d*d + 224 - 224*has_d)) - 100352*(224//(has_d*d + 224 - 224*has_d))*has_d,     (ups[3] == "AttnUpBlock2D"),  ((ups[3] == "AttnUpBlock2D"), (ups[3] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.3.resnets.2.conv1",            conv_in_rows_,                            1806336,                                                                                                                                          1,                            (1, 1),                                                      0),  # y = xW
-        ("up_blocks.3.resnets.2.time_emb_proj",    sample_,                                  448*E*(shift == "scale_shift") + 448*E,                                                                                                           1,                            (1, 1),                                                      0),  # y = xW
-        ("up_blocks.3.resnets.2.conv2",            conv_in_rows_,                            903168,                                                                                                                                           1,                            (1, 1),                                                      0),  # y = xW
-        ("up_blocks.3.resnets.2.conv_shortcut",    conv_in_rows_,                            200704,                                                                                                                                           1,                            (1, 1),                                                      0),  # y = xW
-        ("up_blocks.3.attentions.2.to_q",          conv_in_rows_,                            448*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 100352*(224//(has_d*d + 224 - 224*has_d)) - 100352*(224//(has_d*d + 224 - 224*has_d))*has_d,     (ups[3] == "AttnUpBlock2D"),  ((ups[3] == "AttnUpBlock2D"), (ups[3] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.3.attentions.2.to_k",          conv_in_rows_,                            448*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 100352*(224//(has_d*d + 224 - 224*has_d)) - 100352*(224//(has_d*d + 224 - 224*has_d))*has_d,     (ups[3] == "AttnUpBlock2D"),  ((ups[3] == "AttnUpBlock2D"), (ups[3] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.3.attentions.2.to_v",          conv_in_rows_,                            448*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 100352*(224//(has_d*d + 224 - 224*has_d)) - 100352*(224//(has_d*d + 224 - 224*has_d))*has_d,     (ups[3] == "AttnUpBlock2D"),  ((ups[3] == "AttnUpBlock2D"), (ups[3] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.3.attentions.2",               up_blocks_3_attentions_0_pairs_,          2*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 448*(224//(has_d*d + 224 - 224*has_d)) - 448*(224//(has_d*d + 224 - 224*has_d))*has_d,             (ups[3] == "AttnUpBlock2D"),  ((ups[3] == "AttnUpBlock2D"), (ups[3] == "AttnUpBlock2D")),  0),  # scores = qk
-        ("up_blocks.3.attentions.2",               up_blocks_3_attentions_0_pairs_,          2*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 448*(224//(has_d*d + 224 - 224*has_d)) - 448*(224//(has_d*d + 224 - 224*has_d))*has_d,             (ups[3] == "AttnUpBlock2D"),  ((ups[3] == "AttnUpBlock2D"), (ups[3] == "AttnUpBlock2D")),  0),  # mix = pv
-        ("up_blocks.3.attentions.2.to_out.0",      conv_in_rows_,                            448*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 100352*(224//(has_d*d + 224 - 224*has_d)) - 100352*(224//(has_d*d + 224 - 224*has_d))*has_d,     (ups[3] == "AttnUpBlock2D"),  ((ups[3] == "AttnUpBlock2D"), (ups[3] == "AttnUpBlock2D")),  0),  # y = xW
-        ("conv_out",                               conv_in_rows_,                            4032*o,                                                                                                                                           1,                            (1, 1),                                                      0),  # y = xW
+        ("time_embedding.linear_1",                sample_,                                  2*E*S + 448*E*case_6 - 2*E*S*case_6,   1,           (case_6, 1),               0),  # y = xW
+        ("time_embedding.linear_2",                sample_,                                  2*E**2,                                1,           (1, 1),                    0),  # y = xW
+        ("class_embedding.linear_1",               sample_,                                  2*E**2*case_7 + 2*E*S - 2*E*S*case_7,  case_8,      (0, case_8),               0),  # y = xW
+        ("class_embedding.linear_2",               sample_,                                  2*E**2,                                case_8,      (case_8, case_8),          0),  # y = xW
+        ("conv_in",                                conv_in_rows_,                            4032*c,                                1,           (0, 1),                    0),  # y = xW
+        *_at("down_blocks.0.resnets.0", resnets_1),
+        *_at("down_blocks.0.resnets.1", resnets_1),
+        ("down_blocks.0.downsamplers.0.conv",      down_blocks_0_downsamplers_0_conv_rows_,  903168,                                1,           (1, 1),                    0),  # y = xW
+        ("down_blocks.1.resnets.0.conv1",          down_blocks_0_downsamplers_0_conv_rows_,  1806336,                               1,           (1, 1),                    0),  # y = xW
+        ("down_blocks.1.resnets.0.time_emb_proj",  sample_,                                  part_11,                               1,           (1, 1),                    0),  # y = xW
+        ("down_blocks.1.resnets.0.conv2",          down_blocks_0_downsamplers_0_conv_rows_,  3612672,                               1,           (1, 1),                    0),  # y = xW
+        ("down_blocks.1.resnets.0.conv_shortcut",  down_blocks_0_downsamplers_0_conv_rows_,  200704,                                1,           (1, 1),                    0),  # y = xW
+        *_at("down_blocks.1.attentions.0", attentions_1),
+        ("down_blocks.1.attentions.0",             down_blocks_1_attentions_0_pairs_,        part_12,                               1,           (1, 1),                    0),  # scores = qk
+        ("down_blocks.1.attentions.0",             down_blocks_1_attentions_0_pairs_,        part_12,                               1,           (1, 1),                    0),  # mix = pv
+        ("down_blocks.1.attentions.0.to_out.0",    down_blocks_0_downsamplers_0_conv_rows_,  part_3,                                1,           (1, 1),                    0),  # y = xW
+        ("down_blocks.1.resnets.1.conv1",          down_blocks_0_downsamplers_0_conv_rows_,  3612672,                               1,           (1, 1),                    0),  # y = xW
+        ("down_blocks.1.resnets.1.time_emb_proj",  sample_,                                  part_11,                               1,           (1, 1),                    0),  # y = xW
+        ("down_blocks.1.resnets.1.conv2",          down_blocks_0_downsamplers_0_conv_rows_,  3612672,                               1,           (1, 1),                    0),  # y = xW
+        *_at("down_blocks.1.attentions.1", attentions_1),
+        ("down_blocks.1.attentions.1",             down_blocks_1_attentions_0_pairs_,        part_12,                               1,           (1, 1),                    0),  # scores = qk
+        ("down_blocks.1.attentions.1",             down_blocks_1_attentions_0_pairs_,        part_12,                               1,           (1, 1),                    0),  # mix = pv
+        ("down_blocks.1.attentions.1.to_out.0",    down_blocks_0_downsamplers_0_conv_rows_,  part_3,                                1,           (1, 1),                    0),  # y = xW
+        ("down_blocks.1.downsamplers.0.conv",      down_blocks_1_downsamplers_0_conv_rows_,  3612672,                               1,           (1, 1),                    0),  # y = xW
+        ("down_blocks.2.resnets.0.conv1",          down_blocks_1_downsamplers_0_conv_rows_,  5419008,                               1,           (1, 1),                    0),  # y = xW
+        ("down_blocks.2.resnets.0.time_emb_proj",  sample_,                                  part_13,                               1,           (1, 1),                    0),  # y = xW
+        ("down_blocks.2.resnets.0.conv2",          down_blocks_1_downsamplers_0_conv_rows_,  8128512,                               1,           (1, 1),                    0),  # y = xW
+        ("down_blocks.2.resnets.0.conv_shortcut",  down_blocks_1_downsamplers_0_conv_rows_,  602112,                                1,           (1, 1),                    0),  # y = xW
+        *_at("down_blocks.2.attentions.0", attentions_2),
+        ("down_blocks.2.attentions.0",             down_blocks_2_attentions_0_pairs_,        part_14,                               1,           (1, 1),                    0),  # scores = qk
+        ("down_blocks.2.attentions.0",             down_blocks_2_attentions_0_pairs_,        part_14,                               1,           (1, 1),                    0),  # mix = pv
+        ("down_blocks.2.attentions.0.to_out.0",    down_blocks_1_downsamplers_0_conv_rows_,  part_5,                                1,           (1, 1),                    0),  # y = xW
+        ("down_blocks.2.resnets.1.conv1",          down_blocks_1_downsamplers_0_conv_rows_,  8128512,                               1,           (1, 1),                    0),  # y = xW
+        ("down_blocks.2.resnets.1.time_emb_proj",  sample_,                                  part_13,                               1,           (1, 1),                    0),  # y = xW
+        ("down_blocks.2.resnets.1.conv2",          down_blocks_1_downsamplers_0_conv_rows_,  8128512,                               1,           (1, 1),                    0),  # y = xW
+        *_at("down_blocks.2.attentions.1", attentions_2),
+        ("down_blocks.2.attentions.1",             down_blocks_2_attentions_0_pairs_,        part_14,                               1,           (1, 1),                    0),  # scores = qk
+        ("down_blocks.2.attentions.1",             down_blocks_2_attentions_0_pairs_,        part_14,                               1,           (1, 1),                    0),  # mix = pv
+        ("down_blocks.2.attentions.1.to_out.0",    down_blocks_1_downsamplers_0_conv_rows_,  part_5,                                1,           (1, 1),                    0),  # y = xW
+        ("down_blocks.2.downsamplers.0.conv",      down_blocks_2_downsamplers_0_conv_rows_,  8128512,                               1,           (1, 1),                    0),  # y = xW
+        ("down_blocks.3.resnets.0.conv1",          down_blocks_2_downsamplers_0_conv_rows_,  10838016,                              1,           (1, 1),                    0),  # y = xW
+        ("down_blocks.3.resnets.0.time_emb_proj",  sample_,                                  part_8,                                1,           (1, 1),                    0),  # y = xW
+        ("down_blocks.3.resnets.0.conv2",          down_blocks_2_downsamplers_0_conv_rows_,  14450688,                              1,           (1, 1),                    0),  # y = xW
+        ("down_blocks.3.resnets.0.conv_shortcut",  down_blocks_2_downsamplers_0_conv_rows_,  1204224,                               1,           (1, 1),                    0),  # y = xW
+        *_at("down_blocks.3.attentions.0", attentions_3),
+        ("down_blocks.3.attentions.0",             down_blocks_3_attentions_0_pairs_,        part_15,                               1,           (1, 1),                    0),  # scores = qk
+        ("down_blocks.3.attentions.0",             down_blocks_3_attentions_0_pairs_,        part_15,                               1,           (1, 1),                    0),  # mix = pv
+        ("down_blocks.3.attentions.0.to_out.0",    down_blocks_2_downsamplers_0_conv_rows_,  part_7,                                1,           (1, 1),                    0),  # y = xW
+        ("down_blocks.3.resnets.1.conv1",          down_blocks_2_downsamplers_0_conv_rows_,  14450688,                              1,           (1, 1),                    0),  # y = xW
+        ("down_blocks.3.resnets.1.time_emb_proj",  sample_,                                  part_8,                                1,           (1, 1),                    0),  # y = xW
+        ("down_blocks.3.resnets.1.conv2",          down_blocks_2_downsamplers_0_conv_rows_,  14450688,                              1,           (1, 1),                    0),  # y = xW
+        *_at("down_blocks.3.attentions.1", attentions_3),
+        ("down_blocks.3.attentions.1",             down_blocks_3_attentions_0_pairs_,        part_15,                               1,           (1, 1),                    0),  # scores = qk
+        ("down_blocks.3.attentions.1",             down_blocks_3_attentions_0_pairs_,        part_15,                               1,           (1, 1),                    0),  # mix = pv
+        ("down_blocks.3.attentions.1.to_out.0",    down_blocks_2_downsamplers_0_conv_rows_,  part_7,                                1,           (1, 1),                    0),  # y = xW
+        *_at("mid_block.resnets.0", resnets_2),
+        ("mid_block.attentions.0.to_q",            down_blocks_2_downsamplers_0_conv_rows_,  part_7,                                has_middle,  (has_middle, has_middle),  0),  # y = xW
+        ("mid_block.attentions.0.to_k",            down_blocks_2_downsamplers_0_conv_rows_,  part_7,                                has_middle,  (has_middle, has_middle),  0),  # y = xW
+        ("mid_block.attentions.0.to_v",            down_blocks_2_downsamplers_0_conv_rows_,  part_7,                                has_middle,  (has_middle, has_middle),  0),  # y = xW
+        ("mid_block.attentions.0",                 down_blocks_3_attentions_0_pairs_,        part_15,                               has_middle,  (has_middle, has_middle),  0),  # scores = qk
+        ("mid_block.attentions.0",                 down_blocks_3_attentions_0_pairs_,        part_15,                               has_middle,  (has_middle, has_middle),  0),  # mix = pv
+        ("mid_block.attentions.0.to_out.0",        down_blocks_2_downsamplers_0_conv_rows_,  part_7,                                has_middle,  (has_middle, has_middle),  0),  # y = xW
+        *_at("mid_block.resnets.1", resnets_2),
+        *_at("up_blocks.0.resnets.0", resnets_3),
+        *_at("up_blocks.0.attentions.0", attentions_4),
+        ("up_blocks.0.attentions.0",               down_blocks_3_attentions_0_pairs_,        part_15,                               case_2,      (case_2, case_2),          0),  # scores = qk
+        ("up_blocks.0.attentions.0",               down_blocks_3_attentions_0_pairs_,        part_15,                               case_2,      (case_2, case_2),          0),  # mix = pv
+        ("up_blocks.0.attentions.0.to_out.0",      down_blocks_2_downsamplers_0_conv_rows_,  part_7,                                case_2,      (case_2, case_2),          0),  # y = xW
+        *_at("up_blocks.0.resnets.1", resnets_3),
+        *_at("up_blocks.0.attentions.1", attentions_4),
+        ("up_blocks.0.attentions.1",               down_blocks_3_attentions_0_pairs_,        part_15,                               case_2,      (case_2, case_2),          0),  # scores = qk
+        ("up_blocks.0.attentions.1",               down_blocks_3_attentions_0_pairs_,        part_15,                               case_2,      (case_2, case_2),          0),  # mix = pv
+        ("up_blocks.0.attentions.1.to_out.0",      down_blocks_2_downsamplers_0_conv_rows_,  part_7,                                case_2,      (case_2, case_2),          0),  # y = xW
+        ("up_blocks.0.resnets.2.conv1",            down_blocks_2_downsamplers_0_conv_rows_,  25288704,                              1,           (1, 1),                    0),  # y = xW
+        ("up_blocks.0.resnets.2.time_emb_proj",    sample_,                                  part_8,                                1,           (1, 1),                    0),  # y = xW
+        ("up_blocks.0.resnets.2.conv2",            down_blocks_2_downsamplers_0_conv_rows_,  14450688,                              1,           (1, 1),                    0),  # y = xW
+        ("up_blocks.0.resnets.2.conv_shortcut",    down_blocks_2_downsamplers_0_conv_rows_,  2809856,                               1,           (1, 1),                    0),  # y = xW
+        *_at("up_blocks.0.attentions.2", attentions_4),
+        ("up_blocks.0.attentions.2",               down_blocks_3_attentions_0_pairs_,        part_15,                               case_2,      (case_2, case_2),          0),  # scores = qk
+        ("up_blocks.0.attentions.2",               down_blocks_3_attentions_0_pairs_,        part_15,                               case_2,      (case_2, case_2),          0),  # mix = pv
+        ("up_blocks.0.attentions.2.to_out.0",      down_blocks_2_downsamplers_0_conv_rows_,  part_7,                                case_2,      (case_2, case_2),          0),  # y = xW
+        ("up_blocks.0.upsamplers.0.conv",          down_blocks_1_downsamplers_0_conv_rows_,  14450688,                              1,           (1, 1),                    0),  # y = xW
+        ("up_blocks.1.resnets.0.conv1",            down_blocks_1_downsamplers_0_conv_rows_,  18966528,                              1,           (1, 1),                    0),  # y = xW
+        ("up_blocks.1.resnets.0.time_emb_proj",    sample_,                                  part_13,                               1,           (1, 1),                    0),  # y = xW
+        ("up_blocks.1.resnets.0.conv2",            down_blocks_1_downsamplers_0_conv_rows_,  8128512,                               1,           (1, 1),                    0),  # y = xW
+        ("up_blocks.1.resnets.0.conv_shortcut",    down_blocks_1_downsamplers_0_conv_rows_,  2107392,                               1,           (1, 1),                    0),  # y = xW
+        *_at("up_blocks.1.attentions.0", attentions_5),
+        ("up_blocks.1.attentions.0",               down_blocks_2_attentions_0_pairs_,        part_14,                               case_3,      (case_3, case_3),          0),  # scores = qk
+        ("up_blocks.1.attentions.0",               down_blocks_2_attentions_0_pairs_,        part_14,                               case_3,      (case_3, case_3),          0),  # mix = pv
+        ("up_blocks.1.attentions.0.to_out.0",      down_blocks_1_downsamplers_0_conv_rows_,  part_5,                                case_3,      (case_3, case_3),          0),  # y = xW
+        ("up_blocks.1.resnets.1.conv1",            down_blocks_1_downsamplers_0_conv_rows_,  16257024,                              1,           (1, 1),                    0),  # y = xW
+        ("up_blocks.1.resnets.1.time_emb_proj",    sample_,                                  part_13,                               1,           (1, 1),                    0),  # y = xW
+        ("up_blocks.1.resnets.1.conv2",            down_blocks_1_downsamplers_0_conv_rows_,  8128512,                               1,           (1, 1),                    0),  # y = xW
+        ("up_blocks.1.resnets.1.conv_shortcut",    down_blocks_1_downsamplers_0_conv_rows_,  1806336,                               1,           (1, 1),                    0),  # y = xW
+        *_at("up_blocks.1.attentions.1", attentions_5),
+        ("up_blocks.1.attentions.1",               down_blocks_2_attentions_0_pairs_,        part_14,                               case_3,      (case_3, case_3),          0),  # scores = qk
+        ("up_blocks.1.attentions.1",               down_blocks_2_attentions_0_pairs_,        part_14,                               case_3,      (case_3, case_3),          0),  # mix = pv
+        ("up_blocks.1.attentions.1.to_out.0",      down_blocks_1_downsamplers_0_conv_rows_,  part_5,                                case_3,      (case_3, case_3),          0),  # y = xW
+        ("up_blocks.1.resnets.2.conv1",            down_blocks_1_downsamplers_0_conv_rows_,  13547520,                              1,           (1, 1),                    0),  # y = xW
+        ("up_blocks.1.resnets.2.time_emb_proj",    sample_,                                  part_13,                               1,           (1, 1),                    0),  # y = xW
+        ("up_blocks.1.resnets.2.conv2",            down_blocks_1_downsamplers_0_conv_rows_,  8128512,                               1,           (1, 1),                    0),  # y = xW
+        ("up_blocks.1.resnets.2.conv_shortcut",    down_blocks_1_downsamplers_0_conv_rows_,  1505280,                               1,           (1, 1),                    0),  # y = xW
+        *_at("up_blocks.1.attentions.2", attentions_5),
+        ("up_blocks.1.attentions.2",               down_blocks_2_attentions_0_pairs_,        part_14,                               case_3,      (case_3, case_3),          0),  # scores = qk
+        ("up_blocks.1.attentions.2",               down_blocks_2_attentions_0_pairs_,        part_14,                               case_3,      (case_3, case_3),          0),  # mix = pv
+        ("up_blocks.1.attentions.2.to_out.0",      down_blocks_1_downsamplers_0_conv_rows_,  part_5,                                case_3,      (case_3, case_3),          0),  # y = xW
+        ("up_blocks.1.upsamplers.0.conv",          down_blocks_0_downsamplers_0_conv_rows_,  8128512,                               1,           (1, 1),                    0),  # y = xW
+        ("up_blocks.2.resnets.0.conv1",            down_blocks_0_downsamplers_0_conv_rows_,  9031680,                               1,           (1, 1),                    0),  # y = xW
+        ("up_blocks.2.resnets.0.time_emb_proj",    sample_,                                  part_11,                               1,           (1, 1),                    0),  # y = xW
+        ("up_blocks.2.resnets.0.conv2",            down_blocks_0_downsamplers_0_conv_rows_,  3612672,                               1,           (1, 1),                    0),  # y = xW
+        ("up_blocks.2.resnets.0.conv_shortcut",    down_blocks_0_downsamplers_0_conv_rows_,  1003520,                               1,           (1, 1),                    0),  # y = xW
+        *_at("up_blocks.2.attentions.0", attentions_6),
+        ("up_blocks.2.attentions.0",               down_blocks_1_attentions_0_pairs_,        part_12,                               case_4,      (case_4, case_4),          0),  # scores = qk
+        ("up_blocks.2.attentions.0",               down_blocks_1_attentions_0_pairs_,        part_12,                               case_4,      (case_4, case_4),          0),  # mix = pv
+        ("up_blocks.2.attentions.0.to_out.0",      down_blocks_0_downsamplers_0_conv_rows_,  part_3,                                case_4,      (case_4, case_4),          0),  # y = xW
+        ("up_blocks.2.resnets.1.conv1",            down_blocks_0_downsamplers_0_conv_rows_,  7225344,                               1,           (1, 1),                    0),  # y = xW
+        ("up_blocks.2.resnets.1.time_emb_proj",    sample_,                                  part_11,                               1,           (1, 1),                    0),  # y = xW
+        ("up_blocks.2.resnets.1.conv2",            down_blocks_0_downsamplers_0_conv_rows_,  3612672,                               1,           (1, 1),                    0),  # y = xW
+        ("up_blocks.2.resnets.1.conv_shortcut",    down_blocks_0_downsamplers_0_conv_rows_,  802816,                                1,           (1, 1),                    0),  # y = xW
+        *_at("up_blocks.2.attentions.1", attentions_6),
+        ("up_blocks.2.attentions.1",               down_blocks_1_attentions_0_pairs_,        part_12,                               case_4,      (case_4, case_4),          0),  # scores = qk
+        ("up_blocks.2.attentions.1",               down_blocks_1_attentions_0_pairs_,        part_12,                               case_4,      (case_4, case_4),          0),  # mix = pv
+        ("up_blocks.2.attentions.1.to_out.0",      down_blocks_0_downsamplers_0_conv_rows_,  part_3,                                case_4,      (case_4, case_4),          0),  # y = xW
+        ("up_blocks.2.resnets.2.conv1",            down_blocks_0_downsamplers_0_conv_rows_,  5419008,                               1,           (1, 1),                    0),  # y = xW
+        ("up_blocks.2.resnets.2.time_emb_proj",    sample_,                                  part_11,                               1,           (1, 1),                    0),  # y = xW
+        ("up_blocks.2.resnets.2.conv2",            down_blocks_0_downsamplers_0_conv_rows_,  3612672,                               1,           (1, 1),                    0),  # y = xW
+        ("up_blocks.2.resnets.2.conv_shortcut",    down_blocks_0_downsamplers_0_conv_rows_,  602112,                                1,           (1, 1),                    0),  # y = xW
+        *_at("up_blocks.2.attentions.2", attentions_6),
+        ("up_blocks.2.attentions.2",               down_blocks_1_attentions_0_pairs_,        part_12,                               case_4,      (case_4, case_4),          0),  # scores = qk
+        ("up_blocks.2.attentions.2",               down_blocks_1_attentions_0_pairs_,        part_12,                               case_4,      (case_4, case_4),          0),  # mix = pv
+        ("up_blocks.2.attentions.2.to_out.0",      down_blocks_0_downsamplers_0_conv_rows_,  part_3,                                case_4,      (case_4, case_4),          0),  # y = xW
+        ("up_blocks.2.upsamplers.0.conv",          conv_in_rows_,                            3612672,                               1,           (1, 1),                    0),  # y = xW
+        ("up_blocks.3.resnets.0.conv1",            conv_in_rows_,                            2709504,                               1,           (1, 1),                    0),  # y = xW
+        ("up_blocks.3.resnets.0.time_emb_proj",    sample_,                                  part_1,                                1,           (1, 1),                    0),  # y = xW
+        ("up_blocks.3.resnets.0.conv2",            conv_in_rows_,                            903168,                                1,           (1, 1),                    0),  # y = xW
+        ("up_blocks.3.resnets.0.conv_shortcut",    conv_in_rows_,                            301056,                                1,           (1, 1),                    0),  # y = xW
+        *_at("up_blocks.3.attentions.0", attentions_7),
+        ("up_blocks.3.attentions.0",               up_blocks_3_attentions_0_pairs_,          part_16,                               case_5,      (case_5, case_5),          0),  # scores = qk
+        ("up_blocks.3.attentions.0",               up_blocks_3_attentions_0_pairs_,          part_16,                               case_5,      (case_5, case_5),          0),  # mix = pv
+        ("up_blocks.3.attentions.0.to_out.0",      conv_in_rows_,                            part_10,                               case_5,      (case_5, case_5),          0),  # y = xW
+        *_at("up_blocks.3.resnets.1", resnets_4),
+        *_at("up_blocks.3.attentions.1", attentions_7),
+        ("up_blocks.3.attentions.1",               up_blocks_3_attentions_0_pairs_,          part_16,                               case_5,      (case_5, case_5),          0),  # scores = qk
+        ("up_blocks.3.attentions.1",               up_blocks_3_attentions_0_pairs_,          part_16,                               case_5,      (case_5, case_5),          0),  # mix = pv
+        ("up_blocks.3.attentions.1.to_out.0",      conv_in_rows_,                            part_10,                               case_5,      (case_5, case_5),          0),  # y = xW
+        *_at("up_blocks.3.resnets.2", resnets_4),
+        *_at("up_blocks.3.attentions.2", attentions_7),
+        ("up_blocks.3.attentions.2",               up_blocks_3_attentions_0_pairs_,          part_16,                               case_5,      (case_5, case_5),          0),  # scores = qk
+        ("up_blocks.3.attentions.2",               up_blocks_3_attentions_0_pairs_,          part_16,                               case_5,      (case_5, case_5),          0),  # mix = pv
+        ("up_blocks.3.attentions.2.to_out.0",      conv_in_rows_,                            part_10,                               case_5,      (case_5, case_5),          0),  # y = xW
+        ("conv_out",                               conv_in_rows_,                            4032*o,                                1,           (1, 1),                    0),  # y = xW
     ]
 
 
 def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'forward': nothing trains, only the forward pass runs."""
-    c = sizes.in_channels
-    o = sizes.out_channels
-    ups = sizes.up_block_types
-    has_middle = sizes.mid_block_type is not None
-    d = sizes.attention_head_dim or 0
-    has_d = sizes.attention_head_dim is not None
-    e = sizes.time_embedding_dim or 0
-    has_e = sizes.time_embedding_dim is not None
-    sinusoids = sizes.time_embedding_type
-    shift = sizes.resnet_time_scale_shift
-    kinds = sizes.class_embed_type
-    E = has_e*e + 896 - 896*has_e
-    S = 224*(sinusoids == "fourier") + 224
-    # what a contraction runs over, in multiples of (n, x_4, x_2, x, hw, x_4_x_4, x_2_x_2, xx, hhww)
-    sample_ = (1, 0, 0, 0, 0, 0, 0, 0, 0)
-    conv_in_rows_ = (0, 0, 0, 0, 1, 0, 0, 0, 0)
-    down_blocks_0_downsamplers_0_conv_rows_ = (0, 0, 0, 1, 0, 0, 0, 0, 0)
-    down_blocks_1_attentions_0_pairs_ = (0, 0, 0, 0, 0, 0, 0, 1, 0)
-    down_blocks_1_downsamplers_0_conv_rows_ = (0, 0, 1, 0, 0, 0, 0, 0, 0)
-    down_blocks_2_attentions_0_pairs_ = (0, 0, 0, 0, 0, 0, 1, 0, 0)
-    down_blocks_2_downsamplers_0_conv_rows_ = (0, 1, 0, 0, 0, 0, 0, 0, 0)
-    down_blocks_3_attentions_0_pairs_ = (0, 0, 0, 0, 0, 1, 0, 0, 0)
-    up_blocks_3_attentions_0_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 1)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("time_embedding.linear_1",                sample_,                                  2*E*S + 448*E*(sinusoids == "learned") - 2*E*S*(sinusoids == "learned"),                                                                          1,                            (0, 0),  0),  # y = xW
-        ("time_embedding.linear_2",                sample_,                                  2*E**2,                                                                                                                                           1,                            (0, 0),  0),  # y = xW
-        ("class_embedding.linear_1",               sample_,                                  2*E**2*(kinds == "identity") + 2*E*S - 2*E*S*(kinds == "identity"),                                                                               (kinds == "timestep"),        (0, 0),  0),  # y = xW
-        ("class_embedding.linear_2",               sample_,                                  2*E**2,                                                                                                                                           (kinds == "timestep"),        (0, 0),  0),  # y = xW
-        ("conv_in",                                conv_in_rows_,                            4032*c,                                                                                                                                           1,                            (0, 0),  0),  # y = xW
-        ("down_blocks.0.resnets.0.conv1",          conv_in_rows_,                            903168,                                                                                                                                           1,                            (0, 0),  0),  # y = xW
-        ("down_blocks.0.resnets.0.time_emb_proj",  sample_,                                  448*E*(shift == "scale_shift") + 448*E,                                                                                                           1,                            (0, 0),  0),  # y = xW
-        ("down_blocks.0.resnets.0.conv2",          conv_in_rows_,                            903168,                                                                                                                                           1,                            (0, 0),  0),  # y = xW
-        ("down_blocks.0.resnets.1.conv1",          conv_in_rows_,                            903168,                                                                                                                                           1,                            (0, 0),  0),  # y = xW
-        ("down_blocks.0.resnets.1.time_emb_proj",  sample_,                                  448*E*(shift == "scale_shift") + 448*E,                                                                                                           1,                            (0, 0),  0),  # y = xW
-        ("down_blocks.0.resnets.1.conv2",          conv_in_rows_,                            903168,                                                                                                                                           1,                            (0, 0),  0),  # y = xW
-        ("down_blocks.0.downsamplers.0.conv",      down_blocks_0_downsamplers_0_conv_rows_,  903168,                                                                                                                                           1,                            (0, 0),  0),  # y = xW
-        ("down_blocks.1.resnets.0.conv1",          down_blocks_0_downsamplers_0_conv_rows_,  1806336,                                                                                                                                          1,                            (0, 0),  0),  # y = xW
-        ("down_blocks.1.resnets.0.time_emb_proj",  sample_,                                  896*E*(shift == "scale_shift") + 896*E,                                                                                                           1,                            (0, 0),  0),  # y = xW
-        ("down_blocks.1.resnets.0.conv2",          down_blocks_0_downsamplers_0_conv_rows_,  3612672,                                                                                                                                          1,                            (0, 0),  0),  # y = xW
-        ("down_blocks.1.resnets.0.conv_shortcut",  down_blocks_0_downsamplers_0_conv_rows_,  200704,                                                                                                                                           1,                            (0, 0),  0),  # y = xW
-        ("down_blocks.1.attentions.0.to_q",        down_blocks_0_downsamplers_0_conv_rows_,  896*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 401408*(448//(has_d*d + 448 - 448*has_d)) - 401408*(448//(has_d*d + 448 - 448*has_d))*has_d,     1,                            (0, 0),  0),  # y = xW
-        ("down_blocks.1.attentions.0.to_k",        down_blocks_0_downsamplers_0_conv_rows_,  896*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 401408*(448//(has_d*d + 448 - 448*has_d)) - 401408*(448//(has_d*d + 448 - 448*has_d))*has_d,     1,                            (0, 0),  0),  # y = xW
-        ("down_blocks.1.attentions.0.to_v",        down_blocks_0_downsamplers_0_conv_rows_,  896*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 401408*(448//(has_d*d + 448 - 448*has_d)) - 401408*(448//(has_d*d + 448 - 448*has_d))*has_d,     1,                            (0, 0),  0),  # y = xW
-        ("down_blocks.1.attentions.0",             down_blocks_1_attentions_0_pairs_,        2*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 896*(448//(has_d*d + 448 - 448*has_d)) - 896*(448//(has_d*d + 448 - 448*has_d))*has_d,             1,                            (0, 0),  0),  # scores = qk
-        ("down_blocks.1.attentions.0",             down_blocks_1_attentions_0_pairs_,        2*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 896*(448//(has_d*d + 448 - 448*has_d)) - 896*(448//(has_d*d + 448 - 448*has_d))*has_d,             1,                            (0, 0),  0),  # mix = pv
-        ("down_blocks.1.attentions.0.to_out.0",    down_blocks_0_downsamplers_0_conv_rows_,  896*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 401408*(448//(has_d*d + 448 - 448*has_d)) - 401408*(448//(has_d*d + 448 - 448*has_d))*has_d,     1,                            (0, 0),  0),  # y = xW
-        ("down_blocks.1.resnets.1.conv1",          down_blocks_0_downsamplers_0_conv_rows_,  3612672,                                                                                                                                          1,                            (0, 0),  0),  # y = xW
-        ("down_blocks.1.resnets.1.time_emb_proj",  sample_,                                  896*E*(shift == "scale_shift") + 896*E,                                                                                                           1,                            (0, 0),  0),  # y = xW
-        ("down_blocks.1.resnets.1.conv2",          down_blocks_0_downsamplers_0_conv_rows_,  3612672,                                                                                                                                          1,                            (0, 0),  0),  # y = xW
-        ("down_blocks.1.attentions.1.to_q",        down_blocks_0_downsamplers_0_conv_rows_,  896*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 401408*(448//(has_d*d + 448 - 448*has_d)) - 401408*(448//(has_d*d + 448 - 448*has_d))*has_d,     1,                            (0, 0),  0),  # y = xW
-        ("down_blocks.1.attentions.1.to_k",        down_blocks_0_downsamplers_0_conv_rows_,  896*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 401408*(448//(has_d*d + 448 - 448*has_d)) - 401408*(448//(has_d*d + 448 - 448*has_d))*has_d,     1,                            (0, 0),  0),  # y = xW
-        ("down_blocks.1.attentions.1.to_v",        down_blocks_0_downsamplers_0_conv_rows_,  896*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 401408*(448//(has_d*d + 448 - 448*has_d)) - 401408*(448//(has_d*d + 448 - 448*has_d))*has_d,     1,                            (0, 0),  0),  # y = xW
-        ("down_blocks.1.attentions.1",             down_blocks_1_attentions_0_pairs_,        2*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 896*(448//(has_d*d + 448 - 448*has_d)) - 896*(448//(has_d*d + 448 - 448*has_d))*has_d,             1,                            (0, 0),  0),  # scores = qk
-        ("down_blocks.1.attentions.1",             down_blocks_1_attentions_0_pairs_,        2*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 896*(448//(has_d*d + 448 - 448*has_d)) - 896*(448//(has_d*d + 448 - 448*has_d))*has_d,             1,                            (0, 0),  0),  # mix = pv
-        ("down_blocks.1.attentions.1.to_out.0",    down_blocks_0_downsamplers_0_conv_rows_,  896*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 401408*(448//(has_d*d + 448 - 448*has_d)) - 401408*(448//(has_d*d + 448 - 448*has_d))*has_d,     1,                            (0, 0),  0),  # y = xW
-        ("down_blocks.1.downsamplers.0.conv",      down_blocks_1_downsamplers_0_conv_rows_,  3612672,                                                                                                                                          1,                            (0, 0),  0),  # y = xW
-        ("down_blocks.2.resnets.0.conv1",          down_blocks_1_downsamplers_0_conv_rows_,  5419008,                                                                                                                                          1,                            (0, 0),  0),  # y = xW
-        ("down_blocks.2.resnets.0.time_emb_proj",  sample_,                                  1344*E*(shift == "scale_shift") + 1344*E,                                                                                                         1,                            (0, 0),  0),  # y = xW
-        ("down_blocks.2.resnets.0.conv2",          down_blocks_1_downsamplers_0_conv_rows_,  8128512,                                                                                                                                          1,                            (0, 0),  0),  # y = xW
-        ("down_blocks.2.resnets.0.conv_shortcut",  down_blocks_1_downsamplers_0_conv_rows_,  602112,                                                                                                                                           1,                            (0, 0),  0),  # y = xW
-        ("down_blocks.2.attentions.0.to_q",        down_blocks_1_downsamplers_0_conv_rows_,  1344*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 903168*(672//(has_d*d + 672 - 672*has_d)) - 903168*(672//(has_d*d + 672 - 672*has_d))*has_d,    1,                            (0, 0),  0),  # y = xW
-        ("down_blocks.2.attentions.0.to_k",        down_blocks_1_downsamplers_0_conv_rows_,  1344*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 903168*(672//(has_d*d + 672 - 672*has_d)) - 903168*(672//(has_d*d + 672 - 672*has_d))*has_d,    1,                            (0, 0),  0),  # y = xW
-        ("down_blocks.2.attentions.0.to_v",        down_blocks_1_downsamplers_0_conv_rows_,  1344*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 903168*(672//(has_d*d + 672 - 672*has_d)) - 903168*(672//(has_d*d + 672 - 672*has_d))*has_d,    1,                            (0, 0),  0),  # y = xW
-        ("down_blocks.2.attentions.0",             down_blocks_2_attentions_0_pairs_,        2*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 1344*(672//(has_d*d + 672 - 672*has_d)) - 1344*(672//(has_d*d + 672 - 672*has_d))*has_d,           1,                            (0, 0),  0),  # scores = qk
-        ("down_blocks.2.attentions.0",             down_blocks_2_attentions_0_pairs_,        2*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 1344*(672//(has_d*d + 672 - 672*has_d)) - 1344*(672//(has_d*d + 672 - 672*has_d))*has_d,           1,                            (0, 0),  0),  # mix = pv
-        ("down_blocks.2.attentions.0.to_out.0",    down_blocks_1_downsamplers_0_conv_rows_,  1344*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 903168*(672//(has_d*d + 672 - 672*has_d)) - 903168*(672//(has_d*d + 672 - 672*has_d))*has_d,    1,                            (0, 0),  0),  # y = xW
-        ("down_blocks.2.resnets.1.conv1",          down_blocks_1_downsamplers_0_conv_rows_,  8128512,                                                                                                                                          1,                            (0, 0),  0),  # y = xW
-        ("down_blocks.2.resnets.1.time_emb_proj",  sample_,                                  1344*E*(shift == "scale_shift") + 1344*E,                                                                                                         1,                            (0, 0),  0),  # y = xW
-        ("down_blocks.2.resnets.1.conv2",          down_blocks_1_downsamplers_0_conv_rows_,  8128512,                                                                                                                                          1,                            (0, 0),  0),  # y = xW
-        ("down_blocks.2.attentions.1.to_q",        down_blocks_1_downsamplers_0_conv_rows_,  1344*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 903168*(672//(has_d*d + 672 - 672*has_d)) - 903168*(672//(has_d*d + 672 - 672*has_d))*has_d,    1,                            (0, 0),  0),  # y = xW
-        ("down_blocks.2.attentions.1.to_k",        down_blocks_1_downsamplers_0_conv_rows_,  1344*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 903168*(672//(has_d*d + 672 - 672*has_d)) - 903168*(672//(has_d*d + 672 - 672*has_d))*has_d,    1,                            (0, 0),  0),  # y = xW
-        ("down_blocks.2.attentions.1.to_v",        down_blocks_1_downsamplers_0_conv_rows_,  1344*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 903168*(672//(has_d*d + 672 - 672*has_d)) - 903168*(672//(has_d*d + 672 - 672*has_d))*has_d,    1,                            (0, 0),  0),  # y = xW
-        ("down_blocks.2.attentions.1",             down_blocks_2_attentions_0_pairs_,        2*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 1344*(672//(has_d*d + 672 - 672*has_d)) - 1344*(672//(has_d*d + 672 - 672*has_d))*has_d,           1,                            (0, 0),  0),  # scores = qk
-        ("down_blocks.2.attentions.1",             down_blocks_2_attentions_0_pairs_,        2*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 1344*(672//(has_d*d + 672 - 672*has_d)) - 1344*(672//(has_d*d + 672 - 672*has_d))*has_d,           1,                            (0, 0),  0),  # mix = pv
-        ("down_blocks.2.attentions.1.to_out.0",    down_blocks_1_downsamplers_0_conv_rows_,  1344*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 903168*(672//(has_d*d + 672 - 672*has_d)) - 903168*(672//(has_d*d + 672 - 672*has_d))*has_d,    1,                            (0, 0),  0),  # y = xW
-        ("down_blocks.2.downsamplers.0.conv",      down_blocks_2_downsamplers_0_conv_rows_,  8128512,                                                                                                                                          1,                            (0, 0),  0),  # y = xW
-        ("down_blocks.3.resnets.0.conv1",          down_blocks_2_downsamplers_0_conv_rows_,  10838016,                                                                                                                                         1,                            (0, 0),  0),  # y = xW
-        ("down_blocks.3.resnets.0.time_emb_proj",  sample_,                                  1792*E*(shift == "scale_shift") + 1792*E,                                                                                                         1,                            (0, 0),  0),  # y = xW
-        ("down_blocks.3.resnets.0.conv2",          down_blocks_2_downsamplers_0_conv_rows_,  14450688,                                                                                                                                         1,                            (0, 0),  0),  # y = xW
-        ("down_blocks.3.resnets.0.conv_shortcut",  down_blocks_2_downsamplers_0_conv_rows_,  1204224,                                                                                                                                          1,                            (0, 0),  0),  # y = xW
-        ("down_blocks.3.attentions.0.to_q",        down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  1,                            (0, 0),  0),  # y = xW
-        ("down_blocks.3.attentions.0.to_k",        down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  1,                            (0, 0),  0),  # y = xW
-        ("down_blocks.3.attentions.0.to_v",        down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  1,                            (0, 0),  0),  # y = xW
-        ("down_blocks.3.attentions.0",             down_blocks_3_attentions_0_pairs_,        2*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1792*(896//(has_d*d + 896 - 896*has_d)) - 1792*(896//(has_d*d + 896 - 896*has_d))*has_d,           1,                            (0, 0),  0),  # scores = qk
-        ("down_blocks.3.attentions.0",             down_blocks_3_attentions_0_pairs_,        2*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1792*(896//(has_d*d + 896 - 896*has_d)) - 1792*(896//(has_d*d + 896 - 896*has_d))*has_d,           1,                            (0, 0),  0),  # mix = pv
-        ("down_blocks.3.attentions.0.to_out.0",    down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  1,                            (0, 0),  0),  # y = xW
-        ("down_blocks.3.resnets.1.conv1",          down_blocks_2_downsamplers_0_conv_rows_,  14450688,                                                                                                                                         1,                            (0, 0),  0),  # y = xW
-        ("down_blocks.3.resnets.1.time_emb_proj",  sample_,                                  1792*E*(shift == "scale_shift") + 1792*E,                                                                                                         1,                            (0, 0),  0),  # y = xW
-        ("down_blocks.3.resnets.1.conv2",          down_blocks_2_downsamplers_0_conv_rows_,  14450688,                                                                                                                                         1,                            (0, 0),  0),  # y = xW
-        ("down_blocks.3.attentions.1.to_q",        down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  1,                            (0, 0),  0),  # y = xW
-        ("down_blocks.3.attentions.1.to_k",        down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  1,                            (0, 0),  0),  # y = xW
-        ("down_blocks.3.attentions.1.to_v",        down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  1,                            (0, 0),  0),  # y = xW
-        ("down_blocks.3.attentions.1",             down_blocks_3_attentions_0_pairs_,        2*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1792*(896//(has_d*d + 896 - 896*has_d)) - 1792*(896//(has_d*d + 896 - 896*has_d))*has_d,           1,                            (0, 0),  0),  # scores = qk
-        ("down_blocks.3.attentions.1",             down_blocks_3_attentions_0_pairs_,        2*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1792*(896//(has_d*d + 896 - 896*has_d)) - 1792*(896//(has_d*d + 896 - 896*has_d))*has_d,           1,                            (0, 0),  0),  # mix = pv
-        ("down_blocks.3.attentions.1.to_out.0",    down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  1,                            (0, 0),  0),  # y = xW
-        ("mid_block.resnets.0.conv1",              down_blocks_2_downsamplers_0_conv_rows_,  14450688,                                                                                                                                         has_middle,                   (0, 0),  0),  # y = xW
-        ("mid_block.resnets.0.time_emb_proj",      sample_,                                  1792*E*(shift == "scale_shift") + 1792*E,                                                                                                         has_middle,                   (0, 0),  0),  # y = xW
-        ("mid_block.resnets.0.conv2",              down_blocks_2_downsamplers_0_conv_rows_,  14450688,                                                                                                                                         has_middle,                   (0, 0),  0),  # y = xW
-        ("mid_block.attentions.0.to_q",            down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  has_middle,                   (0, 0),  0),  # y = xW
-        ("mid_block.attentions.0.to_k",            down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  has_middle,                   (0, 0),  0),  # y = xW
-        ("mid_block.attentions.0.to_v",            down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  has_middle,                   (0, 0),  0),  # y = xW
-        ("mid_block.attentions.0",                 down_blocks_3_attentions_0_pairs_,        2*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1792*(896//(has_d*d + 896 - 896*has_d)) - 1792*(896//(has_d*d + 896 - 896*has_d))*has_d,           has_middle,                   (0, 0),  0),  # scores = qk
-        ("mid_block.attentions.0",                 down_blocks_3_attentions_0_pairs_,        2*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1792*(896//(has_d*d + 896 - 896*has_d)) - 1792*(896//(has_d*d + 896 - 896*has_d))*has_d,           has_middle,                   (0, 0),  0),  # mix = pv
-        ("mid_block.attentions.0.to_out.0",        down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  has_middle,                   (0, 0),  0),  # y = xW
-        ("mid_block.resnets.1.conv1",              down_blocks_2_downsamplers_0_conv_rows_,  14450688,                                                                                                                                         has_middle,                   (0, 0),  0),  # y = xW
-        ("mid_block.resnets.1.time_emb_proj",      sample_,                                  1792*E*(shift == "scale_shift") + 1792*E,                                                                                                         has_middle,                   (0, 0),  0),  # y = xW
-        ("mid_block.resnets.1.conv2",              down_blocks_2_downsamplers_0_conv_rows_,  14450688,                                                                                                                                         has_middle,                   (0, 0),  0),  # y = xW
-        ("up_blocks.0.resnets.0.conv1",            down_blocks_2_downsamplers_0_conv_rows_,  28901376,                                                                                                                                         1,                            (0, 0),  0),  # y = xW
-        ("up_blocks.0.resnets.0.time_emb_proj",    sample_,                                  1792*E*(shift == "scale_shift") + 1792*E,                                                                                                         1,                            (0, 0),  0),  # y = xW
-        ("up_blocks.0.resnets.0.conv2",            down_blocks_2_downsamplers_0_conv_rows_,  14450688,                                                                                                                                         1,                            (0, 0),  0),  # y = xW
-        ("up_blocks.0.resnets.0.conv_shortcut",    down_blocks_2_downsamplers_0_conv_rows_,  3211264,                                                                                                                                          1,                            (0, 0),  0),  # y = xW
-        ("up_blocks.0.attentions.0.to_q",          down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  (ups[0] == "AttnUpBlock2D"),  (0, 0),  0),  # y = xW
-        ("up_blocks.0.attentions.0.to_k",          down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  (ups[0] == "AttnUpBlock2D"),  (0, 0),  0),  # y = xW
-        ("up_blocks.0.attentions.0.to_v",          down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  (ups[0] == "AttnUpBlock2D"),  (0, 0),  0),  # y = xW
-        ("up_blocks.0.attentions.0",               down_blocks_3_attentions_0_pairs_,        2*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1792*(896//(has_d*d + 896 - 896*has_d)) - 1792*(896//(has_d*d + 896 - 896*has_d))*has_d,           (ups[0] == "AttnUpBlock2D"),  (0, 0),  0),  # scores = qk
-        ("up_blocks.0.attentions.0",               down_blocks_3_attentions_0_pairs_,        2*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1792*(896//(has_d*d + 896 - 896*has_d)) - 1792*(896//(has_d*d + 896 - 896*has_d))*has_d,           (ups[0] == "AttnUpBlock2D"),  (0, 0),  0),  # mix = pv
-        ("up_blocks.0.attentions.0.to_out.0",      down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  (ups[0] == "AttnUpBlock2D"),  (0, 0),  0),  # y = xW
-        ("up_blocks.0.resnets.1.conv1",            down_blocks_2_downsamplers_0_conv_rows_,  28901376,                                                                                                                                         1,                            (0, 0),  0),  # y = xW
-        ("up_blocks.0.resnets.1.time_emb_proj",    sample_,                                  1792*E*(shift == "scale_shift") + 1792*E,                                                                                                         1,                            (0, 0),  0),  # y = xW
-        ("up_blocks.0.resnets.1.conv2",            down_blocks_2_downsamplers_0_conv_rows_,  14450688,                                                                                                                                         1,                            (0, 0),  0),  # y = xW
-        ("up_blocks.0.resnets.1.conv_shortcut",    down_blocks_2_downsamplers_0_conv_rows_,  3211264,                                                                                                                                          1,                            (0, 0),  0),  # y = xW
-        ("up_blocks.0.attentions.1.to_q",          down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  (ups[0] == "AttnUpBlock2D"),  (0, 0),  0),  # y = xW
-        ("up_blocks.0.attentions.1.to_k",          down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  (ups[0] == "AttnUpBlock2D"),  (0, 0),  0),  # y = xW
-        ("up_blocks.0.attentions.1.to_v",          down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  (ups[0] == "AttnUpBlock2D"),  (0, 0),  0),  # y = xW
-        ("up_blocks.0.attentions.1",               down_blocks_3_attentions_0_pairs_,        2*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1792*(896//(has_d*d + 896 - 896*has_d)) - 1792*(896//(has_d*d + 896 - 896*has_d))*has_d,           (ups[0] == "AttnUpBlock2D"),  (0, 0),  0),  # scores = qk
-        ("up_blocks.0.attentions.1",               down_blocks_3_attentions_0_pairs_,        2*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1792*(896//(has_d*d + 896 - 896*has_d)) - 1792*(896//(has_d*d + 896 - 896*has_d))*has_d,           (ups[0] == "AttnUpBlock2D"),  (0, 0),  0),  # mix = pv
-        ("up_blocks.0.attentions.1.to_out.0",      down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  (ups[0] == "AttnUpBlock2D"),  (0, 0),  0),  # y = xW
-        ("up_blocks.0.resnets.2.conv1",            down_blocks_2_downsamplers_0_conv_rows_,  25288704,                                                                                                                                         1,                            (0, 0),  0),  # y = xW
-        ("up_blocks.0.resnets.2.time_emb_proj",    sample_,                                  1792*E*(shift == "scale_shift") + 1792*E,                                                                                                         1,                            (0, 0),  0),  # y = xW
-        ("up_blocks.0.resnets.2.conv2",            down_blocks_2_downsamplers_0_conv_rows_,  14450688,                                                                                                                                         1,                            (0, 0),  0),  # y = xW
-        ("up_blocks.0.resnets.2.conv_shortcut",    down_blocks_2_downsamplers_0_conv_rows_,  2809856,                                                                                                                                          1,                            (0, 0),  0),  # y = xW
-        ("up_blocks.0.attentions.2.to_q",          down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  (ups[0] == "AttnUpBlock2D"),  (0, 0),  0),  # y = xW
-        ("up_blocks.0.attentions.2.to_k",          down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  (ups[0] == "AttnUpBlock2D"),  (0, 0),  0),  # y = xW
-        ("up_blocks.0.attentions.2.to_v",          down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  (ups[0] == "AttnUpBlock2D"),  (0, 0),  0),  # y = xW
-        ("up_blocks.0.attentions.2",               down_blocks_3_attentions_0_pairs_,        2*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1792*(896//(has_d*d + 896 - 896*has_d)) - 1792*(896//(has_d*d + 896 - 896*has_d))*has_d,           (ups[0] == "AttnUpBlock2D"),  (0, 0),  0),  # scores = qk
-        ("up_blocks.0.attentions.2",               down_blocks_3_attentions_0_pairs_,        2*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1792*(896//(has_d*d + 896 - 896*has_d)) - 1792*(896//(has_d*d + 896 - 896*has_d))*has_d,           (ups[0] == "AttnUpBlock2D"),  (0, 0),  0),  # mix = pv
-        ("up_blocks.0.attentions.2.to_out.0",      down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  (ups[0] == "AttnUpBlock2D"),  (0, 0),  0),  # y = xW
-        ("up_blocks.0.upsamplers.0.conv",          down_blocks_1_downsamplers_0_conv_rows_,  14450688,                                                                                                                                         1,                            (0, 0),  0),  # y = xW
-        ("up_blocks.1.resnets.0.conv1",            down_blocks_1_downsamplers_0_conv_rows_,  18966528,                                                                                                                                         1,                            (0, 0),  0),  # y = xW
-        ("up_blocks.1.resnets.0.time_emb_proj",    sample_,                                  1344*E*(shift == "scale_shift") + 1344*E,                                                                                                         1,                            (0, 0),  0),  # y = xW
-        ("up_blocks.1.resnets.0.conv2",            down_blocks_1_downsamplers_0_conv_rows_,  8128512,                                                                                                                                          1,                            (0, 0),  0),  # y = xW
-        ("up_blocks.1.resnets.0.conv_shortcut",    down_blocks_1_downsamplers_0_conv_rows_,  2107392,                                                                                                                                          1,                            (0, 0),  0),  # y = xW
-        ("up_blocks.1.attentions.0.to_q",          down_blocks_1_downsamplers_0_conv_rows_,  1344*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 903168*(672//(has_d*d + 672 - 672*has_d)) - 903168*(672//(has_d*d + 672 - 672*has_d))*has_d,    (ups[1] == "AttnUpBlock2D"),  (0, 0),  0),  # y = xW
-        ("up_blocks.1.attentions.0.to_k",          down_blocks_1_downsamplers_0_conv_rows_,  1344*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 903168*(672//(has_d*d + 672 - 672*has_d)) - 903168*(672//(has_d*d + 672 - 672*has_d))*has_d,    (ups[1] == "AttnUpBlock2D"),  (0, 0),  0),  # y = xW
-        ("up_blocks.1.attentions.0.to_v",          down_blocks_1_downsamplers_0_conv_rows_,  1344*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 903168*(672//(has_d*d + 672 - 672*has_d)) - 903168*(672//(has_d*d + 672 - 672*has_d))*has_d,    (ups[1] == "AttnUpBlock2D"),  (0, 0),  0),  # y = xW
-        ("up_blocks.1.attentions.0",               down_blocks_2_attentions_0_pairs_,        2*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 1344*(672//(has_d*d + 672 - 672*has_d)) - 1344*(672//(has_d*d + 672 - 672*has_d))*has_d,           (ups[1] == "AttnUpBlock2D"),  (0, 0),  0),  # scores = qk
-        ("up_blocks.1.attentions.0",               down_blocks_2_attentions_0_pairs_,        2*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 1344*(672//(has_d*d + 672 - 672*has_d)) - 1344*(672//(has_d*d + 672 - 672*has_d))*has_d,           (ups[1] == "AttnUpBlock2D"),  (0, 0),  0),  # mix = pv
-        ("up_blocks.1.attentions.0.to_out.0",      down_blocks_1_downsamplers_0_conv_rows_,  1344*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 903168*(672//(has_d*d + 672 - 672*has_d)) - 903168*(672//(has_d*d + 672 - 672*has_d))*has_d,    (ups[1] == "AttnUpBlock2D"),  (0, 0),  0),  # y = xW
-        ("up_blocks.1.resnets.1.conv1",            down_blocks_1_downsamplers_0_conv_rows_,  16257024,                                                                                                                                         1,                            (0, 0),  0),  # y = xW
-        ("up_blocks.1.resnets.1.time_emb_proj",    sample_,                                  1344*E*(shift == "scale_shift") + 1344*E,                                                                                                         1,                            (0, 0),  0),  # y = xW
-        ("up_blocks.1.resnets.1.conv2",            down_blocks_1_downsamplers_0_conv_rows_,  8128512,                                                                                                                                          1,                            (0, 0),  0),  # y = xW
-        ("up_blocks.1.resnets.1.conv_shortcut",    down_blocks_1_downsamplers_0_conv_rows_,  1806336,                                                                                                                                          1,                            (0, 0),  0),  # y = xW
-        ("up_blocks.1.attentions.1.to_q",          down_blocks_1_downsamplers_0_conv_rows_,  1344*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 903168*(672//(has_d*d + 672 - 672*has_d)) - 903168*(672//(has_d*d + 672 - 672*has_d))*has_d,    (ups[1] == "AttnUpBlock2D"),  (0, 0),  0),  # y = xW
-        ("up_blocks.1.attentions.1.to_k",          down_blocks_1_downsamplers_0_conv_rows_,  1344*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 903168*(672//(has_d*d + 672 - 672*has_d)) - 903168*(672//(has_d*d + 672 - 672*has_d))*has_d,    (ups[1] == "AttnUpBlock2D"),  (0, 0),  0),  # y = xW
-        ("up_blocks.1.attentions.1.to_v",          down_blocks_1_downsamplers_0_conv_rows_,  1344*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 903168*(672//(has_d*d + 672 - 672*has_d)) - 903168*(672//(has_d*d + 672 - 672*has_d))*has_d,    (ups[1] == "AttnUpBlock2D"),  (0, 0),  0),  # y = xW
-        ("up_blocks.1.attentions.1",               down_blocks_2_attentions_0_pairs_,        2*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 1344*(672//(has_d*d + 672 - 672*has_d)) - 1344*(672//(has_d*d + 672 - 672*has_d))*has_d,           (ups[1] == "AttnUpBlock2D"),  (0, 0),  0),  # scores = qk
-        ("up_blocks.1.attentions.1",               down_blocks_2_attentions_0_pairs_,        2*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 1344*(672//(has_d*d + 672 - 672*has_d)) - 1344*(672//(has_d*d + 672 - 672*has_d))*has_d,           (ups[1] == "AttnUpBlock2D"),  (0, 0),  0),  # mix = pv
-        ("up_blocks.1.attentions.1.to_out.0",      down_blocks_1_downsamplers_0_conv_rows_,  1344*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 903168*(672//(has_d*d + 672 - 672*has_d)) - 903168*(672//(has_d*d + 672 - 672*has_d))*has_d,    (ups[1] == "AttnUpBlock2D"),  (0, 0),  0),  # y = xW
-        ("up_blocks.1.resnets.2.conv1",            down_blocks_1_downsamplers_0_conv_rows_,  13547520,                                                                                                                                         1,                            (0, 0),  0),  # y = xW
-        ("up_blocks.1.resnets.2.time_emb_proj",    sample_,                                  1344*E*(shift == "scale_shift") + 1344*E,                                                                                                         1,                            (0, 0),  0),  # y = xW
-        ("up_blocks.1.resnets.2.conv2",            down_blocks_1_downsamplers_0_conv_rows_,  8128512,                                                                                                                                          1,                            (0, 0),  0),  # y = xW
-        ("up_blocks.1.resnets.2.conv_shortcut",    down_blocks_1_downsamplers_0_conv_rows_,  1505280,                                                                                                                                          1,                            (0, 0),  0),  # y = xW
-        ("up_blocks.1.attentions.2.to_q",          down_blocks_1_downsamplers_0_conv_rows_,  1344*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 903168*(672//(has_d*d + 672 - 672*has_d)) - 903168*(672//(has_d*d + 672 - 672*has_d))*has_d,    (ups[1] == "AttnUpBlock2D"),  (0, 0),  0),  # y = xW
-        ("up_blocks.1.attentions.2.to_k",          down_blocks_1_downsamplers_0_conv_rows_,  1344*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 903168*(672//(has_d*d + 672 - 672*has_d)) - 903168*(672//(has_d*d + 672 - 672*has_d))*has_d,    (ups[1] == "AttnUpBlock2D"),  (0, 0),  0),  # y = xW
-        ("up_blocks.1.attentions.2.to_v",          down_blocks_1_downsamplers_0_conv_rows_,  1344*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 903168*(672//(has_d*d + 672 - 672*has_d)) - 903168*(672//(has_d*d + 672 - 672*has_d))*has_d,    (ups[1] == "AttnUpBlock2D"),  (0, 0),  0),  # y = xW
-        ("up_blocks.1.attentions.2",               down_blocks_2_attentions_0_pairs_,        2*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 1344*(672//(has_d*d + 672 - 672*has_d)) - 1344*(672//(has_d*d + 672 - 672*has_d))*has_d,           (ups[1] == "AttnUpBlock2D"),  (0, 0),  0),  # scores = qk
-        ("up_blocks.1.attentions.2",               down_blocks_2_attentions_0_pairs_,        2*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 1344*(672//(has_d*d + 672 - 672*has_d)) - 1344*(672//(has_d*d + 672 - 672*has_d))*has_d,           (ups[1] == "AttnUpBlock2D"),  (0, 0),  0),  # mix = pv
-        ("up_blocks.1.attentions.2.to_out.0",      down_blocks_1_downsamplers_0_conv_rows_,  1344*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 903168*(672//(has_d*d + 672 - 672*has_d)) - 903168*(672//(has_d*d + 672 - 672*has_d))*has_d,    (ups[1] == "AttnUpBlock2D"),  (0, 0),  0),  # y = xW
-        ("up_blocks.1.upsamplers.0.conv",          down_blocks_0_downsamplers_0_conv_rows_,  8128512,                                                                                                                                          1,                            (0, 0),  0),  # y = xW
-        ("up_blocks.2.resnets.0.conv1",            down_blocks_0_downsamplers_0_conv_rows_,  9031680,                                                                                                                                          1,                            (0, 0),  0),  # y = xW
-        ("up_blocks.2.resnets.0.time_emb_proj",    sample_,                                  896*E*(shift == "scale_shift") + 896*E,                                                                                                           1,                            (0, 0),  0),  # y = xW
-        ("up_blocks.2.resnets.0.conv2",            down_blocks_0_downsamplers_0_conv_rows_,  3612672,                                                                                                                                          1,                            (0, 0),  0),  # y = xW
-        ("up_blocks.2.resnets.0.conv_shortcut",    down_blocks_0_downsamplers_0_conv_rows_,  1003520,                                                                                                                                          1,                            (0, 0),  0),  # y = xW
-        ("up_blocks.2.attentions.0.to_q",          down_blocks_0_downsamplers_0_conv_rows_,  896*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 401408*(448//(has_d*d + 448 - 448*has_d)) - 401408*(448//(has_d*d + 448 - 448*has_d))*has_d,     (ups[2] == "AttnUpBlock2D"),  (0, 0),  0),  # y = xW
-        ("up_blocks.2.attentions.0.to_k",          down_blocks_0_downsamplers_0_conv_rows_,  896*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 401408*(448//(has_d*d + 448 - 448*has_d)) - 401408*(448//(has_d*d + 448 - 448*has_d))*has_d,     (ups[2] == "AttnUpBlock2D"),  (0, 0),  0),  # y = xW
-        ("up_blocks.2.attentions.0.to_v",          down_blocks_0_downsamplers_0_conv_rows_,  896*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 401408*(448//(has_d*d + 448 - 448*has_d)) - 401408*(448//(has_d*d + 448 - 448*has_d))*has_d,     (ups[2] == "AttnUpBlock2D"),  (0, 0),  0),  # y = xW
-        ("up_blocks.2.attentions.0",               down_blocks_1_attentions_0_pairs_,        2*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 896*(448//(has_d*d + 448 - 448*has_d)) - 896*(448//(has_d*d + 448 - 448*has_d))*has_d,             (ups[2] == "AttnUpBlock2D"),  (0, 0),  0),  # scores = qk
-        ("up_blocks.2.attentions.0",               down_blocks_1_attentions_0_pairs_,        2*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 896*(448//(has_d*d + 448 - 448*has_d)) - 896*(448//(has_d*d + 448 - 448*has_d))*has_d,             (ups[2] == "AttnUpBlock2D"),  (0, 0),  0),  # mix = pv
-        ("up_blocks.2.attentions.0.to_out.0",      down_blocks_0_downsamplers_0_conv_rows_,  896*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 401408*(448//(has_d*d + 448 - 448*has_d)) - 401408*(448//(has_d*d + 448 - 448*has_d))*has_d,     (ups[2] == "AttnUpBlock2D"),  (0, 0),  0),  # y = xW
-        ("up_blocks.2.resnets.1.conv1",            down_blocks_0_downsamplers_0_conv_rows_,  7225344,                                                                                                                                          1,                            (0, 0),  0),  # y = xW
-        ("up_blocks.2.resnets.1.time_emb_proj",    sample_,                                  896*E*(shift == "scale_shift") + 896*E,                                                                                                           1,                            (0, 0),  0),  # y = xW
-        ("up_blocks.2.resnets.1.conv2",            down_blocks_0_downsamplers_0_conv_rows_,  3612672,                                                                                                                                          1,                            (0, 0),  0),  # y = xW
-        ("up_blocks.2.resnets.1.conv_shortcut",    down_blocks_0_downsamplers_0_conv_rows_,  802816,                                                                                                                                           1,                            (0, 0),  0),  # y = xW
-        ("up_blocks.2.attentions.1.to_q",          down_blocks_0_downsamplers_0_conv_rows_,  896*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 401408*(448//(has_d*d + 448 - 448*has_d)) - 401408*(448//(has_d*d + 448 - 448*has_d))*has_d,     (ups[2] == "AttnUpBlock2D"),  (0, 0),  0),  # y = xW
-        ("up_blocks.2.attentions.1.to_k",          down_blocks_0_downsamplers_0_conv_rows_,  896*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 401408*(448//(has_d*d + 448 - 448*has_d)) - 401408*(448//(has_d*d + 448 - 448*has_d))*has_d,     (ups[2] == "AttnUpBlock2D"),  (0, 0),  0),  # y = xW
-        ("up_blocks.2.attentions.1.to_v",          down_blocks_0_downsamplers_0_conv_rows_,  896*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 401408*(448//(has_d*d + 448 - 448*has_d)) - 401408*(448//(has_d*d + 448 - 448*has_d))*has_d,     (ups[2] == "AttnUpBlock2D"),  (0, 0),  0),  # y = xW
-        ("up_blocks.2.attentions.1",               down_blocks_1_attentions_0_pairs_,        2*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 896*(448//(has_d*d + 448 - 448*has_d)) - 896*(448//(has_d*d + 448 - 448*has_d))*has_d,             (ups[2] == "AttnUpBlock2D"),  (0, 0),  0),  # scores = qk
-        ("up_blocks.2.attentions.1",               down_blocks_1_attentions_0_pairs_,        2*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 896*(448//(has_d*d + 448 - 448*has_d)) - 896*(448//(has_d*d + 448 - 448*has_d))*has_d,             (ups[2] == "AttnUpBlock2D"),  (0, 0),  0),  # mix = pv
-        ("up_blocks.2.attentions.1.to_out.0",      down_blocks_0_downsamplers_0_conv_rows_,  896*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 401408*(448//(has_d*d + 448 - 448*has_d)) - 401408*(448//(has_d*d + 448 - 448*has_d))*has_d,     (ups[2] == "AttnUpBlock2D"),  (0, 0),  0),  # y = xW
-        ("up_blocks.2.resnets.2.conv1",            down_blocks_0_downsamplers_0_conv_rows_,  5419008,                                                                                                                                          1,                            (0, 0),  0),  # y = xW
-        ("up_blocks.2.resnets.2.time_emb_proj",    sample_,                                  896*E*(shift == "scale_shift") + 896*E,                                                                                                           1,                            (0, 0),  0),  # y = xW
-        ("up_blocks.2.resnets.2.conv2",            down_blocks_0_downsamplers_0_conv_rows_,  3612672,                                                                                                                                          1,                            (0, 0),  0),  # y = xW
-        ("up_blocks.2.resnets.2.conv_shortcut",    down_blocks_0_downsamplers_0_conv_rows_,  602112,                                                                                                                                           1,                            (0, 0),  0),  # y = xW
-        ("up_blocks.2.attentions.2.to_q",          down_blocks_0_downsamplers_0_conv_rows_,  896*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 401408*(448//(has_d*d + 448 - 448*has_d)) - 401408*(448//(has_d*d + 448 - 448*has_d))*has_d,     (ups[2] == "AttnUpBlock2D"),  (0, 0),  0),  # y = xW
-        ("up_blocks.2.attentions.2.to_k",          down_blocks_0_downsamplers_0_conv_rows_,  896*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 401408*(448//(has_d*d + 448 - 448*has_d)) - 401408*(448//(has_d*d + 448 - 448*has_d))*has_d,     (ups[2] == "AttnUpBlock2D"),  (0, 0),  0),  # y = xW
-        ("up_blocks.2.attentions.2.to_v",          down_blocks_0_downsamplers_0_conv_rows_,  896*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 401408*(448//(has_d*d + 448 - 448*has_d)) - 401408*(448//(has_d*d + 448 - 448*has_d))*has_d,     (ups[2] == "AttnUpBlock2D"),  (0, 0),  0),  # y = xW
-        ("up_blocks.2.attentions.2",               down_blocks_1_attentions_0_pairs_,        2*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 896*(448//(has_d*d + 448 - 448*has_d)) - 896*(448//(has_d*d + 448 - 448*has_d))*has_d,             (ups[2] == "AttnUpBlock2D"),  (0, 0),  0),  # scores = qk
-        ("up_blocks.2.attentions.2",               down_blocks_1_attentions_0_pairs_,        2*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 896*(448//(has_d*d + 448 - 448*has_d)) - 896*(448//(has_d*d + 448 - 448*has_d))*has_d,             (ups[2] == "AttnUpBlock2D"),  (0, 0),  0),  # mix = pv
-        ("up_blocks.2.attentions.2.to_out.0",      down_blocks_0_downsamplers_0_conv_rows_,  896*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 401408*(448//(has_d*d + 448 - 448*has_d)) - 401408*(448//(has_d*d + 448 - 448*has_d))*has_d,     (ups[2] == "AttnUpBlock2D"),  (0, 0),  0),  # y = xW
-        ("up_blocks.2.upsamplers.0.conv",          conv_in_rows_,                            3612672,                                                                                                                                          1,                            (0, 0),  0),  # y = xW
-        ("up_blocks.3.resnets.0.conv1",            conv_in_rows_,                            2709504,                                                                                                                                          1,                            (0, 0),  0),  # y = xW
-        ("up_blocks.3.resnets.0.time_emb_proj",    sample_,                                  448*E*(shift == "scale_shift") + 448*E,                                                                                                           1,                            (0, 0),  0),  # y = xW
-        ("up_blocks.3.resnets.0.conv2",            conv_in_rows_,                            903168,                                                                                                                                           1,                            (0, 0),  0),  # y = xW
-        ("up_blocks.3.resnets.0.conv_shortcut",    conv_in_rows_,                            301056,                                                                                                                                           1,                            (0, 0),  0),  # y = xW
-        ("up_blocks.3.attentions.0.to_q",          conv_in_rows_,                            448*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 100352*(224//(has_d*d + 224 - 224*has_d)) - 100352*(224//(has_d*d + 224 - 224*has_d))*has_d,     (ups[3] == "AttnUpBlock2D"),  (0, 0),  0),  # y = xW
-        ("up_blocks.3.attentions.0.to_k",          conv_in_rows_,                            448*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 100352*(224//(has_d*d + 224 - 224*has_d)) - 100352*(224//(has_d*d + 224 - 224*has_d))*has_d,     (ups[3] == "AttnUpBlock2D"),  (0, 0),  0),  # y = xW
-        ("up_blocks.3.attentions.0.to_v",          conv_in_rows_,                            448*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 100352*(224//(has_d*d + 224 - 224*has_d)) - 100352*(224//(has_d*d + 224 - 224*has_d))*has_d,     (ups[3] == "AttnUpBlock2D"),  (0, 0),  0),  # y = xW
-        ("up_blocks.3.attentions.0",               up_blocks_3_attentions_0_pairs_,          2*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 448*(224//(has_d*d + 224 - 224*has_d)) - 448*(224//(has_d*d + 224 - 224*has_d))*has_d,             (ups[3] == "AttnUpBlock2D"),  (0, 0),  0),  # scores = qk
-        ("up_blocks.3.attentions.0",               up_blocks_3_attentions_0_pairs_,          2*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 448*(224//(has_d*d + 224 - 224*has_d)) - 448*(224//(has_d*d + 224 - 224*has_d))*has_d,             (ups[3] == "AttnUpBlock2D"),  (0, 0),  0),  # mix = pv
-        ("up_blocks.3.attentions.0.to_out.0",      conv_in_rows_,                            448*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 100352*(224//(has_d*d + 224 - 224*has_d)) - 100352*(224//(has_d*d + 224 - 224*has_d))*has_d,     (ups[3] == "AttnUpBlock2D"),  (0, 0),  0),  # y = xW
-        ("up_blocks.3.resnets.1.conv1",            conv_in_rows_,                            1806336,                                                                                                                                          1,                            (0, 0),  0),  # y = xW
-        ("up_blocks.3.resnets.1.time_emb_proj",    sample_,                                  448*E*(shift == "scale_shift") + 448*E,                                                                                                           1,                            (0, 0),  0),  # y = xW
-        ("up_blocks.3.resnets.1.conv2",            conv_in_rows_,                            903168,                                                                                                                                           1,                            (0, 0),  0),  # y = xW
-        ("up_blocks.3.resnets.1.conv_shortcut",    conv_in_rows_,                            200704,                                                                                                                                           1,                            (0, 0),  0),  # y = xW
-        ("up_blocks.3.attentions.1.to_q",          conv_in_rows_,                            448*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 100352*(224//(has_d*d + 224 - 224*has_d)) - 100352*(224//(has_d*d + 224 - 224*has_d))*has_d,     (ups[3] == "AttnUpBlock2D"),  (0, 0),  0),  # y = xW
-        ("up_blocks.3.attentions.1.to_k",          conv_in_rows_,                            448*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 100352*(224//(has_d*d + 224 - 224*has_d)) - 100352*(224//(has_d*d + 224 - 224*has_d))*has_d,     (ups[3] == "AttnUpBlock2D"),  (0, 0),  0),  # y = xW
-        ("up_blocks.3.attentions.1.to_v",          conv_in_rows_,                            448*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 100352*(224//(has_d*d + 224 - 224*has_d)) - 100352*(224//(has_d*d + 224 - 224*has_d))*has_d,     (ups[3] == "AttnUpBlock2D"),  (0, 0),  0),  # y = xW
-        ("up_blocks.3.attentions.1",               up_blocks_3_attentions_0_pairs_,          2*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 448*(224//(has_d*d + 224 - 224*has_d)) - 448*(224//(has_d*d + 224 - 224*has_d))*has_d,             (ups[3] == "AttnUpBlock2D"),  (0, 0),  0),  # scores = qk
-        ("up_blocks.3.attentions.1",               up_blocks_3_attentions_0_pairs_,          2*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 448*(224//(has_d*d + 224 - 224*has_d)) - 448*(224//(has_d*d + 224 - 224*has_d))*has_d,             (ups[3] == "AttnUpBlock2D"),  (0, 0),  0),  # mix = pv
-        ("up_blocks.3.attentions.1.to_out.0",      conv_in_rows_,                            448*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 100352*(224//(has_d*d + 224 - 224*has_d)) - 100352*(224//(has_d*d + 224 - 224*has_d))*has_d,     (ups[3] == "AttnUpBlock2D"),  (0, 0),  0),  # y = xW
-        ("up_blocks.3.resnets.2.conv1",            conv_in_rows_,                            1806336,                                                                                                                                          1,                            (0, 0),  0),  # y = xW
-        ("up_blocks.3.resnets.2.time_emb_proj",    sample_,                                  448*E*(shift == "scale_shift") + 448*E,                                                                                                           1,                            (0, 0),  0),  # y = xW
-        ("up_blocks.3.resnets.2.conv2",            conv_in_rows_,                            903168,                                                                                                                                           1,                            (0, 0),  0),  # y = xW
-        ("up_blocks.3.resnets.2.conv_shortcut",    conv_in_rows_,                            200704,                                                                                                                                           1,                            (0, 0),  0),  # y = xW
-        ("up_blocks.3.attentions.2.to_q",          conv_in_rows_,                            448*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 100352*(224//(has_d*d + 224 - 224*has_d)) - 100352*(224//(has_d*d + 224 - 224*has_d))*has_d,     (ups[3] == "AttnUpBlock2D"),  (0, 0),  0),  # y = xW
-        ("up_blocks.3.attentions.2.to_k",          conv_in_rows_,                            448*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 100352*(224//(has_d*d + 224 - 224*has_d)) - 100352*(224//(has_d*d + 224 - 224*has_d))*has_d,     (ups[3] == "AttnUpBlock2D"),  (0, 0),  0),  # y = xW
-        ("up_blocks.3.attentions.2.to_v",          conv_in_rows_,                            448*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 100352*(224//(has_d*d + 224 - 224*has_d)) - 100352*(224//(has_d*d + 224 - 224*has_d))*has_d,     (ups[3] == "AttnUpBlock2D"),  (0, 0),  0),  # y = xW
-        ("up_blocks.3.attentions.2",               up_blocks_3_attentions_0_pairs_,          2*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 448*(224//(has_d*d + 224 - 224*has_d)) - 448*(224//(has_d*d + 224 - 224*has_d))*has_d,             (ups[3] == "AttnUpBlock2D"),  (0, 0),  0),  # scores = qk
-        ("up_blocks.3.attentions.2",               up_blocks_3_attentions_0_pairs_,          2*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 448*(224//(has_d*d + 224 - 224*has_d)) - 448*(224//(has_d*d + 224 - 224*has_d))*has_d,             (ups[3] == "AttnUpBlock2D"),  (0, 0),  0),  # mix = pv
-        ("up_blocks.3.attentions.2.to_out.0",      conv_in_rows_,                            448*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 100352*(224//(has_d*d + 224 - 224*has_d)) - 100352*(224//(has_d*d + 224 - 224*has_d))*has_d,     (ups[3] == "AttnUpBlock2D"),  (0, 0),  0),  # y = xW
-        ("conv_out",                               conv_in_rows_,                            4032*o,                                                                                                                                           1,                            (0, 0),  0),  # y = xW
-    ]
+    lines = _full(sizes, pairs)
+    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
 
 
 def _lora(sizes: Sizes, pairs: str) -> list[Line]:
@@ -974,6 +774,34 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     kinds = sizes.class_embed_type
     E = has_e*e + 896 - 896*has_e
     S = 224*(sinusoids == "fourier") + 224
+    case_1 = shift == "scale_shift"
+    part_1 = 448*E*case_1 + 448*E
+    part_2 = 448//(has_d*d + 448 - 448*has_d)
+    part_3 = 896*part_2*has_d*d + 401408*part_2 - 401408*part_2*has_d
+    part_4 = 32*part_2*has_d*d + 14336*part_2 - 14336*part_2*has_d
+    part_5 = 672//(has_d*d + 672 - 672*has_d)
+    part_6 = 1344*part_5*has_d*d + 903168*part_5 - 903168*part_5*has_d
+    part_7 = 32*part_5*has_d*d + 21504*part_5 - 21504*part_5*has_d
+    part_8 = 896//(has_d*d + 896 - 896*has_d)
+    part_9 = 1792*part_8*has_d*d + 1605632*part_8 - 1605632*part_8*has_d
+    part_10 = 32*part_8*has_d*d + 28672*part_8 - 28672*part_8*has_d
+    part_11 = 1792*E*case_1 + 1792*E
+    case_2 = ups[0] == "AttnUpBlock2D"
+    case_3 = ups[1] == "AttnUpBlock2D"
+    case_4 = ups[2] == "AttnUpBlock2D"
+    part_12 = 224//(has_d*d + 224 - 224*has_d)
+    part_13 = 448*part_12*has_d*d + 100352*part_12 - 100352*part_12*has_d
+    case_5 = ups[3] == "AttnUpBlock2D"
+    part_14 = 32*part_12*has_d*d + 7168*part_12 - 7168*part_12*has_d
+    case_6 = sinusoids == "learned"
+    case_7 = kinds == "identity"
+    case_8 = kinds == "timestep"
+    part_15 = 896*E*case_1 + 896*E
+    part_16 = 2*part_2*has_d*d + 896*part_2 - 896*part_2*has_d
+    part_17 = 1344*E*case_1 + 1344*E
+    part_18 = 2*part_5*has_d*d + 1344*part_5 - 1344*part_5*has_d
+    part_19 = 2*part_8*has_d*d + 1792*part_8 - 1792*part_8*has_d
+    part_20 = 2*part_12*has_d*d + 448*part_12 - 448*part_12*has_d
     # what a contraction runs over, in multiples of (n, x_4, x_2, x, hw, x_4_x_4, x_2_x_2, xx, hhww)
     sample_ = (1, 0, 0, 0, 0, 0, 0, 0, 0)
     conv_in_rows_ = (0, 0, 0, 0, 1, 0, 0, 0, 0)
@@ -984,368 +812,304 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     down_blocks_2_downsamplers_0_conv_rows_ = (0, 1, 0, 0, 0, 0, 0, 0, 0)
     down_blocks_3_attentions_0_pairs_ = (0, 0, 0, 0, 0, 1, 0, 0, 0)
     up_blocks_3_attentions_0_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 1)
+    # what equal modules have in common, each below its own path
+    resnets_1: list[Line] = [
+        ("conv1",          conv_in_rows_,  903168,  1,  (0, 0),  0),  # y = xW
+        ("time_emb_proj",  sample_,        part_1,  1,  (0, 0),  0),  # y = xW
+        ("conv2",          conv_in_rows_,  903168,  1,  (0, 0),  0),  # y = xW
+    ]
+    to_q_1: list[Line] = [
+        ("base_layer",      down_blocks_0_downsamplers_0_conv_rows_,  part_3,  1,  (0, 0),  0),  # y = xW
+        ("lora_A.default",  down_blocks_0_downsamplers_0_conv_rows_,  14336,   1,  (0, 1),  0),  # y = xW
+        ("lora_B.default",  down_blocks_0_downsamplers_0_conv_rows_,  part_4,  1,  (1, 1),  0),  # y = xW
+    ]
+    to_out_1: list[Line] = [
+        ("base_layer",      down_blocks_0_downsamplers_0_conv_rows_,  part_3,  1,  (1, 0),  0),  # y = xW
+        ("lora_A.default",  down_blocks_0_downsamplers_0_conv_rows_,  part_4,  1,  (1, 1),  0),  # y = xW
+        ("lora_B.default",  down_blocks_0_downsamplers_0_conv_rows_,  14336,   1,  (1, 1),  0),  # y = xW
+    ]
+    to_q_2: list[Line] = [
+        ("base_layer",      down_blocks_0_downsamplers_0_conv_rows_,  part_3,  1,  (1, 0),  0),  # y = xW
+        ("lora_A.default",  down_blocks_0_downsamplers_0_conv_rows_,  14336,   1,  (1, 1),  0),  # y = xW
+        ("lora_B.default",  down_blocks_0_downsamplers_0_conv_rows_,  part_4,  1,  (1, 1),  0),  # y = xW
+    ]
+    to_q_3: list[Line] = [
+        ("base_layer",      down_blocks_1_downsamplers_0_conv_rows_,  part_6,  1,  (1, 0),  0),  # y = xW
+        ("lora_A.default",  down_blocks_1_downsamplers_0_conv_rows_,  21504,   1,  (1, 1),  0),  # y = xW
+        ("lora_B.default",  down_blocks_1_downsamplers_0_conv_rows_,  part_7,  1,  (1, 1),  0),  # y = xW
+    ]
+    attentions_1: list[Line] = [
+        *_at("to_q", to_q_3),
+        *_at("to_k", to_q_3),
+        *_at("to_v", to_q_3),
+    ]
+    to_out_2: list[Line] = [
+        ("base_layer",      down_blocks_1_downsamplers_0_conv_rows_,  part_6,  1,  (1, 0),  0),  # y = xW
+        ("lora_A.default",  down_blocks_1_downsamplers_0_conv_rows_,  part_7,  1,  (1, 1),  0),  # y = xW
+        ("lora_B.default",  down_blocks_1_downsamplers_0_conv_rows_,  21504,   1,  (1, 1),  0),  # y = xW
+    ]
+    to_q_4: list[Line] = [
+        ("base_layer",      down_blocks_2_downsamplers_0_conv_rows_,  part_9,   1,  (1, 0),  0),  # y = xW
+        ("lora_A.default",  down_blocks_2_downsamplers_0_conv_rows_,  28672,    1,  (1, 1),  0),  # y = xW
+        ("lora_B.default",  down_blocks_2_downsamplers_0_conv_rows_,  part_10,  1,  (1, 1),  0),  # y = xW
+    ]
+    attentions_2: list[Line] = [
+        *_at("to_q", to_q_4),
+        *_at("to_k", to_q_4),
+        *_at("to_v", to_q_4),
+    ]
+    to_out_3: list[Line] = [
+        ("base_layer",      down_blocks_2_downsamplers_0_conv_rows_,  part_9,   1,  (1, 0),  0),  # y = xW
+        ("lora_A.default",  down_blocks_2_downsamplers_0_conv_rows_,  part_10,  1,  (1, 1),  0),  # y = xW
+        ("lora_B.default",  down_blocks_2_downsamplers_0_conv_rows_,  28672,    1,  (1, 1),  0),  # y = xW
+    ]
+    resnets_2: list[Line] = [
+        ("conv1",          down_blocks_2_downsamplers_0_conv_rows_,  14450688,  has_middle,  (has_middle, 0),  0),  # y = xW
+        ("time_emb_proj",  sample_,                                  part_11,   has_middle,  (0, 0),           0),  # y = xW
+        ("conv2",          down_blocks_2_downsamplers_0_conv_rows_,  14450688,  has_middle,  (has_middle, 0),  0),  # y = xW
+    ]
+    to_q_5: list[Line] = [
+        ("base_layer",      down_blocks_2_downsamplers_0_conv_rows_,  part_9,   has_middle,  (has_middle, 0),           0),  # y = xW
+        ("lora_A.default",  down_blocks_2_downsamplers_0_conv_rows_,  28672,    has_middle,  (has_middle, has_middle),  0),  # y = xW
+        ("lora_B.default",  down_blocks_2_downsamplers_0_conv_rows_,  part_10,  has_middle,  (has_middle, has_middle),  0),  # y = xW
+    ]
+    resnets_3: list[Line] = [
+        ("conv1",          down_blocks_2_downsamplers_0_conv_rows_,  28901376,  1,  (1, 0),  0),  # y = xW
+        ("time_emb_proj",  sample_,                                  part_11,   1,  (0, 0),  0),  # y = xW
+        ("conv2",          down_blocks_2_downsamplers_0_conv_rows_,  14450688,  1,  (1, 0),  0),  # y = xW
+        ("conv_shortcut",  down_blocks_2_downsamplers_0_conv_rows_,  3211264,   1,  (1, 0),  0),  # y = xW
+    ]
+    to_q_6: list[Line] = [
+        ("base_layer",      down_blocks_2_downsamplers_0_conv_rows_,  part_9,   case_2,  (case_2, 0),       0),  # y = xW
+        ("lora_A.default",  down_blocks_2_downsamplers_0_conv_rows_,  28672,    case_2,  (case_2, case_2),  0),  # y = xW
+        ("lora_B.default",  down_blocks_2_downsamplers_0_conv_rows_,  part_10,  case_2,  (case_2, case_2),  0),  # y = xW
+    ]
+    attentions_3: list[Line] = [
+        *_at("to_q", to_q_6),
+        *_at("to_k", to_q_6),
+        *_at("to_v", to_q_6),
+    ]
+    to_out_4: list[Line] = [
+        ("base_layer",      down_blocks_2_downsamplers_0_conv_rows_,  part_9,   case_2,  (case_2, 0),       0),  # y = xW
+        ("lora_A.default",  down_blocks_2_downsamplers_0_conv_rows_,  part_10,  case_2,  (case_2, case_2),  0),  # y = xW
+        ("lora_B.default",  down_blocks_2_downsamplers_0_conv_rows_,  28672,    case_2,  (case_2, case_2),  0),  # y = xW
+    ]
+    to_q_7: list[Line] = [
+        ("base_layer",      down_blocks_1_downsamplers_0_conv_rows_,  part_6,  case_3,  (case_3, 0),       0),  # y = xW
+        ("lora_A.default",  down_blocks_1_downsamplers_0_conv_rows_,  21504,   case_3,  (case_3, case_3),  0),  # y = xW
+        ("lora_B.default",  down_blocks_1_downsamplers_0_conv_rows_,  part_7,  case_3,  (case_3, case_3),  0),  # y = xW
+    ]
+    attentions_4: list[Line] = [
+        *_at("to_q", to_q_7),
+        *_at("to_k", to_q_7),
+        *_at("to_v", to_q_7),
+    ]
+    to_out_5: list[Line] = [
+        ("base_layer",      down_blocks_1_downsamplers_0_conv_rows_,  part_6,  case_3,  (case_3, 0),       0),  # y = xW
+        ("lora_A.default",  down_blocks_1_downsamplers_0_conv_rows_,  part_7,  case_3,  (case_3, case_3),  0),  # y = xW
+        ("lora_B.default",  down_blocks_1_downsamplers_0_conv_rows_,  21504,   case_3,  (case_3, case_3),  0),  # y = xW
+    ]
+    to_q_8: list[Line] = [
+        ("base_layer",      down_blocks_0_downsamplers_0_conv_rows_,  part_3,  case_4,  (case_4, 0),       0),  # y = xW
+        ("lora_A.default",  down_blocks_0_downsamplers_0_conv_rows_,  14336,   case_4,  (case_4, case_4),  0),  # y = xW
+        ("lora_B.default",  down_blocks_0_downsamplers_0_conv_rows_,  part_4,  case_4,  (case_4, case_4),  0),  # y = xW
+    ]
+    attentions_5: list[Line] = [
+        *_at("to_q", to_q_8),
+        *_at("to_k", to_q_8),
+        *_at("to_v", to_q_8),
+    ]
+    to_out_6: list[Line] = [
+        ("base_layer",      down_blocks_0_downsamplers_0_conv_rows_,  part_3,  case_4,  (case_4, 0),       0),  # y = xW
+        ("lora_A.default",  down_blocks_0_downsamplers_0_conv_rows_,  part_4,  case_4,  (case_4, case_4),  0),  # y = xW
+        ("lora_B.default",  down_blocks_0_downsamplers_0_conv_rows_,  14336,   case_4,  (case_4, case_4),  0),  # y = xW
+    ]
+    to_q_9: list[Line] = [
+        ("base_layer",      conv_in_rows_,  part_13,  case_5,  (case_5, 0),       0),  # y = xW
+        ("lora_A.default",  conv_in_rows_,  7168,     case_5,  (case_5, case_5),  0),  # y = xW
+        ("lora_B.default",  conv_in_rows_,  part_14,  case_5,  (case_5, case_5),  0),  # y = xW
+    ]
+    attentions_6: list[Line] = [
+        *_at("to_q", to_q_9),
+        *_at("to_k", to_q_9),
+        *_at("to_v", to_q_9),
+    ]
+    to_out_7: list[Line] = [
+        ("base_layer",      conv_in_rows_,  part_13,  case_5,  (case_5, 0),       0),  # y = xW
+        ("lora_A.default",  conv_in_rows_,  part_14,  case_5,  (case_5, case_5),  0),  # y = xW
+        ("lora_B.default",  conv_in_rows_,  7168,     case_5,  (case_5, case_5),  0),  # y = xW
+    ]
+    resnets_4: list[Line] = [
+        ("conv1",          conv_in_rows_,  1806336,  1,  (1, 0),  0),  # y = xW
+        ("time_emb_proj",  sample_,        part_1,   1,  (0, 0),  0),  # y = xW
+        ("conv2",          conv_in_rows_,  903168,   1,  (1, 0),  0),  # y = xW
+        ("conv_shortcut",  conv_in_rows_,  200704,   1,  (1, 0),  0),  # y = xW
+    ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("time_embedding.linear_1",                             sample_,                                  2*E*S + 448*E*(sinusoids == "learned") - 2*E*S*(sinusoids == "learned"),                                                                          1,                            (0, 0),                                                      0),  # y = xW
-        ("time_embedding.linear_2",                             sample_,                                  2*E**2,                                                                                                                                           1,                            (0, 0),                                                      0),  # y = xW
-        ("class_embedding.linear_1",                            sample_,                                  2*E**2*(kinds == "identity") + 2*E*S - 2*E*S*(kinds == "identity"),                                                                               (kinds == "timestep"),        (0, 0),                                                      0),  # y = xW
-        ("class_embedding.linear_2",                            sample_,                                  2*E**2,                                                                                                                                           (kinds == "timestep"),        (0, 0),                                                      0),  # y = xW
-        ("conv_in",                                             conv_in_rows_,                            4032*c,                                                                                                                                           1,                            (0, 0),                                                      0),  # y = xW
-        ("down_blocks.0.resnets.0.conv1",                       conv_in_rows_,                            903168,                                                                                                                                           1,                            (0, 0),                                                      0),  # y = xW
-        ("down_blocks.0.resnets.0.time_emb_proj",               sample_,                                  448*E*(shift == "scale_shift") + 448*E,                                                                                                           1,                            (0, 0),                                                      0),  # y = xW
-        ("down_blocks.0.resnets.0.conv2",                       conv_in_rows_,                            903168,                                                                                                                                           1,                            (0, 0),                                                      0),  # y = xW
-        ("down_blocks.0.resnets.1.conv1",                       conv_in_rows_,                            903168,                                                                                                                                           1,                            (0, 0),                                                      0),  # y = xW
-        ("down_blocks.0.resnets.1.time_emb_proj",               sample_,                                  448*E*(shift == "scale_shift") + 448*E,                                                                                                           1,                            (0, 0),                                                      0),  # y = xW
-        ("down_blocks.0.resnets.1.conv2",                       conv_in_rows_,                            903168,                                                                                                                                           1,                            (0, 0),                                                      0),  # y = xW
-        ("down_blocks.0.downsamplers.0.conv",                   down_blocks_0_downsamplers_0_conv_rows_,  903168,                                                                                                                                           1,                            (0, 0),                                                      0),  # y = xW
-        ("down_blocks.1.resnets.0.conv1",                       down_blocks_0_downsamplers_0_conv_rows_,  1806336,                                                                                                                                          1,                            (0, 0),                                                      0),  # y = xW
-        ("down_blocks.1.resnets.0.time_emb_proj",               sample_,                                  896*E*(shift == "scale_shift") + 896*E,                                                                                                           1,                            (0, 0),                                                      0),  # y = xW
-        ("down_blocks.1.resnets.0.conv2",                       down_blocks_0_downsamplers_0_conv_rows_,  3612672,                                                                                                                                          1,                            (0, 0),                                                      0),  # y = xW
-        ("down_blocks.1.resnets.0.conv_shortcut",               down_blocks_0_downsamplers_0_conv_rows_,  200704,                                                                                                                                           1,                            (0, 0),                                                      0),  # y = xW
-        ("down_blocks.1.attentions.0.to_q.base_layer",          down_blocks_0_downsamplers_0_conv_rows_,  896*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 401408*(448//(has_d*d + 448 - 448*has_d)) - 401408*(448//(has_d*d + 448 - 448*has_d))*has_d,     1,                            (0, 0),                                                      0),  # y = xW
-        ("down_blocks.1.attentions.0.to_q.lora_A.default",      down_blocks_0_downsamplers_0_conv_rows_,  14336,                                                                                                                                            1,                            (0, 1),                                                      0),  # y = xW
-        ("down_blocks.1.attentions.0.to_q.lora_B.default",      down_blocks_0_downsamplers_0_conv_rows_,  32*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 14336*(448//(has_d*d + 448 - 448*has_d)) - 14336*(448//(has_d*d + 448 - 448*has_d))*has_d,        1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.1.attentions.0.to_k.base_layer",          down_blocks_0_downsamplers_0_conv_rows_,  896*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 401408*(448//(has_d*d + 448 - 448*has_d)) - 401408*(448//(has_d*d + 448 - 448*has_d))*has_d,     1,                            (0, 0),                                                      0),  # y = xW
-        ("down_blocks.1.attentions.0.to_k.lora_A.default",      down_blocks_0_downsamplers_0_conv_rows_,  14336,                                                                                                                                            1,                            (0, 1),                                                      0),  # y = xW
-        ("down_blocks.1.attentions.0.to_k.lora_B.default",      down_blocks_0_downsamplers_0_conv_rows_,  32*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 14336*(448//(has_d*d + 448 - 448*has_d)) - 14336*(448//(has_d*d + 448 - 448*has_d))*has_d,        1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.1.attentions.0.to_v.base_layer",          down_blocks_0_downsamplers_0_conv_rows_,  896*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 401408*(448//(has_d*d + 448 - 448*has_d)) - 401408*(448//(has_d*d + 448 - 448*has_d))*has_d,     1,                            (0, 0),                                                      0),  # y = xW
-        ("down_blocks.1.attentions.0.to_v.lora_A.default",      down_blocks_0_downsamplers_0_conv_rows_,  14336,                                                                                                                                            1,                            (0, 1),                                                      0),  # y = xW
-        ("down_blocks.1.attentions.0.to_v.lora_B.default",      down_blocks_0_downsamplers_0_conv_rows_,  32*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 14336*(448//(has_d*d + 448 - 448*has_d)) - 14336*(448//(has_d*d + 448 - 448*has_d))*has_d,        1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.1.attentions.0",                          down_blocks_1_attentions_0_pairs_,        2*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 896*(448//(has_d*d + 448 - 448*has_d)) - 896*(448//(has_d*d + 448 - 448*has_d))*has_d,             1,                            (1, 1),                                                      0),  # scores = qk
-        ("down_blocks.1.attentions.0",                          down_blocks_1_attentions_0_pairs_,        2*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 896*(448//(has_d*d + 448 - 448*has_d)) - 896*(448//(has_d*d + 448 - 448*has_d))*has_d,             1,                            (1, 1),                                                      0),  # mix = pv
-        ("down_blocks.1.attentions.0.to_out.0.base_layer",      down_blocks_0_downsamplers_0_conv_rows_,  896*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 401408*(448//(has_d*d + 448 - 448*has_d)) - 401408*(448//(has_d*d + 448 - 448*has_d))*has_d,     1,                            (1, 0),                                                      0),  # y = xW
-        ("down_blocks.1.attentions.0.to_out.0.lora_A.default",  down_blocks_0_downsamplers_0_conv_rows_,  32*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 14336*(448//(has_d*d + 448 - 448*has_d)) - 14336*(448//(has_d*d + 448 - 448*has_d))*has_d,        1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.1.attentions.0.to_out.0.lora_B.default",  down_blocks_0_downsamplers_0_conv_rows_,  14336,                                                                                                                                            1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.1.resnets.1.conv1",                       down_blocks_0_downsamplers_0_conv_rows_,  3612672,                                                                                                                                          1,                            (1, 0),                                                      0),  # y = xW
-        ("down_blocks.1.resnets.1.time_emb_proj",               sample_,                                  896*E*(shift == "scale_shift") + 896*E,                                                                                                           1,                            (0, 0),                                                      0),  # y = xW
-        ("down_blocks.1.resnets.1.conv2",                       down_blocks_0_downsamplers_0_conv_rows_,  3612672,                                                                                                                                          1,                            (1, 0),                                                      0),  # y = xW
-        ("down_blocks.1.attentions.1.to_q.base_layer",          down_blocks_0_downsamplers_0_conv_rows_,  896*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 401408*(448//(has_d*d + 448 - 448*has_d)) - 401408*(448//(has_d*d + 448 - 448*has_d))*has_d,     1,                            (1, 0),                                                      0),  # y = xW
-        ("down_blocks.1.attentions.1.to_q.lora_A.default",      down_blocks_0_downsamplers_0_conv_rows_,  14336,                                                                                                                                            1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.1.attentions.1.to_q.lora_B.default",      down_blocks_0_downsamplers_0_conv_rows_,  32*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 14336*(448//(has_d*d + 448 - 448*has_d)) - 14336*(448//(has_d*d + 448 - 448*has_d))*has_d,        1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.1.attentions.1.to_k.base_layer",          down_blocks_0_downsamplers_0_conv_rows_,  896*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 401408*(448//(has_d*d + 448 - 448*has_d)) - 401408*(448//(has_d*d + 448 - 448*has_d))*has_d,     1,                            (1, 0),                                                      0),  # y = xW
-        ("down_blocks.1.attentions.1.to_k.lora_A.default",      down_blocks_0_downsamplers_0_conv_rows_,  14336,                                                                                                                                            1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.1.attentions.1.to_k.lora_B.default",      down_blocks_0_downsamplers_0_conv_rows_,  32*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 14336*(448//(has_d*d + 448 - 448*has_d)) - 14336*(448//(has_d*d + 448 - 448*has_d))*has_d,        1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.1.attentions.1.to_v.base_layer",          down_blocks_0_downsamplers_0_conv_rows_,  896*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 401408*(448//(has_d*d + 448 - 448*has_d)) - 401408*(448//(has_d*d + 448 - 448*has_d))*has_d,     1,                            (1, 0),                                                      0),  # y = xW
-        ("down_blocks.1.attentions.1.to_v.lora_A.default",      down_blocks_0_downsamplers_0_conv_rows_,  14336,                                                                                                                                            1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.1.attentions.1.to_v.lora_B.default",      down_blocks_0_downsamplers_0_conv_rows_,  32*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 14336*(448//(has_d*d + 448 - 448*has_d)) - 14336*(448//(has_d*d + 448 - 448*has_d))*has_d,        1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.1.attentions.1",                          down_blocks_1_attentions_0_pairs_,        2*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 896*(448//(has_d*d + 448 - 448*has_d)) - 896*(448//(has_d*d + 448 - 448*has_d))*has_d,             1,                            (1, 1),                                                      0),  # scores = qk
-        ("down_blocks.1.attentions.1",                          down_blocks_1_attentions_0_pairs_,        2*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 896*(448//(has_d*d + 448 - 448*has_d)) - 896*(448//(has_d*d + 448 - 448*has_d))*has_d,             1,                            (1, 1),                                                      0),  # mix = pv
-        ("down_blocks.1.attentions.1.to_out.0.base_layer",      down_blocks_0_downsamplers_0_conv_rows_,  896*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 401408*(448//(has_d*d + 448 - 448*has_d)) - 401408*(448//(has_d*d + 448 - 448*has_d))*has_d,     1,                            (1, 0),                                                      0),  # y = xW
-        ("down_blocks.1.attentions.1.to_out.0.lora_A.default",  down_blocks_0_downsamplers_0_conv_rows_,  32*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 14336*(448//(has_d*d + 448 - 448*has_d)) - 14336*(448//(has_d*d + 448 - 448*has_d))*has_d,        1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.1.attentions.1.to_out.0.lora_B.default",  down_blocks_0_downsamplers_0_conv_rows_,  14336,                                                                                                                                            1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.1.downsamplers.0.conv",                   down_blocks_1_downsamplers_0_conv_rows_,  3612672,                                                                                                                                          1,                            (1, 0),                                                      0),  # y = xW
-        ("down_blocks.2.resnets.0.conv1",                       down_blocks_1_downsamplers_0_conv_rows_,  5419008,                                                                                                                                          1,                            (1, 0),                                                      0),  # y = xW
-        ("down_blocks.2.resnets.0.time_emb_proj",               sample_,                                  1344*E*(shift == "scale_shift") + 1344*E,                                                                                                         1,                            (0, 0),                                                      0),  # y = xW
-        ("down_blocks.2.resnets.0.conv2",                       down_blocks_1_downsamplers_0_conv_rows_,  8128512,                                                                                                                                          1,                            (1, 0),                                                      0),  # y = xW
-        ("down_blocks.2.resnets.0.conv_shortcut",               down_blocks_1_downsamplers_0_conv_rows_,  602112,                                                                                                                                           1,                            (1, 0),                                                      0),  # y = xW
-        ("down_blocks.2.attentions.0.to_q.base_layer",          down_blocks_1_downsamplers_0_conv_rows_,  1344*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 903168*(672//(has_d*d + 672 - 672*has_d)) - 903168*(672//(has_d*d + 672 - 672*has_d))*has_d,    1,                            (1, 0),                                                      0),  # y = xW
-        ("down_blocks.2.attentions.0.to_q.lora_A.default",      down_blocks_1_downsamplers_0_conv_rows_,  21504,                                                                                                                                            1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.2.attentions.0.to_q.lora_B.default",      down_blocks_1_downsamplers_0_conv_rows_,  32*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 21504*(672//(has_d*d + 672 - 672*has_d)) - 21504*(672//(has_d*d + 672 - 672*has_d))*has_d,        1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.2.attentions.0.to_k.base_layer",          down_blocks_1_downsamplers_0_conv_rows_,  1344*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 903168*(672//(has_d*d + 672 - 672*has_d)) - 903168*(672//(has_d*d + 672 - 672*has_d))*has_d,    1,                            (1, 0),                                                      0),  # y = xW
-        ("down_blocks.2.attentions.0.to_k.lora_A.default",      down_blocks_1_downsamplers_0_conv_rows_,  21504,                                                                                                                                            1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.2.attentions.0.to_k.lora_B.default",      down_blocks_1_downsamplers_0_conv_rows_,  32*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 21504*(672//(has_d*d + 672 - 672*has_d)) - 21504*(672//(has_d*d + 672 - 672*has_d))*has_d,        1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.2.attentions.0.to_v.base_layer",          down_blocks_1_downsamplers_0_conv_rows_,  1344*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 903168*(672//(has_d*d + 672 - 672*has_d)) - 903168*(672//(has_d*d + 672 - 672*has_d))*has_d,    1,                            (1, 0),                                                      0),  # y = xW
-        ("down_blocks.2.attentions.0.to_v.lora_A.default",      down_blocks_1_downsamplers_0_conv_rows_,  21504,                                                                                                                                            1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.2.attentions.0.to_v.lora_B.default",      down_blocks_1_downsamplers_0_conv_rows_,  32*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 21504*(672//(has_d*d + 672 - 672*has_d)) - 21504*(672//(has_d*d + 672 - 672*has_d))*has_d,        1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.2.attentions.0",                          down_blocks_2_attentions_0_pairs_,        2*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 1344*(672//(has_d*d + 672 - 672*has_d)) - 1344*(672//(has_d*d + 672 - 672*has_d))*has_d,           1,                            (1, 1),                                                      0),  # scores = qk
-        ("down_blocks.2.attentions.0",                          down_blocks_2_attentions_0_pairs_,        2*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 1344*(672//(has_d*d + 672 - 672*has_d)) - 1344*(672//(has_d*d + 672 - 672*has_d))*has_d,           1,                            (1, 1),                                                      0),  # mix = pv
-        ("down_blocks.2.attentions.0.to_out.0.base_layer",      down_blocks_1_downsamplers_0_conv_rows_,  1344*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 903168*(672//(has_d*d + 672 - 672*has_d)) - 903168*(672//(has_d*d + 672 - 672*has_d))*has_d,    1,                            (1, 0),                                                      0),  # y = xW
-        ("down_blocks.2.attentions.0.to_out.0.lora_A.default",  down_blocks_1_downsamplers_0_conv_rows_,  32*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 21504*(672//(has_d*d + 672 - 672*has_d)) - 21504*(672//(has_d*d + 672 - 672*has_d))*has_d,        1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.2.attentions.0.to_out.0.lora_B.default",  down_blocks_1_downsamplers_0_conv_rows_,  21504,                                                                                                                                            1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.2.resnets.1.conv1",                       down_blocks_1_downsamplers_0_conv_rows_,  8128512,                                                                                                                                          1,                            (1, 0),                                                      0),  # y = xW
-        ("down_blocks.2.resnets.1.time_emb_proj",               sample_,                                  1344*E*(shift == "scale_shift") + 1344*E,                                                                                                         1,                            (0, 0),                                                      0),  # y = xW
-        ("down_blocks.2.resnets.1.conv2",                       down_blocks_1_downsamplers_0_conv_rows_,  8128512,                                                                                                                                          1,                            (1, 0),                                                      0),  # y = xW
-        ("down_blocks.2.attentions.1.to_q.base_layer",          down_blocks_1_downsamplers_0_conv_rows_,  1344*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 903168*(672//(has_d*d + 672 - 672*has_d)) - 903168*(672//(has_d*d + 672 - 672*has_d))*has_d,    1,                            (1, 0),                                                      0),  # y = xW
-        ("down_blocks.2.attentions.1.to_q.lora_A.default",      down_blocks_1_downsamplers_0_conv_rows_,  21504,                                                                                                                                            1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.2.attentions.1.to_q.lora_B.default",      down_blocks_1_downsamplers_0_conv_rows_,  32*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 21504*(672//(has_d*d + 672 - 672*has_d)) - 21504*(672//(has_d*d + 672 - 672*has_d))*has_d,        1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.2.attentions.1.to_k.base_layer",          down_blocks_1_downsamplers_0_conv_rows_,  1344*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 903168*(672//(has_d*d + 672 - 672*has_d)) - 903168*(672//(has_d*d + 672 - 672*has_d))*has_d,    1,                            (1, 0),                                                      0),  # y = xW
-        ("down_blocks.2.attentions.1.to_k.lora_A.default",      down_blocks_1_downsamplers_0_conv_rows_,  21504,                                                                                                                                            1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.2.attentions.1.to_k.lora_B.default",      down_blocks_1_downsamplers_0_conv_rows_,  32*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 21504*(672//(has_d*d + 672 - 672*has_d)) - 21504*(672//(has_d*d + 672 - 672*has_d))*has_d,        1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.2.attentions.1.to_v.base_layer",          down_blocks_1_downsamplers_0_conv_rows_,  1344*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 903168*(672//(has_d*d + 672 - 672*has_d)) - 903168*(672//(has_d*d + 672 - 672*has_d))*has_d,    1,                            (1, 0),                                                      0),  # y = xW
-        ("down_blocks.2.attentions.1.to_v.lora_A.default",      down_blocks_1_downsamplers_0_conv_rows_,  21504,                                                                                                                                            1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.2.attentions.1.to_v.lora_B.default",      down_blocks_1_downsamplers_0_conv_rows_,  32*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 21504*(672//(has_d*d + 672 - 672*has_d)) - 21504*(672//(has_d*d + 672 - 672*has_d))*has_d,        1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.2.attentions.1",                          down_blocks_2_attentions_0_pairs_,        2*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 1344*(672//(has_d*d + 672 - 672*has_d)) - 1344*(672//(has_d*d + 672 - 672*has_d))*has_d,           1,                            (1, 1),                                                      0),  # scores = qk
-        ("down_blocks.2.attentions.1",                          down_blocks_2_attentions_0_pairs_,        2*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 1344*(672//(has_d*d + 672 - 672*has_d)) - 1344*(672//(has_d*d + 672 - 672*has_d))*has_d,           1,                            (1, 1),                                                      0),  # mix = pv
-        ("down_blocks.2.attentions.1.to_out.0.base_layer",      down_blocks_1_downsamplers_0_conv_rows_,  1344*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 903168*(672//(has_d*d + 672 - 672*has_d)) - 903168*(672//(has_d*d + 672 - 672*has_d))*has_d,    1,                            (1, 0),                                                      0),  # y = xW
-        ("down_blocks.2.attentions.1.to_out.0.lora_A.default",  down_blocks_1_downsamplers_0_conv_rows_,  32*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 21504*(672//(has_d*d + 672 - 672*has_d)) - 21504*(672//(has_d*d + 672 - 672*has_d))*has_d,        1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.2.attentions.1.to_out.0.lora_B.default",  down_blocks_1_downsamplers_0_conv_rows_,  21504,                                                                                                                                            1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.2.downsamplers.0.conv",                   down_blocks_2_downsamplers_0_conv_rows_,  8128512,                                                                                                                                          1,                            (1, 0),                                                      0),  # y = xW
-        ("down_blocks.3.resnets.0.conv1",                       down_blocks_2_downsamplers_0_conv_rows_,  10838016,                                                                                                                                         1,                            (1, 0),                                                      0),  # y = xW
-        ("down_blocks.3.resnets.0.time_emb_proj",               sample_,                                  1792*E*(shift == "scale_shift") + 1792*E,                                                                                                         1,                            (0, 0),                                                      0),  # y = xW
-        ("down_blocks.3.resnets.0.conv2",                       down_blocks_2_downsamplers_0_conv_rows_,  14450688,                                                                                                                                         1,                            (1, 0),                                                      0),  # y = xW
-        ("down_blocks.3.resnets.0.conv_shortcut",               down_blocks_2_downsamplers_0_conv_rows_,  1204224,                                                                                                                                          1,                            (1, 0),                                                      0),  # y = xW
-        ("down_blocks.3.attentions.0.to_q.base_layer",          down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  1,                            (1, 0),                                                      0),  # y = xW
-        ("down_blocks.3.attentions.0.to_q.lora_A.default",      down_blocks_2_downsamplers_0_conv_rows_,  28672,                                                                                                                                            1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.3.attentions.0.to_q.lora_B.default",      down_blocks_2_downsamplers_0_conv_rows_,  32*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 28672*(896//(has_d*d + 896 - 896*has_d)) - 28672*(896//(has_d*d + 896 - 896*has_d))*has_d,        1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.3.attentions.0.to_k.base_layer",          down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  1,                            (1, 0),                                                      0),  # y = xW
-        ("down_blocks.3.attentions.0.to_k.lora_A.default",      down_blocks_2_downsamplers_0_conv_rows_,  28672,                                                                                                                                            1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.3.attentions.0.to_k.lora_B.default",      down_blocks_2_downsamplers_0_conv_rows_,  32*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 28672*(896//(has_d*d + 896 - 896*has_d)) - 28672*(896//(has_d*d + 896 - 896*has_d))*has_d,        1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.3.attentions.0.to_v.base_layer",          down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  1,                            (1, 0),                                                      0),  # y = xW
-        ("down_blocks.3.attentions.0.to_v.lora_A.default",      down_blocks_2_downsamplers_0_conv_rows_,  28672,                                                                                                                                            1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.3.attentions.0.to_v.lora_B.default",      down_blocks_2_downsamplers_0_conv_rows_,  32*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 28672*(896//(has_d*d + 896 - 896*has_d)) - 28672*(896//(has_d*d + 896 - 896*has_d))*has_d,        1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.3.attentions.0",                          down_blocks_3_attentions_0_pairs_,        2*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1792*(896//(has_d*d + 896 - 896*has_d)) - 1792*(896//(has_d*d + 896 - 896*has_d))*has_d,           1,                            (1, 1),                                                      0),  # scores = qk
-        ("down_blocks.3.attentions.0",                          down_blocks_3_attentions_0_pairs_,        2*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1792*(896//(has_d*d + 896 - 896*has_d)) - 1792*(896//(has_d*d + 896 - 896*has_d))*has_d,           1,                            (1, 1),                                                      0),  # mix = pv
-        ("down_blocks.3.attentions.0.to_out.0.base_layer",      down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  1,                            (1, 0),                                                      0),  # y = xW
-        ("down_blocks.3.attentions.0.to_out.0.lora_A.default",  down_blocks_2_downsamplers_0_conv_rows_,  32*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 28672*(896//(has_d*d + 896 - 896*has_d)) - 28672*(896//(has_d*d + 896 - 896*has_d))*has_d,        1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.3.attentions.0.to_out.0.lora_B.default",  down_blocks_2_downsamplers_0_conv_rows_,  28672,                                                                                                                                            1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.3.resnets.1.conv1",                       down_blocks_2_downsamplers_0_conv_rows_,  14450688,                                                                                                                                         1,                            (1, 0),                                                      0),  # y = xW
-        ("down_blocks.3.resnets.1.time_emb_proj",               sample_,                                  1792*E*(shift == "scale_shift") + 1792*E,                                                                                                         1,                            (0, 0),                                                      0),  # y = xW
-        ("down_blocks.3.resnets.1.conv2",                       down_blocks_2_downsamplers_0_conv_rows_,  14450688,                                                                                                                                         1,                            (1, 0),                                                      0),  # y = xW
-        ("down_blocks.3.attentions.1.to_q.base_layer",          down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  1,                            (1, 0),                                                      0),  # y = xW
-        ("down_blocks.3.attentions.1.to_q.lora_A.default",      down_blocks_2_downsamplers_0_conv_rows_,  28672,                                                                                                                                            1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.3.attentions.1.to_q.lora_B.default",      down_blocks_2_downsamplers_0_conv_rows_,  32*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 28672*(896//(has_d*d + 896 - 896*has_d)) - 28672*(896//(has_d*d + 896 - 896*has_d))*has_d,        1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.3.attentions.1.to_k.base_layer",          down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  1,                            (1, 0),                                                      0),  # y = xW
-        ("down_blocks.3.attentions.1.to_k.lora_A.default",      down_blocks_2_downsamplers_0_conv_rows_,  28672,                                                                                                                                            1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.3.attentions.1.to_k.lora_B.default",      down_blocks_2_downsamplers_0_conv_rows_,  32*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 28672*(896//(has_d*d + 896 - 896*has_d)) - 28672*(896//(has_d*d + 896 - 896*has_d))*has_d,        1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.3.attentions.1.to_v.base_layer",          down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  1,                            (1, 0),                                                      0),  # y = xW
-        ("down_blocks.3.attentions.1.to_v.lora_A.default",      down_blocks_2_downsamplers_0_conv_rows_,  28672,                                                                                                                                            1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.3.attentions.1.to_v.lora_B.default",      down_blocks_2_downsamplers_0_conv_rows_,  32*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 28672*(896//(has_d*d + 896 - 896*has_d)) - 28672*(896//(has_d*d + 896 - 896*has_d))*has_d,        1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.3.attentions.1",                          down_blocks_3_attentions_0_pairs_,        2*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1792*(896//(has_d*d + 896 - 896*has_d)) - 1792*(896//(has_d*d + 896 - 896*has_d))*has_d,           1,                            (1, 1),                                                      0),  # scores = qk
-        ("down_blocks.3.attentions.1",                          down_blocks_3_attentions_0_pairs_,        2*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1792*(896//(has_d*d + 896 - 896*has_d)) - 1792*(896//(has_d*d + 896 - 896*has_d))*has_d,           1,                            (1, 1),                                                      0),  # mix = pv
-        ("down_blocks.3.attentions.1.to_out.0.base_layer",      down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  1,                            (1, 0),                                                      0),  # y = xW
-        ("down_blocks.3.attentions.1.to_out.0.lora_A.default",  down_blocks_2_downsamplers_0_conv_rows_,  32*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 28672*(896//(has_d*d + 896 - 896*has_d)) - 28672*(896//(has_d*d + 896 - 896*has_d))*has_d,        1,                            (1, 1),                                                      0),  # y = xW
-        ("down_blocks.3.attentions.1.to_out.0.lora_B.default",  down_blocks_2_downsamplers_0_conv_rows_,  28672,                                                                                                                                            1,                            (1, 1),                                                      0),  # y = xW
-        ("mid_block.resnets.0.conv1",                           down_blocks_2_downsamplers_0_conv_rows_,  14450688,                                                                                                                                         has_middle,                   (has_middle, 0),                                             0),  # y = xW
-        ("mid_block.resnets.0.time_emb_proj",                   sample_,                                  1792*E*(shift == "scale_shift") + 1792*E,                                                                                                         has_middle,                   (0, 0),                                                      0),  # y = xW
-        ("mid_block.resnets.0.conv2",                           down_blocks_2_downsamplers_0_conv_rows_,  14450688,                                                                                                                                         has_middle,                   (has_middle, 0),                                             0),  # y = xW
-        ("mid_block.attentions.0.to_q.base_layer",              down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  has_middle,                   (has_middle, 0),                                             0),  # y = xW
-        ("mid_block.attentions.0.to_q.lora_A.default",          down_blocks_2_downsamplers_0_conv_rows_,  28672,                                                                                                                                            has_middle,                   (has_middle, has_middle),                                    0),  # y = xW
-        ("mid_block.attentions.0.to_q.lora_B.default",          down_blocks_2_downsamplers_0_conv_rows_,  32*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 28672*(896//(has_d*d + 896 - 896*has_d)) - 28672*(896//(has_d*d + 896 - 896*has_d))*has_d,        has_middle,                   (has_middle, has_middle),                                    0),  # y = xW
-        ("mid_block.attentions.0.to_k.base_layer",              down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  has_middle,                   (has_middle, 0),                                             0),  # y = xW
-        ("mid_block.attentions.0.to_k.lora_A.default",          down_blocks_2_downsamplers_0_conv_rows_,  28672,                                                                                                                                            has_middle,                   (has_middle, has_middle),                                    0),  # y = xW
-        ("mid_block.attentions.0.to_k.lora_B.default",          down_blocks_2_downsamplers_0_conv_rows_,  32*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 28672*(896//(has_d*d + 896 - 896*has_d)) - 28672*(896//(has_d*d + 896 - 896*has_d))*has_d,        has_middle,                   (has_middle, has_middle),                                    0),  # y = xW
-        ("mid_block.attentions.0.to_v.base_layer",              down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  has_middle,                   (has_middle, 0),                                             0),  # y = xW
-        ("mid_block.attentions.0.to_v.lora_A.default",          down_blocks_2_downsamplers_0_conv_rows_,  28672,                                                                                                                                            has_middle,                   (has_middle, has_middle),                                    0),  # y = xW
-        ("mid_block.attentions.0.to_v.lora_B.default",          down_blocks_2_downsamplers_0_conv_rows_,  32*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 28672*(896//(has_d*d + 896 - 896*has_d)) - 28672*(896//(has_d*d + 896 - 896*has_d))*has_d,        has_middle,                   (has_middle, has_middle),                                    0),  # y = xW
-        ("mid_block.attentions.0",                              down_blocks_3_attentions_0_pairs_,        2*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1792*(896//(has_d*d + 896 - 896*has_d)) - 1792*(896//(has_d*d + 896 - 896*has_d))*has_d,           has_middle,                   (has_middle, has_middle),                                    0),  # scores = qk
-        ("mid_block.attentions.0",                              down_blocks_3_attentions_0_pairs_,        2*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1792*(896//(has_d*d + 896 - 896*has_d)) - 1792*(896//(has_d*d + 896 - 896*has_d))*has_d,           has_middle,                   (has_middle, has_middle),                                    0),  # mix = pv
-        ("mid_block.attentions.0.to_out.0.base_layer",          down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  has_middle,                   (has_middle, 0),                                             0),  # y = xW
-        ("mid_block.attentions.0.to_out.0.lora_A.default",      down_blocks_2_downsamplers_0_conv_rows_,  32*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 28672*(896//(has_d*d + 896 - 896*has_d)) - 28672*(896//(has_d*d + 896 - 896*has_d))*has_d,        has_middle,                   (has_middle, has_middle),                                    0),  # y = xW
-        ("mid_block.attentions.0.to_out.0.lora_B.default",      down_blocks_2_downsamplers_0_conv_rows_,  28672,                                                                                                                                            has_middle,                   (has_middle, has_middle),                                    0),  # y = xW
-        ("mid_block.resnets.1.conv1",                           down_blocks_2_downsamplers_0_conv_rows_,  14450688,                                                                                                                                         has_middle,                   (has_middle, 0),                                             0),  # y = xW
-        ("mid_block.resnets.1.time_emb_proj",                   sample_,                                  1792*E*(shift == "scale_shift") + 1792*E,                                                                                                         has_middle,                   (0, 0),                                                      0),  # y = xW
-        ("mid_block.resnets.1.conv2",                           down_blocks_2_downsamplers_0_conv_rows_,  14450688,                                                                                                                                         has_middle,                   (has_middle, 0),                                             0),  # y = xW
-        ("up_blocks.0.resnets.0.conv1",                         down_blocks_2_downsamplers_0_conv_rows_,  28901376,                                                                                                                                         1,                            (1, 0),                                                      0),  # y = xW
-        ("up_blocks.0.resnets.0.time_emb_proj",                 sample_,                                  1792*E*(shift == "scale_shift") + 1792*E,                                                                                                         1,                            (0, 0),                                                      0),  # y = xW
-        ("up_blocks.0.resnets.0.conv2",                         down_blocks_2_downsamplers_0_conv_rows_,  14450688,                                                                                                                                         1,                            (1, 0),                                                      0),  # y = xW
-        ("up_blocks.0.resnets.0.conv_shortcut",                 down_blocks_2_downsamplers_0_conv_rows_,  3211264,                                                                                                                                          1,                            (1, 0),                                                      0),  # y = xW
-        ("up_blocks.0.attentions.0.to_q.base_layer",            down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  (ups[0] == "AttnUpBlock2D"),  ((ups[0] == "AttnUpBlock2D"), 0),                            0),  # y = xW
-        ("up_blocks.0.attentions.0.to_q.lora_A.default",        down_blocks_2_downsamplers_0_conv_rows_,  28672,                                                                                                                                            (ups[0] == "AttnUpBlock2D"),  ((ups[0] == "AttnUpBlock2D"), (ups[0] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.0.attentions.0.to_q.lora_B.default",        down_blocks_2_downsamplers_0_conv_rows_,  32*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 28672*(896//(has_d*d + 896 - 896*has_d)) - 28672*(896//(has_d*d + 896 - 896*has_d))*has_d,        (ups[0] == "AttnUpBlock2D"),  ((ups[0] == "AttnUpBlock2D"), (ups[0] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.0.attentions.0.to_k.base_layer",            down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  (ups[0] == "AttnUpBlock2D"),  ((ups[0] == "AttnUpBlock2D"), 0),                            0),  # y = xW
-        ("up_blocks.0.attentions.0.to_k.lora_A.default",        down_blocks_2_downsamplers_0_conv_rows_,  28672,                                                                                                                                            (ups[0] == "AttnUpBlock2D"),  ((ups[0] == "AttnUpBlock2D"), (ups[0] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.0.attentions.0.to_k.lora_B.default",        down_blocks_2_downsamplers_0_conv_rows_,  32*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 28672*(896//(has_d*d + 896 - 896*has_d)) - 28672*(896//(has_d*d + 896 - 896*has_d))*has_d,        (ups[0] == "AttnUpBlock2D"),  ((ups[0] == "AttnUpBlock2D"), (ups[0] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.0.attentions.0.to_v.base_layer",            down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  (ups[0] == "AttnUpBlock2D"),  ((ups[0] == "AttnUpBlock2D"), 0),                            0),  # y = xW
-        ("up_blocks.0.attentions.0.to_v.lora_A.default",        down_blocks_2_downsamplers_0_conv_rows_,  28672,                                                                                                                                            (ups[0] == "AttnUpBlock2D"),  ((ups[0] == "AttnUpBlock2D"), (ups[0] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.0.attentions.0.to_v.lora_B.default",        down_blocks_2_downsamplers_0_conv_rows_,  32*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 28672*(896//(has_d*d + 896 - 896*has_d)) - 28672*(896//(has_d*d + 896 - 896*has_d))*has_d,        (ups[0] == "AttnUpBlock2D"),  ((ups[0] == "AttnUpBlock2D"), (ups[0] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.0.attentions.0",                            down_blocks_3_attentions_0_pairs_,        2*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1792*(896//(has_d*d + 896 - 896*has_d)) - 1792*(896//(has_d*d + 896 - 896*has_d))*has_d,           (ups[0] == "AttnUpBlock2D"),  ((ups[0] == "AttnUpBlock2D"), (ups[0] == "AttnUpBlock2D")),  0),  # scores = qk
-        ("up_blocks.0.attentions.0",                            down_blocks_3_attentions_0_pairs_,        2*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1792*(896//(has_d*d + 896 - 896*has_d)) - 1792*(896//(has_d*d + 896 - 896*has_d))*has_d,           (ups[0] == "AttnUpBlock2D"),  ((ups[0] == "AttnUpBlock2D"), (ups[0] == "AttnUpBlock2D")),  0),  # mix = pv
-        ("up_blocks.0.attentions.0.to_out.0.base_layer",        down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  (ups[0] == "AttnUpBlock2D"),  ((ups[0] == "AttnUpBlock2D"), 0),                            0),  # y = xW
-        ("up_blocks.0.attentions.0.to_out.0.lora_A.default",    down_blocks_2_downsamplers_0_conv_rows_,  32*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 28672*(896//(has_d*d + 896 - 896*has_d)) - 28672*(896//(has_d*d + 896 - 896*has_d))*has_d,        (ups[0] == "AttnUpBlock2D"),  ((ups[0] == "AttnUpBlock2D"), (ups[0] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.0.attentions.0.to_out.0.lora_B.default",    down_blocks_2_downsamplers_0_conv_rows_,  28672,                                                                                                                                            (ups[0] == "AttnUpBlock2D"),  ((ups[0] == "AttnUpBlock2D"), (ups[0] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.0.resnets.1.conv1",                         down_blocks_2_downsamplers_0_conv_rows_,  28901376,                                                                                                                                         1,                            (1, 0),                                                      0),  # y = xW
-        ("up_blocks.0.resnets.1.time_emb_proj",                 sample_,                                  1792*E*(shift == "scale_shift") + 1792*E,                                                                                                         1,                            (0, 0),                                                      0),  # y = xW
-        ("up_blocks.0.resnets.1.conv2",                         down_blocks_2_downsamplers_0_conv_rows_,  14450688,                                                                                                                                         1,                            (1, 0),                                                      0),  # y = xW
-        ("up_blocks.0.resnets.1.conv_shortcut",                 down_blocks_2_downsamplers_0_conv_rows_,  3211264,                                                                                                                                          1,                            (1, 0),                                                      0),  # y = xW
-        ("up_blocks.0.attentions.1.to_q.base_layer",            down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  (ups[0] == "AttnUpBlock2D"),  ((ups[0] == "AttnUpBlock2D"), 0),                            0),  # y = xW
-        ("up_blocks.0.attentions.1.to_q.lora_A.default",        down_blocks_2_downsamplers_0_conv_rows_,  28672,                                                                                                                                            (ups[0] == "AttnUpBlock2D"),  ((ups[0] == "AttnUpBlock2D"), (ups[0] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.0.attentions.1.to_q.lora_B.default",        down_blocks_2_downsamplers_0_conv_rows_,  32*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 28672*(896//(has_d*d + 896 - 896*has_d)) - 28672*(896//(has_d*d + 896 - 896*has_d))*has_d,        (ups[0] == "AttnUpBlock2D"),  ((ups[0] == "AttnUpBlock2D"), (ups[0] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.0.attentions.1.to_k.base_layer",            down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  (ups[0] == "AttnUpBlock2D"),  ((ups[0] == "AttnUpBlock2D"), 0),                            0),  # y = xW
-        ("up_blocks.0.attentions.1.to_k.lora_A.default",        down_blocks_2_downsamplers_0_conv_rows_,  28672,                                                                                                                                            (ups[0] == "AttnUpBlock2D"),  ((ups[0] == "AttnUpBlock2D"), (ups[0] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.0.attentions.1.to_k.lora_B.default",        down_blocks_2_downsamplers_0_conv_rows_,  32*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 28672*(896//(has_d*d + 896 - 896*has_d)) - 28672*(896//(has_d*d + 896 - 896*has_d))*has_d,        (ups[0] == "AttnUpBlock2D"),  ((ups[0] == "AttnUpBlock2D"), (ups[0] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.0.attentions.1.to_v.base_layer",            down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  (ups[0] == "AttnUpBlock2D"),  ((ups[0] == "AttnUpBlock2D"), 0),                            0),  # y = xW
-        ("up_blocks.0.attentions.1.to_v.lora_A.default",        down_blocks_2_downsamplers_0_conv_rows_,  28672,                                                                                                                                            (ups[0] == "AttnUpBlock2D"),  ((ups[0] == "AttnUpBlock2D"), (ups[0] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.0.attentions.1.to_v.lora_B.default",        down_blocks_2_downsamplers_0_conv_rows_,  32*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 28672*(896//(has_d*d + 896 - 896*has_d)) - 28672*(896//(has_d*d + 896 - 896*has_d))*has_d,        (ups[0] == "AttnUpBlock2D"),  ((ups[0] == "AttnUpBlock2D"), (ups[0] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.0.attentions.1",                            down_blocks_3_attentions_0_pairs_,        2*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1792*(896//(has_d*d + 896 - 896*has_d)) - 1792*(896//(has_d*d + 896 - 896*has_d))*has_d,           (ups[0] == "AttnUpBlock2D"),  ((ups[0] == "AttnUpBlock2D"), (ups[0] == "AttnUpBlock2D")),  0),  # scores = qk
-        ("up_blocks.0.attentions.1",                            down_blocks_3_attentions_0_pairs_,        2*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1792*(896//(has_d*d + 896 - 896*has_d)) - 1792*(896//(has_d*d + 896 - 896*has_d))*has_d,           (ups[0] == "AttnUpBlock2D"),  ((ups[0] == "AttnUpBlock2D"), (ups[0] == "AttnUpBlock2D")),  0),  # mix = pv
-        ("up_blocks.0.attentions.1.to_out.0.base_layer",        down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  (ups[0] == "AttnUpBlock2D"),  ((ups[0] == "AttnUpBlock2D"), 0),                            0),  # y = xW
-        ("up_blocks.0.attentions.1.to_out.0.lora_A.default",    down_blocks_2_downsamplers_0_conv_rows_,  32*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 28672*(896//(has_d*d + 896 - 896*has_d)) - 28672*(896//(has_d*d + 896 - 896*has_d))*has_d,        (ups[0] == "AttnUpBlock2D"),  ((ups[0] == "AttnUpBlock2D"), (ups[0] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.0.attentions.1.to_out.0.lora_B.default",    down_blocks_2_downsamplers_0_conv_rows_,  28672,                                                                                                                                            (ups[0] == "AttnUpBlock2D"),  ((ups[0] == "AttnUpBlock2D"), (ups[0] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.0.resnets.2.conv1",                         down_blocks_2_downsamplers_0_conv_rows_,  25288704,                                                                                                                                         1,                            (1, 0),                                                      0),  # y = xW
-        ("up_blocks.0.resnets.2.time_emb_proj",                 sample_,                                  1792*E*(shift == "scale_shift") + 1792*E,                                                                                                         1,                            (0, 0),                                                      0),  # y = xW
-        ("up_blocks.0.resnets.2.conv2",                         down_blocks_2_downsamplers_0_conv_rows_,  14450688,                                                                                                                                         1,                            (1, 0),                                                      0),  # y = xW
-        ("up_blocks.0.resnets.2.conv_shortcut",                 down_blocks_2_downsamplers_0_conv_rows_,  2809856,                                                                                                                                          1,                            (1, 0),                                                      0),  # y = xW
-        ("up_blocks.0.attentions.2.to_q.base_layer",            down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  (ups[0] == "AttnUpBlock2D"),  ((ups[0] == "AttnUpBlock2D"), 0),                            0),  # y = xW
-        ("up_blocks.0.attentions.2.to_q.lora_A.default",        down_blocks_2_downsamplers_0_conv_rows_,  28672,                                                                                                                                            (ups[0] == "AttnUpBlock2D"),  ((ups[0] == "AttnUpBlock2D"), (ups[0] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.0.attentions.2.to_q.lora_B.default",        down_blocks_2_downsamplers_0_conv_rows_,  32*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 28672*(896//(has_d*d + 896 - 896*has_d)) - 28672*(896//(has_d*d + 896 - 896*has_d))*has_d,        (ups[0] == "AttnUpBlock2D"),  ((ups[0] == "AttnUpBlock2D"), (ups[0] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.0.attentions.2.to_k.base_layer",            down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  (ups[0] == "AttnUpBlock2D"),  ((ups[0] == "AttnUpBlock2D"), 0),                            0),  # y = xW
-        ("up_blocks.0.attentions.2.to_k.lora_A.default",        down_blocks_2_downsamplers_0_conv_rows_,  28672,                                                                                                                                            (ups[0] == "AttnUpBlock2D"),  ((ups[0] == "AttnUpBlock2D"), (ups[0] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.0.attentions.2.to_k.lora_B.default",        down_blocks_2_downsamplers_0_conv_rows_,  32*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 28672*(896//(has_d*d + 896 - 896*has_d)) - 28672*(896//(has_d*d + 896 - 896*has_d))*has_d,        (ups[0] == "AttnUpBlock2D"),  ((ups[0] == "AttnUpBlock2D"), (ups[0] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.0.attentions.2.to_v.base_layer",            down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  (ups[0] == "AttnUpBlock2D"),  ((ups[0] == "AttnUpBlock2D"), 0),                            0),  # y = xW
-        ("up_blocks.0.attentions.2.to_v.lora_A.default",        down_blocks_2_downsamplers_0_conv_rows_,  28672,                                                                                                                                            (ups[0] == "AttnUpBlock2D"),  ((ups[0] == "AttnUpBlock2D"), (ups[0] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.0.attentions.2.to_v.lora_B.default",        down_blocks_2_downsamplers_0_conv_rows_,  32*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 28672*(896//(has_d*d + 896 - 896*has_d)) - 28672*(896//(has_d*d + 896 - 896*has_d))*has_d,        (ups[0] == "AttnUpBlock2D"),  ((ups[0] == "AttnUpBlock2D"), (ups[0] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.0.attentions.2",                            down_blocks_3_attentions_0_pairs_,        2*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1792*(896//(has_d*d + 896 - 896*has_d)) - 1792*(896//(has_d*d + 896 - 896*has_d))*has_d,           (ups[0] == "AttnUpBlock2D"),  ((ups[0] == "AttnUpBlock2D"), (ups[0] == "AttnUpBlock2D")),  0),  # scores = qk
-        ("up_blocks.0.attentions.2",                            down_blocks_3_attentions_0_pairs_,        2*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1792*(896//(has_d*d + 896 - 896*has_d)) - 1792*(896//(has_d*d + 896 - 896*has_d))*has_d,           (ups[0] == "AttnUpBlock2D"),  ((ups[0] == "AttnUpBlock2D"), (ups[0] == "AttnUpBlock2D")),  0),  # mix = pv
-        ("up_blocks.0.attentions.2.to_out.0.base_layer",        down_blocks_2_downsamplers_0_conv_rows_,  1792*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1605632*(896//(has_d*d + 896 - 896*has_d)) - 1605632*(896//(has_d*d + 896 - 896*has_d))*has_d,  (ups[0] == "AttnUpBlock2D"),  ((ups[0] == "AttnUpBlock2D"), 0),                            0),  # y = xW
-        ("up_blocks.0.attentions.2.to_out.0.lora_A.default",    down_blocks_2_downsamplers_0_conv_rows_,  32*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 28672*(896//(has_d*d + 896 - 896*has_d)) - 28672*(896//(has_d*d + 896 - 896*has_d))*has_d,        (ups[0] == "AttnUpBlock2D"),  ((ups[0] == "AttnUpBlock2D"), (ups[0] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.0.attentions.2.to_out.0.lora_B.default",    down_blocks_2_downsamplers_0_conv_rows_,  28672,                                                                                                                                            (ups[0] == "AttnUpBlock2D"),  ((ups[0] == "AttnUpBlock2D"), (ups[0] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.0.upsamplers.0.conv",                       down_blocks_1_downsamplers_0_conv_rows_,  14450688,                                                                                                                                         1,                            (1, 0),                                                      0),  # y = xW
-        ("up_blocks.1.resnets.0.conv1",                         down_blocks_1_downsamplers_0_conv_rows_,  18966528,                                                                                                                                         1,                            (1, 0),                                                      0),  # y = xW
-        ("up_blocks.1.resnets.0.time_emb_proj",                 sample_,                                  1344*E*(shift == "scale_shift") + 1344*E,                                                                                                         1,                            (0, 0),                                                      0),  # y = xW
-        ("up_blocks.1.resnets.0.conv2",                         down_blocks_1_downsamplers_0_conv_rows_,  8128512,                                                                                                                                          1,                            (1, 0),                                                      0),  # y = xW
-        ("up_blocks.1.resnets.0.conv_shortcut",                 down_blocks_1_downsamplers_0_conv_rows_,  2107392,                                                                                                                                          1,                            (1, 0),                                                      0),  # y = xW
-        ("up_blocks.1.attentions.0.to_q.base_layer",            down_blocks_1_downsamplers_0_conv_rows_,  1344*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 903168*(672//(has_d*d + 672 - 672*has_d)) - 903168*(672//(has_d*d + 672 - 672*has_d))*has_d,    (ups[1] == "AttnUpBlock2D"),  ((ups[1] == "AttnUpBlock2D"), 0),                            0),  # y = xW
-        ("up_blocks.1.attentions.0.to_q.lora_A.default",        down_blocks_1_downsamplers_0_conv_rows_,  21504,                                                                                                                                            (ups[1] == "AttnUpBlock2D"),  ((ups[1] == "AttnUpBlock2D"), (ups[1] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.1.attentions.0.to_q.lora_B.default",        down_blocks_1_downsamplers_0_conv_rows_,  32*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 21504*(672//(has_d*d + 672 - 672*has_d)) - 21504*(672//(has_d*d + 672 - 672*has_d))*has_d,        (ups[1] == "AttnUpBlock2D"),  ((ups[1] == "AttnUpBlock2D"), (ups[1] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.1.attentions.0.to_k.base_layer",            down_blocks_1_downsamplers_0_conv_rows_,  1344*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 903168*(672//(has_d*d + 672 - 672*has_d)) - 903168*(672//(has_d*d + 672 - 672*has_d))*has_d,    (ups[1] == "AttnUpBlock2D"),  ((ups[1] == "AttnUpBlock2D"), 0),                            0),  # y = xW
-        ("up_blocks.1.attentions.0.to_k.lora_A.default",        down_blocks_1_downsamplers_0_conv_rows_,  21504,                                                                                                                                            (ups[1] == "AttnUpBlock2D"),  ((ups[1] == "AttnUpBlock2D"), (ups[1] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.1.attentions.0.to_k.lora_B.default",        down_blocks_1_downsamplers_0_conv_rows_,  32*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 21504*(672//(has_d*d + 672 - 672*has_d)) - 21504*(672//(has_d*d + 672 - 672*has_d))*has_d,        (ups[1] == "AttnUpBlock2D"),  ((ups[1] == "AttnUpBlock2D"), (ups[1] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.1.attentions.0.to_v.base_layer",            down_blocks_1_downsamplers_0_conv_rows_,  1344*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 903168*(672//(has_d*d + 672 - 672*has_d)) - 903168*(672//(has_d*d + 672 - 672*has_d))*has_d,    (ups[1] == "AttnUpBlock2D"),  ((ups[1] == "AttnUpBlock2D"), 0),                            0),  # y = xW
-        ("up_blocks.1.attentions.0.to_v.lora_A.default",        down_blocks_1_downsamplers_0_conv_rows_,  21504,                                                                                                                                            (ups[1] == "AttnUpBlock2D"),  ((ups[1] == "AttnUpBlock2D"), (ups[1] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.1.attentions.0.to_v.lora_B.default",        down_blocks_1_downsamplers_0_conv_rows_,  32*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 21504*(672//(has_d*d + 672 - 672*has_d)) - 21504*(672//(has_d*d + 672 - 672*has_d))*has_d,        (ups[1] == "AttnUpBlock2D"),  ((ups[1] == "AttnUpBlock2D"), (ups[1] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.1.attentions.0",                            down_blocks_2_attentions_0_pairs_,        2*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 1344*(672//(has_d*d + 672 - 672*has_d)) - 1344*(672//(has_d*d + 672 - 672*has_d))*has_d,           (ups[1] == "AttnUpBlock2D"),  ((ups[1] == "AttnUpBlock2D"), (ups[1] == "AttnUpBlock2D")),  0),  # scores = qk
-        ("up_blocks.1.attentions.0",                            down_blocks_2_attentions_0_pairs_,        2*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 1344*(672//(has_d*d + 672 - 672*has_d)) - 1344*(672//(has_d*d + 672 - 672*has_d))*has_d,           (ups[1] == "AttnUpBlock2D"),  ((ups[1] == "AttnUpBlock2D"), (ups[1] == "AttnUpBlock2D")),  0),  # mix = pv
-        ("up_blocks.1.attentions.0.to_out.0.base_layer",        down_blocks_1_downsamplers_0_conv_rows_,  1344*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 903168*(672//(has_d*d + 672 - 672*has_d)) - 903168*(672//(has_d*d + 672 - 672*has_d))*has_d,    (ups[1] == "AttnUpBlock2D"),  ((ups[1] == "AttnUpBlock2D"), 0),                            0),  # y = xW
-        ("up_blocks.1.attentions.0.to_out.0.lora_A.default",    down_blocks_1_downsamplers_0_conv_rows_,  32*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 21504*(672//(has_d*d + 672 - 672*has_d)) - 21504*(672//(has_d*d + 672 - 672*has_d))*has_d,        (ups[1] == "AttnUpBlock2D"),  ((ups[1] == "AttnUpBlock2D"), (ups[1] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.1.attentions.0.to_out.0.lora_B.default",    down_blocks_1_downsamplers_0_conv_rows_,  21504,                                                                                                                                            (ups[1] == "AttnUpBlock2D"),  ((ups[1] == "AttnUpBlock2D"), (ups[1] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.1.resnets.1.conv1",                         down_blocks_1_downsamplers_0_conv_rows_,  16257024,                                                                                                                                         1,                            (1, 0),                                                      0),  # y = xW
-        ("up_blocks.1.resnets.1.time_emb_proj",                 sample_,                                  1344*E*(shift == "scale_shift") + 1344*E,                                                                                                         1,                            (0, 0),                                                      0),  # y = xW
-        ("up_blocks.1.resnets.1.conv2",                         down_blocks_1_downsamplers_0_conv_rows_,  8128512,                                                                                                                                          1,                            (1, 0),                                                      0),  # y = xW
-        ("up_blocks.1.resnets.1.conv_shortcut",                 down_blocks_1_downsamplers_0_conv_rows_,  1806336,                                                                                                                                          1,                            (1, 0),                                                      0),  # y = xW
-        ("up_blocks.1.attentions.1.to_q.base_layer",            down_blocks_1_downsamplers_0_conv_rows_,  1344*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 903168*(672//(has_d*d + 672 - 672*has_d)) - 903168*(672//(has_d*d + 672 - 672*has_d))*has_d,    (ups[1] == "AttnUpBlock2D"),  ((ups[1] == "AttnUpBlock2D"), 0),                            0),  # y = xW
-        ("up_blocks.1.attentions.1.to_q.lora_A.default",        down_blocks_1_downsamplers_0_conv_rows_,  21504,                                                                                                                                            (ups[1] == "AttnUpBlock2D"),  ((ups[1] == "AttnUpBlock2D"), (ups[1] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.1.attentions.1.to_q.lora_B.default",        down_blocks_1_downsamplers_0_conv_rows_,  32*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 21504*(672//(has_d*d + 672 - 672*has_d)) - 21504*(672//(has_d*d + 672 - 672*has_d))*has_d,        (ups[1] == "AttnUpBlock2D"),  ((ups[1] == "AttnUpBlock2D"), (ups[1] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.1.attentions.1.to_k.base_layer",            down_blocks_1_downsamplers_0_conv_rows_,  1344*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 903168*(672//(has_d*d + 672 - 672*has_d)) - 903168*(672//(has_d*d + 672 - 672*has_d))*has_d,    (ups[1] == "AttnUpBlock2D"),  ((ups[1] == "AttnUpBlock2D"), 0),                            0),  # y = xW
-        ("up_blocks.1.attentions.1.to_k.lora_A.default",        down_blocks_1_downsamplers_0_conv_rows_,  21504,                                                                                                                                            (ups[1] == "AttnUpBlock2D"),  ((ups[1] == "AttnUpBlock2D"), (ups[1] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.1.attentions.1.to_k.lora_B.default",        down_blocks_1_downsamplers_0_conv_rows_,  32*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 21504*(672//(has_d*d + 672 - 672*has_d)) - 21504*(672//(has_d*d + 672 - 672*has_d))*has_d,        (ups[1] == "AttnUpBlock2D"),  ((ups[1] == "AttnUpBlock2D"), (ups[1] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.1.attentions.1.to_v.base_layer",            down_blocks_1_downsamplers_0_conv_rows_,  1344*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 903168*(672//(has_d*d + 672 - 672*has_d)) - 903168*(672//(has_d*d + 672 - 672*has_d))*has_d,    (ups[1] == "AttnUpBlock2D"),  ((ups[1] == "AttnUpBlock2D"), 0),                            0),  # y = xW
-        ("up_blocks.1.attentions.1.to_v.lora_A.default",        down_blocks_1_downsamplers_0_conv_rows_,  21504,                                                                                                                                            (ups[1] == "AttnUpBlock2D"),  ((ups[1] == "AttnUpBlock2D"), (ups[1] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.1.attentions.1.to_v.lora_B.default",        down_blocks_1_downsamplers_0_conv_rows_,  32*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 21504*(672//(has_d*d + 672 - 672*has_d)) - 21504*(672//(has_d*d + 672 - 672*has_d))*has_d,        (ups[1] == "AttnUpBlock2D"),  ((ups[1] == "AttnUpBlock2D"), (ups[1] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.1.attentions.1",                            down_blocks_2_attentions_0_pairs_,        2*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 1344*(672//(has_d*d + 672 - 672*has_d)) - 1344*(672//(has_d*d + 672 - 672*has_d))*has_d,           (ups[1] == "AttnUpBlock2D"),  ((ups[1] == "AttnUpBlock2D"), (ups[1] == "AttnUpBlock2D")),  0),  # scores = qk
-        ("up_blocks.1.attentions.1",                            down_blocks_2_attentions_0_pairs_,        2*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 1344*(672//(has_d*d + 672 - 672*has_d)) - 1344*(672//(has_d*d + 672 - 672*has_d))*has_d,           (ups[1] == "AttnUpBlock2D"),  ((ups[1] == "AttnUpBlock2D"), (ups[1] == "AttnUpBlock2D")),  0),  # mix = pv
-        ("up_blocks.1.attentions.1.to_out.0.base_layer",        down_blocks_1_downsamplers_0_conv_rows_,  1344*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 903168*(672//(has_d*d + 672 - 672*has_d)) - 903168*(672//(has_d*d + 672 - 672*has_d))*has_d,    (ups[1] == "AttnUpBlock2D"),  ((ups[1] == "AttnUpBlock2D"), 0),                            0),  # y = xW
-        ("up_blocks.1.attentions.1.to_out.0.lora_A.default",    down_blocks_1_downsamplers_0_conv_rows_,  32*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 21504*(672//(has_d*d + 672 - 672*has_d)) - 21504*(672//(has_d*d + 672 - 672*has_d))*has_d,        (ups[1] == "AttnUpBlock2D"),  ((ups[1] == "AttnUpBlock2D"), (ups[1] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.1.attentions.1.to_out.0.lora_B.default",    down_blocks_1_downsamplers_0_conv_rows_,  21504,                                                                                                                                            (ups[1] == "AttnUpBlock2D"),  ((ups[1] == "AttnUpBlock2D"), (ups[1] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.1.resnets.2.conv1",                         down_blocks_1_downsamplers_0_conv_rows_,  13547520,                                                                                                                                         1,                            (1, 0),                                                      0),  # y = xW
-        ("up_blocks.1.resnets.2.time_emb_proj",                 sample_,                                  1344*E*(shift == "scale_shift") + 1344*E,                                                                                                         1,                            (0, 0),                                                      0),  # y = xW
-        ("up_blocks.1.resnets.2.conv2",                         down_blocks_1_downsamplers_0_conv_rows_,  8128512,                                                                                                                                          1,                            (1, 0),                                                      0),  # y = xW
-        ("up_blocks.1.resnets.2.conv_shortcut",                 down_blocks_1_downsamplers_0_conv_rows_,  1505280,                                                                                                                                          1,                            (1, 0),                                                      0),  # y = xW
-        ("up_blocks.1.attentions.2.to_q.base_layer",            down_blocks_1_downsamplers_0_conv_rows_,  1344*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 903168*(672//(has_d*d + 672 - 672*has_d)) - 903168*(672//(has_d*d + 672 - 672*has_d))*has_d,    (ups[1] == "AttnUpBlock2D"),  ((ups[1] == "AttnUpBlock2D"), 0),                            0),  # y = xW
-        ("up_blocks.1.attentions.2.to_q.lora_A.default",        down_blocks_1_downsamplers_0_conv_rows_,  21504,                                                                                                                                            (ups[1] == "AttnUpBlock2D"),  ((ups[1] == "AttnUpBlock2D"), (ups[1] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.1.attentions.2.to_q.lora_B.default",        down_blocks_1_downsamplers_0_conv_rows_,  32*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 21504*(672//(has_d*d + 672 - 672*has_d)) - 21504*(672//(has_d*d + 672 - 672*has_d))*has_d,        (ups[1] == "AttnUpBlock2D"),  ((ups[1] == "AttnUpBlock2D"), (ups[1] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.1.attentions.2.to_k.base_layer",            down_blocks_1_downsamplers_0_conv_rows_,  1344*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 903168*(672//(has_d*d + 672 - 672*has_d)) - 903168*(672//(has_d*d + 672 - 672*has_d))*has_d,    (ups[1] == "AttnUpBlock2D"),  ((ups[1] == "AttnUpBlock2D"), 0),                            0),  # y = xW
-        ("up_blocks.1.attentions.2.to_k.lora_A.default",        down_blocks_1_downsamplers_0_conv_rows_,  21504,                                                                                                                                            (ups[1] == "AttnUpBlock2D"),  ((ups[1] == "AttnUpBlock2D"), (ups[1] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.1.attentions.2.to_k.lora_B.default",        down_blocks_1_downsamplers_0_conv_rows_,  32*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 21504*(672//(has_d*d + 672 - 672*has_d)) - 21504*(672//(has_d*d + 672 - 672*has_d))*has_d,        (ups[1] == "AttnUpBlock2D"),  ((ups[1] == "AttnUpBlock2D"), (ups[1] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.1.attentions.2.to_v.base_layer",            down_blocks_1_downsamplers_0_conv_rows_,  1344*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 903168*(672//(has_d*d + 672 - 672*has_d)) - 903168*(672//(has_d*d + 672 - 672*has_d))*has_d,    (ups[1] == "AttnUpBlock2D"),  ((ups[1] == "AttnUpBlock2D"), 0),                            0),  # y = xW
-        ("up_blocks.1.attentions.2.to_v.lora_A.default",        down_blocks_1_downsamplers_0_conv_rows_,  21504,                                                                                                                                            (ups[1] == "AttnUpBlock2D"),  ((ups[1] == "AttnUpBlock2D"), (ups[1] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.1.attentions.2.to_v.lora_B.default",        down_blocks_1_downsamplers_0_conv_rows_,  32*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 21504*(672//(has_d*d + 672 - 672*has_d)) - 21504*(672//(has_d*d + 672 - 672*has_d))*has_d,        (ups[1] == "AttnUpBlock2D"),  ((ups[1] == "AttnUpBlock2D"), (ups[1] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.1.attentions.2",                            down_blocks_2_attentions_0_pairs_,        2*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 1344*(672//(has_d*d + 672 - 672*has_d)) - 1344*(672//(has_d*d + 672 - 672*has_d))*has_d,           (ups[1] == "AttnUpBlock2D"),  ((ups[1] == "AttnUpBlock2D"), (ups[1] == "AttnUpBlock2D")),  0),  # scores = qk
-        ("up_blocks.1.attentions.2",                            down_blocks_2_attentions_0_pairs_,        2*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 1344*(672//(has_d*d + 672 - 672*has_d)) - 1344*(672//(has_d*d + 672 - 672*has_d))*has_d,           (ups[1] == "AttnUpBlock2D"),  ((ups[1] == "AttnUpBlock2D"), (ups[1] == "AttnUpBlock2D")),  0),  # mix = pv
-        ("up_blocks.1.attentions.2.to_out.0.base_layer",        down_blocks_1_downsamplers_0_conv_rows_,  1344*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 903168*(672//(has_d*d + 672 - 672*has_d)) - 903168*(672//(has_d*d + 672 - 672*has_d))*has_d,    (ups[1] == "AttnUpBlock2D"),  ((ups[1] == "AttnUpBlock2D"), 0),                            0),  # y = xW
-        ("up_blocks.1.attentions.2.to_out.0.lora_A.default",    down_blocks_1_downsamplers_0_conv_rows_,  32*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 21504*(672//(has_d*d + 672 - 672*has_d)) - 21504*(672//(has_d*d + 672 - 672*has_d))*has_d,        (ups[1] == "AttnUpBlock2D"),  ((ups[1] == "AttnUpBlock2D"), (ups[1] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.1.attentions.2.to_out.0.lora_B.default",    down_blocks_1_downsamplers_0_conv_rows_,  21504,                                                                                                                                            (ups[1] == "AttnUpBlock2D"),  ((ups[1] == "AttnUpBlock2D"), (ups[1] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.1.upsamplers.0.conv",                       down_blocks_0_downsamplers_0_conv_rows_,  8128512,                                                                                                                                          1,                            (1, 0),                                                      0),  # y = xW
-        ("up_blocks.2.resnets.0.conv1",                         down_blocks_0_downsamplers_0_conv_rows_,  9031680,                                                                                                                                          1,                            (1, 0),                                                      0),  # y = xW
-        ("up_blocks.2.resnets.0.time_emb_proj",                 sample_,                                  896*E*(shift == "scale_shift") + 896*E,                                                                                                           1,                            (0, 0),                                                      0),  # y = xW
-        ("up_blocks.2.resnets.0.conv2",                         down_blocks_0_downsamplers_0_conv_rows_,  3612672,                                                                                                                                          1,                            (1, 0),                                                      0),  # y = xW
-        ("up_blocks.2.resnets.0.conv_shortcut",                 down_blocks_0_downsamplers_0_conv_rows_,  1003520,                                                                                                                                          1,                            (1, 0),                                                      0),  # y = xW
-        ("up_blocks.2.attentions.0.to_q.base_layer",            down_blocks_0_downsamplers_0_conv_rows_,  896*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 401408*(448//(has_d*d + 448 - 448*has_d)) - 401408*(448//(has_d*d + 448 - 448*has_d))*has_d,     (ups[2] == "AttnUpBlock2D"),  ((ups[2] == "AttnUpBlock2D"), 0),                            0),  # y = xW
-        ("up_blocks.2.attentions.0.to_q.lora_A.default",        down_blocks_0_downsamplers_0_conv_rows_,  14336,                                                                                                                                            (ups[2] == "AttnUpBlock2D"),  ((ups[2] == "AttnUpBlock2D"), (ups[2] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.2.attentions.0.to_q.lora_B.default",        down_blocks_0_downsamplers_0_conv_rows_,  32*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 14336*(448//(has_d*d + 448 - 448*has_d)) - 14336*(448//(has_d*d + 448 - 448*has_d))*has_d,        (ups[2] == "AttnUpBlock2D"),  ((ups[2] == "AttnUpBlock2D"), (ups[2] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.2.attentions.0.to_k.base_layer",            down_blocks_0_downsamplers_0_conv_rows_,  896*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 401408*(448//(has_d*d + 448 - 448*has_d)) - 401408*(448//(has_d*d + 448 - 448*has_d))*has_d,     (ups[2] == "AttnUpBlock2D"),  ((ups[2] == "AttnUpBlock2D"), 0),                            0),  # y = xW
-        ("up_blocks.2.attentions.0.to_k.lora_A.default",        down_blocks_0_downsamplers_0_conv_rows_,  14336,                                                                                                                                            (ups[2] == "AttnUpBlock2D"),  ((ups[2] == "AttnUpBlock2D"), (ups[2] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.2.attentions.0.to_k.lora_B.default",        down_blocks_0_downsamplers_0_conv_rows_,  32*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 14336*(448//(has_d*d + 448 - 448*has_d)) - 14336*(448//(has_d*d + 448 - 448*has_d))*has_d,        (ups[2] == "AttnUpBlock2D"),  ((ups[2] == "AttnUpBlock2D"), (ups[2] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.2.attentions.0.to_v.base_layer",            down_blocks_0_downsamplers_0_conv_rows_,  896*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 401408*(448//(has_d*d + 448 - 448*has_d)) - 401408*(448//(has_d*d + 448 - 448*has_d))*has_d,     (ups[2] == "AttnUpBlock2D"),  ((ups[2] == "AttnUpBlock2D"), 0),                            0),  # y = xW
-        ("up_blocks.2.attentions.0.to_v.lora_A.default",        down_blocks_0_downsamplers_0_conv_rows_,  14336,                                                                                                                                            (ups[2] == "AttnUpBlock2D"),  ((ups[2] == "AttnUpBlock2D"), (ups[2] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.2.attentions.0.to_v.lora_B.default",        down_blocks_0_downsamplers_0_conv_rows_,  32*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 14336*(448//(has_d*d + 448 - 448*has_d)) - 14336*(448//(has_d*d + 448 - 448*has_d))*has_d,        (ups[2] == "AttnUpBlock2D"),  ((ups[2] == "AttnUpBlock2D"), (ups[2] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.2.attentions.0",                            down_blocks_1_attentions_0_pairs_,        2*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 896*(448//(has_d*d + 448 - 448*has_d)) - 896*(448//(has_d*d + 448 - 448*has_d))*has_d,             (ups[2] == "AttnUpBlock2D"),  ((ups[2] == "AttnUpBlock2D"), (ups[2] == "AttnUpBlock2D")),  0),  # scores = qk
-        ("up_blocks.2.attentions.0",                            down_blocks_1_attentions_0_pairs_,        2*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 896*(448//(has_d*d + 448 - 448*has_d)) - 896*(448//(has_d*d + 448 - 448*has_d))*has_d,             (ups[2] == "AttnUpBlock2D"),  ((ups[2] == "AttnUpBlock2D"), (ups[2] == "AttnUpBlock2D")),  0),  # mix = pv
-        ("up_blocks.2.attentions.0.to_out.0.base_layer",        down_blocks_0_downsamplers_0_conv_rows_,  896*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 401408*(448//(has_d*d + 448 - 448*has_d)) - 401408*(448//(has_d*d + 448 - 448*has_d))*has_d,     (ups[2] == "AttnUpBlock2D"),  ((ups[2] == "AttnUpBlock2D"), 0),                            0),  # y = xW
-        ("up_blocks.2.attentions.0.to_out.0.lora_A.default",    down_blocks_0_downsamplers_0_conv_rows_,  32*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 14336*(448//(has_d*d + 448 - 448*has_d)) - 14336*(448//(has_d*d + 448 - 448*has_d))*has_d,        (ups[2] == "AttnUpBlock2D"),  ((ups[2] == "AttnUpBlock2D"), (ups[2] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.2.attentions.0.to_out.0.lora_B.default",    down_blocks_0_downsamplers_0_conv_rows_,  14336,                                                                                                                                            (ups[2] == "AttnUpBlock2D"),  ((ups[2] == "AttnUpBlock2D"), (ups[2] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.2.resnets.1.conv1",                         down_blocks_0_downsamplers_0_conv_rows_,  7225344,                                                                                                                                          1,                            (1, 0),                                                      0),  # y = xW
-        ("up_blocks.2.resnets.1.time_emb_proj",                 sample_,                                  896*E*(shift == "scale_shift") + 896*E,                                                                                                           1,                            (0, 0),                                                      0),  # y = xW
-        ("up_blocks.2.resnets.1.conv2",                         down_blocks_0_downsamplers_0_conv_rows_,  3612672,                                                                                                                                          1,                            (1, 0),                                                      0),  # y = xW
-        ("up_blocks.2.resnets.1.conv_shortcut",                 down_blocks_0_downsamplers_0_conv_rows_,  802816,                                                                                                                                           1,                            (1, 0),                                                      0),  # y = xW
-        ("up_blocks.2.attentions.1.to_q.base_layer",            down_blocks_0_downsamplers_0_conv_rows_,  896*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 401408*(448//(has_d*d + 448 - 448*has_d)) - 401408*(448//(has_d*d + 448 - 448*has_d))*has_d,     (ups[2] == "AttnUpBlock2D"),  ((ups[2] == "AttnUpBlock2D"), 0),                            0),  # y = xW
-        ("up_blocks.2.attentions.1.to_q.lora_A.default",        down_blocks_0_downsamplers_0_conv_rows_,  14336,                                                                                                                                            (ups[2] == "AttnUpBlock2D"),  ((ups[2] == "AttnUpBlock2D"), (ups[2] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.2.attentions.1.to_q.lora_B.default",        down_blocks_0_downsamplers_0_conv_rows_,  32*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 14336*(448//(has_d*d + 448 - 448*has_d)) - 14336*(448//(has_d*d + 448 - 448*has_d))*has_d,        (ups[2] == "AttnUpBlock2D"),  ((ups[2] == "AttnUpBlock2D"), (ups[2] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.2.attentions.1.to_k.base_layer",            down_blocks_0_downsamplers_0_conv_rows_,  896*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 401408*(448//(has_d*d + 448 - 448*has_d)) - 401408*(448//(has_d*d + 448 - 448*has_d))*has_d,     (ups[2] == "AttnUpBlock2D"),  ((ups[2] == "AttnUpBlock2D"), 0),                            0),  # y = xW
-        ("up_blocks.2.attentions.1.to_k.lora_A.default",        down_blocks_0_downsamplers_0_conv_rows_,  14336,                                                                                                                                            (ups[2] == "AttnUpBlock2D"),  ((ups[2] == "AttnUpBlock2D"), (ups[2] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.2.attentions.1.to_k.lora_B.default",        down_blocks_0_downsamplers_0_conv_rows_,  32*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 14336*(448//(has_d*d + 448 - 448*has_d)) - 14336*(448//(has_d*d + 448 - 448*has_d))*has_d,        (ups[2] == "AttnUpBlock2D"),  ((ups[2] == "AttnUpBlock2D"), (ups[2] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.2.attentions.1.to_v.base_layer",            down_blocks_0_downsamplers_0_conv_rows_,  896*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 401408*(448//(has_d*d + 448 - 448*has_d)) - 401408*(448//(has_d*d + 448 - 448*has_d))*has_d,     (ups[2] == "AttnUpBlock2D"),  ((ups[2] == "AttnUpBlock2D"), 0),                            0),  # y = xW
-        ("up_blocks.2.attentions.1.to_v.lora_A.default",        down_blocks_0_downsamplers_0_conv_rows_,  14336,                                                                                                                                            (ups[2] == "AttnUpBlock2D"),  ((ups[2] == "AttnUpBlock2D"), (ups[2] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.2.attentions.1.to_v.lora_B.default",        down_blocks_0_downsamplers_0_conv_rows_,  32*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 14336*(448//(has_d*d + 448 - 448*has_d)) - 14336*(448//(has_d*d + 448 - 448*has_d))*has_d,        (ups[2] == "AttnUpBlock2D"),  ((ups[2] == "AttnUpBlock2D"), (ups[2] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.2.attentions.1",                            down_blocks_1_attentions_0_pairs_,        2*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 896*(448//(has_d*d + 448 - 448*has_d)) - 896*(448//(has_d*d + 448 - 448*has_d))*has_d,             (ups[2] == "AttnUpBlock2D"),  ((ups[2] == "AttnUpBlock2D"), (ups[2] == "AttnUpBlock2D")),  0),  # scores = qk
-        ("up_blocks.2.attentions.1",                            down_blocks_1_attentions_0_pairs_,        2*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 896*(448//(has_d*d + 448 - 448*has_d)) - 896*(448//(has_d*d + 448 - 448*has_d))*has_d,             (ups[2] == "AttnUpBlock2D"),  ((ups[2] == "AttnUpBlock2D"), (ups[2] == "AttnUpBlock2D")),  0),  # mix = pv
-        ("up_blocks.2.attentions.1.to_out.0.base_layer",        down_blocks_0_downsamplers_0_conv_rows_,  896*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 401408*(448//(has_d*d + 448 - 448*has_d)) - 401408*(448//(has_d*d + 448 - 448*has_d))*has_d,     (ups[2] == "AttnUpBlock2D"),  ((ups[2] == "AttnUpBlock2D"), 0),                            0),  # y = xW
-        ("up_blocks.2.attentions.1.to_out.0.lora_A.default",    down_blocks_0_downsamplers_0_conv_rows_,  32*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 14336*(448//(has_d*d + 448 - 448*has_d)) - 14336*(448//(has_d*d + 448 - 448*has_d))*has_d,        (ups[2] == "AttnUpBlock2D"),  ((ups[2] == "AttnUpBlock2D"), (ups[2] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.2.attentions.1.to_out.0.lora_B.default",    down_blocks_0_downsamplers_0_conv_rows_,  14336,                                                                                                                                            (ups[2] == "AttnUpBlock2D"),  ((ups[2] == "AttnUpBlock2D"), (ups[2] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.2.resnets.2.conv1",                         down_blocks_0_downsamplers_0_conv_rows_,  5419008,                                                                                                                                          1,                            (1, 0),                                                      0),  # y = xW
-        ("up_blocks.2.resnets.2.time_emb_proj",                 sample_,                                  896*E*(shift == "scale_shift") + 896*E,                                                                                                           1,                            (0, 0),                                                      0),  # y = xW
-        ("up_blocks.2.resnets.2.conv2",                         down_blocks_0_downsamplers_0_conv_rows_,  3612672,                                                                                                                                          1,                            (1, 0),                                                      0),  # y = xW
-        ("up_blocks.2.resnets.2.conv_shortcut",                 down_blocks_0_downsamplers_0_conv_rows_,  602112,                                                                                                                                           1,                            (1, 0),                                                      0),  # y = xW
-        ("up_blocks.2.attentions.2.to_q.base_layer",            down_blocks_0_downsamplers_0_conv_rows_,  896*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 401408*(448//(has_d*d + 448 - 448*has_d)) - 401408*(448//(has_d*d + 448 - 448*has_d))*has_d,     (ups[2] == "AttnUpBlock2D"),  ((ups[2] == "AttnUpBlock2D"), 0),                            0),  # y = xW
-        ("up_blocks.2.attentions.2.to_q.lora_A.default",        down_blocks_0_downsamplers_0_conv_rows_,  14336,                                                                                                                                            (ups[2] == "AttnUpBlock2D"),  ((ups[2] == "AttnUpBlock2D"), (ups[2] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.2.attentions.2.to_q.lora_B.default",        down_blocks_0_downsamplers_0_conv_rows_,  32*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 14336*(448//(has_d*d + 448 - 448*has_d)) - 14336*(448//(has_d*d + 448 - 448*has_d))*has_d,        (ups[2] == "AttnUpBlock2D"),  ((ups[2] == "AttnUpBlock2D"), (ups[2] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.2.attentions.2.to_k.base_layer",            down_blocks_0_downsamplers_0_conv_rows_,  896*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 401408*(448//(has_d*d + 448 - 448*has_d)) - 401408*(448//(has_d*d + 448 - 448*has_d))*has_d,     (ups[2] == "AttnUpBlock2D"),  ((ups[2] == "AttnUpBlock2D"), 0),                            0),  # y = xW
-        ("up_blocks.2.attentions.2.to_k.lora_A.default",        down_blocks_0_downsamplers_0_conv_rows_,  14336,                                                                                                                                            (ups[2] == "AttnUpBlock2D"),  ((ups[2] == "AttnUpBlock2D"), (ups[2] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.2.attentions.2.to_k.lora_B.default",        down_blocks_0_downsamplers_0_conv_rows_,  32*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 14336*(448//(has_d*d + 448 - 448*has_d)) - 14336*(448//(has_d*d + 448 - 448*has_d))*has_d,        (ups[2] == "AttnUpBlock2D"),  ((ups[2] == "AttnUpBlock2D"), (ups[2] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.2.attentions.2.to_v.base_layer",            down_blocks_0_downsamplers_0_conv_rows_,  896*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 401408*(448//(has_d*d + 448 - 448*has_d)) - 401408*(448//(has_d*d + 448 - 448*has_d))*has_d,     (ups[2] == "AttnUpBlock2D"),  ((ups[2] == "AttnUpBlock2D"), 0),                            0),  # y = xW
-        ("up_blocks.2.attentions.2.to_v.lora_A.default",        down_blocks_0_downsamplers_0_conv_rows_,  14336,                                                                                                                                            (ups[2] == "AttnUpBlock2D"),  ((ups[2] == "AttnUpBlock2D"), (ups[2] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.2.attentions.2.to_v.lora_B.default",        down_blocks_0_downsamplers_0_conv_rows_,  32*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 14336*(448//(has_d*d + 448 - 448*has_d)) - 14336*(448//(has_d*d + 448 - 448*has_d))*has_d,        (ups[2] == "AttnUpBlock2D"),  ((ups[2] == "AttnUpBlock2D"), (ups[2] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.2.attentions.2",                            down_blocks_1_attentions_0_pairs_,        2*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 896*(448//(has_d*d + 448 - 448*has_d)) - 896*(448//(has_d*d + 448 - 448*has_d))*has_d,             (ups[2] == "AttnUpBlock2D"),  ((ups[2] == "AttnUpBlock2D"), (ups[2] == "AttnUpBlock2D")),  0),  # scores = qk
-        ("up_blocks.2.attentions.2",                            down_blocks_1_attentions_0_pairs_,        2*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 896*(448//(has_d*d + 448 - 448*has_d)) - 896*(448//(has_d*d + 448 - 448*has_d))*has_d,             (ups[2] == "AttnUpBlock2D"),  ((ups[2] == "AttnUpBlock2D"), (ups[2] == "AttnUpBlock2D")),  0),  # mix = pv
-        ("up_blocks.2.attentions.2.to_out.0.base_layer",        down_blocks_0_downsamplers_0_conv_rows_,  896*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 401408*(448//(has_d*d + 448 - 448*has_d)) - 401408*(448//(has_d*d + 448 - 448*has_d))*has_d,     (ups[2] == "AttnUpBlock2D"),  ((ups[2] == "AttnUpBlock2D"), 0),                            0),  # y = xW
-        ("up_blocks.2.attentions.2.to_out.0.lora_A.default",    down_blocks_0_downsamplers_0_conv_rows_,  32*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 14336*(448//(has_d*d + 448 - 448*has_d)) - 14336*(448//(has_d*d + 448 - 448*has_d))*has_d,        (ups[2] == "AttnUpBlock2D"),  ((ups[2] == "AttnUpBlock2D"), (ups[2] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.2.attentions.2.to_out.0.lora_B.default",    down_blocks_0_downsamplers_0_conv_rows_,  14336,                                                                                                                                            (ups[2] == "AttnUpBlock2D"),  ((ups[2] == "AttnUpBlock2D"), (ups[2] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.2.upsamplers.0.conv",                       conv_in_rows_,                            3612672,                                                                                                                                          1,                            (1, 0),                                                      0),  # y = xW
-        ("up_blocks.3.resnets.0.conv1",                         conv_in_rows_,                            2709504,                                                                                                                                          1,                            (1, 0),                                                      0),  # y = xW
-        ("up_blocks.3.resnets.0.time_emb_proj",                 sample_,                                  448*E*(shift == "scale_shift") + 448*E,                                                                                                           1,                            (0, 0),                                                      0),  # y = xW
-        ("up_blocks.3.resnets.0.conv2",                         conv_in_rows_,                            903168,                                                                                                                                           1,                            (1, 0),                                                      0),  # y = xW
-        ("up_blocks.3.resnets.0.conv_shortcut",                 conv_in_rows_,                            301056,                                                                                                                                           1,                            (1, 0),                                                      0),  # y = xW
-        ("up_blocks.3.attentions.0.to_q.base_layer",            conv_in_rows_,                            448*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 100352*(224//(has_d*d + 224 - 224*has_d)) - 100352*(224//(has_d*d + 224 - 224*has_d))*has_d,     (ups[3] == "AttnUpBlock2D"),  ((ups[3] == "AttnUpBlock2D"), 0),                            0),  # y = xW
-        ("up_blocks.3.attentions.0.to_q.lora_A.default",        conv_in_rows_,                            7168,                                                                                                                                             (ups[3] == "AttnUpBlock2D"),  ((ups[3] == "AttnUpBlock2D"), (ups[3] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.3.attentions.0.to_q.lora_B.default",        conv_in_rows_,                            32*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 7168*(224//(has_d*d + 224 - 224*has_d)) - 7168*(224//(has_d*d + 224 - 224*has_d))*has_d,          (ups[3] == "AttnUpBlock2D"),  ((ups[3] == "AttnUpBlock2D"), (ups[3] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.3.attentions.0.to_k.base_layer",            conv_in_rows_,                            448*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 100352*(224//(has_d*d + 224 - 224*has_d)) - 100352*(224//(has_d*d + 224 - 224*has_d))*has_d,     (ups[3] == "AttnUpBlock2D"),  ((ups[3] == "AttnUpBlock2D"), 0),                            0),  # y = xW
-        ("up_blocks.3.attentions.0.to_k.lora_A.default",        conv_in_rows_,                            7168,                                                                                                                                             (ups[3] == "AttnUpBlock2D"),  ((ups[3] == "AttnUpBlock2D"), (ups[3] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.3.attentions.0.to_k.lora_B.default",        conv_in_rows_,                            32*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 7168*(224//(has_d*d + 224 - 224*has_d)) - 7168*(224//(has_d*d + 224 - 224*has_d))*has_d,          (ups[3] == "AttnUpBlock2D"),  ((ups[3] == "AttnUpBlock2D"), (ups[3] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.3.attentions.0.to_v.base_layer",            conv_in_rows_,                            448*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 100352*(224//(has_d*d + 224 - 224*has_d)) - 100352*(224//(has_d*d + 224 - 224*has_d))*has_d,     (ups[3] == "AttnUpBlock2D"),  ((ups[3] == "AttnUpBlock2D"), 0),                            0),  # y = xW
-        ("up_blocks.3.attentions.0.to_v.lora_A.default",        conv_in_rows_,                            7168,                                                                                                                                             (ups[3] == "AttnUpBlock2D"),  ((ups[3] == "AttnUpBlock2D"), (ups[3] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.3.attentions.0.to_v.lora_B.default",        conv_in_rows_,                            32*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 7168*(224//(has_d*d + 224 - 224*has_d)) - 7168*(224//(has_d*d + 224 - 224*has_d))*has_d,          (ups[3] == "AttnUpBlock2D"),  ((ups[3] == "AttnUpBlock2D"), (ups[3] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.3.attentions.0",                            up_blocks_3_attentions_0_pairs_,          2*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 448*(224//(has_d*d + 224 - 224*has_d)) - 448*(224//(has_d*d + 224 - 224*has_d))*has_d,             (ups[3] == "AttnUpBlock2D"),  ((ups[3] == "AttnUpBlock2D"), (ups[3] == "AttnUpBlock2D")),  0),  # scores = qk
-        ("up_blocks.3.attentions.0",                            up_blocks_3_attentions_0_pairs_,          2*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 448*(224//(has_d*d + 224 - 224*has_d)) - 448*(224//(has_d*d + 224 - 224*has_d))*has_d,             (ups[3] == "AttnUpBlock2D"),  ((ups[3] == "AttnUpBlock2D"), (ups[3] == "AttnUpBlock2D")),  0),  # mix = pv
-        ("up_blocks.3.attentions.0.to_out.0.base_layer",        conv_in_rows_,                            448*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 100352*(224//(has_d*d + 224 - 224*has_d)) - 100352*(224//(has_d*d + 224 - 224*has_d))*has_d,     (ups[3] == "AttnUpBlock2D"),  ((ups[3] == "AttnUpBlock2D"), 0),                            0),  # y = xW
-        ("up_blocks.3.attentions.0.to_out.0.lora_A.default",    conv_in_rows_,                            32*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 7168*(224//(has_d*d + 224 - 224*has_d)) - 7168*(224//(has_d*d + 224 - 224*has_d))*has_d,          (ups[3] == "AttnUpBlock2D"),  ((ups[3] == "AttnUpBlock2D"), (ups[3] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.3.attentions.0.to_out.0.lora_B.default",    conv_in_rows_,                            7168,                                                                                                                                             (ups[3] == "AttnUpBlock2D"),  ((ups[3] == "AttnUpBlock2D"), (ups[3] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.3.resnets.1.conv1",                         conv_in_rows_,                            1806336,                                                                                                                                          1,                            (1, 0),                                                      0),  # y = xW
-        ("up_blocks.3.resnets.1.time_emb_proj",                 sample_,                                  448*E*(shift == "scale_shift") + 448*E,                                                                                                           1,                            (0, 0),                                                      0),  # y = xW
-        ("up_blocks.3.resnets.1.conv2",                         conv_in_rows_,                            903168,                                                                                                                                           1,                            (1, 0),                                                      0),  # y = xW
-        ("up_blocks.3.resnets.1.conv_shortcut",                 conv_in_rows_,                            200704,                                                                                                                                           1,                            (1, 0),                                                      0),  # y = xW
-        ("up_blocks.3.attentions.1.to_q.base_layer",            conv_in_rows_,                            448*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 100352*(224//(has_d*d + 224 - 224*has_d)) - 100352*(224//(has_d*d + 224 - 224*has_d))*has_d,     (ups[3] == "AttnUpBlock2D"),  ((ups[3] == "AttnUpBlock2D"), 0),                            0),  # y = xW
-        ("up_blocks.3.attentions.1.to_q.lora_A.default",        conv_in_rows_,                            7168,                                                                                                                                             (ups[3] == "AttnUpBlock2D"),  ((ups[3] == "AttnUpBlock2D"), (ups[3] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.3.attentions.1.to_q.lora_B.default",        conv_in_rows_,                            32*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 7168*(224//(has_d*d + 224 - 224*has_d)) - 7168*(224//(has_d*d + 224 - 224*has_d))*has_d,          (ups[3] == "AttnUpBlock2D"),  ((ups[3] == "AttnUpBlock2D"), (ups[3] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.3.attentions.1.to_k.base_layer",            conv_in_rows_,                            448*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 100352*(224//(has_d*d + 224 - 224*has_d)) - 100352*(224//(has_d*d + 224 - 224*has_d))*has_d,     (ups[3] == "AttnUpBlock2D"),  ((ups[3] == "AttnUpBlock2D"), 0),                            0),  # y = xW
-        ("up_blocks.3.attentions.1.to_k.lora_A.default",        conv_in_rows_,                            7168,                                                                                                                                             (ups[3] == "AttnUpBlock2D"),  ((ups[3] == "AttnUpBlock2D"), (ups[3] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.3.attentions.1.to_k.lora_B.default",        conv_in_rows_,                            32*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 7168*(224//(has_d*d + 224 - 224*has_d)) - 7168*(224//(has_d*d + 224 - 224*has_d))*has_d,          (ups[3] == "AttnUpBlock2D"),  ((ups[3] == "AttnUpBlock2D"), (ups[3] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.3.attentions.1.to_v.base_layer",            conv_in_rows_,                            448*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 100352*(224//(has_d*d + 224 - 224*has_d)) - 100352*(224//(has_d*d + 224 - 224*has_d))*has_d,     (ups[3] == "AttnUpBlock2D"),  ((ups[3] == "AttnUpBlock2D"), 0),                            0),  # y = xW
-        ("up_blocks.3.attentions.1.to_v.lora_A.default",        conv_in_rows_,                            7168,                                                                                                                                             (ups[3] == "AttnUpBlock2D"),  ((ups[3] == "AttnUpBlock2D"), (ups[3] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.3.attentions.1.to_v.lora_B.default",        conv_in_rows_,                            32*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 7168*(224//(has_d*d + 224 - 224*has_d)) - 7168*(224//(has_d*d + 224 - 224*has_d))*has_d,          (ups[3] == "AttnUpBlock2D"),  ((ups[3] == "AttnUpBlock2D"), (ups[3] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.3.attentions.1",                            up_blocks_3_attentions_0_pairs_,          2*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 448*(224//(has_d*d + 224 - 224*has_d)) - 448*(224//(has_d*d + 224 - 224*has_d))*has_d,             (ups[3] == "AttnUpBlock2D"),  ((ups[3] == "AttnUpBlock2D"), (ups[3] == "AttnUpBlock2D")),  0),  # scores = qk
-        ("up_blocks.3.attentions.1",                            up_blocks_3_attentions_0_pairs_,          2*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 448*(224//(has_d*d + 224 - 224*has_d)) - 448*(224//(has_d*d + 224 - 224*has_d))*has_d,             (ups[3] == "AttnUpBlock2D"),  ((ups[3] == "AttnUpBlock2D"), (ups[3] == "AttnUpBlock2D")),  0),  # mix = pv
-        ("up_blocks.3.attentions.1.to_out.0.base_layer",        conv_in_rows_,                            448*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 100352*(224//(has_d*d + 224 - 224*has_d)) - 100352*(224//(has_d*d + 224 - 224*has_d))*has_d,     (ups[3] == "AttnUpBlock2D"),  ((ups[3] == "AttnUpBlock2D"), 0),                            0),  # y = xW
-        ("up_blocks.3.attentions.1.to_out.0.lora_A.default",    conv_in_rows_,                            32*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 7168*(224//(has_d*d + 224 - 224*has_d)) - 7168*(224//(has_d*d + 224 - 224*has_d))*has_d,          (ups[3] == "AttnUpBlock2D"),  ((ups[3] == "AttnUpBlock2D"), (ups[3] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.3.attentions.1.to_out.0.lora_B.default",    conv_in_rows_,                            7168,                                                                                                                                             (ups[3] == "AttnUpBlock2D"),  ((ups[3] == "AttnUpBlock2D"), (ups[3] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.3.resnets.2.conv1",                         conv_in_rows_,                            1806336,                                                                                                                                          1,                            (1, 0),                                                      0),  # y = xW
-        ("up_blocks.3.resnets.2.time_emb_proj",                 sample_,                                  448*E*(shift == "scale_shift") + 448*E,                                                                                                           1,                            (0, 0),                                                      0),  # y = xW
-        ("up_blocks.3.resnets.2.conv2",                         conv_in_rows_,                            903168,                                                                                                                                           1,                            (1, 0),                                                      0),  # y = xW
-        ("up_blocks.3.resnets.2.conv_shortcut",                 conv_in_rows_,                            200704,                                                                                                                                           1,                            (1, 0),                                                      0),  # y = xW
-        ("up_blocks.3.attentions.2.to_q.base_layer",            conv_in_rows_,                            448*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 100352*(224//(has_d*d + 224 - 224*has_d)) - 100352*(224//(has_d*d + 224 - 224*has_d))*has_d,     (ups[3] == "AttnUpBlock2D"),  ((ups[3] == "AttnUpBlock2D"), 0),                            0),  # y = xW
-        ("up_blocks.3.attentions.2.to_q.lora_A.default",        conv_in_rows_,                            7168,                                                                                                                                             (ups[3] == "AttnUpBlock2D"),  ((ups[3] == "AttnUpBlock2D"), (ups[3] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.3.attentions.2.to_q.lora_B.default",        conv_in_rows_,                            32*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 7168*(224//(has_d*d + 224 - 224*has_d)) - 7168*(224//(has_d*d + 224 - 224*has_d))*has_d,          (ups[3] == "AttnUpBlock2D"),  ((ups[3] == "AttnUpBlock2D"), (ups[3] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.3.attentions.2.to_k.base_layer",            conv_in_rows_,                            448*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 100352*(224//(has_d*d + 224 - 224*has_d)) - 100352*(224//(has_d*d + 224 - 224*has_d))*has_d,     (ups[3] == "AttnUpBlock2D"),  ((ups[3] == "AttnUpBlock2D"), 0),                            0),  # y = xW
-        ("up_blocks.3.attentions.2.to_k.lora_A.default",        conv_in_rows_,                            7168,                                                                                                                                             (ups[3] == "AttnUpBlock2D"),  ((ups[3] == "AttnUpBlock2D"), (ups[3] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.3.attentions.2.to_k.lora_B.default",        conv_in_rows_,                            32*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 7168*(224//(has_d*d + 224 - 224*has_d)) - 7168*(224//(has_d*d + 224 - 224*has_d))*has_d,          (ups[3] == "AttnUpBlock2D"),  ((ups[3] == "AttnUpBlock2D"), (ups[3] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.3.attentions.2.to_v.base_layer",            conv_in_rows_,                            448*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 100352*(224//(has_d*d + 224 - 224*has_d)) - 100352*(224//(has_d*d + 224 - 224*has_d))*has_d,     (ups[3] == "AttnUpBlock2D"),  ((ups[3] == "AttnUpBlock2D"), 0),                            0),  # y = xW
-        ("up_blocks.3.attentions.2.to_v.lora_A.default",        conv_in_rows_,                            7168,                                                                                                                                             (ups[3] == "AttnUpBlock2D"),  ((ups[3] == "AttnUpBlock2D"), (ups[3] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.3.attentions.2.to_v.lora_B.default",        conv_in_rows_,                            32*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 7168*(224//(has_d*d + 224 - 224*has_d)) - 7168*(224//(has_d*d + 224 - 224*has_d))*has_d,          (ups[3] == "AttnUpBlock2D"),  ((ups[3] == "AttnUpBlock2D"), (ups[3] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.3.attentions.2",                            up_blocks_3_attentions_0_pairs_,          2*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 448*(224//(has_d*d + 224 - 224*has_d)) - 448*(224//(has_d*d + 224 - 224*has_d))*has_d,             (ups[3] == "AttnUpBlock2D"),  ((ups[3] == "AttnUpBlock2D"), (ups[3] == "AttnUpBlock2D")),  0),  # scores = qk
-        ("up_blocks.3.attentions.2",                            up_blocks_3_attentions_0_pairs_,          2*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 448*(224//(has_d*d + 224 - 224*has_d)) - 448*(224//(has_d*d + 224 - 224*has_d))*has_d,             (ups[3] == "AttnUpBlock2D"),  ((ups[3] == "AttnUpBlock2D"), (ups[3] == "AttnUpBlock2D")),  0),  # mix = pv
-        ("up_blocks.3.attentions.2.to_out.0.base_layer",        conv_in_rows_,                            448*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 100352*(224//(has_d*d + 224 - 224*has_d)) - 100352*(224//(has_d*d + 224 - 224*has_d))*has_d,     (ups[3] == "AttnUpBlock2D"),  ((ups[3] == "AttnUpBlock2D"), 0),                            0),  # y = xW
-        ("up_blocks.3.attentions.2.to_out.0.lora_A.default",    conv_in_rows_,                            32*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 7168*(224//(has_d*d + 224 - 224*has_d)) - 7168*(224//(has_d*d + 224 - 224*has_d))*has_d,          (ups[3] == "AttnUpBlock2D"),  ((ups[3] == "AttnUpBlock2D"), (ups[3] == "AttnUpBlock2D")),  0),  # y = xW
-        ("up_blocks.3.attentions.2.to_out.0.lora_B.default",    conv_in_rows_,                            7168,                                                                                                                                             (ups[3] == "AttnUpBlock2D"),  ((ups[3] == "AttnUpBlock2D"), (ups[3] == "AttnUpBlock2D")),  0),  # y = xW
-        ("conv_out",                                            conv_in_rows_,                            4032*o,                                                                                                                                           1,                            (1, 0),                                                      0),  # y = xW
+        ("time_embedding.linear_1",                         sample_,                                  2*E*S + 448*E*case_6 - 2*E*S*case_6,   1,           (0, 0),                    0),  # y = xW
+        ("time_embedding.linear_2",                         sample_,                                  2*E**2,                                1,           (0, 0),                    0),  # y = xW
+        ("class_embedding.linear_1",                        sample_,                                  2*E**2*case_7 + 2*E*S - 2*E*S*case_7,  case_8,      (0, 0),                    0),  # y = xW
+        ("class_embedding.linear_2",                        sample_,                                  2*E**2,                                case_8,      (0, 0),                    0),  # y = xW
+        ("conv_in",                                         conv_in_rows_,                            4032*c,                                1,           (0, 0),                    0),  # y = xW
+        *_at("down_blocks.0.resnets.0", resnets_1),
+        *_at("down_blocks.0.resnets.1", resnets_1),
+        ("down_blocks.0.downsamplers.0.conv",               down_blocks_0_downsamplers_0_conv_rows_,  903168,                                1,           (0, 0),                    0),  # y = xW
+        ("down_blocks.1.resnets.0.conv1",                   down_blocks_0_downsamplers_0_conv_rows_,  1806336,                               1,           (0, 0),                    0),  # y = xW
+        ("down_blocks.1.resnets.0.time_emb_proj",           sample_,                                  part_15,                               1,           (0, 0),                    0),  # y = xW
+        ("down_blocks.1.resnets.0.conv2",                   down_blocks_0_downsamplers_0_conv_rows_,  3612672,                               1,           (0, 0),                    0),  # y = xW
+        ("down_blocks.1.resnets.0.conv_shortcut",           down_blocks_0_downsamplers_0_conv_rows_,  200704,                                1,           (0, 0),                    0),  # y = xW
+        *_at("down_blocks.1.attentions.0.to_q", to_q_1),
+        *_at("down_blocks.1.attentions.0.to_k", to_q_1),
+        *_at("down_blocks.1.attentions.0.to_v", to_q_1),
+        ("down_blocks.1.attentions.0",                      down_blocks_1_attentions_0_pairs_,        part_16,                               1,           (1, 1),                    0),  # scores = qk
+        ("down_blocks.1.attentions.0",                      down_blocks_1_attentions_0_pairs_,        part_16,                               1,           (1, 1),                    0),  # mix = pv
+        *_at("down_blocks.1.attentions.0.to_out.0", to_out_1),
+        ("down_blocks.1.resnets.1.conv1",                   down_blocks_0_downsamplers_0_conv_rows_,  3612672,                               1,           (1, 0),                    0),  # y = xW
+        ("down_blocks.1.resnets.1.time_emb_proj",           sample_,                                  part_15,                               1,           (0, 0),                    0),  # y = xW
+        ("down_blocks.1.resnets.1.conv2",                   down_blocks_0_downsamplers_0_conv_rows_,  3612672,                               1,           (1, 0),                    0),  # y = xW
+        *_at("down_blocks.1.attentions.1.to_q", to_q_2),
+        *_at("down_blocks.1.attentions.1.to_k", to_q_2),
+        *_at("down_blocks.1.attentions.1.to_v", to_q_2),
+        ("down_blocks.1.attentions.1",                      down_blocks_1_attentions_0_pairs_,        part_16,                               1,           (1, 1),                    0),  # scores = qk
+        ("down_blocks.1.attentions.1",                      down_blocks_1_attentions_0_pairs_,        part_16,                               1,           (1, 1),                    0),  # mix = pv
+        *_at("down_blocks.1.attentions.1.to_out.0", to_out_1),
+        ("down_blocks.1.downsamplers.0.conv",               down_blocks_1_downsamplers_0_conv_rows_,  3612672,                               1,           (1, 0),                    0),  # y = xW
+        ("down_blocks.2.resnets.0.conv1",                   down_blocks_1_downsamplers_0_conv_rows_,  5419008,                               1,           (1, 0),                    0),  # y = xW
+        ("down_blocks.2.resnets.0.time_emb_proj",           sample_,                                  part_17,                               1,           (0, 0),                    0),  # y = xW
+        ("down_blocks.2.resnets.0.conv2",                   down_blocks_1_downsamplers_0_conv_rows_,  8128512,                               1,           (1, 0),                    0),  # y = xW
+        ("down_blocks.2.resnets.0.conv_shortcut",           down_blocks_1_downsamplers_0_conv_rows_,  602112,                                1,           (1, 0),                    0),  # y = xW
+        *_at("down_blocks.2.attentions.0", attentions_1),
+        ("down_blocks.2.attentions.0",                      down_blocks_2_attentions_0_pairs_,        part_18,                               1,           (1, 1),                    0),  # scores = qk
+        ("down_blocks.2.attentions.0",                      down_blocks_2_attentions_0_pairs_,        part_18,                               1,           (1, 1),                    0),  # mix = pv
+        *_at("down_blocks.2.attentions.0.to_out.0", to_out_2),
+        ("down_blocks.2.resnets.1.conv1",                   down_blocks_1_downsamplers_0_conv_rows_,  8128512,                               1,           (1, 0),                    0),  # y = xW
+        ("down_blocks.2.resnets.1.time_emb_proj",           sample_,                                  part_17,                               1,           (0, 0),                    0),  # y = xW
+        ("down_blocks.2.resnets.1.conv2",                   down_blocks_1_downsamplers_0_conv_rows_,  8128512,                               1,           (1, 0),                    0),  # y = xW
+        *_at("down_blocks.2.attentions.1", attentions_1),
+        ("down_blocks.2.attentions.1",                      down_blocks_2_attentions_0_pairs_,        part_18,                               1,           (1, 1),                    0),  # scores = qk
+        ("down_blocks.2.attentions.1",                      down_blocks_2_attentions_0_pairs_,        part_18,                               1,           (1, 1),                    0),  # mix = pv
+        *_at("down_blocks.2.attentions.1.to_out.0", to_out_2),
+        ("down_blocks.2.downsamplers.0.conv",               down_blocks_2_downsamplers_0_conv_rows_,  8128512,                               1,           (1, 0),                    0),  # y = xW
+        ("down_blocks.3.resnets.0.conv1",                   down_blocks_2_downsamplers_0_conv_rows_,  10838016,                              1,           (1, 0),                    0),  # y = xW
+        ("down_blocks.3.resnets.0.time_emb_proj",           sample_,                                  part_11,                               1,           (0, 0),                    0),  # y = xW
+        ("down_blocks.3.resnets.0.conv2",                   down_blocks_2_downsamplers_0_conv_rows_,  14450688,                              1,           (1, 0),                    0),  # y = xW
+        ("down_blocks.3.resnets.0.conv_shortcut",           down_blocks_2_downsamplers_0_conv_rows_,  1204224,                               1,           (1, 0),                    0),  # y = xW
+        *_at("down_blocks.3.attentions.0", attentions_2),
+        ("down_blocks.3.attentions.0",                      down_blocks_3_attentions_0_pairs_,        part_19,                               1,           (1, 1),                    0),  # scores = qk
+        ("down_blocks.3.attentions.0",                      down_blocks_3_attentions_0_pairs_,        part_19,                               1,           (1, 1),                    0),  # mix = pv
+        *_at("down_blocks.3.attentions.0.to_out.0", to_out_3),
+        ("down_blocks.3.resnets.1.conv1",                   down_blocks_2_downsamplers_0_conv_rows_,  14450688,                              1,           (1, 0),                    0),  # y = xW
+        ("down_blocks.3.resnets.1.time_emb_proj",           sample_,                                  part_11,                               1,           (0, 0),                    0),  # y = xW
+        ("down_blocks.3.resnets.1.conv2",                   down_blocks_2_downsamplers_0_conv_rows_,  14450688,                              1,           (1, 0),                    0),  # y = xW
+        *_at("down_blocks.3.attentions.1", attentions_2),
+        ("down_blocks.3.attentions.1",                      down_blocks_3_attentions_0_pairs_,        part_19,                               1,           (1, 1),                    0),  # scores = qk
+        ("down_blocks.3.attentions.1",                      down_blocks_3_attentions_0_pairs_,        part_19,                               1,           (1, 1),                    0),  # mix = pv
+        *_at("down_blocks.3.attentions.1.to_out.0", to_out_3),
+        *_at("mid_block.resnets.0", resnets_2),
+        *_at("mid_block.attentions.0.to_q", to_q_5),
+        *_at("mid_block.attentions.0.to_k", to_q_5),
+        *_at("mid_block.attentions.0.to_v", to_q_5),
+        ("mid_block.attentions.0",                          down_blocks_3_attentions_0_pairs_,        part_19,                               has_middle,  (has_middle, has_middle),  0),  # scores = qk
+        ("mid_block.attentions.0",                          down_blocks_3_attentions_0_pairs_,        part_19,                               has_middle,  (has_middle, has_middle),  0),  # mix = pv
+        ("mid_block.attentions.0.to_out.0.base_layer",      down_blocks_2_downsamplers_0_conv_rows_,  part_9,                                has_middle,  (has_middle, 0),           0),  # y = xW
+        ("mid_block.attentions.0.to_out.0.lora_A.default",  down_blocks_2_downsamplers_0_conv_rows_,  part_10,                               has_middle,  (has_middle, has_middle),  0),  # y = xW
+        ("mid_block.attentions.0.to_out.0.lora_B.default",  down_blocks_2_downsamplers_0_conv_rows_,  28672,                                 has_middle,  (has_middle, has_middle),  0),  # y = xW
+        *_at("mid_block.resnets.1", resnets_2),
+        *_at("up_blocks.0.resnets.0", resnets_3),
+        *_at("up_blocks.0.attentions.0", attentions_3),
+        ("up_blocks.0.attentions.0",                        down_blocks_3_attentions_0_pairs_,        part_19,                               case_2,      (case_2, case_2),          0),  # scores = qk
+        ("up_blocks.0.attentions.0",                        down_blocks_3_attentions_0_pairs_,        part_19,                               case_2,      (case_2, case_2),          0),  # mix = pv
+        *_at("up_blocks.0.attentions.0.to_out.0", to_out_4),
+        *_at("up_blocks.0.resnets.1", resnets_3),
+        *_at("up_blocks.0.attentions.1", attentions_3),
+        ("up_blocks.0.attentions.1",                        down_blocks_3_attentions_0_pairs_,        part_19,                               case_2,      (case_2, case_2),          0),  # scores = qk
+        ("up_blocks.0.attentions.1",                        down_blocks_3_attentions_0_pairs_,        part_19,                               case_2,      (case_2, case_2),          0),  # mix = pv
+        *_at("up_blocks.0.attentions.1.to_out.0", to_out_4),
+        ("up_blocks.0.resnets.2.conv1",                     down_blocks_2_downsamplers_0_conv_rows_,  25288704,                              1,           (1, 0),                    0),  # y = xW
+        ("up_blocks.0.resnets.2.time_emb_proj",             sample_,                                  part_11,                               1,           (0, 0),                    0),  # y = xW
+        ("up_blocks.0.resnets.2.conv2",                     down_blocks_2_downsamplers_0_conv_rows_,  14450688,                              1,           (1, 0),                    0),  # y = xW
+        ("up_blocks.0.resnets.2.conv_shortcut",             down_blocks_2_downsamplers_0_conv_rows_,  2809856,                               1,           (1, 0),                    0),  # y = xW
+        *_at("up_blocks.0.attentions.2", attentions_3),
+        ("up_blocks.0.attentions.2",                        down_blocks_3_attentions_0_pairs_,        part_19,                               case_2,      (case_2, case_2),          0),  # scores = qk
+        ("up_blocks.0.attentions.2",                        down_blocks_3_attentions_0_pairs_,        part_19,                               case_2,      (case_2, case_2),          0),  # mix = pv
+        *_at("up_blocks.0.attentions.2.to_out.0", to_out_4),
+        ("up_blocks.0.upsamplers.0.conv",                   down_blocks_1_downsamplers_0_conv_rows_,  14450688,                              1,           (1, 0),                    0),  # y = xW
+        ("up_blocks.1.resnets.0.conv1",                     down_blocks_1_downsamplers_0_conv_rows_,  18966528,                              1,           (1, 0),                    0),  # y = xW
+        ("up_blocks.1.resnets.0.time_emb_proj",             sample_,                                  part_17,                               1,           (0, 0),                    0),  # y = xW
+        ("up_blocks.1.resnets.0.conv2",                     down_blocks_1_downsamplers_0_conv_rows_,  8128512,                               1,           (1, 0),                    0),  # y = xW
+        ("up_blocks.1.resnets.0.conv_shortcut",             down_blocks_1_downsamplers_0_conv_rows_,  2107392,                               1,           (1, 0),                    0),  # y = xW
+        *_at("up_blocks.1.attentions.0", attentions_4),
+        ("up_blocks.1.attentions.0",                        down_blocks_2_attentions_0_pairs_,        part_18,                               case_3,      (case_3, case_3),          0),  # scores = qk
+        ("up_blocks.1.attentions.0",                        down_blocks_2_attentions_0_pairs_,        part_18,                               case_3,      (case_3, case_3),          0),  # mix = pv
+        *_at("up_blocks.1.attentions.0.to_out.0", to_out_5),
+        ("up_blocks.1.resnets.1.conv1",                     down_blocks_1_downsamplers_0_conv_rows_,  16257024,                              1,           (1, 0),                    0),  # y = xW
+        ("up_blocks.1.resnets.1.time_emb_proj",             sample_,                                  part_17,                               1,           (0, 0),                    0),  # y = xW
+        ("up_blocks.1.resnets.1.conv2",                     down_blocks_1_downsamplers_0_conv_rows_,  8128512,                               1,           (1, 0),                    0),  # y = xW
+        ("up_blocks.1.resnets.1.conv_shortcut",             down_blocks_1_downsamplers_0_conv_rows_,  1806336,                               1,           (1, 0),                    0),  # y = xW
+        *_at("up_blocks.1.attentions.1", attentions_4),
+        ("up_blocks.1.attentions.1",                        down_blocks_2_attentions_0_pairs_,        part_18,                               case_3,      (case_3, case_3),          0),  # scores = qk
+        ("up_blocks.1.attentions.1",                        down_blocks_2_attentions_0_pairs_,        part_18,                               case_3,      (case_3, case_3),          0),  # mix = pv
+        *_at("up_blocks.1.attentions.1.to_out.0", to_out_5),
+        ("up_blocks.1.resnets.2.conv1",                     down_blocks_1_downsamplers_0_conv_rows_,  13547520,                              1,           (1, 0),                    0),  # y = xW
+        ("up_blocks.1.resnets.2.time_emb_proj",             sample_,                                  part_17,                               1,           (0, 0),                    0),  # y = xW
+        ("up_blocks.1.resnets.2.conv2",                     down_blocks_1_downsamplers_0_conv_rows_,  8128512,                               1,           (1, 0),                    0),  # y = xW
+        ("up_blocks.1.resnets.2.conv_shortcut",             down_blocks_1_downsamplers_0_conv_rows_,  1505280,                               1,           (1, 0),                    0),  # y = xW
+        *_at("up_blocks.1.attentions.2", attentions_4),
+        ("up_blocks.1.attentions.2",                        down_blocks_2_attentions_0_pairs_,        part_18,                               case_3,      (case_3, case_3),          0),  # scores = qk
+        ("up_blocks.1.attentions.2",                        down_blocks_2_attentions_0_pairs_,        part_18,                               case_3,      (case_3, case_3),          0),  # mix = pv
+        *_at("up_blocks.1.attentions.2.to_out.0", to_out_5),
+        ("up_blocks.1.upsamplers.0.conv",                   down_blocks_0_downsamplers_0_conv_rows_,  8128512,                               1,           (1, 0),                    0),  # y = xW
+        ("up_blocks.2.resnets.0.conv1",                     down_blocks_0_downsamplers_0_conv_rows_,  9031680,                               1,           (1, 0),                    0),  # y = xW
+        ("up_blocks.2.resnets.0.time_emb_proj",             sample_,                                  part_15,                               1,           (0, 0),                    0),  # y = xW
+        ("up_blocks.2.resnets.0.conv2",                     down_blocks_0_downsamplers_0_conv_rows_,  3612672,                               1,           (1, 0),                    0),  # y = xW
+        ("up_blocks.2.resnets.0.conv_shortcut",             down_blocks_0_downsamplers_0_conv_rows_,  1003520,                               1,           (1, 0),                    0),  # y = xW
+        *_at("up_blocks.2.attentions.0", attentions_5),
+        ("up_blocks.2.attentions.0",                        down_blocks_1_attentions_0_pairs_,        part_16,                               case_4,      (case_4, case_4),          0),  # scores = qk
+        ("up_blocks.2.attentions.0",                        down_blocks_1_attentions_0_pairs_,        part_16,                               case_4,      (case_4, case_4),          0),  # mix = pv
+        *_at("up_blocks.2.attentions.0.to_out.0", to_out_6),
+        ("up_blocks.2.resnets.1.conv1",                     down_blocks_0_downsamplers_0_conv_rows_,  7225344,                               1,           (1, 0),                    0),  # y = xW
+        ("up_blocks.2.resnets.1.time_emb_proj",             sample_,                                  part_15,                               1,           (0, 0),                    0),  # y = xW
+        ("up_blocks.2.resnets.1.conv2",                     down_blocks_0_downsamplers_0_conv_rows_,  3612672,                               1,           (1, 0),                    0),  # y = xW
+        ("up_blocks.2.resnets.1.conv_shortcut",             down_blocks_0_downsamplers_0_conv_rows_,  802816,                                1,           (1, 0),                    0),  # y = xW
+        *_at("up_blocks.2.attentions.1", attentions_5),
+        ("up_blocks.2.attentions.1",                        down_blocks_1_attentions_0_pairs_,        part_16,                               case_4,      (case_4, case_4),          0),  # scores = qk
+        ("up_blocks.2.attentions.1",                        down_blocks_1_attentions_0_pairs_,        part_16,                               case_4,      (case_4, case_4),          0),  # mix = pv
+        *_at("up_blocks.2.attentions.1.to_out.0", to_out_6),
+        ("up_blocks.2.resnets.2.conv1",                     down_blocks_0_downsamplers_0_conv_rows_,  5419008,                               1,           (1, 0),                    0),  # y = xW
+        ("up_blocks.2.resnets.2.time_emb_proj",             sample_,                                  part_15,                               1,           (0, 0),                    0),  # y = xW
+        ("up_blocks.2.resnets.2.conv2",                     down_blocks_0_downsamplers_0_conv_rows_,  3612672,                               1,           (1, 0),                    0),  # y = xW
+        ("up_blocks.2.resnets.2.conv_shortcut",             down_blocks_0_downsamplers_0_conv_rows_,  602112,                                1,           (1, 0),                    0),  # y = xW
+        *_at("up_blocks.2.attentions.2", attentions_5),
+        ("up_blocks.2.attentions.2",                        down_blocks_1_attentions_0_pairs_,        part_16,                               case_4,      (case_4, case_4),          0),  # scores = qk
+        ("up_blocks.2.attentions.2",                        down_blocks_1_attentions_0_pairs_,        part_16,                               case_4,      (case_4, case_4),          0),  # mix = pv
+        *_at("up_blocks.2.attentions.2.to_out.0", to_out_6),
+        ("up_blocks.2.upsamplers.0.conv",                   conv_in_rows_,                            3612672,                               1,           (1, 0),                    0),  # y = xW
+        ("up_blocks.3.resnets.0.conv1",                     conv_in_rows_,                            2709504,                               1,           (1, 0),                    0),  # y = xW
+        ("up_blocks.3.resnets.0.time_emb_proj",             sample_,                                  part_1,                                1,           (0, 0),                    0),  # y = xW
+        ("up_blocks.3.resnets.0.conv2",                     conv_in_rows_,                            903168,                                1,           (1, 0),                    0),  # y = xW
+        ("up_blocks.3.resnets.0.conv_shortcut",             conv_in_rows_,                            301056,                                1,           (1, 0),                    0),  # y = xW
+        *_at("up_blocks.3.attentions.0", attentions_6),
+        ("up_blocks.3.attentions.0",                        up_blocks_3_attentions_0_pairs_,          part_20,                               case_5,      (case_5, case_5),          0),  # scores = qk
+        ("up_blocks.3.attentions.0",                        up_blocks_3_attentions_0_pairs_,          part_20,                               case_5,      (case_5, case_5),          0),  # mix = pv
+        *_at("up_blocks.3.attentions.0.to_out.0", to_out_7),
+        *_at("up_blocks.3.resnets.1", resnets_4),
+        *_at("up_blocks.3.attentions.1", attentions_6),
+        ("up_blocks.3.attentions.1",                        up_blocks_3_attentions_0_pairs_,          part_20,                               case_5,      (case_5, case_5),          0),  # scores = qk
+        ("up_blocks.3.attentions.1",                        up_blocks_3_attentions_0_pairs_,          part_20,                               case_5,      (case_5, case_5),          0),  # mix = pv
+        *_at("up_blocks.3.attentions.1.to_out.0", to_out_7),
+        *_at("up_blocks.3.resnets.2", resnets_4),
+        *_at("up_blocks.3.attentions.2", attentions_6),
+        ("up_blocks.3.attentions.2",                        up_blocks_3_attentions_0_pairs_,          part_20,                               case_5,      (case_5, case_5),          0),  # scores = qk
+        ("up_blocks.3.attentions.2",                        up_blocks_3_attentions_0_pairs_,          part_20,                               case_5,      (case_5, case_5),          0),  # mix = pv
+        *_at("up_blocks.3.attentions.2.to_out.0", to_out_7),
+        ("conv_out",                                        conv_in_rows_,                            4032*o,                                1,           (1, 0),                    0),  # y = xW
     ]
+
+
+def _inside(path: str, elements: dict[str, int]) -> dict[str, int]:
+    """The parameters of a module that stands at ``path``."""
+    return {f"{path}.{name}": count for name, count in elements.items()}
 
 
 def _parameters(sizes: Sizes) -> dict[str, int]:
@@ -1368,473 +1132,377 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     has_classes = sizes.num_class_embeds is not None
     E = has_e*e + 896 - 896*has_e
     S = 224*(sinusoids == "fourier") + 224
+    case_1 = shift == "scale_shift"
+    part_1 = 448//(has_d*d + 448 - 448*has_d)
+    part_2 = 448*part_1*has_d*d + 200704*part_1 - 200704*part_1*has_d
+    part_3 = 672//(has_d*d + 672 - 672*has_d)
+    part_4 = 672*part_3*has_d*d + 451584*part_3 - 451584*part_3*has_d
+    part_5 = 896//(has_d*d + 896 - 896*has_d)
+    part_6 = 896*part_5*has_d*d + 802816*part_5 - 802816*part_5*has_d
+    part_7 = 896*has_middle*part_5*has_d*d + 802816*has_middle*part_5 - 802816*has_middle*part_5*has_d
+    case_2 = ups[0] == "AttnUpBlock2D"
+    part_8 = 896*case_2*part_5*has_d*d + 802816*case_2*part_5 - 802816*case_2*part_5*has_d
+    case_3 = ups[1] == "AttnUpBlock2D"
+    part_9 = 672*case_3*part_3*has_d*d + 451584*case_3*part_3 - 451584*case_3*part_3*has_d
+    case_4 = ups[2] == "AttnUpBlock2D"
+    part_10 = 448*case_4*part_1*has_d*d + 200704*case_4*part_1 - 200704*case_4*part_1*has_d
+    case_5 = ups[3] == "AttnUpBlock2D"
+    part_11 = 224//(has_d*d + 224 - 224*has_d)
+    part_12 = 224*case_5*part_11*has_d*d + 50176*case_5*part_11 - 50176*case_5*part_11*has_d
+    case_6 = sinusoids == "learned"
+    case_7 = kinds == "identity"
+    case_8 = kinds == "timestep"
+    case_9 = shift == "default"
+    part_13 = 896*has_middle*case_9 + 896*has_middle*has_groups - 896*has_middle*case_9*has_groups
+    norm1_1 = {
+        "weight":  224,
+        "bias":    224,
+    }
+    conv1_1 = {
+        "weight":  451584,
+        "bias":    224,
+    }
+    time_emb_proj_1 = {
+        "weight":  224*E*case_1 + 224*E,
+        "bias":    224*case_1 + 224,
+    }
+    resnets_1 = {
+        **_inside("norm1", norm1_1),
+        **_inside("conv1", conv1_1),
+        **_inside("time_emb_proj", time_emb_proj_1),
+        **_inside("norm2", norm1_1),
+        **_inside("conv2", conv1_1),
+    }
+    time_emb_proj_2 = {
+        "weight":  448*E*case_1 + 448*E,
+        "bias":    448*case_1 + 448,
+    }
+    norm2_1 = {
+        "weight":  448,
+        "bias":    448,
+    }
+    conv2_1 = {
+        "weight":  1806336,
+        "bias":    448,
+    }
+    to_q_1 = {
+        "weight":  part_2,
+        "bias":    part_1*has_d*d + 448*part_1 - 448*part_1*has_d,
+    }
+    attentions_1 = {
+        **_inside("group_norm", norm2_1),
+        **_inside("to_q", to_q_1),
+        **_inside("to_k", to_q_1),
+        **_inside("to_v", to_q_1),
+        "to_out.0.weight":  part_2,
+        "to_out.0.bias":    448,
+    }
+    time_emb_proj_3 = {
+        "weight":  672*E*case_1 + 672*E,
+        "bias":    672*case_1 + 672,
+    }
+    norm2_2 = {
+        "weight":  672,
+        "bias":    672,
+    }
+    conv2_2 = {
+        "weight":  4064256,
+        "bias":    672,
+    }
+    to_q_2 = {
+        "weight":  part_4,
+        "bias":    part_3*has_d*d + 672*part_3 - 672*part_3*has_d,
+    }
+    attentions_2 = {
+        **_inside("group_norm", norm2_2),
+        **_inside("to_q", to_q_2),
+        **_inside("to_k", to_q_2),
+        **_inside("to_v", to_q_2),
+        "to_out.0.weight":  part_4,
+        "to_out.0.bias":    672,
+    }
+    time_emb_proj_4 = {
+        "weight":  896*E*case_1 + 896*E,
+        "bias":    896*case_1 + 896,
+    }
+    norm2_3 = {
+        "weight":  896,
+        "bias":    896,
+    }
+    conv2_3 = {
+        "weight":  7225344,
+        "bias":    896,
+    }
+    to_q_3 = {
+        "weight":  part_6,
+        "bias":    part_5*has_d*d + 896*part_5 - 896*part_5*has_d,
+    }
+    attentions_3 = {
+        **_inside("group_norm", norm2_3),
+        **_inside("to_q", to_q_3),
+        **_inside("to_k", to_q_3),
+        **_inside("to_v", to_q_3),
+        "to_out.0.weight":  part_6,
+        "to_out.0.bias":    896,
+    }
+    norm1_2 = {
+        "weight":  896*has_middle,
+        "bias":    896*has_middle,
+    }
+    conv1_2 = {
+        "weight":  7225344*has_middle,
+        "bias":    896*has_middle,
+    }
+    resnets_2 = {
+        **_inside("norm1", norm1_2),
+        **_inside("conv1", conv1_2),
+        "time_emb_proj.weight":  896*E*has_middle*case_1 + 896*E*has_middle,
+        "time_emb_proj.bias":    896*has_middle*case_1 + 896*has_middle,
+        **_inside("norm2", norm1_2),
+        **_inside("conv2", conv1_2),
+    }
+    to_q_4 = {
+        "weight":  part_7,
+        "bias":    has_middle*part_5*has_d*d + 896*has_middle*part_5 - 896*has_middle*part_5*has_d,
+    }
+    resnets_3 = {
+        "norm1.weight":          1792,
+        "norm1.bias":            1792,
+        "conv1.weight":          14450688,
+        "conv1.bias":            896,
+        **_inside("time_emb_proj", time_emb_proj_4),
+        **_inside("norm2", norm2_3),
+        **_inside("conv2", conv2_3),
+        "conv_shortcut.weight":  1605632,
+        "conv_shortcut.bias":    896,
+    }
+    to_q_5 = {
+        "weight":  part_8,
+        "bias":    case_2*part_5*has_d*d + 896*case_2*part_5 - 896*case_2*part_5*has_d,
+    }
+    attentions_4 = {
+        "group_norm.weight":  896*case_2,
+        "group_norm.bias":    896*case_2,
+        **_inside("to_q", to_q_5),
+        **_inside("to_k", to_q_5),
+        **_inside("to_v", to_q_5),
+        "to_out.0.weight":    part_8,
+        "to_out.0.bias":      896*case_2,
+    }
+    norm1_3 = {
+        "weight":  1568,
+        "bias":    1568,
+    }
+    to_q_6 = {
+        "weight":  part_9,
+        "bias":    case_3*part_3*has_d*d + 672*case_3*part_3 - 672*case_3*part_3*has_d,
+    }
+    attentions_5 = {
+        "group_norm.weight":  672*case_3,
+        "group_norm.bias":    672*case_3,
+        **_inside("to_q", to_q_6),
+        **_inside("to_k", to_q_6),
+        **_inside("to_v", to_q_6),
+        "to_out.0.weight":    part_9,
+        "to_out.0.bias":      672*case_3,
+    }
+    norm1_4 = {
+        "weight":  1120,
+        "bias":    1120,
+    }
+    to_q_7 = {
+        "weight":  part_10,
+        "bias":    case_4*part_1*has_d*d + 448*case_4*part_1 - 448*case_4*part_1*has_d,
+    }
+    attentions_6 = {
+        "group_norm.weight":  448*case_4,
+        "group_norm.bias":    448*case_4,
+        **_inside("to_q", to_q_7),
+        **_inside("to_k", to_q_7),
+        **_inside("to_v", to_q_7),
+        "to_out.0.weight":    part_10,
+        "to_out.0.bias":      448*case_4,
+    }
+    to_q_8 = {
+        "weight":  part_12,
+        "bias":    case_5*part_11*has_d*d + 224*case_5*part_11 - 224*case_5*part_11*has_d,
+    }
+    attentions_7 = {
+        "group_norm.weight":  224*case_5,
+        "group_norm.bias":    224*case_5,
+        **_inside("to_q", to_q_8),
+        **_inside("to_k", to_q_8),
+        **_inside("to_v", to_q_8),
+        "to_out.0.weight":    part_12,
+        "to_out.0.bias":      224*case_5,
+    }
+    resnets_4 = {
+        **_inside("norm1", norm2_1),
+        "conv1.weight":          903168,
+        "conv1.bias":            224,
+        **_inside("time_emb_proj", time_emb_proj_1),
+        **_inside("norm2", norm1_1),
+        **_inside("conv2", conv1_1),
+        "conv_shortcut.weight":  100352,
+        "conv_shortcut.bias":    224,
+    }
     return {
-        "time_proj.weight":                              224*(sinusoids == "fourier") + 224*(sinusoids == "learned")*steps,
-        "time_embedding.linear_1.weight":                E*S + 224*E*(sinusoids == "learned") - E*S*(sinusoids == "learned"),
+        "time_proj.weight":                              224*(sinusoids == "fourier") + 224*case_6*steps,
+        "time_embedding.linear_1.weight":                E*S + 224*E*case_6 - E*S*case_6,
         "time_embedding.linear_1.bias":                  E,
         "time_embedding.linear_2.weight":                E**2,
         "time_embedding.linear_2.bias":                  E,
         "class_embedding.weight":                        E*has_classes*classes - E*has_kinds*has_classes*classes,
-        "class_embedding.linear_1.weight":               E**2*(kinds == "identity")*(kinds == "timestep") + E*S*(kinds == "timestep") - E*S*(kinds == "identity")*(kinds == "timestep"),
-        "class_embedding.linear_1.bias":                 E*(kinds == "timestep"),
-        "class_embedding.linear_2.weight":               E**2*(kinds == "timestep"),
-        "class_embedding.linear_2.bias":                 E*(kinds == "timestep"),
+        "class_embedding.linear_1.weight":               E**2*case_7*case_8 + E*S*case_8 - E*S*case_7*case_8,
+        "class_embedding.linear_1.bias":                 E*case_8,
+        "class_embedding.linear_2.weight":               E**2*case_8,
+        "class_embedding.linear_2.bias":                 E*case_8,
         "conv_in.weight":                                2016*c,
         "conv_in.bias":                                  224,
-        "down_blocks.0.resnets.0.norm1.weight":          224,
-        "down_blocks.0.resnets.0.norm1.bias":            224,
-        "down_blocks.0.resnets.0.conv1.weight":          451584,
-        "down_blocks.0.resnets.0.conv1.bias":            224,
-        "down_blocks.0.resnets.0.time_emb_proj.weight":  224*E*(shift == "scale_shift") + 224*E,
-        "down_blocks.0.resnets.0.time_emb_proj.bias":    224*(shift == "scale_shift") + 224,
-        "down_blocks.0.resnets.0.norm2.weight":          224,
-        "down_blocks.0.resnets.0.norm2.bias":            224,
-        "down_blocks.0.resnets.0.conv2.weight":          451584,
-        "down_blocks.0.resnets.0.conv2.bias":            224,
-        "down_blocks.0.resnets.1.norm1.weight":          224,
-        "down_blocks.0.resnets.1.norm1.bias":            224,
-        "down_blocks.0.resnets.1.conv1.weight":          451584,
-        "down_blocks.0.resnets.1.conv1.bias":            224,
-        "down_blocks.0.resnets.1.time_emb_proj.weight":  224*E*(shift == "scale_shift") + 224*E,
-        "down_blocks.0.resnets.1.time_emb_proj.bias":    224*(shift == "scale_shift") + 224,
-        "down_blocks.0.resnets.1.norm2.weight":          224,
-        "down_blocks.0.resnets.1.norm2.bias":            224,
-        "down_blocks.0.resnets.1.conv2.weight":          451584,
-        "down_blocks.0.resnets.1.conv2.bias":            224,
-        "down_blocks.0.downsamplers.0.conv.weight":      451584,
-        "down_blocks.0.downsamplers.0.conv.bias":        224,
-        "down_blocks.1.resnets.0.norm1.weight":          224,
-        "down_blocks.1.resnets.0.norm1.bias":            224,
+        **_inside("down_blocks.0.resnets.0", resnets_1),
+        **_inside("down_blocks.0.resnets.1", resnets_1),
+        **_inside("down_blocks.0.downsamplers.0.conv", conv1_1),
+        **_inside("down_blocks.1.resnets.0.norm1", norm1_1),
         "down_blocks.1.resnets.0.conv1.weight":          903168,
         "down_blocks.1.resnets.0.conv1.bias":            448,
-        "down_blocks.1.resnets.0.time_emb_proj.weight":  448*E*(shift == "scale_shift") + 448*E,
-        "down_blocks.1.resnets.0.time_emb_proj.bias":    448*(shift == "scale_shift") + 448,
-        "down_blocks.1.resnets.0.norm2.weight":          448,
-        "down_blocks.1.resnets.0.norm2.bias":            448,
-        "down_blocks.1.resnets.0.conv2.weight":          1806336,
-        "down_blocks.1.resnets.0.conv2.bias":            448,
+        **_inside("down_blocks.1.resnets.0.time_emb_proj", time_emb_proj_2),
+        **_inside("down_blocks.1.resnets.0.norm2", norm2_1),
+        **_inside("down_blocks.1.resnets.0.conv2", conv2_1),
         "down_blocks.1.resnets.0.conv_shortcut.weight":  100352,
         "down_blocks.1.resnets.0.conv_shortcut.bias":    448,
-        "down_blocks.1.attentions.0.group_norm.weight":  448,
-        "down_blocks.1.attentions.0.group_norm.bias":    448,
-        "down_blocks.1.attentions.0.to_q.weight":        448*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 200704*(448//(has_d*d + 448 - 448*has_d)) - 200704*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "down_blocks.1.attentions.0.to_q.bias":          (448//(has_d*d + 448 - 448*has_d))*has_d*d + 448*(448//(has_d*d + 448 - 448*has_d)) - 448*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "down_blocks.1.attentions.0.to_k.weight":        448*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 200704*(448//(has_d*d + 448 - 448*has_d)) - 200704*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "down_blocks.1.attentions.0.to_k.bias":          (448//(has_d*d + 448 - 448*has_d))*has_d*d + 448*(448//(has_d*d + 448 - 448*has_d)) - 448*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "down_blocks.1.attentions.0.to_v.weight":        448*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 200704*(448//(has_d*d + 448 - 448*has_d)) - 200704*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "down_blocks.1.attentions.0.to_v.bias":          (448//(has_d*d + 448 - 448*has_d))*has_d*d + 448*(448//(has_d*d + 448 - 448*has_d)) - 448*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "down_blocks.1.attentions.0.to_out.0.weight":    448*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 200704*(448//(has_d*d + 448 - 448*has_d)) - 200704*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "down_blocks.1.attentions.0.to_out.0.bias":      448,
-        "down_blocks.1.resnets.1.norm1.weight":          448,
-        "down_blocks.1.resnets.1.norm1.bias":            448,
-        "down_blocks.1.resnets.1.conv1.weight":          1806336,
-        "down_blocks.1.resnets.1.conv1.bias":            448,
-        "down_blocks.1.resnets.1.time_emb_proj.weight":  448*E*(shift == "scale_shift") + 448*E,
-        "down_blocks.1.resnets.1.time_emb_proj.bias":    448*(shift == "scale_shift") + 448,
-        "down_blocks.1.resnets.1.norm2.weight":          448,
-        "down_blocks.1.resnets.1.norm2.bias":            448,
-        "down_blocks.1.resnets.1.conv2.weight":          1806336,
-        "down_blocks.1.resnets.1.conv2.bias":            448,
-        "down_blocks.1.attentions.1.group_norm.weight":  448,
-        "down_blocks.1.attentions.1.group_norm.bias":    448,
-        "down_blocks.1.attentions.1.to_q.weight":        448*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 200704*(448//(has_d*d + 448 - 448*has_d)) - 200704*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "down_blocks.1.attentions.1.to_q.bias":          (448//(has_d*d + 448 - 448*has_d))*has_d*d + 448*(448//(has_d*d + 448 - 448*has_d)) - 448*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "down_blocks.1.attentions.1.to_k.weight":        448*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 200704*(448//(has_d*d + 448 - 448*has_d)) - 200704*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "down_blocks.1.attentions.1.to_k.bias":          (448//(has_d*d + 448 - 448*has_d))*has_d*d + 448*(448//(has_d*d + 448 - 448*has_d)) - 448*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "down_blocks.1.attentions.1.to_v.weight":        448*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 200704*(448//(has_d*d + 448 - 448*has_d)) - 200704*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "down_blocks.1.attentions.1.to_v.bias":          (448//(has_d*d + 448 - 448*has_d))*has_d*d + 448*(448//(has_d*d + 448 - 448*has_d)) - 448*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "down_blocks.1.attentions.1.to_out.0.weight":    448*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 200704*(448//(has_d*d + 448 - 448*has_d)) - 200704*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "down_blocks.1.attentions.1.to_out.0.bias":      448,
-        "down_blocks.1.downsamplers.0.conv.weight":      1806336,
-        "down_blocks.1.downsamplers.0.conv.bias":        448,
-        "down_blocks.2.resnets.0.norm1.weight":          448,
-        "down_blocks.2.resnets.0.norm1.bias":            448,
+        **_inside("down_blocks.1.attentions.0", attentions_1),
+        **_inside("down_blocks.1.resnets.1.norm1", norm2_1),
+        **_inside("down_blocks.1.resnets.1.conv1", conv2_1),
+        **_inside("down_blocks.1.resnets.1.time_emb_proj", time_emb_proj_2),
+        **_inside("down_blocks.1.resnets.1.norm2", norm2_1),
+        **_inside("down_blocks.1.resnets.1.conv2", conv2_1),
+        **_inside("down_blocks.1.attentions.1", attentions_1),
+        **_inside("down_blocks.1.downsamplers.0.conv", conv2_1),
+        **_inside("down_blocks.2.resnets.0.norm1", norm2_1),
         "down_blocks.2.resnets.0.conv1.weight":          2709504,
         "down_blocks.2.resnets.0.conv1.bias":            672,
-        "down_blocks.2.resnets.0.time_emb_proj.weight":  672*E*(shift == "scale_shift") + 672*E,
-        "down_blocks.2.resnets.0.time_emb_proj.bias":    672*(shift == "scale_shift") + 672,
-        "down_blocks.2.resnets.0.norm2.weight":          672,
-        "down_blocks.2.resnets.0.norm2.bias":            672,
-        "down_blocks.2.resnets.0.conv2.weight":          4064256,
-        "down_blocks.2.resnets.0.conv2.bias":            672,
+        **_inside("down_blocks.2.resnets.0.time_emb_proj", time_emb_proj_3),
+        **_inside("down_blocks.2.resnets.0.norm2", norm2_2),
+        **_inside("down_blocks.2.resnets.0.conv2", conv2_2),
         "down_blocks.2.resnets.0.conv_shortcut.weight":  301056,
         "down_blocks.2.resnets.0.conv_shortcut.bias":    672,
-        "down_blocks.2.attentions.0.group_norm.weight":  672,
-        "down_blocks.2.attentions.0.group_norm.bias":    672,
-        "down_blocks.2.attentions.0.to_q.weight":        672*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 451584*(672//(has_d*d + 672 - 672*has_d)) - 451584*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "down_blocks.2.attentions.0.to_q.bias":          (672//(has_d*d + 672 - 672*has_d))*has_d*d + 672*(672//(has_d*d + 672 - 672*has_d)) - 672*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "down_blocks.2.attentions.0.to_k.weight":        672*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 451584*(672//(has_d*d + 672 - 672*has_d)) - 451584*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "down_blocks.2.attentions.0.to_k.bias":          (672//(has_d*d + 672 - 672*has_d))*has_d*d + 672*(672//(has_d*d + 672 - 672*has_d)) - 672*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "down_blocks.2.attentions.0.to_v.weight":        672*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 451584*(672//(has_d*d + 672 - 672*has_d)) - 451584*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "down_blocks.2.attentions.0.to_v.bias":          (672//(has_d*d + 672 - 672*has_d))*has_d*d + 672*(672//(has_d*d + 672 - 672*has_d)) - 672*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "down_blocks.2.attentions.0.to_out.0.weight":    672*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 451584*(672//(has_d*d + 672 - 672*has_d)) - 451584*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "down_blocks.2.attentions.0.to_out.0.bias":      672,
-        "down_blocks.2.resnets.1.norm1.weight":          672,
-        "down_blocks.2.resnets.1.norm1.bias":            672,
-        "down_blocks.2.resnets.1.conv1.weight":          4064256,
-        "down_blocks.2.resnets.1.conv1.bias":            672,
-        "down_blocks.2.resnets.1.time_emb_proj.weight":  672*E*(shift == "scale_shift") + 672*E,
-        "down_blocks.2.resnets.1.time_emb_proj.bias":    672*(shift == "scale_shift") + 672,
-        "down_blocks.2.resnets.1.norm2.weight":          672,
-        "down_blocks.2.resnets.1.norm2.bias":            672,
-        "down_blocks.2.resnets.1.conv2.weight":          4064256,
-        "down_blocks.2.resnets.1.conv2.bias":            672,
-        "down_blocks.2.attentions.1.group_norm.weight":  672,
-        "down_blocks.2.attentions.1.group_norm.bias":    672,
-        "down_blocks.2.attentions.1.to_q.weight":        672*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 451584*(672//(has_d*d + 672 - 672*has_d)) - 451584*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "down_blocks.2.attentions.1.to_q.bias":          (672//(has_d*d + 672 - 672*has_d))*has_d*d + 672*(672//(has_d*d + 672 - 672*has_d)) - 672*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "down_blocks.2.attentions.1.to_k.weight":        672*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 451584*(672//(has_d*d + 672 - 672*has_d)) - 451584*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "down_blocks.2.attentions.1.to_k.bias":          (672//(has_d*d + 672 - 672*has_d))*has_d*d + 672*(672//(has_d*d + 672 - 672*has_d)) - 672*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "down_blocks.2.attentions.1.to_v.weight":        672*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 451584*(672//(has_d*d + 672 - 672*has_d)) - 451584*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "down_blocks.2.attentions.1.to_v.bias":          (672//(has_d*d + 672 - 672*has_d))*has_d*d + 672*(672//(has_d*d + 672 - 672*has_d)) - 672*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "down_blocks.2.attentions.1.to_out.0.weight":    672*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 451584*(672//(has_d*d + 672 - 672*has_d)) - 451584*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "down_blocks.2.attentions.1.to_out.0.bias":      672,
-        "down_blocks.2.downsamplers.0.conv.weight":      4064256,
-        "down_blocks.2.downsamplers.0.conv.bias":        672,
-        "down_blocks.3.resnets.0.norm1.weight":          672,
-        "down_blocks.3.resnets.0.norm1.bias":            672,
+        **_inside("down_blocks.2.attentions.0", attentions_2),
+        **_inside("down_blocks.2.resnets.1.norm1", norm2_2),
+        **_inside("down_blocks.2.resnets.1.conv1", conv2_2),
+        **_inside("down_blocks.2.resnets.1.time_emb_proj", time_emb_proj_3),
+        **_inside("down_blocks.2.resnets.1.norm2", norm2_2),
+        **_inside("down_blocks.2.resnets.1.conv2", conv2_2),
+        **_inside("down_blocks.2.attentions.1", attentions_2),
+        **_inside("down_blocks.2.downsamplers.0.conv", conv2_2),
+        **_inside("down_blocks.3.resnets.0.norm1", norm2_2),
         "down_blocks.3.resnets.0.conv1.weight":          5419008,
         "down_blocks.3.resnets.0.conv1.bias":            896,
-        "down_blocks.3.resnets.0.time_emb_proj.weight":  896*E*(shift == "scale_shift") + 896*E,
-        "down_blocks.3.resnets.0.time_emb_proj.bias":    896*(shift == "scale_shift") + 896,
-        "down_blocks.3.resnets.0.norm2.weight":          896,
-        "down_blocks.3.resnets.0.norm2.bias":            896,
-        "down_blocks.3.resnets.0.conv2.weight":          7225344,
-        "down_blocks.3.resnets.0.conv2.bias":            896,
+        **_inside("down_blocks.3.resnets.0.time_emb_proj", time_emb_proj_4),
+        **_inside("down_blocks.3.resnets.0.norm2", norm2_3),
+        **_inside("down_blocks.3.resnets.0.conv2", conv2_3),
         "down_blocks.3.resnets.0.conv_shortcut.weight":  602112,
         "down_blocks.3.resnets.0.conv_shortcut.bias":    896,
-        "down_blocks.3.attentions.0.group_norm.weight":  896,
-        "down_blocks.3.attentions.0.group_norm.bias":    896,
-        "down_blocks.3.attentions.0.to_q.weight":        896*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 802816*(896//(has_d*d + 896 - 896*has_d)) - 802816*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "down_blocks.3.attentions.0.to_q.bias":          (896//(has_d*d + 896 - 896*has_d))*has_d*d + 896*(896//(has_d*d + 896 - 896*has_d)) - 896*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "down_blocks.3.attentions.0.to_k.weight":        896*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 802816*(896//(has_d*d + 896 - 896*has_d)) - 802816*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "down_blocks.3.attentions.0.to_k.bias":          (896//(has_d*d + 896 - 896*has_d))*has_d*d + 896*(896//(has_d*d + 896 - 896*has_d)) - 896*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "down_blocks.3.attentions.0.to_v.weight":        896*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 802816*(896//(has_d*d + 896 - 896*has_d)) - 802816*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "down_blocks.3.attentions.0.to_v.bias":          (896//(has_d*d + 896 - 896*has_d))*has_d*d + 896*(896//(has_d*d + 896 - 896*has_d)) - 896*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "down_blocks.3.attentions.0.to_out.0.weight":    896*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 802816*(896//(has_d*d + 896 - 896*has_d)) - 802816*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "down_blocks.3.attentions.0.to_out.0.bias":      896,
-        "down_blocks.3.resnets.1.norm1.weight":          896,
-        "down_blocks.3.resnets.1.norm1.bias":            896,
-        "down_blocks.3.resnets.1.conv1.weight":          7225344,
-        "down_blocks.3.resnets.1.conv1.bias":            896,
-        "down_blocks.3.resnets.1.time_emb_proj.weight":  896*E*(shift == "scale_shift") + 896*E,
-        "down_blocks.3.resnets.1.time_emb_proj.bias":    896*(shift == "scale_shift") + 896,
-        "down_blocks.3.resnets.1.norm2.weight":          896,
-        "down_blocks.3.resnets.1.norm2.bias":            896,
-        "down_blocks.3.resnets.1.conv2.weight":          7225344,
-        "down_blocks.3.resnets.1.conv2.bias":            896,
-        "down_blocks.3.attentions.1.group_norm.weight":  896,
-        "down_blocks.3.attentions.1.group_norm.bias":    896,
-        "down_blocks.3.attentions.1.to_q.weight":        896*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 802816*(896//(has_d*d + 896 - 896*has_d)) - 802816*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "down_blocks.3.attentions.1.to_q.bias":          (896//(has_d*d + 896 - 896*has_d))*has_d*d + 896*(896//(has_d*d + 896 - 896*has_d)) - 896*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "down_blocks.3.attentions.1.to_k.weight":        896*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 802816*(896//(has_d*d + 896 - 896*has_d)) - 802816*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "down_blocks.3.attentions.1.to_k.bias":          (896//(has_d*d + 896 - 896*has_d))*has_d*d + 896*(896//(has_d*d + 896 - 896*has_d)) - 896*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "down_blocks.3.attentions.1.to_v.weight":        896*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 802816*(896//(has_d*d + 896 - 896*has_d)) - 802816*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "down_blocks.3.attentions.1.to_v.bias":          (896//(has_d*d + 896 - 896*has_d))*has_d*d + 896*(896//(has_d*d + 896 - 896*has_d)) - 896*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "down_blocks.3.attentions.1.to_out.0.weight":    896*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 802816*(896//(has_d*d + 896 - 896*has_d)) - 802816*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "down_blocks.3.attentions.1.to_out.0.bias":      896,
-        "mid_block.resnets.0.norm1.weight":              896*has_middle,
-        "mid_block.resnets.0.norm1.bias":                896*has_middle,
-        "mid_block.resnets.0.conv1.weight":              7225344*has_middle,
-        "mid_block.resnets.0.conv1.bias":                896*has_middle,
-        "mid_block.resnets.0.time_emb_proj.weight":      896*E*has_middle*(shift == "scale_shift") + 896*E*has_middle,
-        "mid_block.resnets.0.time_emb_proj.bias":        896*has_middle*(shift == "scale_shift") + 896*has_middle,
-        "mid_block.resnets.0.norm2.weight":              896*has_middle,
-        "mid_block.resnets.0.norm2.bias":                896*has_middle,
-        "mid_block.resnets.0.conv2.weight":              7225344*has_middle,
-        "mid_block.resnets.0.conv2.bias":                896*has_middle,
-        "mid_block.attentions.0.group_norm.weight":      896*has_middle*(shift == "default") + 896*has_middle*has_groups - 896*has_middle*(shift == "default")*has_groups,
-        "mid_block.attentions.0.group_norm.bias":        896*has_middle*(shift == "default") + 896*has_middle*has_groups - 896*has_middle*(shift == "default")*has_groups,
-        "mid_block.attentions.0.to_q.weight":            896*has_middle*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 802816*has_middle*(896//(has_d*d + 896 - 896*has_d)) - 802816*has_middle*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "mid_block.attentions.0.to_q.bias":              has_middle*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 896*has_middle*(896//(has_d*d + 896 - 896*has_d)) - 896*has_middle*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "mid_block.attentions.0.to_k.weight":            896*has_middle*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 802816*has_middle*(896//(has_d*d + 896 - 896*has_d)) - 802816*has_middle*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "mid_block.attentions.0.to_k.bias":              has_middle*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 896*has_middle*(896//(has_d*d + 896 - 896*has_d)) - 896*has_middle*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "mid_block.attentions.0.to_v.weight":            896*has_middle*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 802816*has_middle*(896//(has_d*d + 896 - 896*has_d)) - 802816*has_middle*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "mid_block.attentions.0.to_v.bias":              has_middle*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 896*has_middle*(896//(has_d*d + 896 - 896*has_d)) - 896*has_middle*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "mid_block.attentions.0.to_out.0.weight":        896*has_middle*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 802816*has_middle*(896//(has_d*d + 896 - 896*has_d)) - 802816*has_middle*(896//(has_d*d + 896 - 896*has_d))*has_d,
+        **_inside("down_blocks.3.attentions.0", attentions_3),
+        **_inside("down_blocks.3.resnets.1.norm1", norm2_3),
+        **_inside("down_blocks.3.resnets.1.conv1", conv2_3),
+        **_inside("down_blocks.3.resnets.1.time_emb_proj", time_emb_proj_4),
+        **_inside("down_blocks.3.resnets.1.norm2", norm2_3),
+        **_inside("down_blocks.3.resnets.1.conv2", conv2_3),
+        **_inside("down_blocks.3.attentions.1", attentions_3),
+        **_inside("mid_block.resnets.0", resnets_2),
+        "mid_block.attentions.0.group_norm.weight":      part_13,
+        "mid_block.attentions.0.group_norm.bias":        part_13,
+        **_inside("mid_block.attentions.0.to_q", to_q_4),
+        **_inside("mid_block.attentions.0.to_k", to_q_4),
+        **_inside("mid_block.attentions.0.to_v", to_q_4),
+        "mid_block.attentions.0.to_out.0.weight":        part_7,
         "mid_block.attentions.0.to_out.0.bias":          896*has_middle,
-        "mid_block.resnets.1.norm1.weight":              896*has_middle,
-        "mid_block.resnets.1.norm1.bias":                896*has_middle,
-        "mid_block.resnets.1.conv1.weight":              7225344*has_middle,
-        "mid_block.resnets.1.conv1.bias":                896*has_middle,
-        "mid_block.resnets.1.time_emb_proj.weight":      896*E*has_middle*(shift == "scale_shift") + 896*E*has_middle,
-        "mid_block.resnets.1.time_emb_proj.bias":        896*has_middle*(shift == "scale_shift") + 896*has_middle,
-        "mid_block.resnets.1.norm2.weight":              896*has_middle,
-        "mid_block.resnets.1.norm2.bias":                896*has_middle,
-        "mid_block.resnets.1.conv2.weight":              7225344*has_middle,
-        "mid_block.resnets.1.conv2.bias":                896*has_middle,
-        "up_blocks.0.resnets.0.norm1.weight":            1792,
-        "up_blocks.0.resnets.0.norm1.bias":              1792,
-        "up_blocks.0.resnets.0.conv1.weight":            14450688,
-        "up_blocks.0.resnets.0.conv1.bias":              896,
-        "up_blocks.0.resnets.0.time_emb_proj.weight":    896*E*(shift == "scale_shift") + 896*E,
-        "up_blocks.0.resnets.0.time_emb_proj.bias":      896*(shift == "scale_shift") + 896,
-        "up_blocks.0.resnets.0.norm2.weight":            896,
-        "up_blocks.0.resnets.0.norm2.bias":              896,
-        "up_blocks.0.resnets.0.conv2.weight":            7225344,
-        "up_blocks.0.resnets.0.conv2.bias":              896,
-        "up_blocks.0.resnets.0.conv_shortcut.weight":    1605632,
-        "up_blocks.0.resnets.0.conv_shortcut.bias":      896,
-        "up_blocks.0.attentions.0.group_norm.weight":    896*(ups[0] == "AttnUpBlock2D"),
-        "up_blocks.0.attentions.0.group_norm.bias":      896*(ups[0] == "AttnUpBlock2D"),
-        "up_blocks.0.attentions.0.to_q.weight":          896*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 802816*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d)) - 802816*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "up_blocks.0.attentions.0.to_q.bias":            (ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 896*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d)) - 896*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "up_blocks.0.attentions.0.to_k.weight":          896*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 802816*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d)) - 802816*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "up_blocks.0.attentions.0.to_k.bias":            (ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 896*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d)) - 896*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "up_blocks.0.attentions.0.to_v.weight":          896*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 802816*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d)) - 802816*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "up_blocks.0.attentions.0.to_v.bias":            (ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 896*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d)) - 896*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "up_blocks.0.attentions.0.to_out.0.weight":      896*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 802816*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d)) - 802816*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "up_blocks.0.attentions.0.to_out.0.bias":        896*(ups[0] == "AttnUpBlock2D"),
-        "up_blocks.0.resnets.1.norm1.weight":            1792,
-        "up_blocks.0.resnets.1.norm1.bias":              1792,
-        "up_blocks.0.resnets.1.conv1.weight":            14450688,
-        "up_blocks.0.resnets.1.conv1.bias":              896,
-        "up_blocks.0.resnets.1.time_emb_proj.weight":    896*E*(shift == "scale_shift") + 896*E,
-        "up_blocks.0.resnets.1.time_emb_proj.bias":      896*(shift == "scale_shift") + 896,
-        "up_blocks.0.resnets.1.norm2.weight":            896,
-        "up_blocks.0.resnets.1.norm2.bias":              896,
-        "up_blocks.0.resnets.1.conv2.weight":            7225344,
-        "up_blocks.0.resnets.1.conv2.bias":              896,
-        "up_blocks.0.resnets.1.conv_shortcut.weight":    1605632,
-        "up_blocks.0.resnets.1.conv_shortcut.bias":      896,
-        "up_blocks.0.attentions.1.group_norm.weight":    896*(ups[0] == "AttnUpBlock2D"),
-        "up_blocks.0.attentions.1.group_norm.bias":      896*(ups[0] == "AttnUpBlock2D"),
-        "up_blocks.0.attentions.1.to_q.weight":          896*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 802816*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d)) - 802816*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "up_blocks.0.attentions.1.to_q.bias":            (ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 896*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d)) - 896*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "up_blocks.0.attentions.1.to_k.weight":          896*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 802816*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d)) - 802816*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "up_blocks.0.attentions.1.to_k.bias":            (ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 896*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d)) - 896*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "up_blocks.0.attentions.1.to_v.weight":          896*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 802816*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d)) - 802816*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "up_blocks.0.attentions.1.to_v.bias":            (ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 896*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d)) - 896*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "up_blocks.0.attentions.1.to_out.0.weight":      896*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 802816*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d)) - 802816*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "up_blocks.0.attentions.1.to_out.0.bias":        896*(ups[0] == "AttnUpBlock2D"),
-        "up_blocks.0.resnets.2.norm1.weight":            1568,
-        "up_blocks.0.resnets.2.norm1.bias":              1568,
+        **_inside("mid_block.resnets.1", resnets_2),
+        **_inside("up_blocks.0.resnets.0", resnets_3),
+        **_inside("up_blocks.0.attentions.0", attentions_4),
+        **_inside("up_blocks.0.resnets.1", resnets_3),
+        **_inside("up_blocks.0.attentions.1", attentions_4),
+        **_inside("up_blocks.0.resnets.2.norm1", norm1_3),
         "up_blocks.0.resnets.2.conv1.weight":            12644352,
         "up_blocks.0.resnets.2.conv1.bias":              896,
-        "up_blocks.0.resnets.2.time_emb_proj.weight":    896*E*(shift == "scale_shift") + 896*E,
-        "up_blocks.0.resnets.2.time_emb_proj.bias":      896*(shift == "scale_shift") + 896,
-        "up_blocks.0.resnets.2.norm2.weight":            896,
-        "up_blocks.0.resnets.2.norm2.bias":              896,
-        "up_blocks.0.resnets.2.conv2.weight":            7225344,
-        "up_blocks.0.resnets.2.conv2.bias":              896,
+        **_inside("up_blocks.0.resnets.2.time_emb_proj", time_emb_proj_4),
+        **_inside("up_blocks.0.resnets.2.norm2", norm2_3),
+        **_inside("up_blocks.0.resnets.2.conv2", conv2_3),
         "up_blocks.0.resnets.2.conv_shortcut.weight":    1404928,
         "up_blocks.0.resnets.2.conv_shortcut.bias":      896,
-        "up_blocks.0.attentions.2.group_norm.weight":    896*(ups[0] == "AttnUpBlock2D"),
-        "up_blocks.0.attentions.2.group_norm.bias":      896*(ups[0] == "AttnUpBlock2D"),
-        "up_blocks.0.attentions.2.to_q.weight":          896*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 802816*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d)) - 802816*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "up_blocks.0.attentions.2.to_q.bias":            (ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 896*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d)) - 896*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "up_blocks.0.attentions.2.to_k.weight":          896*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 802816*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d)) - 802816*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "up_blocks.0.attentions.2.to_k.bias":            (ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 896*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d)) - 896*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "up_blocks.0.attentions.2.to_v.weight":          896*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 802816*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d)) - 802816*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "up_blocks.0.attentions.2.to_v.bias":            (ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 896*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d)) - 896*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "up_blocks.0.attentions.2.to_out.0.weight":      896*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 802816*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d)) - 802816*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "up_blocks.0.attentions.2.to_out.0.bias":        896*(ups[0] == "AttnUpBlock2D"),
-        "up_blocks.0.upsamplers.0.conv.weight":          7225344,
-        "up_blocks.0.upsamplers.0.conv.bias":            896,
-        "up_blocks.1.resnets.0.norm1.weight":            1568,
-        "up_blocks.1.resnets.0.norm1.bias":              1568,
+        **_inside("up_blocks.0.attentions.2", attentions_4),
+        **_inside("up_blocks.0.upsamplers.0.conv", conv2_3),
+        **_inside("up_blocks.1.resnets.0.norm1", norm1_3),
         "up_blocks.1.resnets.0.conv1.weight":            9483264,
         "up_blocks.1.resnets.0.conv1.bias":              672,
-        "up_blocks.1.resnets.0.time_emb_proj.weight":    672*E*(shift == "scale_shift") + 672*E,
-        "up_blocks.1.resnets.0.time_emb_proj.bias":      672*(shift == "scale_shift") + 672,
-        "up_blocks.1.resnets.0.norm2.weight":            672,
-        "up_blocks.1.resnets.0.norm2.bias":              672,
-        "up_blocks.1.resnets.0.conv2.weight":            4064256,
-        "up_blocks.1.resnets.0.conv2.bias":              672,
+        **_inside("up_blocks.1.resnets.0.time_emb_proj", time_emb_proj_3),
+        **_inside("up_blocks.1.resnets.0.norm2", norm2_2),
+        **_inside("up_blocks.1.resnets.0.conv2", conv2_2),
         "up_blocks.1.resnets.0.conv_shortcut.weight":    1053696,
         "up_blocks.1.resnets.0.conv_shortcut.bias":      672,
-        "up_blocks.1.attentions.0.group_norm.weight":    672*(ups[1] == "AttnUpBlock2D"),
-        "up_blocks.1.attentions.0.group_norm.bias":      672*(ups[1] == "AttnUpBlock2D"),
-        "up_blocks.1.attentions.0.to_q.weight":          672*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 451584*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d)) - 451584*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "up_blocks.1.attentions.0.to_q.bias":            (ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 672*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d)) - 672*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "up_blocks.1.attentions.0.to_k.weight":          672*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 451584*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d)) - 451584*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "up_blocks.1.attentions.0.to_k.bias":            (ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 672*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d)) - 672*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "up_blocks.1.attentions.0.to_v.weight":          672*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 451584*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d)) - 451584*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "up_blocks.1.attentions.0.to_v.bias":            (ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 672*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d)) - 672*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "up_blocks.1.attentions.0.to_out.0.weight":      672*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 451584*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d)) - 451584*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "up_blocks.1.attentions.0.to_out.0.bias":        672*(ups[1] == "AttnUpBlock2D"),
+        **_inside("up_blocks.1.attentions.0", attentions_5),
         "up_blocks.1.resnets.1.norm1.weight":            1344,
         "up_blocks.1.resnets.1.norm1.bias":              1344,
         "up_blocks.1.resnets.1.conv1.weight":            8128512,
         "up_blocks.1.resnets.1.conv1.bias":              672,
-        "up_blocks.1.resnets.1.time_emb_proj.weight":    672*E*(shift == "scale_shift") + 672*E,
-        "up_blocks.1.resnets.1.time_emb_proj.bias":      672*(shift == "scale_shift") + 672,
-        "up_blocks.1.resnets.1.norm2.weight":            672,
-        "up_blocks.1.resnets.1.norm2.bias":              672,
-        "up_blocks.1.resnets.1.conv2.weight":            4064256,
-        "up_blocks.1.resnets.1.conv2.bias":              672,
+        **_inside("up_blocks.1.resnets.1.time_emb_proj", time_emb_proj_3),
+        **_inside("up_blocks.1.resnets.1.norm2", norm2_2),
+        **_inside("up_blocks.1.resnets.1.conv2", conv2_2),
         "up_blocks.1.resnets.1.conv_shortcut.weight":    903168,
         "up_blocks.1.resnets.1.conv_shortcut.bias":      672,
-        "up_blocks.1.attentions.1.group_norm.weight":    672*(ups[1] == "AttnUpBlock2D"),
-        "up_blocks.1.attentions.1.group_norm.bias":      672*(ups[1] == "AttnUpBlock2D"),
-        "up_blocks.1.attentions.1.to_q.weight":          672*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 451584*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d)) - 451584*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "up_blocks.1.attentions.1.to_q.bias":            (ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 672*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d)) - 672*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "up_blocks.1.attentions.1.to_k.weight":          672*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 451584*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d)) - 451584*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "up_blocks.1.attentions.1.to_k.bias":            (ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 672*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d)) - 672*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "up_blocks.1.attentions.1.to_v.weight":          672*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 451584*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d)) - 451584*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "up_blocks.1.attentions.1.to_v.bias":            (ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 672*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d)) - 672*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "up_blocks.1.attentions.1.to_out.0.weight":      672*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 451584*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d)) - 451584*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "up_blocks.1.attentions.1.to_out.0.bias":        672*(ups[1] == "AttnUpBlock2D"),
-        "up_blocks.1.resnets.2.norm1.weight":            1120,
-        "up_blocks.1.resnets.2.norm1.bias":              1120,
+        **_inside("up_blocks.1.attentions.1", attentions_5),
+        **_inside("up_blocks.1.resnets.2.norm1", norm1_4),
         "up_blocks.1.resnets.2.conv1.weight":            6773760,
         "up_blocks.1.resnets.2.conv1.bias":              672,
-        "up_blocks.1.resnets.2.time_emb_proj.weight":    672*E*(shift == "scale_shift") + 672*E,
-        "up_blocks.1.resnets.2.time_emb_proj.bias":      672*(shift == "scale_shift") + 672,
-        "up_blocks.1.resnets.2.norm2.weight":            672,
-        "up_blocks.1.resnets.2.norm2.bias":              672,
-        "up_blocks.1.resnets.2.conv2.weight":            4064256,
-        "up_blocks.1.resnets.2.conv2.bias":              672,
+        **_inside("up_blocks.1.resnets.2.time_emb_proj", time_emb_proj_3),
+        **_inside("up_blocks.1.resnets.2.norm2", norm2_2),
+        **_inside("up_blocks.1.resnets.2.conv2", conv2_2),
         "up_blocks.1.resnets.2.conv_shortcut.weight":    752640,
         "up_blocks.1.resnets.2.conv_shortcut.bias":      672,
-        "up_blocks.1.attentions.2.group_norm.weight":    672*(ups[1] == "AttnUpBlock2D"),
-        "up_blocks.1.attentions.2.group_norm.bias":      672*(ups[1] == "AttnUpBlock2D"),
-        "up_blocks.1.attentions.2.to_q.weight":          672*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 451584*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d)) - 451584*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "up_blocks.1.attentions.2.to_q.bias":            (ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 672*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d)) - 672*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "up_blocks.1.attentions.2.to_k.weight":          672*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 451584*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d)) - 451584*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "up_blocks.1.attentions.2.to_k.bias":            (ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 672*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d)) - 672*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "up_blocks.1.attentions.2.to_v.weight":          672*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 451584*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d)) - 451584*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "up_blocks.1.attentions.2.to_v.bias":            (ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 672*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d)) - 672*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "up_blocks.1.attentions.2.to_out.0.weight":      672*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 451584*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d)) - 451584*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "up_blocks.1.attentions.2.to_out.0.bias":        672*(ups[1] == "AttnUpBlock2D"),
-        "up_blocks.1.upsamplers.0.conv.weight":          4064256,
-        "up_blocks.1.upsamplers.0.conv.bias":            672,
-        "up_blocks.2.resnets.0.norm1.weight":            1120,
-        "up_blocks.2.resnets.0.norm1.bias":              1120,
+        **_inside("up_blocks.1.attentions.2", attentions_5),
+        **_inside("up_blocks.1.upsamplers.0.conv", conv2_2),
+        **_inside("up_blocks.2.resnets.0.norm1", norm1_4),
         "up_blocks.2.resnets.0.conv1.weight":            4515840,
         "up_blocks.2.resnets.0.conv1.bias":              448,
-        "up_blocks.2.resnets.0.time_emb_proj.weight":    448*E*(shift == "scale_shift") + 448*E,
-        "up_blocks.2.resnets.0.time_emb_proj.bias":      448*(shift == "scale_shift") + 448,
-        "up_blocks.2.resnets.0.norm2.weight":            448,
-        "up_blocks.2.resnets.0.norm2.bias":              448,
-        "up_blocks.2.resnets.0.conv2.weight":            1806336,
-        "up_blocks.2.resnets.0.conv2.bias":              448,
+        **_inside("up_blocks.2.resnets.0.time_emb_proj", time_emb_proj_2),
+        **_inside("up_blocks.2.resnets.0.norm2", norm2_1),
+        **_inside("up_blocks.2.resnets.0.conv2", conv2_1),
         "up_blocks.2.resnets.0.conv_shortcut.weight":    501760,
         "up_blocks.2.resnets.0.conv_shortcut.bias":      448,
-        "up_blocks.2.attentions.0.group_norm.weight":    448*(ups[2] == "AttnUpBlock2D"),
-        "up_blocks.2.attentions.0.group_norm.bias":      448*(ups[2] == "AttnUpBlock2D"),
-        "up_blocks.2.attentions.0.to_q.weight":          448*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 200704*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d)) - 200704*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "up_blocks.2.attentions.0.to_q.bias":            (ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 448*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d)) - 448*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "up_blocks.2.attentions.0.to_k.weight":          448*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 200704*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d)) - 200704*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "up_blocks.2.attentions.0.to_k.bias":            (ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 448*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d)) - 448*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "up_blocks.2.attentions.0.to_v.weight":          448*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 200704*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d)) - 200704*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "up_blocks.2.attentions.0.to_v.bias":            (ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 448*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d)) - 448*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "up_blocks.2.attentions.0.to_out.0.weight":      448*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 200704*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d)) - 200704*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "up_blocks.2.attentions.0.to_out.0.bias":        448*(ups[2] == "AttnUpBlock2D"),
-        "up_blocks.2.resnets.1.norm1.weight":            896,
-        "up_blocks.2.resnets.1.norm1.bias":              896,
+        **_inside("up_blocks.2.attentions.0", attentions_6),
+        **_inside("up_blocks.2.resnets.1.norm1", norm2_3),
         "up_blocks.2.resnets.1.conv1.weight":            3612672,
         "up_blocks.2.resnets.1.conv1.bias":              448,
-        "up_blocks.2.resnets.1.time_emb_proj.weight":    448*E*(shift == "scale_shift") + 448*E,
-        "up_blocks.2.resnets.1.time_emb_proj.bias":      448*(shift == "scale_shift") + 448,
-        "up_blocks.2.resnets.1.norm2.weight":            448,
-        "up_blocks.2.resnets.1.norm2.bias":              448,
-        "up_blocks.2.resnets.1.conv2.weight":            1806336,
-        "up_blocks.2.resnets.1.conv2.bias":              448,
+        **_inside("up_blocks.2.resnets.1.time_emb_proj", time_emb_proj_2),
+        **_inside("up_blocks.2.resnets.1.norm2", norm2_1),
+        **_inside("up_blocks.2.resnets.1.conv2", conv2_1),
         "up_blocks.2.resnets.1.conv_shortcut.weight":    401408,
         "up_blocks.2.resnets.1.conv_shortcut.bias":      448,
-        "up_blocks.2.attentions.1.group_norm.weight":    448*(ups[2] == "AttnUpBlock2D"),
-        "up_blocks.2.attentions.1.group_norm.bias":      448*(ups[2] == "AttnUpBlock2D"),
-        "up_blocks.2.attentions.1.to_q.weight":          448*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 200704*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d)) - 200704*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "up_blocks.2.attentions.1.to_q.bias":            (ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 448*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d)) - 448*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "up_blocks.2.attentions.1.to_k.weight":          448*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 200704*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d)) - 200704*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "up_blocks.2.attentions.1.to_k.bias":            (ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 448*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d)) - 448*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "up_blocks.2.attentions.1.to_v.weight":          448*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 200704*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d)) - 200704*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "up_blocks.2.attentions.1.to_v.bias":            (ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 448*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d)) - 448*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "up_blocks.2.attentions.1.to_out.0.weight":      448*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 200704*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d)) - 200704*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "up_blocks.2.attentions.1.to_out.0.bias":        448*(ups[2] == "AttnUpBlock2D"),
-        "up_blocks.2.resnets.2.norm1.weight":            672,
-        "up_blocks.2.resnets.2.norm1.bias":              672,
+        **_inside("up_blocks.2.attentions.1", attentions_6),
+        **_inside("up_blocks.2.resnets.2.norm1", norm2_2),
         "up_blocks.2.resnets.2.conv1.weight":            2709504,
         "up_blocks.2.resnets.2.conv1.bias":              448,
-        "up_blocks.2.resnets.2.time_emb_proj.weight":    448*E*(shift == "scale_shift") + 448*E,
-        "up_blocks.2.resnets.2.time_emb_proj.bias":      448*(shift == "scale_shift") + 448,
-        "up_blocks.2.resnets.2.norm2.weight":            448,
-        "up_blocks.2.resnets.2.norm2.bias":              448,
-        "up_blocks.2.resnets.2.conv2.weight":            1806336,
-        "up_blocks.2.resnets.2.conv2.bias":              448,
+        **_inside("up_blocks.2.resnets.2.time_emb_proj", time_emb_proj_2),
+        **_inside("up_blocks.2.resnets.2.norm2", norm2_1),
+        **_inside("up_blocks.2.resnets.2.conv2", conv2_1),
         "up_blocks.2.resnets.2.conv_shortcut.weight":    301056,
         "up_blocks.2.resnets.2.conv_shortcut.bias":      448,
-        "up_blocks.2.attentions.2.group_norm.weight":    448*(ups[2] == "AttnUpBlock2D"),
-        "up_blocks.2.attentions.2.group_norm.bias":      448*(ups[2] == "AttnUpBlock2D"),
-        "up_blocks.2.attentions.2.to_q.weight":          448*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 200704*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d)) - 200704*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "up_blocks.2.attentions.2.to_q.bias":            (ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 448*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d)) - 448*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "up_blocks.2.attentions.2.to_k.weight":          448*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 200704*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d)) - 200704*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "up_blocks.2.attentions.2.to_k.bias":            (ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 448*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d)) - 448*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "up_blocks.2.attentions.2.to_v.weight":          448*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 200704*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d)) - 200704*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "up_blocks.2.attentions.2.to_v.bias":            (ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 448*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d)) - 448*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "up_blocks.2.attentions.2.to_out.0.weight":      448*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 200704*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d)) - 200704*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "up_blocks.2.attentions.2.to_out.0.bias":        448*(ups[2] == "AttnUpBlock2D"),
-        "up_blocks.2.upsamplers.0.conv.weight":          1806336,
-        "up_blocks.2.upsamplers.0.conv.bias":            448,
-        "up_blocks.3.resnets.0.norm1.weight":            672,
-        "up_blocks.3.resnets.0.norm1.bias":              672,
+        **_inside("up_blocks.2.attentions.2", attentions_6),
+        **_inside("up_blocks.2.upsamplers.0.conv", conv2_1),
+        **_inside("up_blocks.3.resnets.0.norm1", norm2_2),
         "up_blocks.3.resnets.0.conv1.weight":            1354752,
         "up_blocks.3.resnets.0.conv1.bias":              224,
-        "up_blocks.3.resnets.0.time_emb_proj.weight":    224*E*(shift == "scale_shift") + 224*E,
-        "up_blocks.3.resnets.0.time_emb_proj.bias":      224*(shift == "scale_shift") + 224,
-        "up_blocks.3.resnets.0.norm2.weight":            224,
-        "up_blocks.3.resnets.0.norm2.bias":              224,
-        "up_blocks.3.resnets.0.conv2.weight":            451584,
-        "up_blocks.3.resnets.0.conv2.bias":              224,
+        **_inside("up_blocks.3.resnets.0.time_emb_proj", time_emb_proj_1),
+        **_inside("up_blocks.3.resnets.0.norm2", norm1_1),
+        **_inside("up_blocks.3.resnets.0.conv2", conv1_1),
         "up_blocks.3.resnets.0.conv_shortcut.weight":    150528,
         "up_blocks.3.resnets.0.conv_shortcut.bias":      224,
-        "up_blocks.3.attentions.0.group_norm.weight":    224*(ups[3] == "AttnUpBlock2D"),
-        "up_blocks.3.attentions.0.group_norm.bias":      224*(ups[3] == "AttnUpBlock2D"),
-        "up_blocks.3.attentions.0.to_q.weight":          224*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 50176*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d)) - 50176*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d,
-        "up_blocks.3.attentions.0.to_q.bias":            (ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 224*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d)) - 224*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d,
-        "up_blocks.3.attentions.0.to_k.weight":          224*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 50176*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d)) - 50176*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d,
-        "up_blocks.3.attentions.0.to_k.bias":            (ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 224*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d)) - 224*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d,
-        "up_blocks.3.attentions.0.to_v.weight":          224*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 50176*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d)) - 50176*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d,
-        "up_blocks.3.attentions.0.to_v.bias":            (ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 224*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d)) - 224*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d,
-        "up_blocks.3.attentions.0.to_out.0.weight":      224*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 50176*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d)) - 50176*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d,
-        "up_blocks.3.attentions.0.to_out.0.bias":        224*(ups[3] == "AttnUpBlock2D"),
-        "up_blocks.3.resnets.1.norm1.weight":            448,
-        "up_blocks.3.resnets.1.norm1.bias":              448,
-        "up_blocks.3.resnets.1.conv1.weight":            903168,
-        "up_blocks.3.resnets.1.conv1.bias":              224,
-        "up_blocks.3.resnets.1.time_emb_proj.weight":    224*E*(shift == "scale_shift") + 224*E,
-        "up_blocks.3.resnets.1.time_emb_proj.bias":      224*(shift == "scale_shift") + 224,
-        "up_blocks.3.resnets.1.norm2.weight":            224,
-        "up_blocks.3.resnets.1.norm2.bias":              224,
-        "up_blocks.3.resnets.1.conv2.weight":            451584,
-        "up_blocks.3.resnets.1.conv2.bias":              224,
-        "up_blocks.3.resnets.1.conv_shortcut.weight":    100352,
-        "up_blocks.3.resnets.1.conv_shortcut.bias":      224,
-        "up_blocks.3.attentions.1.group_norm.weight":    224*(ups[3] == "AttnUpBlock2D"),
-        "up_blocks.3.attentions.1.group_norm.bias":      224*(ups[3] == "AttnUpBlock2D"),
-        "up_blocks.3.attentions.1.to_q.weight":          224*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 50176*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d)) - 50176*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d,
-        "up_blocks.3.attentions.1.to_q.bias":            (ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 224*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d)) - 224*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d,
-        "up_blocks.3.attentions.1.to_k.weight":          224*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 50176*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d)) - 50176*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d,
-        "up_blocks.3.attentions.1.to_k.bias":            (ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 224*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d)) - 224*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d,
-        "up_blocks.3.attentions.1.to_v.weight":          224*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 50176*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d)) - 50176*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d,
-        "up_blocks.3.attentions.1.to_v.bias":            (ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 224*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d)) - 224*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d,
-        "up_blocks.3.attentions.1.to_out.0.weight":      224*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 50176*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d)) - 50176*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d,
-        "up_blocks.3.attentions.1.to_out.0.bias":        224*(ups[3] == "AttnUpBlock2D"),
-        "up_blocks.3.resnets.2.norm1.weight":            448,
-        "up_blocks.3.resnets.2.norm1.bias":              448,
-        "up_blocks.3.resnets.2.conv1.weight":            903168,
-        "up_blocks.3.resnets.2.conv1.bias":              224,
-        "up_blocks.3.resnets.2.time_emb_proj.weight":    224*E*(shift == "scale_shift") + 224*E,
-        "up_blocks.3.resnets.2.time_emb_proj.bias":      224*(shift == "scale_shift") + 224,
-        "up_blocks.3.resnets.2.norm2.weight":            224,
-        "up_blocks.3.resnets.2.norm2.bias":              224,
-        "up_blocks.3.resnets.2.conv2.weight":            451584,
-        "up_blocks.3.resnets.2.conv2.bias":              224,
-        "up_blocks.3.resnets.2.conv_shortcut.weight":    100352,
-        "up_blocks.3.resnets.2.conv_shortcut.bias":      224,
-        "up_blocks.3.attentions.2.group_norm.weight":    224*(ups[3] == "AttnUpBlock2D"),
-        "up_blocks.3.attentions.2.group_norm.bias":      224*(ups[3] == "AttnUpBlock2D"),
-        "up_blocks.3.attentions.2.to_q.weight":          224*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 50176*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d)) - 50176*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d,
-        "up_blocks.3.attentions.2.to_q.bias":            (ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 224*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d)) - 224*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d,
-        "up_blocks.3.attentions.2.to_k.weight":          224*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 50176*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d)) - 50176*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d,
-        "up_blocks.3.attentions.2.to_k.bias":            (ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 224*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d)) - 224*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d,
-        "up_blocks.3.attentions.2.to_v.weight":          224*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 50176*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d)) - 50176*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d,
-        "up_blocks.3.attentions.2.to_v.bias":            (ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 224*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d)) - 224*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d,
-        "up_blocks.3.attentions.2.to_out.0.weight":      224*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 50176*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d)) - 50176*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d,
-        "up_blocks.3.attentions.2.to_out.0.bias":        224*(ups[3] == "AttnUpBlock2D"),
-        "conv_norm_out.weight":                          224,
-        "conv_norm_out.bias":                            224,
+        **_inside("up_blocks.3.attentions.0", attentions_7),
+        **_inside("up_blocks.3.resnets.1", resnets_4),
+        **_inside("up_blocks.3.attentions.1", attentions_7),
+        **_inside("up_blocks.3.resnets.2", resnets_4),
+        **_inside("up_blocks.3.attentions.2", attentions_7),
+        **_inside("conv_norm_out", norm1_1),
         "conv_out.weight":                               2016*o,
         "conv_out.bias":                                 o,
     }
@@ -1860,627 +1528,419 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     has_classes = sizes.num_class_embeds is not None
     E = has_e*e + 896 - 896*has_e
     S = 224*(sinusoids == "fourier") + 224
+    case_1 = shift == "scale_shift"
+    part_1 = 448//(has_d*d + 448 - 448*has_d)
+    part_2 = 448*part_1*has_d*d + 200704*part_1 - 200704*part_1*has_d
+    part_3 = 16*part_1*has_d*d + 7168*part_1 - 7168*part_1*has_d
+    part_4 = 672//(has_d*d + 672 - 672*has_d)
+    part_5 = 672*part_4*has_d*d + 451584*part_4 - 451584*part_4*has_d
+    part_6 = 16*part_4*has_d*d + 10752*part_4 - 10752*part_4*has_d
+    part_7 = 896//(has_d*d + 896 - 896*has_d)
+    part_8 = 896*part_7*has_d*d + 802816*part_7 - 802816*part_7*has_d
+    part_9 = 16*part_7*has_d*d + 14336*part_7 - 14336*part_7*has_d
+    part_10 = 896*has_middle*part_7*has_d*d + 802816*has_middle*part_7 - 802816*has_middle*part_7*has_d
+    part_11 = 16*has_middle*part_7*has_d*d + 14336*has_middle*part_7 - 14336*has_middle*part_7*has_d
+    case_2 = ups[0] == "AttnUpBlock2D"
+    part_12 = 896*case_2*part_7*has_d*d + 802816*case_2*part_7 - 802816*case_2*part_7*has_d
+    part_13 = 16*case_2*part_7*has_d*d + 14336*case_2*part_7 - 14336*case_2*part_7*has_d
+    case_3 = ups[1] == "AttnUpBlock2D"
+    part_14 = 672*case_3*part_4*has_d*d + 451584*case_3*part_4 - 451584*case_3*part_4*has_d
+    part_15 = 16*case_3*part_4*has_d*d + 10752*case_3*part_4 - 10752*case_3*part_4*has_d
+    case_4 = ups[2] == "AttnUpBlock2D"
+    part_16 = 448*case_4*part_1*has_d*d + 200704*case_4*part_1 - 200704*case_4*part_1*has_d
+    part_17 = 16*case_4*part_1*has_d*d + 7168*case_4*part_1 - 7168*case_4*part_1*has_d
+    case_5 = ups[3] == "AttnUpBlock2D"
+    part_18 = 224//(has_d*d + 224 - 224*has_d)
+    part_19 = 224*case_5*part_18*has_d*d + 50176*case_5*part_18 - 50176*case_5*part_18*has_d
+    part_20 = 16*case_5*part_18*has_d*d + 3584*case_5*part_18 - 3584*case_5*part_18*has_d
+    case_6 = sinusoids == "learned"
+    case_7 = kinds == "identity"
+    case_8 = kinds == "timestep"
+    case_9 = shift == "default"
+    part_21 = 896*has_middle*case_9 + 896*has_middle*has_groups - 896*has_middle*case_9*has_groups
+    norm1_1 = {
+        "weight":  224,
+        "bias":    224,
+    }
+    conv1_1 = {
+        "weight":  451584,
+        "bias":    224,
+    }
+    time_emb_proj_1 = {
+        "weight":  224*E*case_1 + 224*E,
+        "bias":    224*case_1 + 224,
+    }
+    resnets_1 = {
+        **_inside("norm1", norm1_1),
+        **_inside("conv1", conv1_1),
+        **_inside("time_emb_proj", time_emb_proj_1),
+        **_inside("norm2", norm1_1),
+        **_inside("conv2", conv1_1),
+    }
+    time_emb_proj_2 = {
+        "weight":  448*E*case_1 + 448*E,
+        "bias":    448*case_1 + 448,
+    }
+    norm2_1 = {
+        "weight":  448,
+        "bias":    448,
+    }
+    conv2_1 = {
+        "weight":  1806336,
+        "bias":    448,
+    }
+    to_q_1 = {
+        "base_layer.weight":      part_2,
+        "base_layer.bias":        part_1*has_d*d + 448*part_1 - 448*part_1*has_d,
+        "lora_A.default.weight":  7168,
+        "lora_B.default.weight":  part_3,
+    }
+    attentions_1 = {
+        **_inside("group_norm", norm2_1),
+        **_inside("to_q", to_q_1),
+        **_inside("to_k", to_q_1),
+        **_inside("to_v", to_q_1),
+        "to_out.0.base_layer.weight":      part_2,
+        "to_out.0.base_layer.bias":        448,
+        "to_out.0.lora_A.default.weight":  part_3,
+        "to_out.0.lora_B.default.weight":  7168,
+    }
+    time_emb_proj_3 = {
+        "weight":  672*E*case_1 + 672*E,
+        "bias":    672*case_1 + 672,
+    }
+    norm2_2 = {
+        "weight":  672,
+        "bias":    672,
+    }
+    conv2_2 = {
+        "weight":  4064256,
+        "bias":    672,
+    }
+    to_q_2 = {
+        "base_layer.weight":      part_5,
+        "base_layer.bias":        part_4*has_d*d + 672*part_4 - 672*part_4*has_d,
+        "lora_A.default.weight":  10752,
+        "lora_B.default.weight":  part_6,
+    }
+    attentions_2 = {
+        **_inside("group_norm", norm2_2),
+        **_inside("to_q", to_q_2),
+        **_inside("to_k", to_q_2),
+        **_inside("to_v", to_q_2),
+        "to_out.0.base_layer.weight":      part_5,
+        "to_out.0.base_layer.bias":        672,
+        "to_out.0.lora_A.default.weight":  part_6,
+        "to_out.0.lora_B.default.weight":  10752,
+    }
+    time_emb_proj_4 = {
+        "weight":  896*E*case_1 + 896*E,
+        "bias":    896*case_1 + 896,
+    }
+    norm2_3 = {
+        "weight":  896,
+        "bias":    896,
+    }
+    conv2_3 = {
+        "weight":  7225344,
+        "bias":    896,
+    }
+    to_q_3 = {
+        "base_layer.weight":      part_8,
+        "base_layer.bias":        part_7*has_d*d + 896*part_7 - 896*part_7*has_d,
+        "lora_A.default.weight":  14336,
+        "lora_B.default.weight":  part_9,
+    }
+    attentions_3 = {
+        **_inside("group_norm", norm2_3),
+        **_inside("to_q", to_q_3),
+        **_inside("to_k", to_q_3),
+        **_inside("to_v", to_q_3),
+        "to_out.0.base_layer.weight":      part_8,
+        "to_out.0.base_layer.bias":        896,
+        "to_out.0.lora_A.default.weight":  part_9,
+        "to_out.0.lora_B.default.weight":  14336,
+    }
+    norm1_2 = {
+        "weight":  896*has_middle,
+        "bias":    896*has_middle,
+    }
+    conv1_2 = {
+        "weight":  7225344*has_middle,
+        "bias":    896*has_middle,
+    }
+    resnets_2 = {
+        **_inside("norm1", norm1_2),
+        **_inside("conv1", conv1_2),
+        "time_emb_proj.weight":  896*E*has_middle*case_1 + 896*E*has_middle,
+        "time_emb_proj.bias":    896*has_middle*case_1 + 896*has_middle,
+        **_inside("norm2", norm1_2),
+        **_inside("conv2", conv1_2),
+    }
+    to_q_4 = {
+        "base_layer.weight":      part_10,
+        "base_layer.bias":        has_middle*part_7*has_d*d + 896*has_middle*part_7 - 896*has_middle*part_7*has_d,
+        "lora_A.default.weight":  14336*has_middle,
+        "lora_B.default.weight":  part_11,
+    }
+    resnets_3 = {
+        "norm1.weight":          1792,
+        "norm1.bias":            1792,
+        "conv1.weight":          14450688,
+        "conv1.bias":            896,
+        **_inside("time_emb_proj", time_emb_proj_4),
+        **_inside("norm2", norm2_3),
+        **_inside("conv2", conv2_3),
+        "conv_shortcut.weight":  1605632,
+        "conv_shortcut.bias":    896,
+    }
+    to_q_5 = {
+        "base_layer.weight":      part_12,
+        "base_layer.bias":        case_2*part_7*has_d*d + 896*case_2*part_7 - 896*case_2*part_7*has_d,
+        "lora_A.default.weight":  14336*case_2,
+        "lora_B.default.weight":  part_13,
+    }
+    attentions_4 = {
+        "group_norm.weight":               896*case_2,
+        "group_norm.bias":                 896*case_2,
+        **_inside("to_q", to_q_5),
+        **_inside("to_k", to_q_5),
+        **_inside("to_v", to_q_5),
+        "to_out.0.base_layer.weight":      part_12,
+        "to_out.0.base_layer.bias":        896*case_2,
+        "to_out.0.lora_A.default.weight":  part_13,
+        "to_out.0.lora_B.default.weight":  14336*case_2,
+    }
+    norm1_3 = {
+        "weight":  1568,
+        "bias":    1568,
+    }
+    to_q_6 = {
+        "base_layer.weight":      part_14,
+        "base_layer.bias":        case_3*part_4*has_d*d + 672*case_3*part_4 - 672*case_3*part_4*has_d,
+        "lora_A.default.weight":  10752*case_3,
+        "lora_B.default.weight":  part_15,
+    }
+    attentions_5 = {
+        "group_norm.weight":               672*case_3,
+        "group_norm.bias":                 672*case_3,
+        **_inside("to_q", to_q_6),
+        **_inside("to_k", to_q_6),
+        **_inside("to_v", to_q_6),
+        "to_out.0.base_layer.weight":      part_14,
+        "to_out.0.base_layer.bias":        672*case_3,
+        "to_out.0.lora_A.default.weight":  part_15,
+        "to_out.0.lora_B.default.weight":  10752*case_3,
+    }
+    norm1_4 = {
+        "weight":  1120,
+        "bias":    1120,
+    }
+    to_q_7 = {
+        "base_layer.weight":      part_16,
+        "base_layer.bias":        case_4*part_1*has_d*d + 448*case_4*part_1 - 448*case_4*part_1*has_d,
+        "lora_A.default.weight":  7168*case_4,
+        "lora_B.default.weight":  part_17,
+    }
+    attentions_6 = {
+        "group_norm.weight":               448*case_4,
+        "group_norm.bias":                 448*case_4,
+        **_inside("to_q", to_q_7),
+        **_inside("to_k", to_q_7),
+        **_inside("to_v", to_q_7),
+        "to_out.0.base_layer.weight":      part_16,
+        "to_out.0.base_layer.bias":        448*case_4,
+        "to_out.0.lora_A.default.weight":  part_17,
+        "to_out.0.lora_B.default.weight":  7168*case_4,
+    }
+    to_q_8 = {
+        "base_layer.weight":      part_19,
+        "base_layer.bias":        case_5*part_18*has_d*d + 224*case_5*part_18 - 224*case_5*part_18*has_d,
+        "lora_A.default.weight":  3584*case_5,
+        "lora_B.default.weight":  part_20,
+    }
+    attentions_7 = {
+        "group_norm.weight":               224*case_5,
+        "group_norm.bias":                 224*case_5,
+        **_inside("to_q", to_q_8),
+        **_inside("to_k", to_q_8),
+        **_inside("to_v", to_q_8),
+        "to_out.0.base_layer.weight":      part_19,
+        "to_out.0.base_layer.bias":        224*case_5,
+        "to_out.0.lora_A.default.weight":  part_20,
+        "to_out.0.lora_B.default.weight":  3584*case_5,
+    }
+    resnets_4 = {
+        **_inside("norm1", norm2_1),
+        "conv1.weight":          903168,
+        "conv1.bias":            224,
+        **_inside("time_emb_proj", time_emb_proj_1),
+        **_inside("norm2", norm1_1),
+        **_inside("conv2", conv1_1),
+        "conv_shortcut.weight":  100352,
+        "conv_shortcut.bias":    224,
+    }
     return {
-        "time_proj.weight":                                           224*(sinusoids == "fourier") + 224*(sinusoids == "learned")*steps,
-        "time_embedding.linear_1.weight":                             E*S + 224*E*(sinusoids == "learned") - E*S*(sinusoids == "learned"),
-        "time_embedding.linear_1.bias":                               E,
-        "time_embedding.linear_2.weight":                             E**2,
-        "time_embedding.linear_2.bias":                               E,
-        "class_embedding.weight":                                     E*has_classes*classes - E*has_kinds*has_classes*classes,
-        "class_embedding.linear_1.weight":                            E**2*(kinds == "identity")*(kinds == "timestep") + E*S*(kinds == "timestep") - E*S*(kinds == "identity")*(kinds == "timestep"),
-        "class_embedding.linear_1.bias":                              E*(kinds == "timestep"),
-        "class_embedding.linear_2.weight":                            E**2*(kinds == "timestep"),
-        "class_embedding.linear_2.bias":                              E*(kinds == "timestep"),
-        "conv_in.weight":                                             2016*c,
-        "conv_in.bias":                                               224,
-        "down_blocks.0.resnets.0.norm1.weight":                       224,
-        "down_blocks.0.resnets.0.norm1.bias":                         224,
-        "down_blocks.0.resnets.0.conv1.weight":                       451584,
-        "down_blocks.0.resnets.0.conv1.bias":                         224,
-        "down_blocks.0.resnets.0.time_emb_proj.weight":               224*E*(shift == "scale_shift") + 224*E,
-        "down_blocks.0.resnets.0.time_emb_proj.bias":                 224*(shift == "scale_shift") + 224,
-        "down_blocks.0.resnets.0.norm2.weight":                       224,
-        "down_blocks.0.resnets.0.norm2.bias":                         224,
-        "down_blocks.0.resnets.0.conv2.weight":                       451584,
-        "down_blocks.0.resnets.0.conv2.bias":                         224,
-        "down_blocks.0.resnets.1.norm1.weight":                       224,
-        "down_blocks.0.resnets.1.norm1.bias":                         224,
-        "down_blocks.0.resnets.1.conv1.weight":                       451584,
-        "down_blocks.0.resnets.1.conv1.bias":                         224,
-        "down_blocks.0.resnets.1.time_emb_proj.weight":               224*E*(shift == "scale_shift") + 224*E,
-        "down_blocks.0.resnets.1.time_emb_proj.bias":                 224*(shift == "scale_shift") + 224,
-        "down_blocks.0.resnets.1.norm2.weight":                       224,
-        "down_blocks.0.resnets.1.norm2.bias":                         224,
-        "down_blocks.0.resnets.1.conv2.weight":                       451584,
-        "down_blocks.0.resnets.1.conv2.bias":                         224,
-        "down_blocks.0.downsamplers.0.conv.weight":                   451584,
-        "down_blocks.0.downsamplers.0.conv.bias":                     224,
-        "down_blocks.1.resnets.0.norm1.weight":                       224,
-        "down_blocks.1.resnets.0.norm1.bias":                         224,
-        "down_blocks.1.resnets.0.conv1.weight":                       903168,
-        "down_blocks.1.resnets.0.conv1.bias":                         448,
-        "down_blocks.1.resnets.0.time_emb_proj.weight":               448*E*(shift == "scale_shift") + 448*E,
-        "down_blocks.1.resnets.0.time_emb_proj.bias":                 448*(shift == "scale_shift") + 448,
-        "down_blocks.1.resnets.0.norm2.weight":                       448,
-        "down_blocks.1.resnets.0.norm2.bias":                         448,
-        "down_blocks.1.resnets.0.conv2.weight":                       1806336,
-        "down_blocks.1.resnets.0.conv2.bias":                         448,
-        "down_blocks.1.resnets.0.conv_shortcut.weight":               100352,
-        "down_blocks.1.resnets.0.conv_shortcut.bias":                 448,
-        "down_blocks.1.attentions.0.group_norm.weight":               448,
-        "down_blocks.1.attentions.0.group_norm.bias":                 448,
-        "down_blocks.1.attentions.0.to_q.base_layer.weight":          448*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 200704*(448//(has_d*d + 448 - 448*has_d)) - 200704*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "down_blocks.1.attentions.0.to_q.base_layer.bias":            (448//(has_d*d + 448 - 448*has_d))*has_d*d + 448*(448//(has_d*d + 448 - 448*has_d)) - 448*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "down_blocks.1.attentions.0.to_q.lora_A.default.weight":      7168,
-        "down_blocks.1.attentions.0.to_q.lora_B.default.weight":      16*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 7168*(448//(has_d*d + 448 - 448*has_d)) - 7168*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "down_blocks.1.attentions.0.to_k.base_layer.weight":          448*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 200704*(448//(has_d*d + 448 - 448*has_d)) - 200704*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "down_blocks.1.attentions.0.to_k.base_layer.bias":            (448//(has_d*d + 448 - 448*has_d))*has_d*d + 448*(448//(has_d*d + 448 - 448*has_d)) - 448*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "down_blocks.1.attentions.0.to_k.lora_A.default.weight":      7168,
-        "down_blocks.1.attentions.0.to_k.lora_B.default.weight":      16*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 7168*(448//(has_d*d + 448 - 448*has_d)) - 7168*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "down_blocks.1.attentions.0.to_v.base_layer.weight":          448*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 200704*(448//(has_d*d + 448 - 448*has_d)) - 200704*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "down_blocks.1.attentions.0.to_v.base_layer.bias":            (448//(has_d*d + 448 - 448*has_d))*has_d*d + 448*(448//(has_d*d + 448 - 448*has_d)) - 448*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "down_blocks.1.attentions.0.to_v.lora_A.default.weight":      7168,
-        "down_blocks.1.attentions.0.to_v.lora_B.default.weight":      16*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 7168*(448//(has_d*d + 448 - 448*has_d)) - 7168*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "down_blocks.1.attentions.0.to_out.0.base_layer.weight":      448*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 200704*(448//(has_d*d + 448 - 448*has_d)) - 200704*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "down_blocks.1.attentions.0.to_out.0.base_layer.bias":        448,
-        "down_blocks.1.attentions.0.to_out.0.lora_A.default.weight":  16*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 7168*(448//(has_d*d + 448 - 448*has_d)) - 7168*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "down_blocks.1.attentions.0.to_out.0.lora_B.default.weight":  7168,
-        "down_blocks.1.resnets.1.norm1.weight":                       448,
-        "down_blocks.1.resnets.1.norm1.bias":                         448,
-        "down_blocks.1.resnets.1.conv1.weight":                       1806336,
-        "down_blocks.1.resnets.1.conv1.bias":                         448,
-        "down_blocks.1.resnets.1.time_emb_proj.weight":               448*E*(shift == "scale_shift") + 448*E,
-        "down_blocks.1.resnets.1.time_emb_proj.bias":                 448*(shift == "scale_shift") + 448,
-        "down_blocks.1.resnets.1.norm2.weight":                       448,
-        "down_blocks.1.resnets.1.norm2.bias":                         448,
-        "down_blocks.1.resnets.1.conv2.weight":                       1806336,
-        "down_blocks.1.resnets.1.conv2.bias":                         448,
-        "down_blocks.1.attentions.1.group_norm.weight":               448,
-        "down_blocks.1.attentions.1.group_norm.bias":                 448,
-        "down_blocks.1.attentions.1.to_q.base_layer.weight":          448*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 200704*(448//(has_d*d + 448 - 448*has_d)) - 200704*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "down_blocks.1.attentions.1.to_q.base_layer.bias":            (448//(has_d*d + 448 - 448*has_d))*has_d*d + 448*(448//(has_d*d + 448 - 448*has_d)) - 448*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "down_blocks.1.attentions.1.to_q.lora_A.default.weight":      7168,
-        "down_blocks.1.attentions.1.to_q.lora_B.default.weight":      16*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 7168*(448//(has_d*d + 448 - 448*has_d)) - 7168*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "down_blocks.1.attentions.1.to_k.base_layer.weight":          448*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 200704*(448//(has_d*d + 448 - 448*has_d)) - 200704*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "down_blocks.1.attentions.1.to_k.base_layer.bias":            (448//(has_d*d + 448 - 448*has_d))*has_d*d + 448*(448//(has_d*d + 448 - 448*has_d)) - 448*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "down_blocks.1.attentions.1.to_k.lora_A.default.weight":      7168,
-        "down_blocks.1.attentions.1.to_k.lora_B.default.weight":      16*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 7168*(448//(has_d*d + 448 - 448*has_d)) - 7168*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "down_blocks.1.attentions.1.to_v.base_layer.weight":          448*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 200704*(448//(has_d*d + 448 - 448*has_d)) - 200704*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "down_blocks.1.attentions.1.to_v.base_layer.bias":            (448//(has_d*d + 448 - 448*has_d))*has_d*d + 448*(448//(has_d*d + 448 - 448*has_d)) - 448*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "down_blocks.1.attentions.1.to_v.lora_A.default.weight":      7168,
-        "down_blocks.1.attentions.1.to_v.lora_B.default.weight":      16*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 7168*(448//(has_d*d + 448 - 448*has_d)) - 7168*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "down_blocks.1.attentions.1.to_out.0.base_layer.weight":      448*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 200704*(448//(has_d*d + 448 - 448*has_d)) - 200704*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "down_blocks.1.attentions.1.to_out.0.base_layer.bias":        448,
-        "down_blocks.1.attentions.1.to_out.0.lora_A.default.weight":  16*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 7168*(448//(has_d*d + 448 - 448*has_d)) - 7168*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "down_blocks.1.attentions.1.to_out.0.lora_B.default.weight":  7168,
-        "down_blocks.1.downsamplers.0.conv.weight":                   1806336,
-        "down_blocks.1.downsamplers.0.conv.bias":                     448,
-        "down_blocks.2.resnets.0.norm1.weight":                       448,
-        "down_blocks.2.resnets.0.norm1.bias":                         448,
-        "down_blocks.2.resnets.0.conv1.weight":                       2709504,
-        "down_blocks.2.resnets.0.conv1.bias":                         672,
-        "down_blocks.2.resnets.0.time_emb_proj.weight":               672*E*(shift == "scale_shift") + 672*E,
-        "down_blocks.2.resnets.0.time_emb_proj.bias":                 672*(shift == "scale_shift") + 672,
-        "down_blocks.2.resnets.0.norm2.weight":                       672,
-        "down_blocks.2.resnets.0.norm2.bias":                         672,
-        "down_blocks.2.resnets.0.conv2.weight":                       4064256,
-        "down_blocks.2.resnets.0.conv2.bias":                         672,
-        "down_blocks.2.resnets.0.conv_shortcut.weight":               301056,
-        "down_blocks.2.resnets.0.conv_shortcut.bias":                 672,
-        "down_blocks.2.attentions.0.group_norm.weight":               672,
-        "down_blocks.2.attentions.0.group_norm.bias":                 672,
-        "down_blocks.2.attentions.0.to_q.base_layer.weight":          672*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 451584*(672//(has_d*d + 672 - 672*has_d)) - 451584*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "down_blocks.2.attentions.0.to_q.base_layer.bias":            (672//(has_d*d + 672 - 672*has_d))*has_d*d + 672*(672//(has_d*d + 672 - 672*has_d)) - 672*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "down_blocks.2.attentions.0.to_q.lora_A.default.weight":      10752,
-        "down_blocks.2.attentions.0.to_q.lora_B.default.weight":      16*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 10752*(672//(has_d*d + 672 - 672*has_d)) - 10752*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "down_blocks.2.attentions.0.to_k.base_layer.weight":          672*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 451584*(672//(has_d*d + 672 - 672*has_d)) - 451584*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "down_blocks.2.attentions.0.to_k.base_layer.bias":            (672//(has_d*d + 672 - 672*has_d))*has_d*d + 672*(672//(has_d*d + 672 - 672*has_d)) - 672*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "down_blocks.2.attentions.0.to_k.lora_A.default.weight":      10752,
-        "down_blocks.2.attentions.0.to_k.lora_B.default.weight":      16*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 10752*(672//(has_d*d + 672 - 672*has_d)) - 10752*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "down_blocks.2.attentions.0.to_v.base_layer.weight":          672*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 451584*(672//(has_d*d + 672 - 672*has_d)) - 451584*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "down_blocks.2.attentions.0.to_v.base_layer.bias":            (672//(has_d*d + 672 - 672*has_d))*has_d*d + 672*(672//(has_d*d + 672 - 672*has_d)) - 672*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "down_blocks.2.attentions.0.to_v.lora_A.default.weight":      10752,
-        "down_blocks.2.attentions.0.to_v.lora_B.default.weight":      16*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 10752*(672//(has_d*d + 672 - 672*has_d)) - 10752*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "down_blocks.2.attentions.0.to_out.0.base_layer.weight":      672*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 451584*(672//(has_d*d + 672 - 672*has_d)) - 451584*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "down_blocks.2.attentions.0.to_out.0.base_layer.bias":        672,
-        "down_blocks.2.attentions.0.to_out.0.lora_A.default.weight":  16*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 10752*(672//(has_d*d + 672 - 672*has_d)) - 10752*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "down_blocks.2.attentions.0.to_out.0.lora_B.default.weight":  10752,
-        "down_blocks.2.resnets.1.norm1.weight":                       672,
-        "down_blocks.2.resnets.1.norm1.bias":                         672,
-        "down_blocks.2.resnets.1.conv1.weight":                       4064256,
-        "down_blocks.2.resnets.1.conv1.bias":                         672,
-        "down_blocks.2.resnets.1.time_emb_proj.weight":               672*E*(shift == "scale_shift") + 672*E,
-        "down_blocks.2.resnets.1.time_emb_proj.bias":                 672*(shift == "scale_shift") + 672,
-        "down_blocks.2.resnets.1.norm2.weight":                       672,
-        "down_blocks.2.resnets.1.norm2.bias":                         672,
-        "down_blocks.2.resnets.1.conv2.weight":                       4064256,
-        "down_blocks.2.resnets.1.conv2.bias":                         672,
-        "down_blocks.2.attentions.1.group_norm.weight":               672,
-        "down_blocks.2.attentions.1.group_norm.bias":                 672,
-        "down_blocks.2.attentions.1.to_q.base_layer.weight":          672*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 451584*(672//(has_d*d + 672 - 672*has_d)) - 451584*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "down_blocks.2.attentions.1.to_q.base_layer.bias":            (672//(has_d*d + 672 - 672*has_d))*has_d*d + 672*(672//(has_d*d + 672 - 672*has_d)) - 672*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "down_blocks.2.attentions.1.to_q.lora_A.default.weight":      10752,
-        "down_blocks.2.attentions.1.to_q.lora_B.default.weight":      16*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 10752*(672//(has_d*d + 672 - 672*has_d)) - 10752*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "down_blocks.2.attentions.1.to_k.base_layer.weight":          672*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 451584*(672//(has_d*d + 672 - 672*has_d)) - 451584*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "down_blocks.2.attentions.1.to_k.base_layer.bias":            (672//(has_d*d + 672 - 672*has_d))*has_d*d + 672*(672//(has_d*d + 672 - 672*has_d)) - 672*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "down_blocks.2.attentions.1.to_k.lora_A.default.weight":      10752,
-        "down_blocks.2.attentions.1.to_k.lora_B.default.weight":      16*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 10752*(672//(has_d*d + 672 - 672*has_d)) - 10752*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "down_blocks.2.attentions.1.to_v.base_layer.weight":          672*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 451584*(672//(has_d*d + 672 - 672*has_d)) - 451584*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "down_blocks.2.attentions.1.to_v.base_layer.bias":            (672//(has_d*d + 672 - 672*has_d))*has_d*d + 672*(672//(has_d*d + 672 - 672*has_d)) - 672*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "down_blocks.2.attentions.1.to_v.lora_A.default.weight":      10752,
-        "down_blocks.2.attentions.1.to_v.lora_B.default.weight":      16*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 10752*(672//(has_d*d + 672 - 672*has_d)) - 10752*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "down_blocks.2.attentions.1.to_out.0.base_layer.weight":      672*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 451584*(672//(has_d*d + 672 - 672*has_d)) - 451584*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "down_blocks.2.attentions.1.to_out.0.base_layer.bias":        672,
-        "down_blocks.2.attentions.1.to_out.0.lora_A.default.weight":  16*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 10752*(672//(has_d*d + 672 - 672*has_d)) - 10752*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "down_blocks.2.attentions.1.to_out.0.lora_B.default.weight":  10752,
-        "down_blocks.2.downsamplers.0.conv.weight":                   4064256,
-        "down_blocks.2.downsamplers.0.conv.bias":                     672,
-        "down_blocks.3.resnets.0.norm1.weight":                       672,
-        "down_blocks.3.resnets.0.norm1.bias":                         672,
-        "down_blocks.3.resnets.0.conv1.weight":                       5419008,
-        "down_blocks.3.resnets.0.conv1.bias":                         896,
-        "down_blocks.3.resnets.0.time_emb_proj.weight":               896*E*(shift == "scale_shift") + 896*E,
-        "down_blocks.3.resnets.0.time_emb_proj.bias":                 896*(shift == "scale_shift") + 896,
-        "down_blocks.3.resnets.0.norm2.weight":                       896,
-        "down_blocks.3.resnets.0.norm2.bias":                         896,
-        "down_blocks.3.resnets.0.conv2.weight":                       7225344,
-        "down_blocks.3.resnets.0.conv2.bias":                         896,
-        "down_blocks.3.resnets.0.conv_shortcut.weight":               602112,
-        "down_blocks.3.resnets.0.conv_shortcut.bias":                 896,
-        "down_blocks.3.attentions.0.group_norm.weight":               896,
-        "down_blocks.3.attentions.0.group_norm.bias":                 896,
-        "down_blocks.3.attentions.0.to_q.base_layer.weight":          896*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 802816*(896//(has_d*d + 896 - 896*has_d)) - 802816*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "down_blocks.3.attentions.0.to_q.base_layer.bias":            (896//(has_d*d + 896 - 896*has_d))*has_d*d + 896*(896//(has_d*d + 896 - 896*has_d)) - 896*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "down_blocks.3.attentions.0.to_q.lora_A.default.weight":      14336,
-        "down_blocks.3.attentions.0.to_q.lora_B.default.weight":      16*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 14336*(896//(has_d*d + 896 - 896*has_d)) - 14336*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "down_blocks.3.attentions.0.to_k.base_layer.weight":          896*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 802816*(896//(has_d*d + 896 - 896*has_d)) - 802816*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "down_blocks.3.attentions.0.to_k.base_layer.bias":            (896//(has_d*d + 896 - 896*has_d))*has_d*d + 896*(896//(has_d*d + 896 - 896*has_d)) - 896*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "down_blocks.3.attentions.0.to_k.lora_A.default.weight":      14336,
-        "down_blocks.3.attentions.0.to_k.lora_B.default.weight":      16*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 14336*(896//(has_d*d + 896 - 896*has_d)) - 14336*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "down_blocks.3.attentions.0.to_v.base_layer.weight":          896*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 802816*(896//(has_d*d + 896 - 896*has_d)) - 802816*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "down_blocks.3.attentions.0.to_v.base_layer.bias":            (896//(has_d*d + 896 - 896*has_d))*has_d*d + 896*(896//(has_d*d + 896 - 896*has_d)) - 896*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "down_blocks.3.attentions.0.to_v.lora_A.default.weight":      14336,
-        "down_blocks.3.attentions.0.to_v.lora_B.default.weight":      16*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 14336*(896//(has_d*d + 896 - 896*has_d)) - 14336*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "down_blocks.3.attentions.0.to_out.0.base_layer.weight":      896*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 802816*(896//(has_d*d + 896 - 896*has_d)) - 802816*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "down_blocks.3.attentions.0.to_out.0.base_layer.bias":        896,
-        "down_blocks.3.attentions.0.to_out.0.lora_A.default.weight":  16*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 14336*(896//(has_d*d + 896 - 896*has_d)) - 14336*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "down_blocks.3.attentions.0.to_out.0.lora_B.default.weight":  14336,
-        "down_blocks.3.resnets.1.norm1.weight":                       896,
-        "down_blocks.3.resnets.1.norm1.bias":                         896,
-        "down_blocks.3.resnets.1.conv1.weight":                       7225344,
-        "down_blocks.3.resnets.1.conv1.bias":                         896,
-        "down_blocks.3.resnets.1.time_emb_proj.weight":               896*E*(shift == "scale_shift") + 896*E,
-        "down_blocks.3.resnets.1.time_emb_proj.bias":                 896*(shift == "scale_shift") + 896,
-        "down_blocks.3.resnets.1.norm2.weight":                       896,
-        "down_blocks.3.resnets.1.norm2.bias":                         896,
-        "down_blocks.3.resnets.1.conv2.weight":                       7225344,
-        "down_blocks.3.resnets.1.conv2.bias":                         896,
-        "down_blocks.3.attentions.1.group_norm.weight":               896,
-        "down_blocks.3.attentions.1.group_norm.bias":                 896,
-        "down_blocks.3.attentions.1.to_q.base_layer.weight":          896*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 802816*(896//(has_d*d + 896 - 896*has_d)) - 802816*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "down_blocks.3.attentions.1.to_q.base_layer.bias":            (896//(has_d*d + 896 - 896*has_d))*has_d*d + 896*(896//(has_d*d + 896 - 896*has_d)) - 896*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "down_blocks.3.attentions.1.to_q.lora_A.default.weight":      14336,
-        "down_blocks.3.attentions.1.to_q.lora_B.default.weight":      16*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 14336*(896//(has_d*d + 896 - 896*has_d)) - 14336*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "down_blocks.3.attentions.1.to_k.base_layer.weight":          896*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 802816*(896//(has_d*d + 896 - 896*has_d)) - 802816*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "down_blocks.3.attentions.1.to_k.base_layer.bias":            (896//(has_d*d + 896 - 896*has_d))*has_d*d + 896*(896//(has_d*d + 896 - 896*has_d)) - 896*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "down_blocks.3.attentions.1.to_k.lora_A.default.weight":      14336,
-        "down_blocks.3.attentions.1.to_k.lora_B.default.weight":      16*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 14336*(896//(has_d*d + 896 - 896*has_d)) - 14336*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "down_blocks.3.attentions.1.to_v.base_layer.weight":          896*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 802816*(896//(has_d*d + 896 - 896*has_d)) - 802816*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "down_blocks.3.attentions.1.to_v.base_layer.bias":            (896//(has_d*d + 896 - 896*has_d))*has_d*d + 896*(896//(has_d*d + 896 - 896*has_d)) - 896*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "down_blocks.3.attentions.1.to_v.lora_A.default.weight":      14336,
-        "down_blocks.3.attentions.1.to_v.lora_B.default.weight":      16*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 14336*(896//(has_d*d + 896 - 896*has_d)) - 14336*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "down_blocks.3.attentions.1.to_out.0.base_layer.weight":      896*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 802816*(896//(has_d*d + 896 - 896*has_d)) - 802816*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "down_blocks.3.attentions.1.to_out.0.base_layer.bias":        896,
-        "down_blocks.3.attentions.1.to_out.0.lora_A.default.weight":  16*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 14336*(896//(has_d*d + 896 - 896*has_d)) - 14336*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "down_blocks.3.attentions.1.to_out.0.lora_B.default.weight":  14336,
-        "mid_block.resnets.0.norm1.weight":                           896*has_middle,
-        "mid_block.resnets.0.norm1.bias":                             896*has_middle,
-        "mid_block.resnets.0.conv1.weight":                           7225344*has_middle,
-        "mid_block.resnets.0.conv1.bias":                             896*has_middle,
-        "mid_block.resnets.0.time_emb_proj.weight":                   896*E*has_middle*(shift == "scale_shift") + 896*E*has_middle,
-        "mid_block.resnets.0.time_emb_proj.bias":                     896*has_middle*(shift == "scale_shift") + 896*has_middle,
-        "mid_block.resnets.0.norm2.weight":                           896*has_middle,
-        "mid_block.resnets.0.norm2.bias":                             896*has_middle,
-        "mid_block.resnets.0.conv2.weight":                           7225344*has_middle,
-        "mid_block.resnets.0.conv2.bias":                             896*has_middle,
-        "mid_block.attentions.0.group_norm.weight":                   896*has_middle*(shift == "default") + 896*has_middle*has_groups - 896*has_middle*(shift == "default")*has_groups,
-        "mid_block.attentions.0.group_norm.bias":                     896*has_middle*(shift == "default") + 896*has_middle*has_groups - 896*has_middle*(shift == "default")*has_groups,
-        "mid_block.attentions.0.to_q.base_layer.weight":              896*has_middle*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 802816*has_middle*(896//(has_d*d + 896 - 896*has_d)) - 802816*has_middle*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "mid_block.attentions.0.to_q.base_layer.bias":                has_middle*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 896*has_middle*(896//(has_d*d + 896 - 896*has_d)) - 896*has_middle*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "mid_block.attentions.0.to_q.lora_A.default.weight":          14336*has_middle,
-        "mid_block.attentions.0.to_q.lora_B.default.weight":          16*has_middle*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 14336*has_middle*(896//(has_d*d + 896 - 896*has_d)) - 14336*has_middle*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "mid_block.attentions.0.to_k.base_layer.weight":              896*has_middle*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 802816*has_middle*(896//(has_d*d + 896 - 896*has_d)) - 802816*has_middle*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "mid_block.attentions.0.to_k.base_layer.bias":                has_middle*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 896*has_middle*(896//(has_d*d + 896 - 896*has_d)) - 896*has_middle*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "mid_block.attentions.0.to_k.lora_A.default.weight":          14336*has_middle,
-        "mid_block.attentions.0.to_k.lora_B.default.weight":          16*has_middle*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 14336*has_middle*(896//(has_d*d + 896 - 896*has_d)) - 14336*has_middle*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "mid_block.attentions.0.to_v.base_layer.weight":              896*has_middle*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 802816*has_middle*(896//(has_d*d + 896 - 896*has_d)) - 802816*has_middle*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "mid_block.attentions.0.to_v.base_layer.bias":                has_middle*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 896*has_middle*(896//(has_d*d + 896 - 896*has_d)) - 896*has_middle*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "mid_block.attentions.0.to_v.lora_A.default.weight":          14336*has_middle,
-        "mid_block.attentions.0.to_v.lora_B.default.weight":          16*has_middle*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 14336*has_middle*(896//(has_d*d + 896 - 896*has_d)) - 14336*has_middle*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "mid_block.attentions.0.to_out.0.base_layer.weight":          896*has_middle*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 802816*has_middle*(896//(has_d*d + 896 - 896*has_d)) - 802816*has_middle*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "mid_block.attentions.0.to_out.0.base_layer.bias":            896*has_middle,
-        "mid_block.attentions.0.to_out.0.lora_A.default.weight":      16*has_middle*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 14336*has_middle*(896//(has_d*d + 896 - 896*has_d)) - 14336*has_middle*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "mid_block.attentions.0.to_out.0.lora_B.default.weight":      14336*has_middle,
-        "mid_block.resnets.1.norm1.weight":                           896*has_middle,
-        "mid_block.resnets.1.norm1.bias":                             896*has_middle,
-        "mid_block.resnets.1.conv1.weight":                           7225344*has_middle,
-        "mid_block.resnets.1.conv1.bias":                             896*has_middle,
-        "mid_block.resnets.1.time_emb_proj.weight":                   896*E*has_middle*(shift == "scale_shift") + 896*E*has_middle,
-        "mid_block.resnets.1.time_emb_proj.bias":                     896*has_middle*(shift == "scale_shift") + 896*has_middle,
-        "mid_block.resnets.1.norm2.weight":                           896*has_middle,
-        "mid_block.resnets.1.norm2.bias":                             896*has_middle,
-        "mid_block.resnets.1.conv2.weight":                           7225344*has_middle,
-        "mid_block.resnets.1.conv2.bias":                             896*has_middle,
-        "up_blocks.0.resnets.0.norm1.weight":                         1792,
-        "up_blocks.0.resnets.0.norm1.bias":                           1792,
-        "up_blocks.0.resnets.0.conv1.weight":                         14450688,
-        "up_blocks.0.resnets.0.conv1.bias":                           896,
-        "up_blocks.0.resnets.0.time_emb_proj.weight":                 896*E*(shift == "scale_shift") + 896*E,
-        "up_blocks.0.resnets.0.time_emb_proj.bias":                   896*(shift == "scale_shift") + 896,
-        "up_blocks.0.resnets.0.norm2.weight":                         896,
-        "up_blocks.0.resnets.0.norm2.bias":                           896,
-        "up_blocks.0.resnets.0.conv2.weight":                         7225344,
-        "up_blocks.0.resnets.0.conv2.bias":                           896,
-        "up_blocks.0.resnets.0.conv_shortcut.weight":                 1605632,
-        "up_blocks.0.resnets.0.conv_shortcut.bias":                   896,
-        "up_blocks.0.attentions.0.group_norm.weight":                 896*(ups[0] == "AttnUpBlock2D"),
-        "up_blocks.0.attentions.0.group_norm.bias":                   896*(ups[0] == "AttnUpBlock2D"),
-        "up_blocks.0.attentions.0.to_q.base_layer.weight":            896*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 802816*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d)) - 802816*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "up_blocks.0.attentions.0.to_q.base_layer.bias":              (ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 896*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d)) - 896*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "up_blocks.0.attentions.0.to_q.lora_A.default.weight":        14336*(ups[0] == "AttnUpBlock2D"),
-        "up_blocks.0.attentions.0.to_q.lora_B.default.weight":        16*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 14336*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d)) - 14336*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "up_blocks.0.attentions.0.to_k.base_layer.weight":            896*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 802816*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d)) - 802816*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "up_blocks.0.attentions.0.to_k.base_layer.bias":              (ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 896*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d)) - 896*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "up_blocks.0.attentions.0.to_k.lora_A.default.weight":        14336*(ups[0] == "AttnUpBlock2D"),
-        "up_blocks.0.attentions.0.to_k.lora_B.default.weight":        16*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 14336*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d)) - 14336*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "up_blocks.0.attentions.0.to_v.base_layer.weight":            896*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 802816*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d)) - 802816*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "up_blocks.0.attentions.0.to_v.base_layer.bias":              (ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 896*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d)) - 896*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "up_blocks.0.attentions.0.to_v.lora_A.default.weight":        14336*(ups[0] == "AttnUpBlock2D"),
-        "up_blocks.0.attentions.0.to_v.lora_B.default.weight":        16*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 14336*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d)) - 14336*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "up_blocks.0.attentions.0.to_out.0.base_layer.weight":        896*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 802816*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d)) - 802816*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "up_blocks.0.attentions.0.to_out.0.base_layer.bias":          896*(ups[0] == "AttnUpBlock2D"),
-        "up_blocks.0.attentions.0.to_out.0.lora_A.default.weight":    16*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 14336*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d)) - 14336*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "up_blocks.0.attentions.0.to_out.0.lora_B.default.weight":    14336*(ups[0] == "AttnUpBlock2D"),
-        "up_blocks.0.resnets.1.norm1.weight":                         1792,
-        "up_blocks.0.resnets.1.norm1.bias":                           1792,
-        "up_blocks.0.resnets.1.conv1.weight":                         14450688,
-        "up_blocks.0.resnets.1.conv1.bias":                           896,
-        "up_blocks.0.resnets.1.time_emb_proj.weight":                 896*E*(shift == "scale_shift") + 896*E,
-        "up_blocks.0.resnets.1.time_emb_proj.bias":                   896*(shift == "scale_shift") + 896,
-        "up_blocks.0.resnets.1.norm2.weight":                         896,
-        "up_blocks.0.resnets.1.norm2.bias":                           896,
-        "up_blocks.0.resnets.1.conv2.weight":                         7225344,
-        "up_blocks.0.resnets.1.conv2.bias":                           896,
-        "up_blocks.0.resnets.1.conv_shortcut.weight":                 1605632,
-        "up_blocks.0.resnets.1.conv_shortcut.bias":                   896,
-        "up_blocks.0.attentions.1.group_norm.weight":                 896*(ups[0] == "AttnUpBlock2D"),
-        "up_blocks.0.attentions.1.group_norm.bias":                   896*(ups[0] == "AttnUpBlock2D"),
-        "up_blocks.0.attentions.1.to_q.base_layer.weight":            896*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 802816*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d)) - 802816*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "up_blocks.0.attentions.1.to_q.base_layer.bias":              (ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 896*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d)) - 896*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "up_blocks.0.attentions.1.to_q.lora_A.default.weight":        14336*(ups[0] == "AttnUpBlock2D"),
-        "up_blocks.0.attentions.1.to_q.lora_B.default.weight":        16*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 14336*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d)) - 14336*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "up_blocks.0.attentions.1.to_k.base_layer.weight":            896*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 802816*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d)) - 802816*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "up_blocks.0.attentions.1.to_k.base_layer.bias":              (ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 896*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d)) - 896*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "up_blocks.0.attentions.1.to_k.lora_A.default.weight":        14336*(ups[0] == "AttnUpBlock2D"),
-        "up_blocks.0.attentions.1.to_k.lora_B.default.weight":        16*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 14336*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d)) - 14336*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "up_blocks.0.attentions.1.to_v.base_layer.weight":            896*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 802816*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d)) - 802816*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "up_blocks.0.attentions.1.to_v.base_layer.bias":              (ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 896*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d)) - 896*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "up_blocks.0.attentions.1.to_v.lora_A.default.weight":        14336*(ups[0] == "AttnUpBlock2D"),
-        "up_blocks.0.attentions.1.to_v.lora_B.default.weight":        16*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 14336*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d)) - 14336*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "up_blocks.0.attentions.1.to_out.0.base_layer.weight":        896*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 802816*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d)) - 802816*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "up_blocks.0.attentions.1.to_out.0.base_layer.bias":          896*(ups[0] == "AttnUpBlock2D"),
-        "up_blocks.0.attentions.1.to_out.0.lora_A.default.weight":    16*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 14336*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d)) - 14336*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "up_blocks.0.attentions.1.to_out.0.lora_B.default.weight":    14336*(ups[0] == "AttnUpBlock2D"),
-        "up_blocks.0.resnets.2.norm1.weight":                         1568,
-        "up_blocks.0.resnets.2.norm1.bias":                           1568,
-        "up_blocks.0.resnets.2.conv1.weight":                         12644352,
-        "up_blocks.0.resnets.2.conv1.bias":                           896,
-        "up_blocks.0.resnets.2.time_emb_proj.weight":                 896*E*(shift == "scale_shift") + 896*E,
-        "up_blocks.0.resnets.2.time_emb_proj.bias":                   896*(shift == "scale_shift") + 896,
-        "up_blocks.0.resnets.2.norm2.weight":                         896,
-        "up_blocks.0.resnets.2.norm2.bias":                           896,
-        "up_blocks.0.resnets.2.conv2.weight":                         7225344,
-        "up_blocks.0.resnets.2.conv2.bias":                           896,
-        "up_blocks.0.resnets.2.conv_shortcut.weight":                 1404928,
-        "up_blocks.0.resnets.2.conv_shortcut.bias":                   896,
-        "up_blocks.0.attentions.2.group_norm.weight":                 896*(ups[0] == "AttnUpBlock2D"),
-        "up_blocks.0.attentions.2.group_norm.bias":                   896*(ups[0] == "AttnUpBlock2D"),
-        "up_blocks.0.attentions.2.to_q.base_layer.weight":            896*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 802816*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d)) - 802816*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "up_blocks.0.attentions.2.to_q.base_layer.bias":              (ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 896*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d)) - 896*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "up_blocks.0.attentions.2.to_q.lora_A.default.weight":        14336*(ups[0] == "AttnUpBlock2D"),
-        "up_blocks.0.attentions.2.to_q.lora_B.default.weight":        16*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 14336*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d)) - 14336*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "up_blocks.0.attentions.2.to_k.base_layer.weight":            896*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 802816*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d)) - 802816*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "up_blocks.0.attentions.2.to_k.base_layer.bias":              (ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 896*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d)) - 896*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "up_blocks.0.attentions.2.to_k.lora_A.default.weight":        14336*(ups[0] == "AttnUpBlock2D"),
-        "up_blocks.0.attentions.2.to_k.lora_B.default.weight":        16*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 14336*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d)) - 14336*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "up_blocks.0.attentions.2.to_v.base_layer.weight":            896*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 802816*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d)) - 802816*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "up_blocks.0.attentions.2.to_v.base_layer.bias":              (ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 896*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d)) - 896*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "up_blocks.0.attentions.2.to_v.lora_A.default.weight":        14336*(ups[0] == "AttnUpBlock2D"),
-        "up_blocks.0.attentions.2.to_v.lora_B.default.weight":        16*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 14336*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d)) - 14336*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "up_blocks.0.attentions.2.to_out.0.base_layer.weight":        896*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 802816*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d)) - 802816*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "up_blocks.0.attentions.2.to_out.0.base_layer.bias":          896*(ups[0] == "AttnUpBlock2D"),
-        "up_blocks.0.attentions.2.to_out.0.lora_A.default.weight":    16*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 14336*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d)) - 14336*(ups[0] == "AttnUpBlock2D")*(896//(has_d*d + 896 - 896*has_d))*has_d,
-        "up_blocks.0.attentions.2.to_out.0.lora_B.default.weight":    14336*(ups[0] == "AttnUpBlock2D"),
-        "up_blocks.0.upsamplers.0.conv.weight":                       7225344,
-        "up_blocks.0.upsamplers.0.conv.bias":                         896,
-        "up_blocks.1.resnets.0.norm1.weight":                         1568,
-        "up_blocks.1.resnets.0.norm1.bias":                           1568,
-        "up_blocks.1.resnets.0.conv1.weight":                         9483264,
-        "up_blocks.1.resnets.0.conv1.bias":                           672,
-        "up_blocks.1.resnets.0.time_emb_proj.weight":                 672*E*(shift == "scale_shift") + 672*E,
-        "up_blocks.1.resnets.0.time_emb_proj.bias":                   672*(shift == "scale_shift") + 672,
-        "up_blocks.1.resnets.0.norm2.weight":                         672,
-        "up_blocks.1.resnets.0.norm2.bias":                           672,
-        "up_blocks.1.resnets.0.conv2.weight":                         4064256,
-        "up_blocks.1.resnets.0.conv2.bias":                           672,
-        "up_blocks.1.resnets.0.conv_shortcut.weight":                 1053696,
-        "up_blocks.1.resnets.0.conv_shortcut.bias":                   672,
-        "up_blocks.1.attentions.0.group_norm.weight":                 672*(ups[1] == "AttnUpBlock2D"),
-        "up_blocks.1.attentions.0.group_norm.bias":                   672*(ups[1] == "AttnUpBlock2D"),
-        "up_blocks.1.attentions.0.to_q.base_layer.weight":            672*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 451584*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d)) - 451584*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "up_blocks.1.attentions.0.to_q.base_layer.bias":              (ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 672*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d)) - 672*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "up_blocks.1.attentions.0.to_q.lora_A.default.weight":        10752*(ups[1] == "AttnUpBlock2D"),
-        "up_blocks.1.attentions.0.to_q.lora_B.default.weight":        16*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 10752*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d)) - 10752*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "up_blocks.1.attentions.0.to_k.base_layer.weight":            672*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 451584*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d)) - 451584*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "up_blocks.1.attentions.0.to_k.base_layer.bias":              (ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 672*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d)) - 672*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "up_blocks.1.attentions.0.to_k.lora_A.default.weight":        10752*(ups[1] == "AttnUpBlock2D"),
-        "up_blocks.1.attentions.0.to_k.lora_B.default.weight":        16*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 10752*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d)) - 10752*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "up_blocks.1.attentions.0.to_v.base_layer.weight":            672*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 451584*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d)) - 451584*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "up_blocks.1.attentions.0.to_v.base_layer.bias":              (ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 672*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d)) - 672*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "up_blocks.1.attentions.0.to_v.lora_A.default.weight":        10752*(ups[1] == "AttnUpBlock2D"),
-        "up_blocks.1.attentions.0.to_v.lora_B.default.weight":        16*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 10752*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d)) - 10752*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "up_blocks.1.attentions.0.to_out.0.base_layer.weight":        672*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 451584*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d)) - 451584*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "up_blocks.1.attentions.0.to_out.0.base_layer.bias":          672*(ups[1] == "AttnUpBlock2D"),
-        "up_blocks.1.attentions.0.to_out.0.lora_A.default.weight":    16*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 10752*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d)) - 10752*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "up_blocks.1.attentions.0.to_out.0.lora_B.default.weight":    10752*(ups[1] == "AttnUpBlock2D"),
-        "up_blocks.1.resnets.1.norm1.weight":                         1344,
-        "up_blocks.1.resnets.1.norm1.bias":                           1344,
-        "up_blocks.1.resnets.1.conv1.weight":                         8128512,
-        "up_blocks.1.resnets.1.conv1.bias":                           672,
-        "up_blocks.1.resnets.1.time_emb_proj.weight":                 672*E*(shift == "scale_shift") + 672*E,
-        "up_blocks.1.resnets.1.time_emb_proj.bias":                   672*(shift == "scale_shift") + 672,
-        "up_blocks.1.resnets.1.norm2.weight":                         672,
-        "up_blocks.1.resnets.1.norm2.bias":                           672,
-        "up_blocks.1.resnets.1.conv2.weight":                         4064256,
-        "up_blocks.1.resnets.1.conv2.bias":                           672,
-        "up_blocks.1.resnets.1.conv_shortcut.weight":                 903168,
-        "up_blocks.1.resnets.1.conv_shortcut.bias":                   672,
-        "up_blocks.1.attentions.1.group_norm.weight":                 672*(ups[1] == "AttnUpBlock2D"),
-        "up_blocks.1.attentions.1.group_norm.bias":                   672*(ups[1] == "AttnUpBlock2D"),
-        "up_blocks.1.attentions.1.to_q.base_layer.weight":            672*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 451584*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d)) - 451584*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "up_blocks.1.attentions.1.to_q.base_layer.bias":              (ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 672*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d)) - 672*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "up_blocks.1.attentions.1.to_q.lora_A.default.weight":        10752*(ups[1] == "AttnUpBlock2D"),
-        "up_blocks.1.attentions.1.to_q.lora_B.default.weight":        16*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 10752*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d)) - 10752*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "up_blocks.1.attentions.1.to_k.base_layer.weight":            672*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 451584*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d)) - 451584*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "up_blocks.1.attentions.1.to_k.base_layer.bias":              (ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 672*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d)) - 672*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "up_blocks.1.attentions.1.to_k.lora_A.default.weight":        10752*(ups[1] == "AttnUpBlock2D"),
-        "up_blocks.1.attentions.1.to_k.lora_B.default.weight":        16*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 10752*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d)) - 10752*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "up_blocks.1.attentions.1.to_v.base_layer.weight":            672*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 451584*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d)) - 451584*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "up_blocks.1.attentions.1.to_v.base_layer.bias":              (ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 672*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d)) - 672*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "up_blocks.1.attentions.1.to_v.lora_A.default.weight":        10752*(ups[1] == "AttnUpBlock2D"),
-        "up_blocks.1.attentions.1.to_v.lora_B.default.weight":        16*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 10752*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d)) - 10752*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "up_blocks.1.attentions.1.to_out.0.base_layer.weight":        672*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 451584*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d)) - 451584*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "up_blocks.1.attentions.1.to_out.0.base_layer.bias":          672*(ups[1] == "AttnUpBlock2D"),
-        "up_blocks.1.attentions.1.to_out.0.lora_A.default.weight":    16*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 10752*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d)) - 10752*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "up_blocks.1.attentions.1.to_out.0.lora_B.default.weight":    10752*(ups[1] == "AttnUpBlock2D"),
-        "up_blocks.1.resnets.2.norm1.weight":                         1120,
-        "up_blocks.1.resnets.2.norm1.bias":                           1120,
-        "up_blocks.1.resnets.2.conv1.weight":                         6773760,
-        "up_blocks.1.resnets.2.conv1.bias":                           672,
-        "up_blocks.1.resnets.2.time_emb_proj.weight":                 672*E*(shift == "scale_shift") + 672*E,
-        "up_blocks.1.resnets.2.time_emb_proj.bias":                   672*(shift == "scale_shift") + 672,
-        "up_blocks.1.resnets.2.norm2.weight":                         672,
-        "up_blocks.1.resnets.2.norm2.bias":                           672,
-        "up_blocks.1.resnets.2.conv2.weight":                         4064256,
-        "up_blocks.1.resnets.2.conv2.bias":                           672,
-        "up_blocks.1.resnets.2.conv_shortcut.weight":                 752640,
-        "up_blocks.1.resnets.2.conv_shortcut.bias":                   672,
-        "up_blocks.1.attentions.2.group_norm.weight":                 672*(ups[1] == "AttnUpBlock2D"),
-        "up_blocks.1.attentions.2.group_norm.bias":                   672*(ups[1] == "AttnUpBlock2D"),
-        "up_blocks.1.attentions.2.to_q.base_layer.weight":            672*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 451584*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d)) - 451584*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "up_blocks.1.attentions.2.to_q.base_layer.bias":              (ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 672*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d)) - 672*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "up_blocks.1.attentions.2.to_q.lora_A.default.weight":        10752*(ups[1] == "AttnUpBlock2D"),
-        "up_blocks.1.attentions.2.to_q.lora_B.default.weight":        16*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 10752*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d)) - 10752*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "up_blocks.1.attentions.2.to_k.base_layer.weight":            672*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 451584*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d)) - 451584*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "up_blocks.1.attentions.2.to_k.base_layer.bias":              (ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 672*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d)) - 672*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "up_blocks.1.attentions.2.to_k.lora_A.default.weight":        10752*(ups[1] == "AttnUpBlock2D"),
-        "up_blocks.1.attentions.2.to_k.lora_B.default.weight":        16*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 10752*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d)) - 10752*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "up_blocks.1.attentions.2.to_v.base_layer.weight":            672*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 451584*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d)) - 451584*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "up_blocks.1.attentions.2.to_v.base_layer.bias":              (ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 672*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d)) - 672*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "up_blocks.1.attentions.2.to_v.lora_A.default.weight":        10752*(ups[1] == "AttnUpBlock2D"),
-        "up_blocks.1.attentions.2.to_v.lora_B.default.weight":        16*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 10752*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d)) - 10752*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "up_blocks.1.attentions.2.to_out.0.base_layer.weight":        672*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 451584*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d)) - 451584*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "up_blocks.1.attentions.2.to_out.0.base_layer.bias":          672*(ups[1] == "AttnUpBlock2D"),
-        "up_blocks.1.attentions.2.to_out.0.lora_A.default.weight":    16*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 10752*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d)) - 10752*(ups[1] == "AttnUpBlock2D")*(672//(has_d*d + 672 - 672*has_d))*has_d,
-        "up_blocks.1.attentions.2.to_out.0.lora_B.default.weight":    10752*(ups[1] == "AttnUpBlock2D"),
-        "up_blocks.1.upsamplers.0.conv.weight":                       4064256,
-        "up_blocks.1.upsamplers.0.conv.bias":                         672,
-        "up_blocks.2.resnets.0.norm1.weight":                         1120,
-        "up_blocks.2.resnets.0.norm1.bias":                           1120,
-        "up_blocks.2.resnets.0.conv1.weight":                         4515840,
-        "up_blocks.2.resnets.0.conv1.bias":                           448,
-        "up_blocks.2.resnets.0.time_emb_proj.weight":                 448*E*(shift == "scale_shift") + 448*E,
-        "up_blocks.2.resnets.0.time_emb_proj.bias":                   448*(shift == "scale_shift") + 448,
-        "up_blocks.2.resnets.0.norm2.weight":                         448,
-        "up_blocks.2.resnets.0.norm2.bias":                           448,
-        "up_blocks.2.resnets.0.conv2.weight":                         1806336,
-        "up_blocks.2.resnets.0.conv2.bias":                           448,
-        "up_blocks.2.resnets.0.conv_shortcut.weight":                 501760,
-        "up_blocks.2.resnets.0.conv_shortcut.bias":                   448,
-        "up_blocks.2.attentions.0.group_norm.weight":                 448*(ups[2] == "AttnUpBlock2D"),
-        "up_blocks.2.attentions.0.group_norm.bias":                   448*(ups[2] == "AttnUpBlock2D"),
-        "up_blocks.2.attentions.0.to_q.base_layer.weight":            448*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 200704*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d)) - 200704*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "up_blocks.2.attentions.0.to_q.base_layer.bias":              (ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 448*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d)) - 448*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "up_blocks.2.attentions.0.to_q.lora_A.default.weight":        7168*(ups[2] == "AttnUpBlock2D"),
-        "up_blocks.2.attentions.0.to_q.lora_B.default.weight":        16*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 7168*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d)) - 7168*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "up_blocks.2.attentions.0.to_k.base_layer.weight":            448*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 200704*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d)) - 200704*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "up_blocks.2.attentions.0.to_k.base_layer.bias":              (ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 448*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d)) - 448*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "up_blocks.2.attentions.0.to_k.lora_A.default.weight":        7168*(ups[2] == "AttnUpBlock2D"),
-        "up_blocks.2.attentions.0.to_k.lora_B.default.weight":        16*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 7168*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d)) - 7168*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "up_blocks.2.attentions.0.to_v.base_layer.weight":            448*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 200704*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d)) - 200704*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "up_blocks.2.attentions.0.to_v.base_layer.bias":              (ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 448*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d)) - 448*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "up_blocks.2.attentions.0.to_v.lora_A.default.weight":        7168*(ups[2] == "AttnUpBlock2D"),
-        "up_blocks.2.attentions.0.to_v.lora_B.default.weight":        16*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 7168*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d)) - 7168*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "up_blocks.2.attentions.0.to_out.0.base_layer.weight":        448*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 200704*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d)) - 200704*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "up_blocks.2.attentions.0.to_out.0.base_layer.bias":          448*(ups[2] == "AttnUpBlock2D"),
-        "up_blocks.2.attentions.0.to_out.0.lora_A.default.weight":    16*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 7168*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d)) - 7168*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "up_blocks.2.attentions.0.to_out.0.lora_B.default.weight":    7168*(ups[2] == "AttnUpBlock2D"),
-        "up_blocks.2.resnets.1.norm1.weight":                         896,
-        "up_blocks.2.resnets.1.norm1.bias":                           896,
-        "up_blocks.2.resnets.1.conv1.weight":                         3612672,
-        "up_blocks.2.resnets.1.conv1.bias":                           448,
-        "up_blocks.2.resnets.1.time_emb_proj.weight":                 448*E*(shift == "scale_shift") + 448*E,
-        "up_blocks.2.resnets.1.time_emb_proj.bias":                   448*(shift == "scale_shift") + 448,
-        "up_blocks.2.resnets.1.norm2.weight":                         448,
-        "up_blocks.2.resnets.1.norm2.bias":                           448,
-        "up_blocks.2.resnets.1.conv2.weight":                         1806336,
-        "up_blocks.2.resnets.1.conv2.bias":                           448,
-        "up_blocks.2.resnets.1.conv_shortcut.weight":                 401408,
-        "up_blocks.2.resnets.1.conv_shortcut.bias":                   448,
-        "up_blocks.2.attentions.1.group_norm.weight":                 448*(ups[2] == "AttnUpBlock2D"),
-        "up_blocks.2.attentions.1.group_norm.bias":                   448*(ups[2] == "AttnUpBlock2D"),
-        "up_blocks.2.attentions.1.to_q.base_layer.weight":            448*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 200704*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d)) - 200704*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "up_blocks.2.attentions.1.to_q.base_layer.bias":              (ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 448*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d)) - 448*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "up_blocks.2.attentions.1.to_q.lora_A.default.weight":        7168*(ups[2] == "AttnUpBlock2D"),
-        "up_blocks.2.attentions.1.to_q.lora_B.default.weight":        16*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 7168*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d)) - 7168*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "up_blocks.2.attentions.1.to_k.base_layer.weight":            448*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 200704*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d)) - 200704*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "up_blocks.2.attentions.1.to_k.base_layer.bias":              (ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 448*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d)) - 448*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "up_blocks.2.attentions.1.to_k.lora_A.default.weight":        7168*(ups[2] == "AttnUpBlock2D"),
-        "up_blocks.2.attentions.1.to_k.lora_B.default.weight":        16*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 7168*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d)) - 7168*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "up_blocks.2.attentions.1.to_v.base_layer.weight":            448*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 200704*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d)) - 200704*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "up_blocks.2.attentions.1.to_v.base_layer.bias":              (ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 448*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d)) - 448*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "up_blocks.2.attentions.1.to_v.lora_A.default.weight":        7168*(ups[2] == "AttnUpBlock2D"),
-        "up_blocks.2.attentions.1.to_v.lora_B.default.weight":        16*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 7168*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d)) - 7168*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "up_blocks.2.attentions.1.to_out.0.base_layer.weight":        448*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 200704*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d)) - 200704*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "up_blocks.2.attentions.1.to_out.0.base_layer.bias":          448*(ups[2] == "AttnUpBlock2D"),
-        "up_blocks.2.attentions.1.to_out.0.lora_A.default.weight":    16*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 7168*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d)) - 7168*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "up_blocks.2.attentions.1.to_out.0.lora_B.default.weight":    7168*(ups[2] == "AttnUpBlock2D"),
-        "up_blocks.2.resnets.2.norm1.weight":                         672,
-        "up_blocks.2.resnets.2.norm1.bias":                           672,
-        "up_blocks.2.resnets.2.conv1.weight":                         2709504,
-        "up_blocks.2.resnets.2.conv1.bias":                           448,
-        "up_blocks.2.resnets.2.time_emb_proj.weight":                 448*E*(shift == "scale_shift") + 448*E,
-        "up_blocks.2.resnets.2.time_emb_proj.bias":                   448*(shift == "scale_shift") + 448,
-        "up_blocks.2.resnets.2.norm2.weight":                         448,
-        "up_blocks.2.resnets.2.norm2.bias":                           448,
-        "up_blocks.2.resnets.2.conv2.weight":                         1806336,
-        "up_blocks.2.resnets.2.conv2.bias":                           448,
-        "up_blocks.2.resnets.2.conv_shortcut.weight":                 301056,
-        "up_blocks.2.resnets.2.conv_shortcut.bias":                   448,
-        "up_blocks.2.attentions.2.group_norm.weight":                 448*(ups[2] == "AttnUpBlock2D"),
-        "up_blocks.2.attentions.2.group_norm.bias":                   448*(ups[2] == "AttnUpBlock2D"),
-        "up_blocks.2.attentions.2.to_q.base_layer.weight":            448*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 200704*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d)) - 200704*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "up_blocks.2.attentions.2.to_q.base_layer.bias":              (ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 448*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d)) - 448*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "up_blocks.2.attentions.2.to_q.lora_A.default.weight":        7168*(ups[2] == "AttnUpBlock2D"),
-        "up_blocks.2.attentions.2.to_q.lora_B.default.weight":        16*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 7168*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d)) - 7168*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "up_blocks.2.attentions.2.to_k.base_layer.weight":            448*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 200704*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d)) - 200704*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "up_blocks.2.attentions.2.to_k.base_layer.bias":              (ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 448*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d)) - 448*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "up_blocks.2.attentions.2.to_k.lora_A.default.weight":        7168*(ups[2] == "AttnUpBlock2D"),
-        "up_blocks.2.attentions.2.to_k.lora_B.default.weight":        16*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 7168*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d)) - 7168*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "up_blocks.2.attentions.2.to_v.base_layer.weight":            448*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 200704*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d)) - 200704*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "up_blocks.2.attentions.2.to_v.base_layer.bias":              (ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 448*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d)) - 448*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "up_blocks.2.attentions.2.to_v.lora_A.default.weight":        7168*(ups[2] == "AttnUpBlock2D"),
-        "up_blocks.2.attentions.2.to_v.lora_B.default.weight":        16*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 7168*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d)) - 7168*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "up_blocks.2.attentions.2.to_out.0.base_layer.weight":        448*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 200704*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d)) - 200704*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "up_blocks.2.attentions.2.to_out.0.base_layer.bias":          448*(ups[2] == "AttnUpBlock2D"),
-        "up_blocks.2.attentions.2.to_out.0.lora_A.default.weight":    16*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 7168*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d)) - 7168*(ups[2] == "AttnUpBlock2D")*(448//(has_d*d + 448 - 448*has_d))*has_d,
-        "up_blocks.2.attentions.2.to_out.0.lora_B.default.weight":    7168*(ups[2] == "AttnUpBlock2D"),
-        "up_blocks.2.upsamplers.0.conv.weight":                       1806336,
-        "up_blocks.2.upsamplers.0.conv.bias":                         448,
-        "up_blocks.3.resnets.0.norm1.weight":                         672,
-        "up_blocks.3.resnets.0.norm1.bias":                           672,
-        "up_blocks.3.resnets.0.conv1.weight":                         1354752,
-        "up_blocks.3.resnets.0.conv1.bias":                           224,
-        "up_blocks.3.resnets.0.time_emb_proj.weight":                 224*E*(shift == "scale_shift") + 224*E,
-        "up_blocks.3.resnets.0.time_emb_proj.bias":                   224*(shift == "scale_shift") + 224,
-        "up_blocks.3.resnets.0.norm2.weight":                         224,
-        "up_blocks.3.resnets.0.norm2.bias":                           224,
-        "up_blocks.3.resnets.0.conv2.weight":                         451584,
-        "up_blocks.3.resnets.0.conv2.bias":                           224,
-        "up_blocks.3.resnets.0.conv_shortcut.weight":                 150528,
-        "up_blocks.3.resnets.0.conv_shortcut.bias":                   224,
-        "up_blocks.3.attentions.0.group_norm.weight":                 224*(ups[3] == "AttnUpBlock2D"),
-        "up_blocks.3.attentions.0.group_norm.bias":                   224*(ups[3] == "AttnUpBlock2D"),
-        "up_blocks.3.attentions.0.to_q.base_layer.weight":            224*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 50176*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d)) - 50176*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d,
-        "up_blocks.3.attentions.0.to_q.base_layer.bias":              (ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 224*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d)) - 224*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d,
-        "up_blocks.3.attentions.0.to_q.lora_A.default.weight":        3584*(ups[3] == "AttnUpBlock2D"),
-        "up_blocks.3.attentions.0.to_q.lora_B.default.weight":        16*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 3584*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d)) - 3584*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d,
-        "up_blocks.3.attentions.0.to_k.base_layer.weight":            224*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 50176*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d)) - 50176*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d,
-        "up_blocks.3.attentions.0.to_k.base_layer.bias":              (ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 224*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d)) - 224*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d,
-        "up_blocks.3.attentions.0.to_k.lora_A.default.weight":        3584*(ups[3] == "AttnUpBlock2D"),
-        "up_blocks.3.attentions.0.to_k.lora_B.default.weight":        16*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 3584*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d)) - 3584*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d,
-        "up_blocks.3.attentions.0.to_v.base_layer.weight":            224*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 50176*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d)) - 50176*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d,
-        "up_blocks.3.attentions.0.to_v.base_layer.bias":              (ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 224*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d)) - 224*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d,
-        "up_blocks.3.attentions.0.to_v.lora_A.default.weight":        3584*(ups[3] == "AttnUpBlock2D"),
-        "up_blocks.3.attentions.0.to_v.lora_B.default.weight":        16*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 3584*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d)) - 3584*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d,
-        "up_blocks.3.attentions.0.to_out.0.base_layer.weight":        224*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 50176*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d)) - 50176*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d,
-        "up_blocks.3.attentions.0.to_out.0.base_layer.bias":          224*(ups[3] == "AttnUpBlock2D"),
-        "up_blocks.3.attentions.0.to_out.0.lora_A.default.weight":    16*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 3584*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d)) - 3584*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d,
-        "up_blocks.3.attentions.0.to_out.0.lora_B.default.weight":    3584*(ups[3] == "AttnUpBlock2D"),
-        "up_blocks.3.resnets.1.norm1.weight":                         448,
-        "up_blocks.3.resnets.1.norm1.bias":                           448,
-        "up_blocks.3.resnets.1.conv1.weight":                         903168,
-        "up_blocks.3.resnets.1.conv1.bias":                           224,
-        "up_blocks.3.resnets.1.time_emb_proj.weight":                 224*E*(shift == "scale_shift") + 224*E,
-        "up_blocks.3.resnets.1.time_emb_proj.bias":                   224*(shift == "scale_shift") + 224,
-        "up_blocks.3.resnets.1.norm2.weight":                         224,
-        "up_blocks.3.resnets.1.norm2.bias":                           224,
-        "up_blocks.3.resnets.1.conv2.weight":                         451584,
-        "up_blocks.3.resnets.1.conv2.bias":                           224,
-        "up_blocks.3.resnets.1.conv_shortcut.weight":                 100352,
-        "up_blocks.3.resnets.1.conv_shortcut.bias":                   224,
-        "up_blocks.3.attentions.1.group_norm.weight":                 224*(ups[3] == "AttnUpBlock2D"),
-        "up_blocks.3.attentions.1.group_norm.bias":                   224*(ups[3] == "AttnUpBlock2D"),
-        "up_blocks.3.attentions.1.to_q.base_layer.weight":            224*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 50176*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d)) - 50176*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d,
-        "up_blocks.3.attentions.1.to_q.base_layer.bias":              (ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 224*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d)) - 224*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d,
-        "up_blocks.3.attentions.1.to_q.lora_A.default.weight":        3584*(ups[3] == "AttnUpBlock2D"),
-        "up_blocks.3.attentions.1.to_q.lora_B.default.weight":        16*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 3584*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d)) - 3584*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d,
-        "up_blocks.3.attentions.1.to_k.base_layer.weight":            224*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 50176*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d)) - 50176*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d,
-        "up_blocks.3.attentions.1.to_k.base_layer.bias":              (ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 224*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d)) - 224*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d,
-        "up_blocks.3.attentions.1.to_k.lora_A.default.weight":        3584*(ups[3] == "AttnUpBlock2D"),
-        "up_blocks.3.attentions.1.to_k.lora_B.default.weight":        16*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 3584*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d)) - 3584*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d,
-        "up_blocks.3.attentions.1.to_v.base_layer.weight":            224*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 50176*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d)) - 50176*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d,
-        "up_blocks.3.attentions.1.to_v.base_layer.bias":              (ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 224*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d)) - 224*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d,
-        "up_blocks.3.attentions.1.to_v.lora_A.default.weight":        3584*(ups[3] == "AttnUpBlock2D"),
-        "up_blocks.3.attentions.1.to_v.lora_B.default.weight":        16*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 3584*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d)) - 3584*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d,
-        "up_blocks.3.attentions.1.to_out.0.base_layer.weight":        224*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 50176*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d)) - 50176*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d,
-        "up_blocks.3.attentions.1.to_out.0.base_layer.bias":          224*(ups[3] == "AttnUpBlock2D"),
-        "up_blocks.3.attentions.1.to_out.0.lora_A.default.weight":    16*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 3584*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d)) - 3584*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d,
-        "up_blocks.3.attentions.1.to_out.0.lora_B.default.weight":    3584*(ups[3] == "AttnUpBlock2D"),
-        "up_blocks.3.resnets.2.norm1.weight":                         448,
-        "up_blocks.3.resnets.2.norm1.bias":                           448,
-        "up_blocks.3.resnets.2.conv1.weight":                         903168,
-        "up_blocks.3.resnets.2.conv1.bias":                           224,
-        "up_blocks.3.resnets.2.time_emb_proj.weight":                 224*E*(shift == "scale_shift") + 224*E,
-        "up_blocks.3.resnets.2.time_emb_proj.bias":                   224*(shift == "scale_shift") + 224,
-        "up_blocks.3.resnets.2.norm2.weight":                         224,
-        "up_blocks.3.resnets.2.norm2.bias":                           224,
-        "up_blocks.3.resnets.2.conv2.weight":                         451584,
-        "up_blocks.3.resnets.2.conv2.bias":                           224,
-        "up_blocks.3.resnets.2.conv_shortcut.weight":                 100352,
-        "up_blocks.3.resnets.2.conv_shortcut.bias":                   224,
-        "up_blocks.3.attentions.2.group_norm.weight":                 224*(ups[3] == "AttnUpBlock2D"),
-        "up_blocks.3.attentions.2.group_norm.bias":                   224*(ups[3] == "AttnUpBlock2D"),
-        "up_blocks.3.attentions.2.to_q.base_layer.weight":            224*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 50176*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d)) - 50176*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d,
-        "up_blocks.3.attentions.2.to_q.base_layer.bias":              (ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 224*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d)) - 224*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d,
-        "up_blocks.3.attentions.2.to_q.lora_A.default.weight":        3584*(ups[3] == "AttnUpBlock2D"),
-        "up_blocks.3.attentions.2.to_q.lora_B.default.weight":        16*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 3584*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d)) - 3584*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d,
-        "up_blocks.3.attentions.2.to_k.base_layer.weight":            224*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 50176*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d)) - 50176*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d,
-        "up_blocks.3.attentions.2.to_k.base_layer.bias":              (ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 224*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d)) - 224*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d,
-        "up_blocks.3.attentions.2.to_k.lora_A.default.weight":        3584*(ups[3] == "AttnUpBlock2D"),
-        "up_blocks.3.attentions.2.to_k.lora_B.default.weight":        16*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 3584*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d)) - 3584*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d,
-        "up_blocks.3.attentions.2.to_v.base_layer.weight":            224*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 50176*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d)) - 50176*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d,
-        "up_blocks.3.attentions.2.to_v.base_layer.bias":              (ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 224*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d)) - 224*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d,
-        "up_blocks.3.attentions.2.to_v.lora_A.default.weight":        3584*(ups[3] == "AttnUpBlock2D"),
-        "up_blocks.3.attentions.2.to_v.lora_B.default.weight":        16*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 3584*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d)) - 3584*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d,
-        "up_blocks.3.attentions.2.to_out.0.base_layer.weight":        224*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 50176*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d)) - 50176*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d,
-        "up_blocks.3.attentions.2.to_out.0.base_layer.bias":          224*(ups[3] == "AttnUpBlock2D"),
-        "up_blocks.3.attentions.2.to_out.0.lora_A.default.weight":    16*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 3584*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d)) - 3584*(ups[3] == "AttnUpBlock2D")*(224//(has_d*d + 224 - 224*has_d))*has_d,
-        "up_blocks.3.attentions.2.to_out.0.lora_B.default.weight":    3584*(ups[3] == "AttnUpBlock2D"),
-        "conv_norm_out.weight":                                       224,
-        "conv_norm_out.bias":                                         224,
-        "conv_out.weight":                                            2016*o,
-        "conv_out.bias":                                              o,
+        "time_proj.weight":                                       224*(sinusoids == "fourier") + 224*case_6*steps,
+        "time_embedding.linear_1.weight":                         E*S + 224*E*case_6 - E*S*case_6,
+        "time_embedding.linear_1.bias":                           E,
+        "time_embedding.linear_2.weight":                         E**2,
+        "time_embedding.linear_2.bias":                           E,
+        "class_embedding.weight":                                 E*has_classes*classes - E*has_kinds*has_classes*classes,
+        "class_embedding.linear_1.weight":                        E**2*case_7*case_8 + E*S*case_8 - E*S*case_7*case_8,
+        "class_embedding.linear_1.bias":                          E*case_8,
+        "class_embedding.linear_2.weight":                        E**2*case_8,
+        "class_embedding.linear_2.bias":                          E*case_8,
+        "conv_in.weight":                                         2016*c,
+        "conv_in.bias":                                           224,
+        **_inside("down_blocks.0.resnets.0", resnets_1),
+        **_inside("down_blocks.0.resnets.1", resnets_1),
+        **_inside("down_blocks.0.downsamplers.0.conv", conv1_1),
+        **_inside("down_blocks.1.resnets.0.norm1", norm1_1),
+        "down_blocks.1.resnets.0.conv1.weight":                   903168,
+        "down_blocks.1.resnets.0.conv1.bias":                     448,
+        **_inside("down_blocks.1.resnets.0.time_emb_proj", time_emb_proj_2),
+        **_inside("down_blocks.1.resnets.0.norm2", norm2_1),
+        **_inside("down_blocks.1.resnets.0.conv2", conv2_1),
+        "down_blocks.1.resnets.0.conv_shortcut.weight":           100352,
+        "down_blocks.1.resnets.0.conv_shortcut.bias":             448,
+        **_inside("down_blocks.1.attentions.0", attentions_1),
+        **_inside("down_blocks.1.resnets.1.norm1", norm2_1),
+        **_inside("down_blocks.1.resnets.1.conv1", conv2_1),
+        **_inside("down_blocks.1.resnets.1.time_emb_proj", time_emb_proj_2),
+        **_inside("down_blocks.1.resnets.1.norm2", norm2_1),
+        **_inside("down_blocks.1.resnets.1.conv2", conv2_1),
+        **_inside("down_blocks.1.attentions.1", attentions_1),
+        **_inside("down_blocks.1.downsamplers.0.conv", conv2_1),
+        **_inside("down_blocks.2.resnets.0.norm1", norm2_1),
+        "down_blocks.2.resnets.0.conv1.weight":                   2709504,
+        "down_blocks.2.resnets.0.conv1.bias":                     672,
+        **_inside("down_blocks.2.resnets.0.time_emb_proj", time_emb_proj_3),
+        **_inside("down_blocks.2.resnets.0.norm2", norm2_2),
+        **_inside("down_blocks.2.resnets.0.conv2", conv2_2),
+        "down_blocks.2.resnets.0.conv_shortcut.weight":           301056,
+        "down_blocks.2.resnets.0.conv_shortcut.bias":             672,
+        **_inside("down_blocks.2.attentions.0", attentions_2),
+        **_inside("down_blocks.2.resnets.1.norm1", norm2_2),
+        **_inside("down_blocks.2.resnets.1.conv1", conv2_2),
+        **_inside("down_blocks.2.resnets.1.time_emb_proj", time_emb_proj_3),
+        **_inside("down_blocks.2.resnets.1.norm2", norm2_2),
+        **_inside("down_blocks.2.resnets.1.conv2", conv2_2),
+        **_inside("down_blocks.2.attentions.1", attentions_2),
+        **_inside("down_blocks.2.downsamplers.0.conv", conv2_2),
+        **_inside("down_blocks.3.resnets.0.norm1", norm2_2),
+        "down_blocks.3.resnets.0.conv1.weight":                   5419008,
+        "down_blocks.3.resnets.0.conv1.bias":                     896,
+        **_inside("down_blocks.3.resnets.0.time_emb_proj", time_emb_proj_4),
+        **_inside("down_blocks.3.resnets.0.norm2", norm2_3),
+        **_inside("down_blocks.3.resnets.0.conv2", conv2_3),
+        "down_blocks.3.resnets.0.conv_shortcut.weight":           602112,
+        "down_blocks.3.resnets.0.conv_shortcut.bias":             896,
+        **_inside("down_blocks.3.attentions.0", attentions_3),
+        **_inside("down_blocks.3.resnets.1.norm1", norm2_3),
+        **_inside("down_blocks.3.resnets.1.conv1", conv2_3),
+        **_inside("down_blocks.3.resnets.1.time_emb_proj", time_emb_proj_4),
+        **_inside("down_blocks.3.resnets.1.norm2", norm2_3),
+        **_inside("down_blocks.3.resnets.1.conv2", conv2_3),
+        **_inside("down_blocks.3.attentions.1", attentions_3),
+        **_inside("mid_block.resnets.0", resnets_2),
+        "mid_block.attentions.0.group_norm.weight":               part_21,
+        "mid_block.attentions.0.group_norm.bias":                 part_21,
+        **_inside("mid_block.attentions.0.to_q", to_q_4),
+        **_inside("mid_block.attentions.0.to_k", to_q_4),
+        **_inside("mid_block.attentions.0.to_v", to_q_4),
+        "mid_block.attentions.0.to_out.0.base_layer.weight":      part_10,
+        "mid_block.attentions.0.to_out.0.base_layer.bias":        896*has_middle,
+        "mid_block.attentions.0.to_out.0.lora_A.default.weight":  part_11,
+        "mid_block.attentions.0.to_out.0.lora_B.default.weight":  14336*has_middle,
+        **_inside("mid_block.resnets.1", resnets_2),
+        **_inside("up_blocks.0.resnets.0", resnets_3),
+        **_inside("up_blocks.0.attentions.0", attentions_4),
+        **_inside("up_blocks.0.resnets.1", resnets_3),
+        **_inside("up_blocks.0.attentions.1", attentions_4),
+        **_inside("up_blocks.0.resnets.2.norm1", norm1_3),
+        "up_blocks.0.resnets.2.conv1.weight":                     12644352,
+        "up_blocks.0.resnets.2.conv1.bias":                       896,
+        **_inside("up_blocks.0.resnets.2.time_emb_proj", time_emb_proj_4),
+        **_inside("up_blocks.0.resnets.2.norm2", norm2_3),
+        **_inside("up_blocks.0.resnets.2.conv2", conv2_3),
+        "up_blocks.0.resnets.2.conv_shortcut.weight":             1404928,
+        "up_blocks.0.resnets.2.conv_shortcut.bias":               896,
+        **_inside("up_blocks.0.attentions.2", attentions_4),
+        **_inside("up_blocks.0.upsamplers.0.conv", conv2_3),
+        **_inside("up_blocks.1.resnets.0.norm1", norm1_3),
+        "up_blocks.1.resnets.0.conv1.weight":                     9483264,
+        "up_blocks.1.resnets.0.conv1.bias":                       672,
+        **_inside("up_blocks.1.resnets.0.time_emb_proj", time_emb_proj_3),
+        **_inside("up_blocks.1.resnets.0.norm2", norm2_2),
+        **_inside("up_blocks.1.resnets.0.conv2", conv2_2),
+        "up_blocks.1.resnets.0.conv_shortcut.weight":             1053696,
+        "up_blocks.1.resnets.0.conv_shortcut.bias":               672,
+        **_inside("up_blocks.1.attentions.0", attentions_5),
+        "up_blocks.1.resnets.1.norm1.weight":                     1344,
+        "up_blocks.1.resnets.1.norm1.bias":                       1344,
+        "up_blocks.1.resnets.1.conv1.weight":                     8128512,
+        "up_blocks.1.resnets.1.conv1.bias":                       672,
+        **_inside("up_blocks.1.resnets.1.time_emb_proj", time_emb_proj_3),
+        **_inside("up_blocks.1.resnets.1.norm2", norm2_2),
+        **_inside("up_blocks.1.resnets.1.conv2", conv2_2),
+        "up_blocks.1.resnets.1.conv_shortcut.weight":             903168,
+        "up_blocks.1.resnets.1.conv_shortcut.bias":               672,
+        **_inside("up_blocks.1.attentions.1", attentions_5),
+        **_inside("up_blocks.1.resnets.2.norm1", norm1_4),
+        "up_blocks.1.resnets.2.conv1.weight":                     6773760,
+        "up_blocks.1.resnets.2.conv1.bias":                       672,
+        **_inside("up_blocks.1.resnets.2.time_emb_proj", time_emb_proj_3),
+        **_inside("up_blocks.1.resnets.2.norm2", norm2_2),
+        **_inside("up_blocks.1.resnets.2.conv2", conv2_2),
+        "up_blocks.1.resnets.2.conv_shortcut.weight":             752640,
+        "up_blocks.1.resnets.2.conv_shortcut.bias":               672,
+        **_inside("up_blocks.1.attentions.2", attentions_5),
+        **_inside("up_blocks.1.upsamplers.0.conv", conv2_2),
+        **_inside("up_blocks.2.resnets.0.norm1", norm1_4),
+        "up_blocks.2.resnets.0.conv1.weight":                     4515840,
+        "up_blocks.2.resnets.0.conv1.bias":                       448,
+        **_inside("up_blocks.2.resnets.0.time_emb_proj", time_emb_proj_2),
+        **_inside("up_blocks.2.resnets.0.norm2", norm2_1),
+        **_inside("up_blocks.2.resnets.0.conv2", conv2_1),
+        "up_blocks.2.resnets.0.conv_shortcut.weight":             501760,
+        "up_blocks.2.resnets.0.conv_shortcut.bias":               448,
+        **_inside("up_blocks.2.attentions.0", attentions_6),
+        **_inside("up_blocks.2.resnets.1.norm1", norm2_3),
+        "up_blocks.2.resnets.1.conv1.weight":                     3612672,
+        "up_blocks.2.resnets.1.conv1.bias":                       448,
+        **_inside("up_blocks.2.resnets.1.time_emb_proj", time_emb_proj_2),
+        **_inside("up_blocks.2.resnets.1.norm2", norm2_1),
+        **_inside("up_blocks.2.resnets.1.conv2", conv2_1),
+        "up_blocks.2.resnets.1.conv_shortcut.weight":             401408,
+        "up_blocks.2.resnets.1.conv_shortcut.bias":               448,
+        **_inside("up_blocks.2.attentions.1", attentions_6),
+        **_inside("up_blocks.2.resnets.2.norm1", norm2_2),
+        "up_blocks.2.resnets.2.conv1.weight":                     2709504,
+        "up_blocks.2.resnets.2.conv1.bias":                       448,
+        **_inside("up_blocks.2.resnets.2.time_emb_proj", time_emb_proj_2),
+        **_inside("up_blocks.2.resnets.2.norm2", norm2_1),
+        **_inside("up_blocks.2.resnets.2.conv2", conv2_1),
+        "up_blocks.2.resnets.2.conv_shortcut.weight":             301056,
+        "up_blocks.2.resnets.2.conv_shortcut.bias":               448,
+        **_inside("up_blocks.2.attentions.2", attentions_6),
+        **_inside("up_blocks.2.upsamplers.0.conv", conv2_1),
+        **_inside("up_blocks.3.resnets.0.norm1", norm2_2),
+        "up_blocks.3.resnets.0.conv1.weight":                     1354752,
+        "up_blocks.3.resnets.0.conv1.bias":                       224,
+        **_inside("up_blocks.3.resnets.0.time_emb_proj", time_emb_proj_1),
+        **_inside("up_blocks.3.resnets.0.norm2", norm1_1),
+        **_inside("up_blocks.3.resnets.0.conv2", conv1_1),
+        "up_blocks.3.resnets.0.conv_shortcut.weight":             150528,
+        "up_blocks.3.resnets.0.conv_shortcut.bias":               224,
+        **_inside("up_blocks.3.attentions.0", attentions_7),
+        **_inside("up_blocks.3.resnets.1", resnets_4),
+        **_inside("up_blocks.3.attentions.1", attentions_7),
+        **_inside("up_blocks.3.resnets.2", resnets_4),
+        **_inside("up_blocks.3.attentions.2", attentions_7),
+        **_inside("conv_norm_out", norm1_1),
+        "conv_out.weight":                                        2016*o,
+        "conv_out.bias":                                          o,
     }
 
 
@@ -2504,7 +1964,14 @@ def _trained_full(sizes: Sizes) -> int:
     has_classes = sizes.num_class_embeds is not None
     E = has_e*e + 896 - 896*has_e
     S = 224*(sinusoids == "fourier") + 224
-    found: int = 3*(ups[0] == "AttnUpBlock2D")*(3587*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 3213952*(896//(has_d*d + 896 - 896*has_d)) + 2688 - 3213952*(896//(has_d*d + 896 - 896*has_d))*has_d) + 27*(ups[1] == "AttnUpBlock2D")*(299*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 200928*(672//(has_d*d + 672 - 672*has_d)) + 224 - 200928*(672//(has_d*d + 672 - 672*has_d))*has_d) + 3*(ups[2] == "AttnUpBlock2D")*(1795*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 804160*(448//(has_d*d + 448 - 448*has_d)) + 1344 - 804160*(448//(has_d*d + 448 - 448*has_d))*has_d) + 3*(ups[3] == "AttnUpBlock2D")*(899*(224//(has_d*d + 224 - 224*has_d))*has_d*d + 201376*(224//(has_d*d + 224 - 224*has_d)) + 672 - 201376*(224//(has_d*d + 224 - 224*has_d))*has_d) + has_middle*(3587*(896//(has_d*d + 896 - 896*has_d))*has_d*d + 1792*E*(shift == "scale_shift") + 1792*E + 3213952*(896//(has_d*d + 896 - 896*has_d)) + 1792*(shift == "default") + 1792*(shift == "scale_shift") + 1792*has_groups + 28914816 - 3213952*(896//(has_d*d + 896 - 896*has_d))*has_d - 1792*(shift == "default")*has_groups) + (sinusoids == "learned")*(224*E + 224*steps - E*S) + E*(kinds == "timestep")*(E*(kinds == "identity") + E + S + 2 - S*(kinds == "identity")) + E*has_classes*classes + 3590*(448//(has_d*d + 448 - 448*has_d))*has_d*d + 5382*(672//(has_d*d + 672 - 672*has_d))*has_d*d + 7174*(896//(has_d*d + 896 - 896*has_d))*has_d*d + E**2 + E*S + 11200*E*(shift == "scale_shift") + 11202*E + 2016*c + 2017*o + 1608320*(448//(has_d*d + 448 - 448*has_d)) + 3616704*(672//(has_d*d + 672 - 672*has_d)) + 6427904*(896//(has_d*d + 896 - 896*has_d)) + 11200*(shift == "scale_shift") + 200116896 - E*has_kinds*has_classes*classes - 1608320*(448//(has_d*d + 448 - 448*has_d))*has_d - 3616704*(672//(has_d*d + 672 - 672*has_d))*has_d - 6427904*(896//(has_d*d + 896 - 896*has_d))*has_d
+    part_1 = 896//(has_d*d + 896 - 896*has_d)
+    part_2 = 672//(has_d*d + 672 - 672*has_d)
+    part_3 = 448//(has_d*d + 448 - 448*has_d)
+    part_4 = 224//(has_d*d + 224 - 224*has_d)
+    case_1 = shift == "scale_shift"
+    case_2 = shift == "default"
+    case_3 = kinds == "identity"
+    found: int = 3*(ups[0] == "AttnUpBlock2D")*(3587*part_1*has_d*d + 3213952*part_1 + 2688 - 3213952*part_1*has_d) + 27*(ups[1] == "AttnUpBlock2D")*(299*part_2*has_d*d + 200928*part_2 + 224 - 200928*part_2*has_d) + 3*(ups[2] == "AttnUpBlock2D")*(1795*part_3*has_d*d + 804160*part_3 + 1344 - 804160*part_3*has_d) + 3*(ups[3] == "AttnUpBlock2D")*(899*part_4*has_d*d + 201376*part_4 + 672 - 201376*part_4*has_d) + has_middle*(3587*part_1*has_d*d + 1792*E*case_1 + 1792*E + 3213952*part_1 + 1792*case_2 + 1792*case_1 + 1792*has_groups + 28914816 - 3213952*part_1*has_d - 1792*case_2*has_groups) + (sinusoids == "learned")*(224*E + 224*steps - E*S) + E*(kinds == "timestep")*(E*case_3 + E + S + 2 - S*case_3) + E*has_classes*classes + 3590*part_3*has_d*d + 5382*part_2*has_d*d + 7174*part_1*has_d*d + E**2 + E*S + 11200*E*case_1 + 11202*E + 2016*c + 2017*o + 1608320*part_3 + 3616704*part_2 + 6427904*part_1 + 11200*case_1 + 200116896 - E*has_kinds*has_classes*classes - 1608320*part_3*has_d - 3616704*part_2*has_d - 6427904*part_1*has_d
     return found
 
 
@@ -2520,7 +1987,12 @@ def _trained_lora(sizes: Sizes) -> int:
     has_middle = sizes.mid_block_type is not None
     d = sizes.attention_head_dim or 0
     has_d = sizes.attention_head_dim is not None
-    found: int = 192*(ups[0] == "AttnUpBlock2D")*((896//(has_d*d + 896 - 896*has_d))*has_d*d + 896*(896//(has_d*d + 896 - 896*has_d)) + 896 - 896*(896//(has_d*d + 896 - 896*has_d))*has_d) + 192*(ups[1] == "AttnUpBlock2D")*((672//(has_d*d + 672 - 672*has_d))*has_d*d + 672*(672//(has_d*d + 672 - 672*has_d)) + 672 - 672*(672//(has_d*d + 672 - 672*has_d))*has_d) + 192*(ups[2] == "AttnUpBlock2D")*((448//(has_d*d + 448 - 448*has_d))*has_d*d + 448*(448//(has_d*d + 448 - 448*has_d)) + 448 - 448*(448//(has_d*d + 448 - 448*has_d))*has_d) + 192*(ups[3] == "AttnUpBlock2D")*((224//(has_d*d + 224 - 224*has_d))*has_d*d + 224*(224//(has_d*d + 224 - 224*has_d)) + 224 - 224*(224//(has_d*d + 224 - 224*has_d))*has_d) + 64*has_middle*((896//(has_d*d + 896 - 896*has_d))*has_d*d + 896*(896//(has_d*d + 896 - 896*has_d)) + 896 - 896*(896//(has_d*d + 896 - 896*has_d))*has_d) + 128*((448//(has_d*d + 448 - 448*has_d))*has_d*d + (672//(has_d*d + 672 - 672*has_d))*has_d*d + (896//(has_d*d + 896 - 896*has_d))*has_d*d + 448*(448//(has_d*d + 448 - 448*has_d)) + 672*(672//(has_d*d + 672 - 672*has_d)) + 896*(896//(has_d*d + 896 - 896*has_d)) + 2016 - 448*(448//(has_d*d + 448 - 448*has_d))*has_d - 672*(672//(has_d*d + 672 - 672*has_d))*has_d - 896*(896//(has_d*d + 896 - 896*has_d))*has_d)
+    part_1 = 896//(has_d*d + 896 - 896*has_d)
+    part_2 = part_1*has_d*d + 896*part_1 + 896 - 896*part_1*has_d
+    part_3 = 672//(has_d*d + 672 - 672*has_d)
+    part_4 = 448//(has_d*d + 448 - 448*has_d)
+    part_5 = 224//(has_d*d + 224 - 224*has_d)
+    found: int = 192*(ups[0] == "AttnUpBlock2D")*part_2 + 192*(ups[1] == "AttnUpBlock2D")*(part_3*has_d*d + 672*part_3 + 672 - 672*part_3*has_d) + 192*(ups[2] == "AttnUpBlock2D")*(part_4*has_d*d + 448*part_4 + 448 - 448*part_4*has_d) + 192*(ups[3] == "AttnUpBlock2D")*(part_5*has_d*d + 224*part_5 + 224 - 224*part_5*has_d) + 64*has_middle*part_2 + 128*(part_4*has_d*d + part_3*has_d*d + part_1*has_d*d + 448*part_4 + 672*part_3 + 896*part_1 + 2016 - 448*part_4*has_d - 672*part_3*has_d - 896*part_1*has_d)
     return found
 
 
@@ -2598,8 +2070,10 @@ class Estimator:
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
-        rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
-        return tuple(map(sum, zip(*rows)))
+        totals: dict[tuple[int, ...], int] = {}
+        for line, cost in zip(self._lines, costs):
+            totals[line[1]] = totals.get(line[1], 0) + cost
+        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
 
     def moments(self, **streams: Any) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them."""

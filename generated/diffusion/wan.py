@@ -428,6 +428,11 @@ def _checked(key: str, kind: str, value: Any) -> Any:
     raise ValueError(f"the config's '{key}' is {value!r}, not a {kind}")
 
 
+def _at(path: str, lines: list[Line]) -> list[Line]:
+    """The lines of a module that stands at ``path``."""
+    return [(f"{path}.{module}", amount, unit, forward, gradients, again) for module, amount, unit, forward, gradients, again in lines]
+
+
 def _full(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'full': every parameter trains."""
     L = sizes.num_layers
@@ -487,59 +492,8 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
 
 def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'forward': nothing trains, only the forward pass runs."""
-    L = sizes.num_layers
-    H = sizes.num_attention_heads
-    d = sizes.attention_head_dim
-    F = sizes.ffn_dim
-    c = sizes.in_channels
-    o = sizes.out_channels
-    patch = sizes.patch_size
-    J = sizes.text_dim
-    I = sizes.image_dim or 0
-    has_I = sizes.image_dim is not None
-    s = sizes.freq_dim
-    D = H*d
-    pt = patch[0]
-    ph = patch[1]
-    pw = patch[2]
-    # what a contraction runs over, in multiples of (n, t, y, kx, video, video_y, video_k_x, video_video)
-    patch_embedding_rows_ = (0, 0, 0, 0, 1, 0, 0, 0)
-    time_ = (0, 1, 0, 0, 0, 0, 0, 0)
-    prompt_ = (0, 0, 1, 0, 0, 0, 0, 0)
-    image_context_ = (0, 0, 0, 1, 0, 0, 0, 0)
-    attn1_pairs_ = (0, 0, 0, 0, 0, 0, 0, 1)
-    attn2_pairs_ = (0, 0, 0, 0, 0, 0, 1, 0)
-    attn2_pairs_2_ = (0, 0, 0, 0, 0, 1, 0, 0)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("patch_embedding",                                  patch_embedding_rows_,  2*D*pt*ph*pw*c,  1,        (0, 0),  0),  # y = xW
-        ("condition_embedder.time_embedder.linear_1",        time_,                  2*D*s,           1,        (0, 0),  0),  # y = xW
-        ("condition_embedder.time_embedder.linear_2",        time_,                  2*D**2,          1,        (0, 0),  0),  # y = xW
-        ("condition_embedder.time_proj",                     time_,                  12*D**2,         1,        (0, 0),  0),  # y = xW
-        ("condition_embedder.text_embedder.linear_1",        prompt_,                2*D*J,           1,        (0, 0),  0),  # y = xW
-        ("condition_embedder.text_embedder.linear_2",        prompt_,                2*D**2,          1,        (0, 0),  0),  # y = xW
-        ("condition_embedder.image_embedder.ff.net.0.proj",  image_context_,         2*I**2,          has_I,    (0, 0),  0),  # y = xW
-        ("condition_embedder.image_embedder.ff.net.2",       image_context_,         2*D*I,           has_I,    (0, 0),  0),  # y = xW
-        ("blocks.*.attn1.to_q",                              patch_embedding_rows_,  2*D**2,          L,        (0, 0),  0),  # y = xW
-        ("blocks.*.attn1.to_k",                              patch_embedding_rows_,  2*D**2,          L,        (0, 0),  0),  # y = xW
-        ("blocks.*.attn1.to_v",                              patch_embedding_rows_,  2*D**2,          L,        (0, 0),  0),  # y = xW
-        ("blocks.*.attn1",                                   attn1_pairs_,           2*D,             L,        (0, 0),  0),  # scores = qk
-        ("blocks.*.attn1",                                   attn1_pairs_,           2*D,             L,        (0, 0),  0),  # mix = pv
-        ("blocks.*.attn1.to_out.0",                          patch_embedding_rows_,  2*D**2,          L,        (0, 0),  0),  # y = xW
-        ("blocks.*.attn2.to_q",                              patch_embedding_rows_,  2*D**2,          L,        (0, 0),  0),  # y = xW
-        ("blocks.*.attn2.to_k",                              prompt_,                2*D**2,          L,        (0, 0),  0),  # y = xW
-        ("blocks.*.attn2.to_v",                              prompt_,                2*D**2,          L,        (0, 0),  0),  # y = xW
-        ("blocks.*.attn2.add_k_proj",                        image_context_,         2*D**2,          L*has_I,  (0, 0),  0),  # y = xW
-        ("blocks.*.attn2.add_v_proj",                        image_context_,         2*D**2,          L*has_I,  (0, 0),  0),  # y = xW
-        ("blocks.*.attn2",                                   attn2_pairs_,           2*D,             L*has_I,  (0, 0),  0),  # scores = qk
-        ("blocks.*.attn2",                                   attn2_pairs_,           2*D,             L*has_I,  (0, 0),  0),  # mix = pv
-        ("blocks.*.attn2",                                   attn2_pairs_2_,         2*D,             L,        (0, 0),  0),  # scores = qk
-        ("blocks.*.attn2",                                   attn2_pairs_2_,         2*D,             L,        (0, 0),  0),  # mix = pv
-        ("blocks.*.attn2.to_out.0",                          patch_embedding_rows_,  2*D**2,          L,        (0, 0),  0),  # y = xW
-        ("blocks.*.ffn.net.0.proj",                          patch_embedding_rows_,  2*D*F,           L,        (0, 0),  0),  # y = xW
-        ("blocks.*.ffn.net.2",                               patch_embedding_rows_,  2*D*F,           L,        (0, 0),  0),  # y = xW
-        ("proj_out",                                         patch_embedding_rows_,  2*D*pt*ph*pw*o,  1,        (0, 0),  0),  # y = xW
-    ]
+    lines = _full(sizes, pairs)
+    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
 
 
 def _lora(sizes: Sizes, pairs: str) -> list[Line]:
@@ -567,51 +521,51 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     attn1_pairs_ = (0, 0, 0, 0, 0, 0, 0, 1)
     attn2_pairs_ = (0, 0, 0, 0, 0, 0, 1, 0)
     attn2_pairs_2_ = (0, 0, 0, 0, 0, 1, 0, 0)
+    # what equal modules have in common, each below its own path
+    to_q_1: list[Line] = [
+        ("base_layer",      patch_embedding_rows_,  2*D**2,  L,  (max(0, L - 1), 0),  0),  # y = xW
+        ("lora_A.default",  patch_embedding_rows_,  32*D,    L,  (max(0, L - 1), L),  0),  # y = xW
+        ("lora_B.default",  patch_embedding_rows_,  32*D,    L,  (L, L),              0),  # y = xW
+    ]
+    to_out_1: list[Line] = [
+        ("base_layer",      patch_embedding_rows_,  2*D**2,  L,  (L, 0),  0),  # y = xW
+        ("lora_A.default",  patch_embedding_rows_,  32*D,    L,  (L, L),  0),  # y = xW
+        ("lora_B.default",  patch_embedding_rows_,  32*D,    L,  (L, L),  0),  # y = xW
+    ]
+    to_k_1: list[Line] = [
+        ("base_layer",      prompt_,  2*D**2,  L,  (0, 0),  0),  # y = xW
+        ("lora_A.default",  prompt_,  32*D,    L,  (0, L),  0),  # y = xW
+        ("lora_B.default",  prompt_,  32*D,    L,  (L, L),  0),  # y = xW
+    ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("patch_embedding",                                  patch_embedding_rows_,  2*D*pt*ph*pw*c,  1,        (0, 0),              0),  # y = xW
-        ("condition_embedder.time_embedder.linear_1",        time_,                  2*D*s,           1,        (0, 0),              0),  # y = xW
-        ("condition_embedder.time_embedder.linear_2",        time_,                  2*D**2,          1,        (0, 0),              0),  # y = xW
-        ("condition_embedder.time_proj",                     time_,                  12*D**2,         1,        (0, 0),              0),  # y = xW
-        ("condition_embedder.text_embedder.linear_1",        prompt_,                2*D*J,           1,        (0, 0),              0),  # y = xW
-        ("condition_embedder.text_embedder.linear_2",        prompt_,                2*D**2,          1,        (0, 0),              0),  # y = xW
-        ("condition_embedder.image_embedder.ff.net.0.proj",  image_context_,         2*I**2,          has_I,    (0, 0),              0),  # y = xW
-        ("condition_embedder.image_embedder.ff.net.2",       image_context_,         2*D*I,           has_I,    (0, 0),              0),  # y = xW
-        ("blocks.*.attn1.to_q.base_layer",                   patch_embedding_rows_,  2*D**2,          L,        (max(0, L - 1), 0),  0),  # y = xW
-        ("blocks.*.attn1.to_q.lora_A.default",               patch_embedding_rows_,  32*D,            L,        (max(0, L - 1), L),  0),  # y = xW
-        ("blocks.*.attn1.to_q.lora_B.default",               patch_embedding_rows_,  32*D,            L,        (L, L),              0),  # y = xW
-        ("blocks.*.attn1.to_k.base_layer",                   patch_embedding_rows_,  2*D**2,          L,        (max(0, L - 1), 0),  0),  # y = xW
-        ("blocks.*.attn1.to_k.lora_A.default",               patch_embedding_rows_,  32*D,            L,        (max(0, L - 1), L),  0),  # y = xW
-        ("blocks.*.attn1.to_k.lora_B.default",               patch_embedding_rows_,  32*D,            L,        (L, L),              0),  # y = xW
-        ("blocks.*.attn1.to_v.base_layer",                   patch_embedding_rows_,  2*D**2,          L,        (max(0, L - 1), 0),  0),  # y = xW
-        ("blocks.*.attn1.to_v.lora_A.default",               patch_embedding_rows_,  32*D,            L,        (max(0, L - 1), L),  0),  # y = xW
-        ("blocks.*.attn1.to_v.lora_B.default",               patch_embedding_rows_,  32*D,            L,        (L, L),              0),  # y = xW
-        ("blocks.*.attn1",                                   attn1_pairs_,           2*D,             L,        (L, L),              0),  # scores = qk
-        ("blocks.*.attn1",                                   attn1_pairs_,           2*D,             L,        (L, L),              0),  # mix = pv
-        ("blocks.*.attn1.to_out.0.base_layer",               patch_embedding_rows_,  2*D**2,          L,        (L, 0),              0),  # y = xW
-        ("blocks.*.attn1.to_out.0.lora_A.default",           patch_embedding_rows_,  32*D,            L,        (L, L),              0),  # y = xW
-        ("blocks.*.attn1.to_out.0.lora_B.default",           patch_embedding_rows_,  32*D,            L,        (L, L),              0),  # y = xW
-        ("blocks.*.attn2.to_q.base_layer",                   patch_embedding_rows_,  2*D**2,          L,        (L, 0),              0),  # y = xW
-        ("blocks.*.attn2.to_q.lora_A.default",               patch_embedding_rows_,  32*D,            L,        (L, L),              0),  # y = xW
-        ("blocks.*.attn2.to_q.lora_B.default",               patch_embedding_rows_,  32*D,            L,        (L, L),              0),  # y = xW
-        ("blocks.*.attn2.to_k.base_layer",                   prompt_,                2*D**2,          L,        (0, 0),              0),  # y = xW
-        ("blocks.*.attn2.to_k.lora_A.default",               prompt_,                32*D,            L,        (0, L),              0),  # y = xW
-        ("blocks.*.attn2.to_k.lora_B.default",               prompt_,                32*D,            L,        (L, L),              0),  # y = xW
-        ("blocks.*.attn2.to_v.base_layer",                   prompt_,                2*D**2,          L,        (0, 0),              0),  # y = xW
-        ("blocks.*.attn2.to_v.lora_A.default",               prompt_,                32*D,            L,        (0, L),              0),  # y = xW
-        ("blocks.*.attn2.to_v.lora_B.default",               prompt_,                32*D,            L,        (L, L),              0),  # y = xW
-        ("blocks.*.attn2.add_k_proj",                        image_context_,         2*D**2,          L*has_I,  (0, 0),              0),  # y = xW
-        ("blocks.*.attn2.add_v_proj",                        image_context_,         2*D**2,          L*has_I,  (0, 0),              0),  # y = xW
-        ("blocks.*.attn2",                                   attn2_pairs_,           2*D,             L*has_I,  (L*has_I, 0),        0),  # scores = qk
-        ("blocks.*.attn2",                                   attn2_pairs_,           2*D,             L*has_I,  (L*has_I, 0),        0),  # mix = pv
-        ("blocks.*.attn2",                                   attn2_pairs_2_,         2*D,             L,        (L, L),              0),  # scores = qk
-        ("blocks.*.attn2",                                   attn2_pairs_2_,         2*D,             L,        (L, L),              0),  # mix = pv
-        ("blocks.*.attn2.to_out.0.base_layer",               patch_embedding_rows_,  2*D**2,          L,        (L, 0),              0),  # y = xW
-        ("blocks.*.attn2.to_out.0.lora_A.default",           patch_embedding_rows_,  32*D,            L,        (L, L),              0),  # y = xW
-        ("blocks.*.attn2.to_out.0.lora_B.default",           patch_embedding_rows_,  32*D,            L,        (L, L),              0),  # y = xW
-        ("blocks.*.ffn.net.0.proj",                          patch_embedding_rows_,  2*D*F,           L,        (L, 0),              0),  # y = xW
-        ("blocks.*.ffn.net.2",                               patch_embedding_rows_,  2*D*F,           L,        (L, 0),              0),  # y = xW
-        ("proj_out",                                         patch_embedding_rows_,  2*D*pt*ph*pw*o,  1,        ((L >= 1), 0),       0),  # y = xW
+        ("patch_embedding",                                  patch_embedding_rows_,  2*D*pt*ph*pw*c,  1,        (0, 0),         0),  # y = xW
+        ("condition_embedder.time_embedder.linear_1",        time_,                  2*D*s,           1,        (0, 0),         0),  # y = xW
+        ("condition_embedder.time_embedder.linear_2",        time_,                  2*D**2,          1,        (0, 0),         0),  # y = xW
+        ("condition_embedder.time_proj",                     time_,                  12*D**2,         1,        (0, 0),         0),  # y = xW
+        ("condition_embedder.text_embedder.linear_1",        prompt_,                2*D*J,           1,        (0, 0),         0),  # y = xW
+        ("condition_embedder.text_embedder.linear_2",        prompt_,                2*D**2,          1,        (0, 0),         0),  # y = xW
+        ("condition_embedder.image_embedder.ff.net.0.proj",  image_context_,         2*I**2,          has_I,    (0, 0),         0),  # y = xW
+        ("condition_embedder.image_embedder.ff.net.2",       image_context_,         2*D*I,           has_I,    (0, 0),         0),  # y = xW
+        *_at("blocks.*.attn1.to_q", to_q_1),
+        *_at("blocks.*.attn1.to_k", to_q_1),
+        *_at("blocks.*.attn1.to_v", to_q_1),
+        ("blocks.*.attn1",                                   attn1_pairs_,           2*D,             L,        (L, L),         0),  # scores = qk
+        ("blocks.*.attn1",                                   attn1_pairs_,           2*D,             L,        (L, L),         0),  # mix = pv
+        *_at("blocks.*.attn1.to_out.0", to_out_1),
+        *_at("blocks.*.attn2.to_q", to_out_1),
+        *_at("blocks.*.attn2.to_k", to_k_1),
+        *_at("blocks.*.attn2.to_v", to_k_1),
+        ("blocks.*.attn2.add_k_proj",                        image_context_,         2*D**2,          L*has_I,  (0, 0),         0),  # y = xW
+        ("blocks.*.attn2.add_v_proj",                        image_context_,         2*D**2,          L*has_I,  (0, 0),         0),  # y = xW
+        ("blocks.*.attn2",                                   attn2_pairs_,           2*D,             L*has_I,  (L*has_I, 0),   0),  # scores = qk
+        ("blocks.*.attn2",                                   attn2_pairs_,           2*D,             L*has_I,  (L*has_I, 0),   0),  # mix = pv
+        ("blocks.*.attn2",                                   attn2_pairs_2_,         2*D,             L,        (L, L),         0),  # scores = qk
+        ("blocks.*.attn2",                                   attn2_pairs_2_,         2*D,             L,        (L, L),         0),  # mix = pv
+        *_at("blocks.*.attn2.to_out.0", to_out_1),
+        ("blocks.*.ffn.net.0.proj",                          patch_embedding_rows_,  2*D*F,           L,        (L, 0),         0),  # y = xW
+        ("blocks.*.ffn.net.2",                               patch_embedding_rows_,  2*D*F,           L,        (L, 0),         0),  # y = xW
+        ("proj_out",                                         patch_embedding_rows_,  2*D*pt*ph*pw*o,  1,        ((L >= 1), 0),  0),  # y = xW
     ]
 
 
@@ -672,6 +626,11 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     ]
 
 
+def _inside(path: str, elements: dict[str, int]) -> dict[str, int]:
+    """The parameters of a module that stands at ``path``."""
+    return {f"{path}.{name}": count for name, count in elements.items()}
+
+
 def _parameters(sizes: Sizes) -> dict[str, int]:
     """Elements per parameter, all copies together."""
     L = sizes.num_layers
@@ -692,19 +651,29 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     pt = patch[0]
     ph = patch[1]
     pw = patch[2]
+    linear_2_1 = {
+        "weight":  D**2,
+        "bias":    D,
+    }
+    to_q_1 = {
+        "weight":  L*D**2,
+        "bias":    L*D,
+    }
+    add_k_proj_1 = {
+        "weight":  L*D**2*has_I,
+        "bias":    L*D*has_I,
+    }
     return {
         "patch_embedding.weight":                                  D*pt*ph*pw*c,
         "patch_embedding.bias":                                    D,
         "condition_embedder.time_embedder.linear_1.weight":        D*s,
         "condition_embedder.time_embedder.linear_1.bias":          D,
-        "condition_embedder.time_embedder.linear_2.weight":        D**2,
-        "condition_embedder.time_embedder.linear_2.bias":          D,
+        **_inside("condition_embedder.time_embedder.linear_2", linear_2_1),
         "condition_embedder.time_proj.weight":                     6*D**2,
         "condition_embedder.time_proj.bias":                       6*D,
         "condition_embedder.text_embedder.linear_1.weight":        D*J,
         "condition_embedder.text_embedder.linear_1.bias":          D,
-        "condition_embedder.text_embedder.linear_2.weight":        D**2,
-        "condition_embedder.text_embedder.linear_2.bias":          D,
+        **_inside("condition_embedder.text_embedder.linear_2", linear_2_1),
         "condition_embedder.image_embedder.pos_embed":             has_I*I*has_places*places,
         "condition_embedder.image_embedder.norm1.weight":          has_I*I,
         "condition_embedder.image_embedder.norm1.bias":            has_I*I,
@@ -715,33 +684,23 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         "condition_embedder.image_embedder.norm2.weight":          D*has_I,
         "condition_embedder.image_embedder.norm2.bias":            D*has_I,
         "blocks.*.scale_shift_table":                              6*L*D,
-        "blocks.*.attn1.to_q.weight":                              L*D**2,
-        "blocks.*.attn1.to_q.bias":                                L*D,
-        "blocks.*.attn1.to_k.weight":                              L*D**2,
-        "blocks.*.attn1.to_k.bias":                                L*D,
-        "blocks.*.attn1.to_v.weight":                              L*D**2,
-        "blocks.*.attn1.to_v.bias":                                L*D,
+        **_inside("blocks.*.attn1.to_q", to_q_1),
+        **_inside("blocks.*.attn1.to_k", to_q_1),
+        **_inside("blocks.*.attn1.to_v", to_q_1),
         "blocks.*.attn1.norm_q.weight":                            L*D,
         "blocks.*.attn1.norm_k.weight":                            L*D,
-        "blocks.*.attn1.to_out.0.weight":                          L*D**2,
-        "blocks.*.attn1.to_out.0.bias":                            L*D,
+        **_inside("blocks.*.attn1.to_out.0", to_q_1),
         "blocks.*.norm2.weight":                                   L*D*cross_norm,
         "blocks.*.norm2.bias":                                     L*D*cross_norm,
-        "blocks.*.attn2.to_q.weight":                              L*D**2,
-        "blocks.*.attn2.to_q.bias":                                L*D,
-        "blocks.*.attn2.to_k.weight":                              L*D**2,
-        "blocks.*.attn2.to_k.bias":                                L*D,
-        "blocks.*.attn2.to_v.weight":                              L*D**2,
-        "blocks.*.attn2.to_v.bias":                                L*D,
+        **_inside("blocks.*.attn2.to_q", to_q_1),
+        **_inside("blocks.*.attn2.to_k", to_q_1),
+        **_inside("blocks.*.attn2.to_v", to_q_1),
         "blocks.*.attn2.norm_q.weight":                            L*D,
         "blocks.*.attn2.norm_k.weight":                            L*D,
-        "blocks.*.attn2.add_k_proj.weight":                        L*D**2*has_I,
-        "blocks.*.attn2.add_k_proj.bias":                          L*D*has_I,
-        "blocks.*.attn2.add_v_proj.weight":                        L*D**2*has_I,
-        "blocks.*.attn2.add_v_proj.bias":                          L*D*has_I,
+        **_inside("blocks.*.attn2.add_k_proj", add_k_proj_1),
+        **_inside("blocks.*.attn2.add_v_proj", add_k_proj_1),
         "blocks.*.attn2.norm_added_k.weight":                      L*D*has_I,
-        "blocks.*.attn2.to_out.0.weight":                          L*D**2,
-        "blocks.*.attn2.to_out.0.bias":                            L*D,
+        **_inside("blocks.*.attn2.to_out.0", to_q_1),
         "blocks.*.ffn.net.0.proj.weight":                          L*D*F,
         "blocks.*.ffn.net.0.proj.bias":                            L*F,
         "blocks.*.ffn.net.2.weight":                               L*D*F,
@@ -772,19 +731,31 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     pt = patch[0]
     ph = patch[1]
     pw = patch[2]
+    linear_2_1 = {
+        "weight":  D**2,
+        "bias":    D,
+    }
+    to_q_1 = {
+        "base_layer.weight":      L*D**2,
+        "base_layer.bias":        L*D,
+        "lora_A.default.weight":  16*L*D,
+        "lora_B.default.weight":  16*L*D,
+    }
+    add_k_proj_1 = {
+        "weight":  L*D**2*has_I,
+        "bias":    L*D*has_I,
+    }
     return {
         "patch_embedding.weight":                                  D*pt*ph*pw*c,
         "patch_embedding.bias":                                    D,
         "condition_embedder.time_embedder.linear_1.weight":        D*s,
         "condition_embedder.time_embedder.linear_1.bias":          D,
-        "condition_embedder.time_embedder.linear_2.weight":        D**2,
-        "condition_embedder.time_embedder.linear_2.bias":          D,
+        **_inside("condition_embedder.time_embedder.linear_2", linear_2_1),
         "condition_embedder.time_proj.weight":                     6*D**2,
         "condition_embedder.time_proj.bias":                       6*D,
         "condition_embedder.text_embedder.linear_1.weight":        D*J,
         "condition_embedder.text_embedder.linear_1.bias":          D,
-        "condition_embedder.text_embedder.linear_2.weight":        D**2,
-        "condition_embedder.text_embedder.linear_2.bias":          D,
+        **_inside("condition_embedder.text_embedder.linear_2", linear_2_1),
         "condition_embedder.image_embedder.pos_embed":             has_I*I*has_places*places,
         "condition_embedder.image_embedder.norm1.weight":          has_I*I,
         "condition_embedder.image_embedder.norm1.bias":            has_I*I,
@@ -795,49 +766,23 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
         "condition_embedder.image_embedder.norm2.weight":          D*has_I,
         "condition_embedder.image_embedder.norm2.bias":            D*has_I,
         "blocks.*.scale_shift_table":                              6*L*D,
-        "blocks.*.attn1.to_q.base_layer.weight":                   L*D**2,
-        "blocks.*.attn1.to_q.base_layer.bias":                     L*D,
-        "blocks.*.attn1.to_q.lora_A.default.weight":               16*L*D,
-        "blocks.*.attn1.to_q.lora_B.default.weight":               16*L*D,
-        "blocks.*.attn1.to_k.base_layer.weight":                   L*D**2,
-        "blocks.*.attn1.to_k.base_layer.bias":                     L*D,
-        "blocks.*.attn1.to_k.lora_A.default.weight":               16*L*D,
-        "blocks.*.attn1.to_k.lora_B.default.weight":               16*L*D,
-        "blocks.*.attn1.to_v.base_layer.weight":                   L*D**2,
-        "blocks.*.attn1.to_v.base_layer.bias":                     L*D,
-        "blocks.*.attn1.to_v.lora_A.default.weight":               16*L*D,
-        "blocks.*.attn1.to_v.lora_B.default.weight":               16*L*D,
+        **_inside("blocks.*.attn1.to_q", to_q_1),
+        **_inside("blocks.*.attn1.to_k", to_q_1),
+        **_inside("blocks.*.attn1.to_v", to_q_1),
         "blocks.*.attn1.norm_q.weight":                            L*D,
         "blocks.*.attn1.norm_k.weight":                            L*D,
-        "blocks.*.attn1.to_out.0.base_layer.weight":               L*D**2,
-        "blocks.*.attn1.to_out.0.base_layer.bias":                 L*D,
-        "blocks.*.attn1.to_out.0.lora_A.default.weight":           16*L*D,
-        "blocks.*.attn1.to_out.0.lora_B.default.weight":           16*L*D,
+        **_inside("blocks.*.attn1.to_out.0", to_q_1),
         "blocks.*.norm2.weight":                                   L*D*cross_norm,
         "blocks.*.norm2.bias":                                     L*D*cross_norm,
-        "blocks.*.attn2.to_q.base_layer.weight":                   L*D**2,
-        "blocks.*.attn2.to_q.base_layer.bias":                     L*D,
-        "blocks.*.attn2.to_q.lora_A.default.weight":               16*L*D,
-        "blocks.*.attn2.to_q.lora_B.default.weight":               16*L*D,
-        "blocks.*.attn2.to_k.base_layer.weight":                   L*D**2,
-        "blocks.*.attn2.to_k.base_layer.bias":                     L*D,
-        "blocks.*.attn2.to_k.lora_A.default.weight":               16*L*D,
-        "blocks.*.attn2.to_k.lora_B.default.weight":               16*L*D,
-        "blocks.*.attn2.to_v.base_layer.weight":                   L*D**2,
-        "blocks.*.attn2.to_v.base_layer.bias":                     L*D,
-        "blocks.*.attn2.to_v.lora_A.default.weight":               16*L*D,
-        "blocks.*.attn2.to_v.lora_B.default.weight":               16*L*D,
+        **_inside("blocks.*.attn2.to_q", to_q_1),
+        **_inside("blocks.*.attn2.to_k", to_q_1),
+        **_inside("blocks.*.attn2.to_v", to_q_1),
         "blocks.*.attn2.norm_q.weight":                            L*D,
         "blocks.*.attn2.norm_k.weight":                            L*D,
-        "blocks.*.attn2.add_k_proj.weight":                        L*D**2*has_I,
-        "blocks.*.attn2.add_k_proj.bias":                          L*D*has_I,
-        "blocks.*.attn2.add_v_proj.weight":                        L*D**2*has_I,
-        "blocks.*.attn2.add_v_proj.bias":                          L*D*has_I,
+        **_inside("blocks.*.attn2.add_k_proj", add_k_proj_1),
+        **_inside("blocks.*.attn2.add_v_proj", add_k_proj_1),
         "blocks.*.attn2.norm_added_k.weight":                      L*D*has_I,
-        "blocks.*.attn2.to_out.0.base_layer.weight":               L*D**2,
-        "blocks.*.attn2.to_out.0.base_layer.bias":                 L*D,
-        "blocks.*.attn2.to_out.0.lora_A.default.weight":           16*L*D,
-        "blocks.*.attn2.to_out.0.lora_B.default.weight":           16*L*D,
+        **_inside("blocks.*.attn2.to_out.0", to_q_1),
         "blocks.*.ffn.net.0.proj.weight":                          L*D*F,
         "blocks.*.ffn.net.0.proj.bias":                            L*F,
         "blocks.*.ffn.net.2.weight":                               L*D*F,
@@ -925,8 +870,10 @@ class Estimator:
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
-        rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
-        return tuple(map(sum, zip(*rows)))
+        totals: dict[tuple[int, ...], int] = {}
+        for line, cost in zip(self._lines, costs):
+            totals[line[1]] = totals.get(line[1], 0) + cost
+        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
 
     def moments(self, **streams: Any) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them, with the sizes that some of them depend on."""

@@ -313,30 +313,13 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
 
 def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'forward': nothing trains, only the forward pass runs."""
-    L = sizes.num_hidden_layers
-    N = sizes.num_hidden_groups
-    P = sizes.inner_group_num
-    D = sizes.hidden_size
-    J = sizes.embedding_size
-    F = sizes.intermediate_size
-    V = sizes.vocab_size
-    # what a contraction runs over, in multiples of (n, x, xx)
-    text_ = (0, 1, 0)
-    attention_pairs_ = (0, 0, 1)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("albert.encoder.embedding_hidden_mapping_in",                            text_,             2*D*J,   1,           (0, 0),  0),  # y = xW
-        ("albert.encoder.albert_layer_groups.*.albert_layers.*.attention.query",  text_,             2*D**2,  (L//N)*N*P,  (0, 0),  0),  # y = xW
-        ("albert.encoder.albert_layer_groups.*.albert_layers.*.attention.key",    text_,             2*D**2,  (L//N)*N*P,  (0, 0),  0),  # y = xW
-        ("albert.encoder.albert_layer_groups.*.albert_layers.*.attention.value",  text_,             2*D**2,  (L//N)*N*P,  (0, 0),  0),  # y = xW
-        ("albert.encoder.albert_layer_groups.*.albert_layers.*.attention",        attention_pairs_,  2*D,     (L//N)*N*P,  (0, 0),  0),  # scores = qk
-        ("albert.encoder.albert_layer_groups.*.albert_layers.*.attention",        attention_pairs_,  2*D,     (L//N)*N*P,  (0, 0),  0),  # mix = pv
-        ("albert.encoder.albert_layer_groups.*.albert_layers.*.attention.dense",  text_,             2*D**2,  (L//N)*N*P,  (0, 0),  0),  # y = xW
-        ("albert.encoder.albert_layer_groups.*.albert_layers.*.ffn",              text_,             2*D*F,   (L//N)*N*P,  (0, 0),  0),  # y = xW
-        ("albert.encoder.albert_layer_groups.*.albert_layers.*.ffn_output",       text_,             2*D*F,   (L//N)*N*P,  (0, 0),  0),  # y = xW
-        ("predictions.dense",                                                     text_,             2*D*J,   1,           (0, 0),  0),  # y = xW
-        ("predictions.decoder",                                                   text_,             2*J*V,   1,           (0, 0),  0),  # y = xW
-    ]
+    lines = _full(sizes, pairs)
+    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
+
+
+def _inside(path: str, elements: dict[str, int]) -> dict[str, int]:
+    """The parameters of a module that stands at ``path``."""
+    return {f"{path}.{name}": count for name, count in elements.items()}
 
 
 def _parameters(sizes: Sizes) -> dict[str, int]:
@@ -351,37 +334,41 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     X = sizes.max_position_embeddings
     T = sizes.type_vocab_size
     tied = sizes.tie_word_embeddings
+    LayerNorm_1 = {
+        "weight":  J,
+        "bias":    J,
+    }
+    query_1 = {
+        "weight":  (L//N >= 1)*N*P*D**2,
+        "bias":    (L//N >= 1)*N*P*D,
+    }
+    LayerNorm_2 = {
+        "weight":  (L//N >= 1)*N*P*D,
+        "bias":    (L//N >= 1)*N*P*D,
+    }
     return {
-        "albert.embeddings.word_embeddings.weight":                                           J*V,
-        "albert.embeddings.token_type_embeddings.weight":                                     J*T,
-        "albert.embeddings.position_embeddings.weight":                                       J*X,
-        "albert.embeddings.LayerNorm.weight":                                                 J,
-        "albert.embeddings.LayerNorm.bias":                                                   J,
-        "albert.encoder.embedding_hidden_mapping_in.weight":                                  D*J,
-        "albert.encoder.embedding_hidden_mapping_in.bias":                                    D,
-        "albert.encoder.albert_layer_groups.*.albert_layers.*.attention.query.weight":        (L//N >= 1)*N*P*D**2,
-        "albert.encoder.albert_layer_groups.*.albert_layers.*.attention.query.bias":          (L//N >= 1)*N*P*D,
-        "albert.encoder.albert_layer_groups.*.albert_layers.*.attention.key.weight":          (L//N >= 1)*N*P*D**2,
-        "albert.encoder.albert_layer_groups.*.albert_layers.*.attention.key.bias":            (L//N >= 1)*N*P*D,
-        "albert.encoder.albert_layer_groups.*.albert_layers.*.attention.value.weight":        (L//N >= 1)*N*P*D**2,
-        "albert.encoder.albert_layer_groups.*.albert_layers.*.attention.value.bias":          (L//N >= 1)*N*P*D,
-        "albert.encoder.albert_layer_groups.*.albert_layers.*.attention.dense.weight":        (L//N >= 1)*N*P*D**2,
-        "albert.encoder.albert_layer_groups.*.albert_layers.*.attention.dense.bias":          (L//N >= 1)*N*P*D,
-        "albert.encoder.albert_layer_groups.*.albert_layers.*.attention.LayerNorm.weight":    (L//N >= 1)*N*P*D,
-        "albert.encoder.albert_layer_groups.*.albert_layers.*.attention.LayerNorm.bias":      (L//N >= 1)*N*P*D,
-        "albert.encoder.albert_layer_groups.*.albert_layers.*.ffn.weight":                    (L//N >= 1)*N*P*D*F,
-        "albert.encoder.albert_layer_groups.*.albert_layers.*.ffn.bias":                      (L//N >= 1)*N*P*F,
-        "albert.encoder.albert_layer_groups.*.albert_layers.*.ffn_output.weight":             (L//N >= 1)*N*P*D*F,
-        "albert.encoder.albert_layer_groups.*.albert_layers.*.ffn_output.bias":               (L//N >= 1)*N*P*D,
-        "albert.encoder.albert_layer_groups.*.albert_layers.*.full_layer_layer_norm.weight":  (L//N >= 1)*N*P*D,
-        "albert.encoder.albert_layer_groups.*.albert_layers.*.full_layer_layer_norm.bias":    (L//N >= 1)*N*P*D,
-        "predictions.dense.weight":                                                           D*J,
-        "predictions.dense.bias":                                                             J,
-        "predictions.LayerNorm.weight":                                                       J,
-        "predictions.LayerNorm.bias":                                                         J,
-        "predictions.bias":                                                                   V,
-        "predictions.decoder.weight":                                                         J*V - J*V*tied,
-        "predictions.decoder.bias":                                                           V - V*tied,
+        "albert.embeddings.word_embeddings.weight":                              J*V,
+        "albert.embeddings.token_type_embeddings.weight":                        J*T,
+        "albert.embeddings.position_embeddings.weight":                          J*X,
+        **_inside("albert.embeddings.LayerNorm", LayerNorm_1),
+        "albert.encoder.embedding_hidden_mapping_in.weight":                     D*J,
+        "albert.encoder.embedding_hidden_mapping_in.bias":                       D,
+        **_inside("albert.encoder.albert_layer_groups.*.albert_layers.*.attention.query", query_1),
+        **_inside("albert.encoder.albert_layer_groups.*.albert_layers.*.attention.key", query_1),
+        **_inside("albert.encoder.albert_layer_groups.*.albert_layers.*.attention.value", query_1),
+        **_inside("albert.encoder.albert_layer_groups.*.albert_layers.*.attention.dense", query_1),
+        **_inside("albert.encoder.albert_layer_groups.*.albert_layers.*.attention.LayerNorm", LayerNorm_2),
+        "albert.encoder.albert_layer_groups.*.albert_layers.*.ffn.weight":       (L//N >= 1)*N*P*D*F,
+        "albert.encoder.albert_layer_groups.*.albert_layers.*.ffn.bias":         (L//N >= 1)*N*P*F,
+        "albert.encoder.albert_layer_groups.*.albert_layers.*.ffn_output.weight":  (L//N >= 1)*N*P*D*F,
+        "albert.encoder.albert_layer_groups.*.albert_layers.*.ffn_output.bias":  (L//N >= 1)*N*P*D,
+        **_inside("albert.encoder.albert_layer_groups.*.albert_layers.*.full_layer_layer_norm", LayerNorm_2),
+        "predictions.dense.weight":                                              D*J,
+        "predictions.dense.bias":                                                J,
+        **_inside("predictions.LayerNorm", LayerNorm_1),
+        "predictions.bias":                                                      V,
+        "predictions.decoder.weight":                                            J*V - J*V*tied,
+        "predictions.decoder.bias":                                              V - V*tied,
     }
 
 
@@ -447,8 +434,10 @@ class Estimator:
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
-        rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
-        return tuple(map(sum, zip(*rows)))
+        totals: dict[tuple[int, ...], int] = {}
+        for line, cost in zip(self._lines, costs):
+            totals[line[1]] = totals.get(line[1], 0) + cost
+        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
 
     def moments(self, **streams: Any) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them."""

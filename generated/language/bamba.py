@@ -508,49 +508,8 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
 
 def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'forward': nothing trains, only the forward pass runs."""
-    L = sizes.num_hidden_layers
-    D = sizes.hidden_size
-    H = sizes.num_attention_heads
-    G = sizes.num_key_value_heads
-    F = sizes.intermediate_size
-    attends = sizes.attn_layer_indices
-    M = sizes.mamba_n_heads
-    P = sizes.mamba_d_head
-    N = sizes.mamba_d_state
-    g = sizes.mamba_n_groups
-    Q = sizes.mamba_chunk_size
-    K = sizes.mamba_d_conv
-    V = sizes.vocab_size
-    d = D//H
-    layers_1 = sum((i in attends) for i in range(L))
-    # what a contraction runs over, in multiples of (n, scores, x, scores_scores, xx)
-    text_ = (0, 0, 1, 0, 0)
-    self_attn_pairs_ = (0, 0, 1, 0, 1) if pairs == "useful" else (0, 0, 0, 0, 2)
-    mamba_rows_ = (K - 1, 0, 1, 0, 0)
-    mamba_rows_2_ = (0, M*N*Q**2, 0, 0, 0)
-    mamba_rows_3_ = (0, M*P*Q**2, 0, 0, 0)
-    mamba_rows_4_ = (0, M*P*N*Q, 0, 0, 0)
-    mamba_rows_5_ = (M*P*N, 2*M*P*N, 0, M*P*N, 0)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.layers.*.self_attn.q_proj",        text_,             2*d*D*H,                    layers_1,          (0, 0),  0),  # y = xW
-        ("model.layers.*.self_attn.k_proj",        text_,             2*d*D*G,                    layers_1,          (0, 0),  0),  # y = xW
-        ("model.layers.*.self_attn.v_proj",        text_,             2*d*D*G,                    layers_1,          (0, 0),  0),  # y = xW
-        ("model.layers.*.self_attn",               self_attn_pairs_,  d*H,                        layers_1,          (0, 0),  0),  # scores = qk
-        ("model.layers.*.self_attn",               self_attn_pairs_,  d*H,                        layers_1,          (0, 0),  0),  # mix = pv
-        ("model.layers.*.self_attn.o_proj",        text_,             2*d*D*H,                    layers_1,          (0, 0),  0),  # y = xW
-        ("model.layers.*.feed_forward.gate_proj",  text_,             2*D*F,                      L,                 (0, 0),  0),  # y = xW
-        ("model.layers.*.feed_forward.up_proj",    text_,             2*D*F,                      L,                 (0, 0),  0),  # y = xW
-        ("model.layers.*.feed_forward.down_proj",  text_,             2*D*F,                      L,                 (0, 0),  0),  # y = xW
-        ("model.layers.*.mamba.in_proj",           text_,             4*D*M*P + 4*D*N*g + 2*D*M,  L - layers_1,      (0, 0),  0),  # y = xW
-        ("model.layers.*.mamba",                   mamba_rows_,       2*M*P*K + 4*N*g*K,          L - layers_1,      (0, 0),  0),  # y = xW
-        ("model.layers.*.mamba",                   mamba_rows_2_,     2,                          L - layers_1,      (0, 0),  0),  # y = ab
-        ("model.layers.*.mamba",                   mamba_rows_3_,     2,                          L - layers_1,      (0, 0),  0),  # y = ab
-        ("model.layers.*.mamba",                   mamba_rows_4_,     2,                          2*L - 2*layers_1,  (0, 0),  0),  # y = ab
-        ("model.layers.*.mamba",                   mamba_rows_5_,     2,                          L - layers_1,      (0, 0),  0),  # y = ab
-        ("model.layers.*.mamba.out_proj",          text_,             2*D*M*P,                    L - layers_1,      (0, 0),  0),  # y = xW
-        ("lm_head",                                text_,             2*D*V,                      1,                 (0, 0),  0),  # y = xW
-    ]
+    lines = _full(sizes, pairs)
+    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
 
 
 def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
@@ -600,6 +559,11 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     ]
 
 
+def _inside(path: str, elements: dict[str, int]) -> dict[str, int]:
+    """The parameters of a module that stands at ``path``."""
+    return {f"{path}.{name}": count for name, count in elements.items()}
+
+
 def _parameters(sizes: Sizes) -> dict[str, int]:
     """Elements per parameter, all copies together."""
     L = sizes.num_hidden_layers
@@ -621,22 +585,26 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     tied = sizes.tie_word_embeddings
     d = D//H
     layers_1 = sum((i in attends) for i in range(L))
+    k_proj_1 = {
+        "weight":  layers_1*d*D*G,
+        "bias":    layers_1*d*G*biased,
+    }
+    gate_proj_1 = {
+        "weight":  L*D*F,
+        "bias":    L*F*mlp_biased,
+    }
     return {
         "model.embed_tokens.weight":                     D*V,
         "model.layers.*.input_layernorm.weight":         L*D,
         "model.layers.*.self_attn.q_proj.weight":        layers_1*d*D*H,
         "model.layers.*.self_attn.q_proj.bias":          layers_1*d*H*biased,
-        "model.layers.*.self_attn.k_proj.weight":        layers_1*d*D*G,
-        "model.layers.*.self_attn.k_proj.bias":          layers_1*d*G*biased,
-        "model.layers.*.self_attn.v_proj.weight":        layers_1*d*D*G,
-        "model.layers.*.self_attn.v_proj.bias":          layers_1*d*G*biased,
+        **_inside("model.layers.*.self_attn.k_proj", k_proj_1),
+        **_inside("model.layers.*.self_attn.v_proj", k_proj_1),
         "model.layers.*.self_attn.o_proj.weight":        layers_1*d*D*H,
         "model.layers.*.self_attn.o_proj.bias":          layers_1*D*biased,
         "model.layers.*.pre_ff_layernorm.weight":        L*D,
-        "model.layers.*.feed_forward.gate_proj.weight":  L*D*F,
-        "model.layers.*.feed_forward.gate_proj.bias":    L*F*mlp_biased,
-        "model.layers.*.feed_forward.up_proj.weight":    L*D*F,
-        "model.layers.*.feed_forward.up_proj.bias":      L*F*mlp_biased,
+        **_inside("model.layers.*.feed_forward.gate_proj", gate_proj_1),
+        **_inside("model.layers.*.feed_forward.up_proj", gate_proj_1),
         "model.layers.*.feed_forward.down_proj.weight":  L*D*F,
         "model.layers.*.feed_forward.down_proj.bias":    L*D*mlp_biased,
         "model.layers.*.mamba.in_proj.weight":           2*L*D*M*P + 2*L*D*N*g + L*D*M - 2*layers_1*D*M*P - 2*layers_1*D*N*g - layers_1*D*M,
@@ -718,8 +686,10 @@ class Estimator:
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
-        rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
-        return tuple(map(sum, zip(*rows)))
+        totals: dict[tuple[int, ...], int] = {}
+        for line, cost in zip(self._lines, costs):
+            totals[line[1]] = totals.get(line[1], 0) + cost
+        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
 
     def moments(self, **streams: Any) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them, with the sizes that some of them depend on."""

@@ -308,25 +308,8 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
 
 def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'forward': nothing trains, only the forward pass runs."""
-    L = sizes.num_hidden_layers
-    D = sizes.hidden_size
-    F = sizes.intermediate_size
-    # what a contraction runs over, in multiples of (n, x, xx)
-    text_ = (0, 1, 0)
-    attention_self_pairs_ = (0, 0, 1)
-    sample_ = (1, 0, 0)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("encoder.layer.*.attention.self.query",    text_,                  2*D**2,  L,  (0, 0),  0),  # y = xW
-        ("encoder.layer.*.attention.self.key",      text_,                  2*D**2,  L,  (0, 0),  0),  # y = xW
-        ("encoder.layer.*.attention.self.value",    text_,                  2*D**2,  L,  (0, 0),  0),  # y = xW
-        ("encoder.layer.*.attention.self",          attention_self_pairs_,  2*D,     L,  (0, 0),  0),  # scores = qk
-        ("encoder.layer.*.attention.self",          attention_self_pairs_,  2*D,     L,  (0, 0),  0),  # mix = pv
-        ("encoder.layer.*.attention.output.dense",  text_,                  2*D**2,  L,  (0, 0),  0),  # y = xW
-        ("encoder.layer.*.intermediate.dense",      text_,                  2*D*F,   L,  (0, 0),  0),  # y = xW
-        ("encoder.layer.*.output.dense",            text_,                  2*D*F,   L,  (0, 0),  0),  # y = xW
-        ("pooler.dense",                            sample_,                2*D**2,  1,  (0, 0),  0),  # y = xW
-    ]
+    lines = _full(sizes, pairs)
+    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
 
 
 def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
@@ -352,6 +335,11 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     ]
 
 
+def _inside(path: str, elements: dict[str, int]) -> dict[str, int]:
+    """The parameters of a module that stands at ``path``."""
+    return {f"{path}.{name}": count for name, count in elements.items()}
+
+
 def _parameters(sizes: Sizes) -> dict[str, int]:
     """Elements per parameter, all copies together."""
     L = sizes.num_hidden_layers
@@ -360,30 +348,32 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     V = sizes.vocab_size
     X = sizes.max_position_embeddings
     T = sizes.type_vocab_size
+    query_1 = {
+        "weight":  L*D**2,
+        "bias":    L*D,
+    }
+    LayerNorm_1 = {
+        "weight":  L*D,
+        "bias":    L*D,
+    }
     return {
-        "embeddings.word_embeddings.weight":                  D*V,
-        "embeddings.token_type_embeddings.weight":            D*T,
-        "embeddings.position_embeddings.weight":              D*X,
-        "embeddings.LayerNorm.weight":                        D,
-        "embeddings.LayerNorm.bias":                          D,
-        "encoder.layer.*.attention.self.query.weight":        L*D**2,
-        "encoder.layer.*.attention.self.query.bias":          L*D,
-        "encoder.layer.*.attention.self.key.weight":          L*D**2,
-        "encoder.layer.*.attention.self.key.bias":            L*D,
-        "encoder.layer.*.attention.self.value.weight":        L*D**2,
-        "encoder.layer.*.attention.self.value.bias":          L*D,
-        "encoder.layer.*.attention.output.dense.weight":      L*D**2,
-        "encoder.layer.*.attention.output.dense.bias":        L*D,
-        "encoder.layer.*.attention.output.LayerNorm.weight":  L*D,
-        "encoder.layer.*.attention.output.LayerNorm.bias":    L*D,
-        "encoder.layer.*.intermediate.dense.weight":          L*D*F,
-        "encoder.layer.*.intermediate.dense.bias":            L*F,
-        "encoder.layer.*.output.dense.weight":                L*D*F,
-        "encoder.layer.*.output.dense.bias":                  L*D,
-        "encoder.layer.*.output.LayerNorm.weight":            L*D,
-        "encoder.layer.*.output.LayerNorm.bias":              L*D,
-        "pooler.dense.weight":                                D**2,
-        "pooler.dense.bias":                                  D,
+        "embeddings.word_embeddings.weight":          D*V,
+        "embeddings.token_type_embeddings.weight":    D*T,
+        "embeddings.position_embeddings.weight":      D*X,
+        "embeddings.LayerNorm.weight":                D,
+        "embeddings.LayerNorm.bias":                  D,
+        **_inside("encoder.layer.*.attention.self.query", query_1),
+        **_inside("encoder.layer.*.attention.self.key", query_1),
+        **_inside("encoder.layer.*.attention.self.value", query_1),
+        **_inside("encoder.layer.*.attention.output.dense", query_1),
+        **_inside("encoder.layer.*.attention.output.LayerNorm", LayerNorm_1),
+        "encoder.layer.*.intermediate.dense.weight":  L*D*F,
+        "encoder.layer.*.intermediate.dense.bias":    L*F,
+        "encoder.layer.*.output.dense.weight":        L*D*F,
+        "encoder.layer.*.output.dense.bias":          L*D,
+        **_inside("encoder.layer.*.output.LayerNorm", LayerNorm_1),
+        "pooler.dense.weight":                        D**2,
+        "pooler.dense.bias":                          D,
     }
 
 
@@ -451,8 +441,10 @@ class Estimator:
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
-        rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
-        return tuple(map(sum, zip(*rows)))
+        totals: dict[tuple[int, ...], int] = {}
+        for line, cost in zip(self._lines, costs):
+            totals[line[1]] = totals.get(line[1], 0) + cost
+        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
 
     def moments(self, **streams: Any) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them."""

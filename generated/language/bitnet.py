@@ -324,6 +324,11 @@ def _checked(key: str, kind: str, value: Any) -> Any:
     raise ValueError(f"the config's '{key}' is {value!r}, not a {kind}")
 
 
+def _at(path: str, lines: list[Line]) -> list[Line]:
+    """The lines of a module that stands at ``path``."""
+    return [(f"{path}.{module}", amount, unit, forward, gradients, again) for module, amount, unit, forward, gradients, again in lines]
+
+
 def _full(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'full': every parameter trains."""
     L = sizes.num_hidden_layers
@@ -353,29 +358,8 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
 
 def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'forward': nothing trains, only the forward pass runs."""
-    L = sizes.num_hidden_layers
-    D = sizes.hidden_size
-    H = sizes.num_attention_heads
-    G = sizes.num_key_value_heads
-    d = sizes.head_dim
-    F = sizes.intermediate_size
-    V = sizes.vocab_size
-    # what a contraction runs over, in multiples of (n, x, xx)
-    text_ = (0, 1, 0)
-    self_attn_pairs_ = (0, 1, 1) if pairs == "useful" else (0, 0, 2)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.layers.*.self_attn.q_proj",  text_,             2*D*H*d,  L,  (0, 0),  0),  # y = xW
-        ("model.layers.*.self_attn.k_proj",  text_,             2*D*G*d,  L,  (0, 0),  0),  # y = xW
-        ("model.layers.*.self_attn.v_proj",  text_,             2*D*G*d,  L,  (0, 0),  0),  # y = xW
-        ("model.layers.*.self_attn",         self_attn_pairs_,  H*d,      L,  (0, 0),  0),  # scores = qk
-        ("model.layers.*.self_attn",         self_attn_pairs_,  H*d,      L,  (0, 0),  0),  # mix = pv
-        ("model.layers.*.self_attn.o_proj",  text_,             2*D*H*d,  L,  (0, 0),  0),  # y = xW
-        ("model.layers.*.mlp.gate_proj",     text_,             2*D*F,    L,  (0, 0),  0),  # y = xW
-        ("model.layers.*.mlp.up_proj",       text_,             2*D*F,    L,  (0, 0),  0),  # y = xW
-        ("model.layers.*.mlp.down_proj",     text_,             2*D*F,    L,  (0, 0),  0),  # y = xW
-        ("lm_head",                          text_,             2*D*V,    1,  (0, 0),  0),  # y = xW
-    ]
+    lines = _full(sizes, pairs)
+    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
 
 
 def _lora(sizes: Sizes, pairs: str) -> list[Line]:
@@ -390,17 +374,19 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     # what a contraction runs over, in multiples of (n, x, xx)
     text_ = (0, 1, 0)
     self_attn_pairs_ = (0, 1, 1) if pairs == "useful" else (0, 0, 2)
+    # what equal modules have in common, each below its own path
+    k_proj_1: list[Line] = [
+        ("base_layer",      text_,  2*D*G*d,  L,  (max(0, L - 1), 0),  0),  # y = xW
+        ("lora_A.default",  text_,  32*D,     L,  (max(0, L - 1), L),  0),  # y = xW
+        ("lora_B.default",  text_,  32*G*d,   L,  (L, L),              0),  # y = xW
+    ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
         ("model.layers.*.self_attn.q_proj.base_layer",      text_,             2*D*H*d,  L,  (max(0, L - 1), 0),  0),  # y = xW
         ("model.layers.*.self_attn.q_proj.lora_A.default",  text_,             32*D,     L,  (max(0, L - 1), L),  0),  # y = xW
         ("model.layers.*.self_attn.q_proj.lora_B.default",  text_,             32*H*d,   L,  (L, L),              0),  # y = xW
-        ("model.layers.*.self_attn.k_proj.base_layer",      text_,             2*D*G*d,  L,  (max(0, L - 1), 0),  0),  # y = xW
-        ("model.layers.*.self_attn.k_proj.lora_A.default",  text_,             32*D,     L,  (max(0, L - 1), L),  0),  # y = xW
-        ("model.layers.*.self_attn.k_proj.lora_B.default",  text_,             32*G*d,   L,  (L, L),              0),  # y = xW
-        ("model.layers.*.self_attn.v_proj.base_layer",      text_,             2*D*G*d,  L,  (max(0, L - 1), 0),  0),  # y = xW
-        ("model.layers.*.self_attn.v_proj.lora_A.default",  text_,             32*D,     L,  (max(0, L - 1), L),  0),  # y = xW
-        ("model.layers.*.self_attn.v_proj.lora_B.default",  text_,             32*G*d,   L,  (L, L),              0),  # y = xW
+        *_at("model.layers.*.self_attn.k_proj", k_proj_1),
+        *_at("model.layers.*.self_attn.v_proj", k_proj_1),
         ("model.layers.*.self_attn",                        self_attn_pairs_,  H*d,      L,  (L, L),              0),  # scores = qk
         ("model.layers.*.self_attn",                        self_attn_pairs_,  H*d,      L,  (L, L),              0),  # mix = pv
         ("model.layers.*.self_attn.o_proj.base_layer",      text_,             2*D*H*d,  L,  (L, 0),              0),  # y = xW
@@ -440,6 +426,11 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     ]
 
 
+def _inside(path: str, elements: dict[str, int]) -> dict[str, int]:
+    """The parameters of a module that stands at ``path``."""
+    return {f"{path}.{name}": count for name, count in elements.items()}
+
+
 def _parameters(sizes: Sizes) -> dict[str, int]:
     """Elements per parameter, all copies together."""
     L = sizes.num_hidden_layers
@@ -451,15 +442,17 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     V = sizes.vocab_size
     tied = sizes.tie_word_embeddings
     biased = sizes.attention_bias
+    k_proj_1 = {
+        "weight":  L*D*G*d,
+        "bias":    L*G*d*biased,
+    }
     return {
         "model.embed_tokens.weight":                       D*V,
         "model.layers.*.input_layernorm.weight":           L*D,
         "model.layers.*.self_attn.q_proj.weight":          L*D*H*d,
         "model.layers.*.self_attn.q_proj.bias":            L*H*d*biased,
-        "model.layers.*.self_attn.k_proj.weight":          L*D*G*d,
-        "model.layers.*.self_attn.k_proj.bias":            L*G*d*biased,
-        "model.layers.*.self_attn.v_proj.weight":          L*D*G*d,
-        "model.layers.*.self_attn.v_proj.bias":            L*G*d*biased,
+        **_inside("model.layers.*.self_attn.k_proj", k_proj_1),
+        **_inside("model.layers.*.self_attn.v_proj", k_proj_1),
         "model.layers.*.self_attn.attn_sub_norm.weight":   L*H*d,
         "model.layers.*.self_attn.o_proj.weight":          L*D*H*d,
         "model.layers.*.self_attn.o_proj.bias":            L*D*biased,
@@ -484,6 +477,12 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     V = sizes.vocab_size
     tied = sizes.tie_word_embeddings
     biased = sizes.attention_bias
+    k_proj_1 = {
+        "base_layer.weight":      L*D*G*d,
+        "base_layer.bias":        L*G*d*biased,
+        "lora_A.default.weight":  16*L*D,
+        "lora_B.default.weight":  16*L*G*d,
+    }
     return {
         "model.embed_tokens.weight":                              D*V,
         "model.layers.*.input_layernorm.weight":                  L*D,
@@ -491,14 +490,8 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
         "model.layers.*.self_attn.q_proj.base_layer.bias":        L*H*d*biased,
         "model.layers.*.self_attn.q_proj.lora_A.default.weight":  16*L*D,
         "model.layers.*.self_attn.q_proj.lora_B.default.weight":  16*L*H*d,
-        "model.layers.*.self_attn.k_proj.base_layer.weight":      L*D*G*d,
-        "model.layers.*.self_attn.k_proj.base_layer.bias":        L*G*d*biased,
-        "model.layers.*.self_attn.k_proj.lora_A.default.weight":  16*L*D,
-        "model.layers.*.self_attn.k_proj.lora_B.default.weight":  16*L*G*d,
-        "model.layers.*.self_attn.v_proj.base_layer.weight":      L*D*G*d,
-        "model.layers.*.self_attn.v_proj.base_layer.bias":        L*G*d*biased,
-        "model.layers.*.self_attn.v_proj.lora_A.default.weight":  16*L*D,
-        "model.layers.*.self_attn.v_proj.lora_B.default.weight":  16*L*G*d,
+        **_inside("model.layers.*.self_attn.k_proj", k_proj_1),
+        **_inside("model.layers.*.self_attn.v_proj", k_proj_1),
         "model.layers.*.self_attn.attn_sub_norm.weight":          L*H*d,
         "model.layers.*.self_attn.o_proj.base_layer.weight":      L*D*H*d,
         "model.layers.*.self_attn.o_proj.base_layer.bias":        L*D*biased,
@@ -592,8 +585,10 @@ class Estimator:
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
-        rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
-        return tuple(map(sum, zip(*rows)))
+        totals: dict[tuple[int, ...], int] = {}
+        for line, cost in zip(self._lines, costs):
+            totals[line[1]] = totals.get(line[1], 0) + cost
+        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
 
     def moments(self, **streams: Any) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them."""

@@ -297,22 +297,13 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
 
 def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'forward': nothing trains, only the forward pass runs."""
-    L = sizes.n_layer
-    D = sizes.hidden_size
-    V = sizes.vocab_size
-    # what a contraction runs over, in multiples of (n, x, xx)
-    text_ = (0, 1, 0)
-    self_attention_pairs_ = (0, 1, 1) if pairs == "useful" else (0, 0, 2)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("transformer.h.*.self_attention.query_key_value",  text_,                  6*D**2,  L,  (0, 0),  0),  # y = xW
-        ("transformer.h.*.self_attention",                  self_attention_pairs_,  D,       L,  (0, 0),  0),  # scores = qk
-        ("transformer.h.*.self_attention",                  self_attention_pairs_,  D,       L,  (0, 0),  0),  # mix = pv
-        ("transformer.h.*.self_attention.dense",            text_,                  2*D**2,  L,  (0, 0),  0),  # y = xW
-        ("transformer.h.*.mlp.dense_h_to_4h",               text_,                  8*D**2,  L,  (0, 0),  0),  # y = xW
-        ("transformer.h.*.mlp.dense_4h_to_h",               text_,                  8*D**2,  L,  (0, 0),  0),  # y = xW
-        ("lm_head",                                         text_,                  2*D*V,   1,  (0, 0),  0),  # y = xW
-    ]
+    lines = _full(sizes, pairs)
+    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
+
+
+def _inside(path: str, elements: dict[str, int]) -> dict[str, int]:
+    """The parameters of a module that stands at ``path``."""
+    return {f"{path}.{name}": count for name, count in elements.items()}
 
 
 def _parameters(sizes: Sizes) -> dict[str, int]:
@@ -321,24 +312,28 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     D = sizes.hidden_size
     V = sizes.vocab_size
     tied = sizes.tie_word_embeddings
+    word_embeddings_layernorm_1 = {
+        "weight":  D,
+        "bias":    D,
+    }
+    input_layernorm_1 = {
+        "weight":  L*D,
+        "bias":    L*D,
+    }
     return {
         "transformer.word_embeddings.weight":                     D*V,
-        "transformer.word_embeddings_layernorm.weight":           D,
-        "transformer.word_embeddings_layernorm.bias":             D,
-        "transformer.h.*.input_layernorm.weight":                 L*D,
-        "transformer.h.*.input_layernorm.bias":                   L*D,
+        **_inside("transformer.word_embeddings_layernorm", word_embeddings_layernorm_1),
+        **_inside("transformer.h.*.input_layernorm", input_layernorm_1),
         "transformer.h.*.self_attention.query_key_value.weight":  3*L*D**2,
         "transformer.h.*.self_attention.query_key_value.bias":    3*L*D,
         "transformer.h.*.self_attention.dense.weight":            L*D**2,
         "transformer.h.*.self_attention.dense.bias":              L*D,
-        "transformer.h.*.post_attention_layernorm.weight":        L*D,
-        "transformer.h.*.post_attention_layernorm.bias":          L*D,
+        **_inside("transformer.h.*.post_attention_layernorm", input_layernorm_1),
         "transformer.h.*.mlp.dense_h_to_4h.weight":               4*L*D**2,
         "transformer.h.*.mlp.dense_h_to_4h.bias":                 4*L*D,
         "transformer.h.*.mlp.dense_4h_to_h.weight":               4*L*D**2,
         "transformer.h.*.mlp.dense_4h_to_h.bias":                 L*D,
-        "transformer.ln_f.weight":                                D,
-        "transformer.ln_f.bias":                                  D,
+        **_inside("transformer.ln_f", word_embeddings_layernorm_1),
         "lm_head.weight":                                         D*V - D*V*tied,
     }
 
@@ -405,8 +400,10 @@ class Estimator:
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
-        rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
-        return tuple(map(sum, zip(*rows)))
+        totals: dict[tuple[int, ...], int] = {}
+        for line, cost in zip(self._lines, costs):
+            totals[line[1]] = totals.get(line[1], 0) + cost
+        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
 
     def moments(self, **streams: Any) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them."""

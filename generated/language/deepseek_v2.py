@@ -451,76 +451,40 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     S = sizes.n_shared_experts
     K = sizes.first_k_dense_replace
     V = sizes.vocab_size
+    part_1 = max(0, L - K) + min(L, K) - max(0, L - K)*has_rq - min(L, K)*has_rq
+    part_2 = max(0, L - K)*has_rq + min(L, K)*has_rq
+    part_3 = max(0, L - K) + min(L, K)
     # what a contraction runs over, in multiples of (n, x, xx)
     text_ = (0, 1, 0)
     self_attn_pairs_ = (0, 1, 1) if pairs == "useful" else (0, 0, 2)
     mlp_experts_rows_ = (0, top, 0)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.layers.*.self_attn.q_proj",              text_,              2*D*H*dn + 2*D*H*dr,    max(0, L - K) + min(L, K) - max(0, L - K)*has_rq - min(L, K)*has_rq,  (max(0, L - K) + min(L, K) - max(0, L - K)*has_rq - min(L, K)*has_rq, max(0, L - K) + min(L, K) - max(0, L - K)*has_rq - min(L, K)*has_rq),  0),  # y = xW
-        ("model.layers.*.self_attn.q_a_proj",            text_,              2*D*rq,                 max(0, L - K)*has_rq + min(L, K)*has_rq,                              (max(0, L - K)*has_rq + min(L, K)*has_rq, max(0, L - K)*has_rq + min(L, K)*has_rq),                                                          0),  # y = xW
-        ("model.layers.*.self_attn.q_b_proj",            text_,              2*H*rq*dn + 2*H*rq*dr,  max(0, L - K)*has_rq + min(L, K)*has_rq,                              (max(0, L - K)*has_rq + min(L, K)*has_rq, max(0, L - K)*has_rq + min(L, K)*has_rq),                                                          0),  # y = xW
-        ("model.layers.*.self_attn.kv_a_proj_with_mqa",  text_,              2*D*r + 2*D*dr,         max(0, L - K) + min(L, K),                                            (max(0, L - K) + min(L, K), max(0, L - K) + min(L, K)),                                                                                      0),  # y = xW
-        ("model.layers.*.self_attn.kv_b_proj",           text_,              2*H*r*dn + 2*H*r*dv,    max(0, L - K) + min(L, K),                                            (max(0, L - K) + min(L, K), max(0, L - K) + min(L, K)),                                                                                      0),  # y = xW
-        ("model.layers.*.self_attn",                     self_attn_pairs_,   H*dn + H*dr,            max(0, L - K) + min(L, K),                                            (max(0, L - K) + min(L, K), max(0, L - K) + min(L, K)),                                                                                      0),  # scores = qk
-        ("model.layers.*.self_attn",                     self_attn_pairs_,   H*dv,                   max(0, L - K) + min(L, K),                                            (max(0, L - K) + min(L, K), max(0, L - K) + min(L, K)),                                                                                      0),  # mix = pv
-        ("model.layers.*.self_attn.o_proj",              text_,              2*D*H*dv,               max(0, L - K) + min(L, K),                                            (max(0, L - K) + min(L, K), max(0, L - K) + min(L, K)),                                                                                      0),  # y = xW
-        ("model.layers.*.mlp.gate_proj",                 text_,              2*D*F,                  min(L, K),                                                            (min(L, K), min(L, K)),                                                                                                                      0),  # y = xW
-        ("model.layers.*.mlp.up_proj",                   text_,              2*D*F,                  min(L, K),                                                            (min(L, K), min(L, K)),                                                                                                                      0),  # y = xW
-        ("model.layers.*.mlp.down_proj",                 text_,              2*D*F,                  min(L, K),                                                            (min(L, K), min(L, K)),                                                                                                                      0),  # y = xW
-        ("model.layers.*.mlp.gate",                      text_,              2*D*E,                  max(0, L - K),                                                        (max(0, L - K), max(0, L - K)),                                                                                                              0),  # y = xW
-        ("model.layers.*.mlp.experts",                   mlp_experts_rows_,  4*D*M,                  max(0, L - K),                                                        (max(0, L - K), max(0, L - K)),                                                                                                              0),  # y = xW
-        ("model.layers.*.mlp.experts",                   mlp_experts_rows_,  2*D*M,                  max(0, L - K),                                                        (max(0, L - K), max(0, L - K)),                                                                                                              0),  # y = xW
-        ("model.layers.*.mlp.shared_experts.gate_proj",  text_,              2*D*M*S,                max(0, L - K),                                                        (max(0, L - K), max(0, L - K)),                                                                                                              0),  # y = xW
-        ("model.layers.*.mlp.shared_experts.up_proj",    text_,              2*D*M*S,                max(0, L - K),                                                        (max(0, L - K), max(0, L - K)),                                                                                                              0),  # y = xW
-        ("model.layers.*.mlp.shared_experts.down_proj",  text_,              2*D*M*S,                max(0, L - K),                                                        (max(0, L - K), max(0, L - K)),                                                                                                              0),  # y = xW
-        ("lm_head",                                      text_,              2*D*V,                  1,                                                                    (1, 1),                                                                                                                                      0),  # y = xW
+        ("model.layers.*.self_attn.q_proj",              text_,              2*D*H*dn + 2*D*H*dr,    part_1,         (part_1, part_1),                0),  # y = xW
+        ("model.layers.*.self_attn.q_a_proj",            text_,              2*D*rq,                 part_2,         (part_2, part_2),                0),  # y = xW
+        ("model.layers.*.self_attn.q_b_proj",            text_,              2*H*rq*dn + 2*H*rq*dr,  part_2,         (part_2, part_2),                0),  # y = xW
+        ("model.layers.*.self_attn.kv_a_proj_with_mqa",  text_,              2*D*r + 2*D*dr,         part_3,         (part_3, part_3),                0),  # y = xW
+        ("model.layers.*.self_attn.kv_b_proj",           text_,              2*H*r*dn + 2*H*r*dv,    part_3,         (part_3, part_3),                0),  # y = xW
+        ("model.layers.*.self_attn",                     self_attn_pairs_,   H*dn + H*dr,            part_3,         (part_3, part_3),                0),  # scores = qk
+        ("model.layers.*.self_attn",                     self_attn_pairs_,   H*dv,                   part_3,         (part_3, part_3),                0),  # mix = pv
+        ("model.layers.*.self_attn.o_proj",              text_,              2*D*H*dv,               part_3,         (part_3, part_3),                0),  # y = xW
+        ("model.layers.*.mlp.gate_proj",                 text_,              2*D*F,                  min(L, K),      (min(L, K), min(L, K)),          0),  # y = xW
+        ("model.layers.*.mlp.up_proj",                   text_,              2*D*F,                  min(L, K),      (min(L, K), min(L, K)),          0),  # y = xW
+        ("model.layers.*.mlp.down_proj",                 text_,              2*D*F,                  min(L, K),      (min(L, K), min(L, K)),          0),  # y = xW
+        ("model.layers.*.mlp.gate",                      text_,              2*D*E,                  max(0, L - K),  (max(0, L - K), max(0, L - K)),  0),  # y = xW
+        ("model.layers.*.mlp.experts",                   mlp_experts_rows_,  4*D*M,                  max(0, L - K),  (max(0, L - K), max(0, L - K)),  0),  # y = xW
+        ("model.layers.*.mlp.experts",                   mlp_experts_rows_,  2*D*M,                  max(0, L - K),  (max(0, L - K), max(0, L - K)),  0),  # y = xW
+        ("model.layers.*.mlp.shared_experts.gate_proj",  text_,              2*D*M*S,                max(0, L - K),  (max(0, L - K), max(0, L - K)),  0),  # y = xW
+        ("model.layers.*.mlp.shared_experts.up_proj",    text_,              2*D*M*S,                max(0, L - K),  (max(0, L - K), max(0, L - K)),  0),  # y = xW
+        ("model.layers.*.mlp.shared_experts.down_proj",  text_,              2*D*M*S,                max(0, L - K),  (max(0, L - K), max(0, L - K)),  0),  # y = xW
+        ("lm_head",                                      text_,              2*D*V,                  1,              (1, 1),                          0),  # y = xW
     ]
 
 
 def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'forward': nothing trains, only the forward pass runs."""
-    L = sizes.num_hidden_layers
-    D = sizes.hidden_size
-    H = sizes.num_attention_heads
-    rq = sizes.q_lora_rank or 0
-    has_rq = sizes.q_lora_rank is not None
-    r = sizes.kv_lora_rank
-    dn = sizes.qk_nope_head_dim
-    dr = sizes.qk_rope_head_dim
-    dv = sizes.v_head_dim
-    F = sizes.intermediate_size
-    M = sizes.moe_intermediate_size
-    E = sizes.n_routed_experts
-    top = sizes.num_experts_per_tok
-    S = sizes.n_shared_experts
-    K = sizes.first_k_dense_replace
-    V = sizes.vocab_size
-    # what a contraction runs over, in multiples of (n, x, xx)
-    text_ = (0, 1, 0)
-    self_attn_pairs_ = (0, 1, 1) if pairs == "useful" else (0, 0, 2)
-    mlp_experts_rows_ = (0, top, 0)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.layers.*.self_attn.q_proj",              text_,              2*D*H*dn + 2*D*H*dr,    max(0, L - K) + min(L, K) - max(0, L - K)*has_rq - min(L, K)*has_rq,  (0, 0),  0),  # y = xW
-        ("model.layers.*.self_attn.q_a_proj",            text_,              2*D*rq,                 max(0, L - K)*has_rq + min(L, K)*has_rq,                              (0, 0),  0),  # y = xW
-        ("model.layers.*.self_attn.q_b_proj",            text_,              2*H*rq*dn + 2*H*rq*dr,  max(0, L - K)*has_rq + min(L, K)*has_rq,                              (0, 0),  0),  # y = xW
-        ("model.layers.*.self_attn.kv_a_proj_with_mqa",  text_,              2*D*r + 2*D*dr,         max(0, L - K) + min(L, K),                                            (0, 0),  0),  # y = xW
-        ("model.layers.*.self_attn.kv_b_proj",           text_,              2*H*r*dn + 2*H*r*dv,    max(0, L - K) + min(L, K),                                            (0, 0),  0),  # y = xW
-        ("model.layers.*.self_attn",                     self_attn_pairs_,   H*dn + H*dr,            max(0, L - K) + min(L, K),                                            (0, 0),  0),  # scores = qk
-        ("model.layers.*.self_attn",                     self_attn_pairs_,   H*dv,                   max(0, L - K) + min(L, K),                                            (0, 0),  0),  # mix = pv
-        ("model.layers.*.self_attn.o_proj",              text_,              2*D*H*dv,               max(0, L - K) + min(L, K),                                            (0, 0),  0),  # y = xW
-        ("model.layers.*.mlp.gate_proj",                 text_,              2*D*F,                  min(L, K),                                                            (0, 0),  0),  # y = xW
-        ("model.layers.*.mlp.up_proj",                   text_,              2*D*F,                  min(L, K),                                                            (0, 0),  0),  # y = xW
-        ("model.layers.*.mlp.down_proj",                 text_,              2*D*F,                  min(L, K),                                                            (0, 0),  0),  # y = xW
-        ("model.layers.*.mlp.gate",                      text_,              2*D*E,                  max(0, L - K),                                                        (0, 0),  0),  # y = xW
-        ("model.layers.*.mlp.experts",                   mlp_experts_rows_,  4*D*M,                  max(0, L - K),                                                        (0, 0),  0),  # y = xW
-        ("model.layers.*.mlp.experts",                   mlp_experts_rows_,  2*D*M,                  max(0, L - K),                                                        (0, 0),  0),  # y = xW
-        ("model.layers.*.mlp.shared_experts.gate_proj",  text_,              2*D*M*S,                max(0, L - K),                                                        (0, 0),  0),  # y = xW
-        ("model.layers.*.mlp.shared_experts.up_proj",    text_,              2*D*M*S,                max(0, L - K),                                                        (0, 0),  0),  # y = xW
-        ("model.layers.*.mlp.shared_experts.down_proj",  text_,              2*D*M*S,                max(0, L - K),                                                        (0, 0),  0),  # y = xW
-        ("lm_head",                                      text_,              2*D*V,                  1,                                                                    (0, 0),  0),  # y = xW
-    ]
+    lines = _full(sizes, pairs)
+    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
 
 
 def _lora(sizes: Sizes, pairs: str) -> list[Line]:
@@ -541,42 +505,50 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     S = sizes.n_shared_experts
     K = sizes.first_k_dense_replace
     V = sizes.vocab_size
+    part_1 = max(0, L - K) + min(L, K) - max(0, L - K)*has_rq - min(L, K)*has_rq
+    part_2 = (min(L, K) >= 1)*max(0, L - K)
+    part_3 = max(0, min(L, K) - 1)
+    part_4 = (min(L, K) >= 1)*max(0, L - K - 1)*has_rq + part_2 + max(0, L - K - 1) + part_3 - (min(L, K) >= 1)*max(0, L - K)*has_rq - (min(L, K) >= 1)*max(0, L - K - 1) - max(0, L - K - 1)*has_rq - part_3*has_rq
+    part_5 = max(0, L - K)*has_rq + min(L, K)*has_rq
+    part_6 = (min(L, K) >= 1)*max(0, L - K)*has_rq + max(0, L - K - 1)*has_rq + part_3*has_rq - (min(L, K) >= 1)*max(0, L - K - 1)*has_rq
+    part_7 = max(0, L - K) + min(L, K)
+    part_8 = part_2 + max(0, L - K - 1) + part_3 - (min(L, K) >= 1)*max(0, L - K - 1)
     # what a contraction runs over, in multiples of (n, x, xx)
     text_ = (0, 1, 0)
     self_attn_pairs_ = (0, 1, 1) if pairs == "useful" else (0, 0, 2)
     mlp_experts_rows_ = (0, top, 0)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.layers.*.self_attn.q_proj.base_layer",                  text_,              2*D*H*dn + 2*D*H*dr,    max(0, L - K) + min(L, K) - max(0, L - K)*has_rq - min(L, K)*has_rq,  ((min(L, K) >= 1)*max(0, L - K - 1)*has_rq + (min(L, K) >= 1)*max(0, L - K) + max(0, L - K - 1) + max(0, min(L, K) - 1) - (min(L, K) >= 1)*max(0, L - K)*has_rq - (min(L, K) >= 1)*max(0, L - K - 1) - max(0, L - K - 1)*has_rq - max(0, min(L, K) - 1)*has_rq, 0),                                                                    0),  # y = xW
-        ("model.layers.*.self_attn.q_proj.lora_A.default",              text_,              32*D,                   max(0, L - K) + min(L, K) - max(0, L - K)*has_rq - min(L, K)*has_rq,  ((min(L, K) >= 1)*max(0, L - K - 1)*has_rq + (min(L, K) >= 1)*max(0, L - K) + max(0, L - K - 1) + max(0, min(L, K) - 1) - (min(L, K) >= 1)*max(0, L - K)*has_rq - (min(L, K) >= 1)*max(0, L - K - 1) - max(0, L - K - 1)*has_rq - max(0, min(L, K) - 1)*has_rq, max(0, L - K) + min(L, K) - max(0, L - K)*has_rq - min(L, K)*has_rq),  0),  # y = xW
-        ("model.layers.*.self_attn.q_proj.lora_B.default",              text_,              32*H*dn + 32*H*dr,      max(0, L - K) + min(L, K) - max(0, L - K)*has_rq - min(L, K)*has_rq,  (max(0, L - K) + min(L, K) - max(0, L - K)*has_rq - min(L, K)*has_rq, max(0, L - K) + min(L, K) - max(0, L - K)*has_rq - min(L, K)*has_rq),                                                                                                                                                                                            0),  # y = xW
-        ("model.layers.*.self_attn.q_a_proj.base_layer",                text_,              2*D*rq,                 max(0, L - K)*has_rq + min(L, K)*has_rq,                              ((min(L, K) >= 1)*max(0, L - K)*has_rq + max(0, L - K - 1)*has_rq + max(0, min(L, K) - 1)*has_rq - (min(L, K) >= 1)*max(0, L - K - 1)*has_rq, 0),                                                                                                                                                                                      0),  # y = xW
-        ("model.layers.*.self_attn.q_a_proj.lora_A.default",            text_,              32*D,                   max(0, L - K)*has_rq + min(L, K)*has_rq,                              ((min(L, K) >= 1)*max(0, L - K)*has_rq + max(0, L - K - 1)*has_rq + max(0, min(L, K) - 1)*has_rq - (min(L, K) >= 1)*max(0, L - K - 1)*has_rq, max(0, L - K)*has_rq + min(L, K)*has_rq),                                                                                                                                                0),  # y = xW
-        ("model.layers.*.self_attn.q_a_proj.lora_B.default",            text_,              32*rq,                  max(0, L - K)*has_rq + min(L, K)*has_rq,                              (max(0, L - K)*has_rq + min(L, K)*has_rq, max(0, L - K)*has_rq + min(L, K)*has_rq),                                                                                                                                                                                                                                                    0),  # y = xW
-        ("model.layers.*.self_attn.q_b_proj.base_layer",                text_,              2*H*rq*dn + 2*H*rq*dr,  max(0, L - K)*has_rq + min(L, K)*has_rq,                              (max(0, L - K)*has_rq + min(L, K)*has_rq, 0),                                                                                                                                                                                                                                                                                          0),  # y = xW
-        ("model.layers.*.self_attn.q_b_proj.lora_A.default",            text_,              32*rq,                  max(0, L - K)*has_rq + min(L, K)*has_rq,                              (max(0, L - K)*has_rq + min(L, K)*has_rq, max(0, L - K)*has_rq + min(L, K)*has_rq),                                                                                                                                                                                                                                                    0),  # y = xW
-        ("model.layers.*.self_attn.q_b_proj.lora_B.default",            text_,              32*H*dn + 32*H*dr,      max(0, L - K)*has_rq + min(L, K)*has_rq,                              (max(0, L - K)*has_rq + min(L, K)*has_rq, max(0, L - K)*has_rq + min(L, K)*has_rq),                                                                                                                                                                                                                                                    0),  # y = xW
-        ("model.layers.*.self_attn.kv_a_proj_with_mqa.base_layer",      text_,              2*D*r + 2*D*dr,         max(0, L - K) + min(L, K),                                            ((min(L, K) >= 1)*max(0, L - K) + max(0, L - K - 1) + max(0, min(L, K) - 1) - (min(L, K) >= 1)*max(0, L - K - 1), 0),                                                                                                                                                                                                                  0),  # y = xW
-        ("model.layers.*.self_attn.kv_a_proj_with_mqa.lora_A.default",  text_,              32*D,                   max(0, L - K) + min(L, K),                                            ((min(L, K) >= 1)*max(0, L - K) + max(0, L - K - 1) + max(0, min(L, K) - 1) - (min(L, K) >= 1)*max(0, L - K - 1), max(0, L - K) + min(L, K)),                                                                                                                                                                                          0),  # y = xW
-        ("model.layers.*.self_attn.kv_a_proj_with_mqa.lora_B.default",  text_,              32*r + 32*dr,           max(0, L - K) + min(L, K),                                            (max(0, L - K) + min(L, K), max(0, L - K) + min(L, K)),                                                                                                                                                                                                                                                                                0),  # y = xW
-        ("model.layers.*.self_attn.kv_b_proj.base_layer",               text_,              2*H*r*dn + 2*H*r*dv,    max(0, L - K) + min(L, K),                                            (max(0, L - K) + min(L, K), 0),                                                                                                                                                                                                                                                                                                        0),  # y = xW
-        ("model.layers.*.self_attn.kv_b_proj.lora_A.default",           text_,              32*r,                   max(0, L - K) + min(L, K),                                            (max(0, L - K) + min(L, K), max(0, L - K) + min(L, K)),                                                                                                                                                                                                                                                                                0),  # y = xW
-        ("model.layers.*.self_attn.kv_b_proj.lora_B.default",           text_,              32*H*dn + 32*H*dv,      max(0, L - K) + min(L, K),                                            (max(0, L - K) + min(L, K), max(0, L - K) + min(L, K)),                                                                                                                                                                                                                                                                                0),  # y = xW
-        ("model.layers.*.self_attn",                                    self_attn_pairs_,   H*dn + H*dr,            max(0, L - K) + min(L, K),                                            (max(0, L - K) + min(L, K), max(0, L - K) + min(L, K)),                                                                                                                                                                                                                                                                                0),  # scores = qk
-        ("model.layers.*.self_attn",                                    self_attn_pairs_,   H*dv,                   max(0, L - K) + min(L, K),                                            (max(0, L - K) + min(L, K), max(0, L - K) + min(L, K)),                                                                                                                                                                                                                                                                                0),  # mix = pv
-        ("model.layers.*.self_attn.o_proj.base_layer",                  text_,              2*D*H*dv,               max(0, L - K) + min(L, K),                                            (max(0, L - K) + min(L, K), 0),                                                                                                                                                                                                                                                                                                        0),  # y = xW
-        ("model.layers.*.self_attn.o_proj.lora_A.default",              text_,              32*H*dv,                max(0, L - K) + min(L, K),                                            (max(0, L - K) + min(L, K), max(0, L - K) + min(L, K)),                                                                                                                                                                                                                                                                                0),  # y = xW
-        ("model.layers.*.self_attn.o_proj.lora_B.default",              text_,              32*D,                   max(0, L - K) + min(L, K),                                            (max(0, L - K) + min(L, K), max(0, L - K) + min(L, K)),                                                                                                                                                                                                                                                                                0),  # y = xW
-        ("model.layers.*.mlp.gate_proj",                                text_,              2*D*F,                  min(L, K),                                                            (min(L, K), 0),                                                                                                                                                                                                                                                                                                                        0),  # y = xW
-        ("model.layers.*.mlp.up_proj",                                  text_,              2*D*F,                  min(L, K),                                                            (min(L, K), 0),                                                                                                                                                                                                                                                                                                                        0),  # y = xW
-        ("model.layers.*.mlp.down_proj",                                text_,              2*D*F,                  min(L, K),                                                            (min(L, K), 0),                                                                                                                                                                                                                                                                                                                        0),  # y = xW
-        ("model.layers.*.mlp.gate",                                     text_,              2*D*E,                  max(0, L - K),                                                        (max(0, L - K), 0),                                                                                                                                                                                                                                                                                                                    0),  # y = xW
-        ("model.layers.*.mlp.experts",                                  mlp_experts_rows_,  4*D*M,                  max(0, L - K),                                                        (max(0, L - K), 0),                                                                                                                                                                                                                                                                                                                    0),  # y = xW
-        ("model.layers.*.mlp.experts",                                  mlp_experts_rows_,  2*D*M,                  max(0, L - K),                                                        (max(0, L - K), 0),                                                                                                                                                                                                                                                                                                                    0),  # y = xW
-        ("model.layers.*.mlp.shared_experts.gate_proj",                 text_,              2*D*M*S,                max(0, L - K),                                                        (max(0, L - K), 0),                                                                                                                                                                                                                                                                                                                    0),  # y = xW
-        ("model.layers.*.mlp.shared_experts.up_proj",                   text_,              2*D*M*S,                max(0, L - K),                                                        (max(0, L - K), 0),                                                                                                                                                                                                                                                                                                                    0),  # y = xW
-        ("model.layers.*.mlp.shared_experts.down_proj",                 text_,              2*D*M*S,                max(0, L - K),                                                        (max(0, L - K), 0),                                                                                                                                                                                                                                                                                                                    0),  # y = xW
-        ("lm_head",                                                     text_,              2*D*V,                  1,                                                                    ((L - K >= 1) + (min(L, K) >= 1) - (L - K >= 1)*(min(L, K) >= 1), 0),                                                                                                                                                                                                                                                                  0),  # y = xW
+        ("model.layers.*.self_attn.q_proj.base_layer",                  text_,              2*D*H*dn + 2*D*H*dr,    part_1,         (part_4, 0),                                                           0),  # y = xW
+        ("model.layers.*.self_attn.q_proj.lora_A.default",              text_,              32*D,                   part_1,         (part_4, part_1),                                                      0),  # y = xW
+        ("model.layers.*.self_attn.q_proj.lora_B.default",              text_,              32*H*dn + 32*H*dr,      part_1,         (part_1, part_1),                                                      0),  # y = xW
+        ("model.layers.*.self_attn.q_a_proj.base_layer",                text_,              2*D*rq,                 part_5,         (part_6, 0),                                                           0),  # y = xW
+        ("model.layers.*.self_attn.q_a_proj.lora_A.default",            text_,              32*D,                   part_5,         (part_6, part_5),                                                      0),  # y = xW
+        ("model.layers.*.self_attn.q_a_proj.lora_B.default",            text_,              32*rq,                  part_5,         (part_5, part_5),                                                      0),  # y = xW
+        ("model.layers.*.self_attn.q_b_proj.base_layer",                text_,              2*H*rq*dn + 2*H*rq*dr,  part_5,         (part_5, 0),                                                           0),  # y = xW
+        ("model.layers.*.self_attn.q_b_proj.lora_A.default",            text_,              32*rq,                  part_5,         (part_5, part_5),                                                      0),  # y = xW
+        ("model.layers.*.self_attn.q_b_proj.lora_B.default",            text_,              32*H*dn + 32*H*dr,      part_5,         (part_5, part_5),                                                      0),  # y = xW
+        ("model.layers.*.self_attn.kv_a_proj_with_mqa.base_layer",      text_,              2*D*r + 2*D*dr,         part_7,         (part_8, 0),                                                           0),  # y = xW
+        ("model.layers.*.self_attn.kv_a_proj_with_mqa.lora_A.default",  text_,              32*D,                   part_7,         (part_8, part_7),                                                      0),  # y = xW
+        ("model.layers.*.self_attn.kv_a_proj_with_mqa.lora_B.default",  text_,              32*r + 32*dr,           part_7,         (part_7, part_7),                                                      0),  # y = xW
+        ("model.layers.*.self_attn.kv_b_proj.base_layer",               text_,              2*H*r*dn + 2*H*r*dv,    part_7,         (part_7, 0),                                                           0),  # y = xW
+        ("model.layers.*.self_attn.kv_b_proj.lora_A.default",           text_,              32*r,                   part_7,         (part_7, part_7),                                                      0),  # y = xW
+        ("model.layers.*.self_attn.kv_b_proj.lora_B.default",           text_,              32*H*dn + 32*H*dv,      part_7,         (part_7, part_7),                                                      0),  # y = xW
+        ("model.layers.*.self_attn",                                    self_attn_pairs_,   H*dn + H*dr,            part_7,         (part_7, part_7),                                                      0),  # scores = qk
+        ("model.layers.*.self_attn",                                    self_attn_pairs_,   H*dv,                   part_7,         (part_7, part_7),                                                      0),  # mix = pv
+        ("model.layers.*.self_attn.o_proj.base_layer",                  text_,              2*D*H*dv,               part_7,         (part_7, 0),                                                           0),  # y = xW
+        ("model.layers.*.self_attn.o_proj.lora_A.default",              text_,              32*H*dv,                part_7,         (part_7, part_7),                                                      0),  # y = xW
+        ("model.layers.*.self_attn.o_proj.lora_B.default",              text_,              32*D,                   part_7,         (part_7, part_7),                                                      0),  # y = xW
+        ("model.layers.*.mlp.gate_proj",                                text_,              2*D*F,                  min(L, K),      (min(L, K), 0),                                                        0),  # y = xW
+        ("model.layers.*.mlp.up_proj",                                  text_,              2*D*F,                  min(L, K),      (min(L, K), 0),                                                        0),  # y = xW
+        ("model.layers.*.mlp.down_proj",                                text_,              2*D*F,                  min(L, K),      (min(L, K), 0),                                                        0),  # y = xW
+        ("model.layers.*.mlp.gate",                                     text_,              2*D*E,                  max(0, L - K),  (max(0, L - K), 0),                                                    0),  # y = xW
+        ("model.layers.*.mlp.experts",                                  mlp_experts_rows_,  4*D*M,                  max(0, L - K),  (max(0, L - K), 0),                                                    0),  # y = xW
+        ("model.layers.*.mlp.experts",                                  mlp_experts_rows_,  2*D*M,                  max(0, L - K),  (max(0, L - K), 0),                                                    0),  # y = xW
+        ("model.layers.*.mlp.shared_experts.gate_proj",                 text_,              2*D*M*S,                max(0, L - K),  (max(0, L - K), 0),                                                    0),  # y = xW
+        ("model.layers.*.mlp.shared_experts.up_proj",                   text_,              2*D*M*S,                max(0, L - K),  (max(0, L - K), 0),                                                    0),  # y = xW
+        ("model.layers.*.mlp.shared_experts.down_proj",                 text_,              2*D*M*S,                max(0, L - K),  (max(0, L - K), 0),                                                    0),  # y = xW
+        ("lm_head",                                                     text_,              2*D*V,                  1,              ((L - K >= 1) + (min(L, K) >= 1) - (L - K >= 1)*(min(L, K) >= 1), 0),  0),  # y = xW
     ]
 
 
@@ -598,31 +570,39 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     S = sizes.n_shared_experts
     K = sizes.first_k_dense_replace
     V = sizes.vocab_size
+    part_1 = max(0, L - K) + min(L, K) - max(0, L - K)*has_rq - min(L, K)*has_rq
+    part_2 = max(0, L - K)*has_rq + min(L, K)*has_rq
+    part_3 = max(0, L - K) + min(L, K)
     # what a contraction runs over, in multiples of (n, x, xx)
     text_ = (0, 1, 0)
     self_attn_pairs_ = (0, 1, 1) if pairs == "useful" else (0, 0, 2)
     mlp_experts_rows_ = (0, top, 0)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.layers.*.self_attn.q_proj",              text_,              2*D*H*dn + 2*D*H*dr,    max(0, L - K) + min(L, K) - max(0, L - K)*has_rq - min(L, K)*has_rq,  (max(0, L - K) + min(L, K) - max(0, L - K)*has_rq - min(L, K)*has_rq, max(0, L - K) + min(L, K) - max(0, L - K)*has_rq - min(L, K)*has_rq),  max(0, L - K) + min(L, K) - max(0, L - K)*has_rq - min(L, K)*has_rq),  # y = xW
-        ("model.layers.*.self_attn.q_a_proj",            text_,              2*D*rq,                 max(0, L - K)*has_rq + min(L, K)*has_rq,                              (max(0, L - K)*has_rq + min(L, K)*has_rq, max(0, L - K)*has_rq + min(L, K)*has_rq),                                                          max(0, L - K)*has_rq + min(L, K)*has_rq),                              # y = xW
-        ("model.layers.*.self_attn.q_b_proj",            text_,              2*H*rq*dn + 2*H*rq*dr,  max(0, L - K)*has_rq + min(L, K)*has_rq,                              (max(0, L - K)*has_rq + min(L, K)*has_rq, max(0, L - K)*has_rq + min(L, K)*has_rq),                                                          max(0, L - K)*has_rq + min(L, K)*has_rq),                              # y = xW
-        ("model.layers.*.self_attn.kv_a_proj_with_mqa",  text_,              2*D*r + 2*D*dr,         max(0, L - K) + min(L, K),                                            (max(0, L - K) + min(L, K), max(0, L - K) + min(L, K)),                                                                                      max(0, L - K) + min(L, K)),                                            # y = xW
-        ("model.layers.*.self_attn.kv_b_proj",           text_,              2*H*r*dn + 2*H*r*dv,    max(0, L - K) + min(L, K),                                            (max(0, L - K) + min(L, K), max(0, L - K) + min(L, K)),                                                                                      max(0, L - K) + min(L, K)),                                            # y = xW
-        ("model.layers.*.self_attn",                     self_attn_pairs_,   H*dn + H*dr,            max(0, L - K) + min(L, K),                                            (max(0, L - K) + min(L, K), max(0, L - K) + min(L, K)),                                                                                      max(0, L - K) + min(L, K)),                                            # scores = qk
-        ("model.layers.*.self_attn",                     self_attn_pairs_,   H*dv,                   max(0, L - K) + min(L, K),                                            (max(0, L - K) + min(L, K), max(0, L - K) + min(L, K)),                                                                                      max(0, L - K) + min(L, K)),                                            # mix = pv
-        ("model.layers.*.self_attn.o_proj",              text_,              2*D*H*dv,               max(0, L - K) + min(L, K),                                            (max(0, L - K) + min(L, K), max(0, L - K) + min(L, K)),                                                                                      max(0, L - K) + min(L, K)),                                            # y = xW
-        ("model.layers.*.mlp.gate_proj",                 text_,              2*D*F,                  min(L, K),                                                            (min(L, K), min(L, K)),                                                                                                                      min(L, K)),                                                            # y = xW
-        ("model.layers.*.mlp.up_proj",                   text_,              2*D*F,                  min(L, K),                                                            (min(L, K), min(L, K)),                                                                                                                      min(L, K)),                                                            # y = xW
-        ("model.layers.*.mlp.down_proj",                 text_,              2*D*F,                  min(L, K),                                                            (min(L, K), min(L, K)),                                                                                                                      0),                                                                    # y = xW
-        ("model.layers.*.mlp.gate",                      text_,              2*D*E,                  max(0, L - K),                                                        (max(0, L - K), max(0, L - K)),                                                                                                              max(0, L - K)),                                                        # y = xW
-        ("model.layers.*.mlp.experts",                   mlp_experts_rows_,  4*D*M,                  max(0, L - K),                                                        (max(0, L - K), max(0, L - K)),                                                                                                              max(0, L - K)),                                                        # y = xW
-        ("model.layers.*.mlp.experts",                   mlp_experts_rows_,  2*D*M,                  max(0, L - K),                                                        (max(0, L - K), max(0, L - K)),                                                                                                              max(0, L - K)),                                                        # y = xW
-        ("model.layers.*.mlp.shared_experts.gate_proj",  text_,              2*D*M*S,                max(0, L - K),                                                        (max(0, L - K), max(0, L - K)),                                                                                                              max(0, L - K)),                                                        # y = xW
-        ("model.layers.*.mlp.shared_experts.up_proj",    text_,              2*D*M*S,                max(0, L - K),                                                        (max(0, L - K), max(0, L - K)),                                                                                                              max(0, L - K)),                                                        # y = xW
-        ("model.layers.*.mlp.shared_experts.down_proj",  text_,              2*D*M*S,                max(0, L - K),                                                        (max(0, L - K), max(0, L - K)),                                                                                                              0),                                                                    # y = xW
-        ("lm_head",                                      text_,              2*D*V,                  1,                                                                    (1, 1),                                                                                                                                      0),                                                                    # y = xW
+        ("model.layers.*.self_attn.q_proj",              text_,              2*D*H*dn + 2*D*H*dr,    part_1,         (part_1, part_1),                part_1),         # y = xW
+        ("model.layers.*.self_attn.q_a_proj",            text_,              2*D*rq,                 part_2,         (part_2, part_2),                part_2),         # y = xW
+        ("model.layers.*.self_attn.q_b_proj",            text_,              2*H*rq*dn + 2*H*rq*dr,  part_2,         (part_2, part_2),                part_2),         # y = xW
+        ("model.layers.*.self_attn.kv_a_proj_with_mqa",  text_,              2*D*r + 2*D*dr,         part_3,         (part_3, part_3),                part_3),         # y = xW
+        ("model.layers.*.self_attn.kv_b_proj",           text_,              2*H*r*dn + 2*H*r*dv,    part_3,         (part_3, part_3),                part_3),         # y = xW
+        ("model.layers.*.self_attn",                     self_attn_pairs_,   H*dn + H*dr,            part_3,         (part_3, part_3),                part_3),         # scores = qk
+        ("model.layers.*.self_attn",                     self_attn_pairs_,   H*dv,                   part_3,         (part_3, part_3),                part_3),         # mix = pv
+        ("model.layers.*.self_attn.o_proj",              text_,              2*D*H*dv,               part_3,         (part_3, part_3),                part_3),         # y = xW
+        ("model.layers.*.mlp.gate_proj",                 text_,              2*D*F,                  min(L, K),      (min(L, K), min(L, K)),          min(L, K)),      # y = xW
+        ("model.layers.*.mlp.up_proj",                   text_,              2*D*F,                  min(L, K),      (min(L, K), min(L, K)),          min(L, K)),      # y = xW
+        ("model.layers.*.mlp.down_proj",                 text_,              2*D*F,                  min(L, K),      (min(L, K), min(L, K)),          0),              # y = xW
+        ("model.layers.*.mlp.gate",                      text_,              2*D*E,                  max(0, L - K),  (max(0, L - K), max(0, L - K)),  max(0, L - K)),  # y = xW
+        ("model.layers.*.mlp.experts",                   mlp_experts_rows_,  4*D*M,                  max(0, L - K),  (max(0, L - K), max(0, L - K)),  max(0, L - K)),  # y = xW
+        ("model.layers.*.mlp.experts",                   mlp_experts_rows_,  2*D*M,                  max(0, L - K),  (max(0, L - K), max(0, L - K)),  max(0, L - K)),  # y = xW
+        ("model.layers.*.mlp.shared_experts.gate_proj",  text_,              2*D*M*S,                max(0, L - K),  (max(0, L - K), max(0, L - K)),  max(0, L - K)),  # y = xW
+        ("model.layers.*.mlp.shared_experts.up_proj",    text_,              2*D*M*S,                max(0, L - K),  (max(0, L - K), max(0, L - K)),  max(0, L - K)),  # y = xW
+        ("model.layers.*.mlp.shared_experts.down_proj",  text_,              2*D*M*S,                max(0, L - K),  (max(0, L - K), max(0, L - K)),  0),              # y = xW
+        ("lm_head",                                      text_,              2*D*V,                  1,              (1, 1),                          0),              # y = xW
     ]
+
+
+def _inside(path: str, elements: dict[str, int]) -> dict[str, int]:
+    """The parameters of a module that stands at ``path``."""
+    return {f"{path}.{name}": count for name, count in elements.items()}
 
 
 def _parameters(sizes: Sizes) -> dict[str, int]:
@@ -645,6 +625,14 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     tied = sizes.tie_word_embeddings
     biased = sizes.attention_bias
     mlp_biased = sizes.mlp_bias
+    gate_proj_1 = {
+        "weight":  min(L, K)*D*F,
+        "bias":    min(L, K)*F*mlp_biased,
+    }
+    gate_proj_2 = {
+        "weight":  max(0, L - K)*D*M*S,
+        "bias":    max(0, L - K)*M*S*mlp_biased,
+    }
     return {
         "model.embed_tokens.weight":                           D*V,
         "model.layers.*.input_layernorm.weight":               min(L, K)*D + max(0, L - K)*D,
@@ -660,19 +648,15 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         "model.layers.*.self_attn.o_proj.weight":              min(L, K)*D*H*dv + max(0, L - K)*D*H*dv,
         "model.layers.*.self_attn.o_proj.bias":                min(L, K)*D*biased + max(0, L - K)*D*biased,
         "model.layers.*.post_attention_layernorm.weight":      min(L, K)*D + max(0, L - K)*D,
-        "model.layers.*.mlp.gate_proj.weight":                 min(L, K)*D*F,
-        "model.layers.*.mlp.gate_proj.bias":                   min(L, K)*F*mlp_biased,
-        "model.layers.*.mlp.up_proj.weight":                   min(L, K)*D*F,
-        "model.layers.*.mlp.up_proj.bias":                     min(L, K)*F*mlp_biased,
+        **_inside("model.layers.*.mlp.gate_proj", gate_proj_1),
+        **_inside("model.layers.*.mlp.up_proj", gate_proj_1),
         "model.layers.*.mlp.down_proj.weight":                 min(L, K)*D*F,
         "model.layers.*.mlp.down_proj.bias":                   min(L, K)*D*mlp_biased,
         "model.layers.*.mlp.gate.weight":                      max(0, L - K)*D*E,
         "model.layers.*.mlp.experts.gate_up_proj":             2*max(0, L - K)*D*M*E,
         "model.layers.*.mlp.experts.down_proj":                max(0, L - K)*D*M*E,
-        "model.layers.*.mlp.shared_experts.gate_proj.weight":  max(0, L - K)*D*M*S,
-        "model.layers.*.mlp.shared_experts.gate_proj.bias":    max(0, L - K)*M*S*mlp_biased,
-        "model.layers.*.mlp.shared_experts.up_proj.weight":    max(0, L - K)*D*M*S,
-        "model.layers.*.mlp.shared_experts.up_proj.bias":      max(0, L - K)*M*S*mlp_biased,
+        **_inside("model.layers.*.mlp.shared_experts.gate_proj", gate_proj_2),
+        **_inside("model.layers.*.mlp.shared_experts.up_proj", gate_proj_2),
         "model.layers.*.mlp.shared_experts.down_proj.weight":  max(0, L - K)*D*M*S,
         "model.layers.*.mlp.shared_experts.down_proj.bias":    max(0, L - K)*D*mlp_biased,
         "model.norm.weight":                                   D,
@@ -700,19 +684,31 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     tied = sizes.tie_word_embeddings
     biased = sizes.attention_bias
     mlp_biased = sizes.mlp_bias
+    part_1 = 16*max(0, L - K)*H*dn
+    part_2 = 16*min(L, K)*has_rq*rq
+    part_3 = 16*max(0, L - K)*has_rq*rq
+    part_4 = 16*max(0, L - K)*H*dv
+    gate_proj_1 = {
+        "weight":  min(L, K)*D*F,
+        "bias":    min(L, K)*F*mlp_biased,
+    }
+    gate_proj_2 = {
+        "weight":  max(0, L - K)*D*M*S,
+        "bias":    max(0, L - K)*M*S*mlp_biased,
+    }
     return {
         "model.embed_tokens.weight":                                          D*V,
         "model.layers.*.input_layernorm.weight":                              min(L, K)*D + max(0, L - K)*D,
         "model.layers.*.self_attn.q_proj.base_layer.weight":                  min(L, K)*D*H*dn + min(L, K)*D*H*dr - min(L, K)*D*H*has_rq*dn - min(L, K)*D*H*has_rq*dr + max(0, L - K)*D*H*dn + max(0, L - K)*D*H*dr - max(0, L - K)*D*H*has_rq*dn - max(0, L - K)*D*H*has_rq*dr,
         "model.layers.*.self_attn.q_proj.lora_A.default.weight":              16*min(L, K)*D - 16*min(L, K)*D*has_rq + 16*max(0, L - K)*D - 16*max(0, L - K)*D*has_rq,
-        "model.layers.*.self_attn.q_proj.lora_B.default.weight":              16*min(L, K)*H*dn + 16*min(L, K)*H*dr - 16*min(L, K)*H*has_rq*dn - 16*min(L, K)*H*has_rq*dr + 16*max(0, L - K)*H*dn + 16*max(0, L - K)*H*dr - 16*max(0, L - K)*H*has_rq*dn - 16*max(0, L - K)*H*has_rq*dr,
+        "model.layers.*.self_attn.q_proj.lora_B.default.weight":              16*min(L, K)*H*dn + 16*min(L, K)*H*dr - 16*min(L, K)*H*has_rq*dn - 16*min(L, K)*H*has_rq*dr + part_1 + 16*max(0, L - K)*H*dr - 16*max(0, L - K)*H*has_rq*dn - 16*max(0, L - K)*H*has_rq*dr,
         "model.layers.*.self_attn.q_a_proj.base_layer.weight":                min(L, K)*D*has_rq*rq + max(0, L - K)*D*has_rq*rq,
         "model.layers.*.self_attn.q_a_proj.base_layer.bias":                  min(L, K)*has_rq*rq*biased + max(0, L - K)*has_rq*rq*biased,
         "model.layers.*.self_attn.q_a_proj.lora_A.default.weight":            16*min(L, K)*D*has_rq + 16*max(0, L - K)*D*has_rq,
-        "model.layers.*.self_attn.q_a_proj.lora_B.default.weight":            16*min(L, K)*has_rq*rq + 16*max(0, L - K)*has_rq*rq,
+        "model.layers.*.self_attn.q_a_proj.lora_B.default.weight":            part_2 + part_3,
         "model.layers.*.self_attn.q_a_layernorm.weight":                      min(L, K)*has_rq*rq + max(0, L - K)*has_rq*rq,
         "model.layers.*.self_attn.q_b_proj.base_layer.weight":                min(L, K)*H*has_rq*rq*dn + min(L, K)*H*has_rq*rq*dr + max(0, L - K)*H*has_rq*rq*dn + max(0, L - K)*H*has_rq*rq*dr,
-        "model.layers.*.self_attn.q_b_proj.lora_A.default.weight":            16*min(L, K)*has_rq*rq + 16*max(0, L - K)*has_rq*rq,
+        "model.layers.*.self_attn.q_b_proj.lora_A.default.weight":            part_2 + part_3,
         "model.layers.*.self_attn.q_b_proj.lora_B.default.weight":            16*min(L, K)*H*has_rq*dn + 16*min(L, K)*H*has_rq*dr + 16*max(0, L - K)*H*has_rq*dn + 16*max(0, L - K)*H*has_rq*dr,
         "model.layers.*.self_attn.kv_a_proj_with_mqa.base_layer.weight":      min(L, K)*D*r + min(L, K)*D*dr + max(0, L - K)*D*r + max(0, L - K)*D*dr,
         "model.layers.*.self_attn.kv_a_proj_with_mqa.base_layer.bias":        min(L, K)*r*biased + min(L, K)*dr*biased + max(0, L - K)*r*biased + max(0, L - K)*dr*biased,
@@ -721,25 +717,21 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
         "model.layers.*.self_attn.kv_a_layernorm.weight":                     min(L, K)*r + max(0, L - K)*r,
         "model.layers.*.self_attn.kv_b_proj.base_layer.weight":               min(L, K)*H*r*dn + min(L, K)*H*r*dv + max(0, L - K)*H*r*dn + max(0, L - K)*H*r*dv,
         "model.layers.*.self_attn.kv_b_proj.lora_A.default.weight":           16*min(L, K)*r + 16*max(0, L - K)*r,
-        "model.layers.*.self_attn.kv_b_proj.lora_B.default.weight":           16*min(L, K)*H*dn + 16*min(L, K)*H*dv + 16*max(0, L - K)*H*dn + 16*max(0, L - K)*H*dv,
+        "model.layers.*.self_attn.kv_b_proj.lora_B.default.weight":           16*min(L, K)*H*dn + 16*min(L, K)*H*dv + part_1 + part_4,
         "model.layers.*.self_attn.o_proj.base_layer.weight":                  min(L, K)*D*H*dv + max(0, L - K)*D*H*dv,
         "model.layers.*.self_attn.o_proj.base_layer.bias":                    min(L, K)*D*biased + max(0, L - K)*D*biased,
-        "model.layers.*.self_attn.o_proj.lora_A.default.weight":              16*min(L, K)*H*dv + 16*max(0, L - K)*H*dv,
+        "model.layers.*.self_attn.o_proj.lora_A.default.weight":              16*min(L, K)*H*dv + part_4,
         "model.layers.*.self_attn.o_proj.lora_B.default.weight":              16*min(L, K)*D + 16*max(0, L - K)*D,
         "model.layers.*.post_attention_layernorm.weight":                     min(L, K)*D + max(0, L - K)*D,
-        "model.layers.*.mlp.gate_proj.weight":                                min(L, K)*D*F,
-        "model.layers.*.mlp.gate_proj.bias":                                  min(L, K)*F*mlp_biased,
-        "model.layers.*.mlp.up_proj.weight":                                  min(L, K)*D*F,
-        "model.layers.*.mlp.up_proj.bias":                                    min(L, K)*F*mlp_biased,
+        **_inside("model.layers.*.mlp.gate_proj", gate_proj_1),
+        **_inside("model.layers.*.mlp.up_proj", gate_proj_1),
         "model.layers.*.mlp.down_proj.weight":                                min(L, K)*D*F,
         "model.layers.*.mlp.down_proj.bias":                                  min(L, K)*D*mlp_biased,
         "model.layers.*.mlp.gate.weight":                                     max(0, L - K)*D*E,
         "model.layers.*.mlp.experts.gate_up_proj":                            2*max(0, L - K)*D*M*E,
         "model.layers.*.mlp.experts.down_proj":                               max(0, L - K)*D*M*E,
-        "model.layers.*.mlp.shared_experts.gate_proj.weight":                 max(0, L - K)*D*M*S,
-        "model.layers.*.mlp.shared_experts.gate_proj.bias":                   max(0, L - K)*M*S*mlp_biased,
-        "model.layers.*.mlp.shared_experts.up_proj.weight":                   max(0, L - K)*D*M*S,
-        "model.layers.*.mlp.shared_experts.up_proj.bias":                     max(0, L - K)*M*S*mlp_biased,
+        **_inside("model.layers.*.mlp.shared_experts.gate_proj", gate_proj_2),
+        **_inside("model.layers.*.mlp.shared_experts.up_proj", gate_proj_2),
         "model.layers.*.mlp.shared_experts.down_proj.weight":                 max(0, L - K)*D*M*S,
         "model.layers.*.mlp.shared_experts.down_proj.bias":                   max(0, L - K)*D*mlp_biased,
         "model.norm.weight":                                                  D,
@@ -765,7 +757,8 @@ def _trained_lora(sizes: Sizes) -> int:
     dr = sizes.qk_rope_head_dim
     dv = sizes.v_head_dim
     K = sizes.first_k_dense_replace
-    found: int = 32*max(0, L - K)*has_rq*rq + 32*min(L, K)*has_rq*rq + 16*max(0, L - K)*(2*H*dn + H*dr + 2*H*dv + 3*D + 2*r + dr) + 16*min(L, K)*(2*H*dn + H*dr + 2*H*dv + 3*D + 2*r + dr)
+    part_1 = 2*H*dn + H*dr + 2*H*dv + 3*D + 2*r + dr
+    found: int = 32*max(0, L - K)*has_rq*rq + 32*min(L, K)*has_rq*rq + 16*max(0, L - K)*part_1 + 16*min(L, K)*part_1
     return found
 
 
@@ -830,8 +823,10 @@ class Estimator:
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
-        rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
-        return tuple(map(sum, zip(*rows)))
+        totals: dict[tuple[int, ...], int] = {}
+        for line, cost in zip(self._lines, costs):
+            totals[line[1]] = totals.get(line[1], 0) + cost
+        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
 
     def moments(self, **streams: Any) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them."""

@@ -588,6 +588,9 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     layers_2 = sum((kinds[i] == "dense") for i in range(K, max(0, L - K) + K))
     layers_3 = sum((kinds[i] == "sparse") for i in range(min(L, K)))
     layers_4 = sum((kinds[i] == "sparse") for i in range(K, max(0, L - K) + K))
+    part_1 = max(0, L - K) + min(L, K)
+    part_2 = layers_1*has_kinds + layers_2*has_kinds + min(L, K) - min(L, K)*has_kinds
+    part_3 = layers_3*has_kinds + layers_4*has_kinds + max(0, L - K) - max(0, L - K)*has_kinds
     # what a contraction runs over, in multiples of (n, min_x_T, x, min_x_T_min_x_T, xx)
     text_ = (0, 0, 1, 0, 0)
     self_attn_indexer_rows_ = (0, 0, 0, 0, HI*dI)
@@ -596,88 +599,35 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     mlp_experts_rows_ = (0, 0, top, 0, 0)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.layers.*.self_attn.q_a_proj",              text_,                      2*D*rq,                 max(0, L - K) + min(L, K),                                                          (max(0, L - K) + min(L, K), max(0, L - K) + min(L, K)),                                                                                                                  0),  # y = xW
-        ("model.layers.*.self_attn.q_b_proj",              text_,                      2*H*rq*dn + 2*H*rq*dr,  max(0, L - K) + min(L, K),                                                          (max(0, L - K) + min(L, K), max(0, L - K) + min(L, K)),                                                                                                                  0),  # y = xW
-        ("model.layers.*.self_attn.kv_a_proj_with_mqa",    text_,                      2*D*r + 2*D*dr,         max(0, L - K) + min(L, K),                                                          (max(0, L - K) + min(L, K), max(0, L - K) + min(L, K)),                                                                                                                  0),  # y = xW
-        ("model.layers.*.self_attn.kv_b_proj",             text_,                      2*H*r*dn + 2*H*r*dv,    max(0, L - K) + min(L, K),                                                          (max(0, L - K) + min(L, K), max(0, L - K) + min(L, K)),                                                                                                                  0),  # y = xW
-        ("model.layers.*.self_attn.indexer.wq_b",          text_,                      2*rq*HI*dI,             max(0, L - K) + min(L, K),                                                          (0, 0),                                                                                                                                                                  0),  # y = xW
-        ("model.layers.*.self_attn.indexer.wk",            text_,                      2*D*dI,                 max(0, L - K) + min(L, K),                                                          (0, 0),                                                                                                                                                                  0),  # y = xW
-        ("model.layers.*.self_attn.indexer",               self_attn_indexer_rows_,    2,                      max(0, L - K) + min(L, K),                                                          (0, 0),                                                                                                                                                                  0),  # y = ab
-        ("model.layers.*.self_attn.indexer.weights_proj",  text_,                      2*D*HI,                 max(0, L - K) + min(L, K),                                                          (0, 0),                                                                                                                                                                  0),  # y = xW
-        ("model.layers.*.self_attn.indexer",               self_attn_indexer_rows_2_,  2,                      max(0, L - K) + min(L, K),                                                          (0, 0),                                                                                                                                                                  0),  # y = ab
-        ("model.layers.*.self_attn",                       self_attn_pairs_,           H*dn + H*dr,            max(0, L - K) + min(L, K),                                                          (max(0, L - K) + min(L, K), max(0, L - K) + min(L, K)),                                                                                                                  0),  # scores = qk
-        ("model.layers.*.self_attn",                       self_attn_pairs_,           H*dv,                   max(0, L - K) + min(L, K),                                                          (max(0, L - K) + min(L, K), max(0, L - K) + min(L, K)),                                                                                                                  0),  # mix = pv
-        ("model.layers.*.self_attn.o_proj",                text_,                      2*D*H*dv,               max(0, L - K) + min(L, K),                                                          (max(0, L - K) + min(L, K), max(0, L - K) + min(L, K)),                                                                                                                  0),  # y = xW
-        ("model.layers.*.mlp.gate_proj",                   text_,                      2*D*F,                  layers_1*has_kinds + layers_2*has_kinds + min(L, K) - min(L, K)*has_kinds,          (layers_1*has_kinds + layers_2*has_kinds + min(L, K) - min(L, K)*has_kinds, layers_1*has_kinds + layers_2*has_kinds + min(L, K) - min(L, K)*has_kinds),                  0),  # y = xW
-        ("model.layers.*.mlp.up_proj",                     text_,                      2*D*F,                  layers_1*has_kinds + layers_2*has_kinds + min(L, K) - min(L, K)*has_kinds,          (layers_1*has_kinds + layers_2*has_kinds + min(L, K) - min(L, K)*has_kinds, layers_1*has_kinds + layers_2*has_kinds + min(L, K) - min(L, K)*has_kinds),                  0),  # y = xW
-        ("model.layers.*.mlp.down_proj",                   text_,                      2*D*F,                  layers_1*has_kinds + layers_2*has_kinds + min(L, K) - min(L, K)*has_kinds,          (layers_1*has_kinds + layers_2*has_kinds + min(L, K) - min(L, K)*has_kinds, layers_1*has_kinds + layers_2*has_kinds + min(L, K) - min(L, K)*has_kinds),                  0),  # y = xW
-        ("model.layers.*.mlp.gate",                        text_,                      2*D*E,                  layers_3*has_kinds + layers_4*has_kinds + max(0, L - K) - max(0, L - K)*has_kinds,  (layers_3*has_kinds + layers_4*has_kinds + max(0, L - K) - max(0, L - K)*has_kinds, layers_3*has_kinds + layers_4*has_kinds + max(0, L - K) - max(0, L - K)*has_kinds),  0),  # y = xW
-        ("model.layers.*.mlp.experts",                     mlp_experts_rows_,          4*D*M,                  layers_3*has_kinds + layers_4*has_kinds + max(0, L - K) - max(0, L - K)*has_kinds,  (layers_3*has_kinds + layers_4*has_kinds + max(0, L - K) - max(0, L - K)*has_kinds, layers_3*has_kinds + layers_4*has_kinds + max(0, L - K) - max(0, L - K)*has_kinds),  0),  # y = xW
-        ("model.layers.*.mlp.experts",                     mlp_experts_rows_,          2*D*M,                  layers_3*has_kinds + layers_4*has_kinds + max(0, L - K) - max(0, L - K)*has_kinds,  (layers_3*has_kinds + layers_4*has_kinds + max(0, L - K) - max(0, L - K)*has_kinds, layers_3*has_kinds + layers_4*has_kinds + max(0, L - K) - max(0, L - K)*has_kinds),  0),  # y = xW
-        ("model.layers.*.mlp.shared_experts.gate_proj",    text_,                      2*D*M*S,                layers_3*has_kinds + layers_4*has_kinds + max(0, L - K) - max(0, L - K)*has_kinds,  (layers_3*has_kinds + layers_4*has_kinds + max(0, L - K) - max(0, L - K)*has_kinds, layers_3*has_kinds + layers_4*has_kinds + max(0, L - K) - max(0, L - K)*has_kinds),  0),  # y = xW
-        ("model.layers.*.mlp.shared_experts.up_proj",      text_,                      2*D*M*S,                layers_3*has_kinds + layers_4*has_kinds + max(0, L - K) - max(0, L - K)*has_kinds,  (layers_3*has_kinds + layers_4*has_kinds + max(0, L - K) - max(0, L - K)*has_kinds, layers_3*has_kinds + layers_4*has_kinds + max(0, L - K) - max(0, L - K)*has_kinds),  0),  # y = xW
-        ("model.layers.*.mlp.shared_experts.down_proj",    text_,                      2*D*M*S,                layers_3*has_kinds + layers_4*has_kinds + max(0, L - K) - max(0, L - K)*has_kinds,  (layers_3*has_kinds + layers_4*has_kinds + max(0, L - K) - max(0, L - K)*has_kinds, layers_3*has_kinds + layers_4*has_kinds + max(0, L - K) - max(0, L - K)*has_kinds),  0),  # y = xW
-        ("lm_head",                                        text_,                      2*D*V,                  1,                                                                                  (1, 1),                                                                                                                                                                  0),  # y = xW
+        ("model.layers.*.self_attn.q_a_proj",              text_,                      2*D*rq,                 part_1,  (part_1, part_1),  0),  # y = xW
+        ("model.layers.*.self_attn.q_b_proj",              text_,                      2*H*rq*dn + 2*H*rq*dr,  part_1,  (part_1, part_1),  0),  # y = xW
+        ("model.layers.*.self_attn.kv_a_proj_with_mqa",    text_,                      2*D*r + 2*D*dr,         part_1,  (part_1, part_1),  0),  # y = xW
+        ("model.layers.*.self_attn.kv_b_proj",             text_,                      2*H*r*dn + 2*H*r*dv,    part_1,  (part_1, part_1),  0),  # y = xW
+        ("model.layers.*.self_attn.indexer.wq_b",          text_,                      2*rq*HI*dI,             part_1,  (0, 0),            0),  # y = xW
+        ("model.layers.*.self_attn.indexer.wk",            text_,                      2*D*dI,                 part_1,  (0, 0),            0),  # y = xW
+        ("model.layers.*.self_attn.indexer",               self_attn_indexer_rows_,    2,                      part_1,  (0, 0),            0),  # y = ab
+        ("model.layers.*.self_attn.indexer.weights_proj",  text_,                      2*D*HI,                 part_1,  (0, 0),            0),  # y = xW
+        ("model.layers.*.self_attn.indexer",               self_attn_indexer_rows_2_,  2,                      part_1,  (0, 0),            0),  # y = ab
+        ("model.layers.*.self_attn",                       self_attn_pairs_,           H*dn + H*dr,            part_1,  (part_1, part_1),  0),  # scores = qk
+        ("model.layers.*.self_attn",                       self_attn_pairs_,           H*dv,                   part_1,  (part_1, part_1),  0),  # mix = pv
+        ("model.layers.*.self_attn.o_proj",                text_,                      2*D*H*dv,               part_1,  (part_1, part_1),  0),  # y = xW
+        ("model.layers.*.mlp.gate_proj",                   text_,                      2*D*F,                  part_2,  (part_2, part_2),  0),  # y = xW
+        ("model.layers.*.mlp.up_proj",                     text_,                      2*D*F,                  part_2,  (part_2, part_2),  0),  # y = xW
+        ("model.layers.*.mlp.down_proj",                   text_,                      2*D*F,                  part_2,  (part_2, part_2),  0),  # y = xW
+        ("model.layers.*.mlp.gate",                        text_,                      2*D*E,                  part_3,  (part_3, part_3),  0),  # y = xW
+        ("model.layers.*.mlp.experts",                     mlp_experts_rows_,          4*D*M,                  part_3,  (part_3, part_3),  0),  # y = xW
+        ("model.layers.*.mlp.experts",                     mlp_experts_rows_,          2*D*M,                  part_3,  (part_3, part_3),  0),  # y = xW
+        ("model.layers.*.mlp.shared_experts.gate_proj",    text_,                      2*D*M*S,                part_3,  (part_3, part_3),  0),  # y = xW
+        ("model.layers.*.mlp.shared_experts.up_proj",      text_,                      2*D*M*S,                part_3,  (part_3, part_3),  0),  # y = xW
+        ("model.layers.*.mlp.shared_experts.down_proj",    text_,                      2*D*M*S,                part_3,  (part_3, part_3),  0),  # y = xW
+        ("lm_head",                                        text_,                      2*D*V,                  1,       (1, 1),            0),  # y = xW
     ]
 
 
 def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'forward': nothing trains, only the forward pass runs."""
-    L = sizes.num_hidden_layers
-    D = sizes.hidden_size
-    H = sizes.num_attention_heads
-    rq = sizes.q_lora_rank
-    r = sizes.kv_lora_rank
-    dn = sizes.qk_nope_head_dim
-    dr = sizes.qk_rope_head_dim
-    dv = sizes.v_head_dim
-    F = sizes.intermediate_size
-    M = sizes.moe_intermediate_size
-    E = sizes.n_routed_experts
-    top = sizes.num_experts_per_tok
-    S = sizes.n_shared_experts
-    K = sizes.first_k_dense_replace
-    V = sizes.vocab_size
-    HI = sizes.index_n_heads
-    dI = sizes.index_head_dim
-    T = sizes.index_topk
-    kinds = _Null() if sizes.mlp_layer_types is None else sizes.mlp_layer_types
-    has_kinds = sizes.mlp_layer_types is not None
-    layers_1 = sum((kinds[i] == "dense") for i in range(min(L, K)))
-    layers_2 = sum((kinds[i] == "dense") for i in range(K, max(0, L - K) + K))
-    layers_3 = sum((kinds[i] == "sparse") for i in range(min(L, K)))
-    layers_4 = sum((kinds[i] == "sparse") for i in range(K, max(0, L - K) + K))
-    # what a contraction runs over, in multiples of (n, min_x_T, x, min_x_T_min_x_T, xx)
-    text_ = (0, 0, 1, 0, 0)
-    self_attn_indexer_rows_ = (0, 0, 0, 0, HI*dI)
-    self_attn_indexer_rows_2_ = (0, 0, 0, 0, HI)
-    self_attn_pairs_ = (0, 1 - 2*T, 2*T, 1, 0) if pairs == "useful" else (0, 0, 0, 0, 2)
-    mlp_experts_rows_ = (0, 0, top, 0, 0)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.layers.*.self_attn.q_a_proj",              text_,                      2*D*rq,                 max(0, L - K) + min(L, K),                                                          (0, 0),  0),  # y = xW
-        ("model.layers.*.self_attn.q_b_proj",              text_,                      2*H*rq*dn + 2*H*rq*dr,  max(0, L - K) + min(L, K),                                                          (0, 0),  0),  # y = xW
-        ("model.layers.*.self_attn.kv_a_proj_with_mqa",    text_,                      2*D*r + 2*D*dr,         max(0, L - K) + min(L, K),                                                          (0, 0),  0),  # y = xW
-        ("model.layers.*.self_attn.kv_b_proj",             text_,                      2*H*r*dn + 2*H*r*dv,    max(0, L - K) + min(L, K),                                                          (0, 0),  0),  # y = xW
-        ("model.layers.*.self_attn.indexer.wq_b",          text_,                      2*rq*HI*dI,             max(0, L - K) + min(L, K),                                                          (0, 0),  0),  # y = xW
-        ("model.layers.*.self_attn.indexer.wk",            text_,                      2*D*dI,                 max(0, L - K) + min(L, K),                                                          (0, 0),  0),  # y = xW
-        ("model.layers.*.self_attn.indexer",               self_attn_indexer_rows_,    2,                      max(0, L - K) + min(L, K),                                                          (0, 0),  0),  # y = ab
-        ("model.layers.*.self_attn.indexer.weights_proj",  text_,                      2*D*HI,                 max(0, L - K) + min(L, K),                                                          (0, 0),  0),  # y = xW
-        ("model.layers.*.self_attn.indexer",               self_attn_indexer_rows_2_,  2,                      max(0, L - K) + min(L, K),                                                          (0, 0),  0),  # y = ab
-        ("model.layers.*.self_attn",                       self_attn_pairs_,           H*dn + H*dr,            max(0, L - K) + min(L, K),                                                          (0, 0),  0),  # scores = qk
-        ("model.layers.*.self_attn",                       self_attn_pairs_,           H*dv,                   max(0, L - K) + min(L, K),                                                          (0, 0),  0),  # mix = pv
-        ("model.layers.*.self_attn.o_proj",                text_,                      2*D*H*dv,               max(0, L - K) + min(L, K),                                                          (0, 0),  0),  # y = xW
-        ("model.layers.*.mlp.gate_proj",                   text_,                      2*D*F,                  layers_1*has_kinds + layers_2*has_kinds + min(L, K) - min(L, K)*has_kinds,          (0, 0),  0),  # y = xW
-        ("model.layers.*.mlp.up_proj",                     text_,                      2*D*F,                  layers_1*has_kinds + layers_2*has_kinds + min(L, K) - min(L, K)*has_kinds,          (0, 0),  0),  # y = xW
-        ("model.layers.*.mlp.down_proj",                   text_,                      2*D*F,                  layers_1*has_kinds + layers_2*has_kinds + min(L, K) - min(L, K)*has_kinds,          (0, 0),  0),  # y = xW
-        ("model.layers.*.mlp.gate",                        text_,                      2*D*E,                  layers_3*has_kinds + layers_4*has_kinds + max(0, L - K) - max(0, L - K)*has_kinds,  (0, 0),  0),  # y = xW
-        ("model.layers.*.mlp.experts",                     mlp_experts_rows_,          4*D*M,                  layers_3*has_kinds + layers_4*has_kinds + max(0, L - K) - max(0, L - K)*has_kinds,  (0, 0),  0),  # y = xW
-        ("model.layers.*.mlp.experts",                     mlp_experts_rows_,          2*D*M,                  layers_3*has_kinds + layers_4*has_kinds + max(0, L - K) - max(0, L - K)*has_kinds,  (0, 0),  0),  # y = xW
-        ("model.layers.*.mlp.shared_experts.gate_proj",    text_,                      2*D*M*S,                layers_3*has_kinds + layers_4*has_kinds + max(0, L - K) - max(0, L - K)*has_kinds,  (0, 0),  0),  # y = xW
-        ("model.layers.*.mlp.shared_experts.up_proj",      text_,                      2*D*M*S,                layers_3*has_kinds + layers_4*has_kinds + max(0, L - K) - max(0, L - K)*has_kinds,  (0, 0),  0),  # y = xW
-        ("model.layers.*.mlp.shared_experts.down_proj",    text_,                      2*D*M*S,                layers_3*has_kinds + layers_4*has_kinds + max(0, L - K) - max(0, L - K)*has_kinds,  (0, 0),  0),  # y = xW
-        ("lm_head",                                        text_,                      2*D*V,                  1,                                                                                  (0, 0),  0),  # y = xW
-    ]
+    lines = _full(sizes, pairs)
+    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
 
 
 def _lora(sizes: Sizes, pairs: str) -> list[Line]:
@@ -706,6 +656,10 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     layers_2 = sum((kinds[i] == "dense") for i in range(K, max(0, L - K) + K))
     layers_3 = sum((kinds[i] == "sparse") for i in range(min(L, K)))
     layers_4 = sum((kinds[i] == "sparse") for i in range(K, max(0, L - K) + K))
+    part_1 = max(0, L - K) + min(L, K)
+    part_2 = (min(L, K) >= 1)*max(0, L - K) + max(0, L - K - 1) + max(0, min(L, K) - 1) - (min(L, K) >= 1)*max(0, L - K - 1)
+    part_3 = layers_1*has_kinds + layers_2*has_kinds + min(L, K) - min(L, K)*has_kinds
+    part_4 = layers_3*has_kinds + layers_4*has_kinds + max(0, L - K) - max(0, L - K)*has_kinds
     # what a contraction runs over, in multiples of (n, min_x_T, x, min_x_T_min_x_T, xx)
     text_ = (0, 0, 1, 0, 0)
     self_attn_indexer_rows_ = (0, 0, 0, 0, HI*dI)
@@ -714,38 +668,38 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     mlp_experts_rows_ = (0, 0, top, 0, 0)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.layers.*.self_attn.q_a_proj.base_layer",                text_,                      2*D*rq,                 max(0, L - K) + min(L, K),                                                          ((min(L, K) >= 1)*max(0, L - K) + max(0, L - K - 1) + max(0, min(L, K) - 1) - (min(L, K) >= 1)*max(0, L - K - 1), 0),                          0),  # y = xW
-        ("model.layers.*.self_attn.q_a_proj.lora_A.default",            text_,                      32*D,                   max(0, L - K) + min(L, K),                                                          ((min(L, K) >= 1)*max(0, L - K) + max(0, L - K - 1) + max(0, min(L, K) - 1) - (min(L, K) >= 1)*max(0, L - K - 1), max(0, L - K) + min(L, K)),  0),  # y = xW
-        ("model.layers.*.self_attn.q_a_proj.lora_B.default",            text_,                      32*rq,                  max(0, L - K) + min(L, K),                                                          (max(0, L - K) + min(L, K), max(0, L - K) + min(L, K)),                                                                                        0),  # y = xW
-        ("model.layers.*.self_attn.q_b_proj.base_layer",                text_,                      2*H*rq*dn + 2*H*rq*dr,  max(0, L - K) + min(L, K),                                                          (max(0, L - K) + min(L, K), 0),                                                                                                                0),  # y = xW
-        ("model.layers.*.self_attn.q_b_proj.lora_A.default",            text_,                      32*rq,                  max(0, L - K) + min(L, K),                                                          (max(0, L - K) + min(L, K), max(0, L - K) + min(L, K)),                                                                                        0),  # y = xW
-        ("model.layers.*.self_attn.q_b_proj.lora_B.default",            text_,                      32*H*dn + 32*H*dr,      max(0, L - K) + min(L, K),                                                          (max(0, L - K) + min(L, K), max(0, L - K) + min(L, K)),                                                                                        0),  # y = xW
-        ("model.layers.*.self_attn.kv_a_proj_with_mqa.base_layer",      text_,                      2*D*r + 2*D*dr,         max(0, L - K) + min(L, K),                                                          ((min(L, K) >= 1)*max(0, L - K) + max(0, L - K - 1) + max(0, min(L, K) - 1) - (min(L, K) >= 1)*max(0, L - K - 1), 0),                          0),  # y = xW
-        ("model.layers.*.self_attn.kv_a_proj_with_mqa.lora_A.default",  text_,                      32*D,                   max(0, L - K) + min(L, K),                                                          ((min(L, K) >= 1)*max(0, L - K) + max(0, L - K - 1) + max(0, min(L, K) - 1) - (min(L, K) >= 1)*max(0, L - K - 1), max(0, L - K) + min(L, K)),  0),  # y = xW
-        ("model.layers.*.self_attn.kv_a_proj_with_mqa.lora_B.default",  text_,                      32*r + 32*dr,           max(0, L - K) + min(L, K),                                                          (max(0, L - K) + min(L, K), max(0, L - K) + min(L, K)),                                                                                        0),  # y = xW
-        ("model.layers.*.self_attn.kv_b_proj.base_layer",               text_,                      2*H*r*dn + 2*H*r*dv,    max(0, L - K) + min(L, K),                                                          (max(0, L - K) + min(L, K), 0),                                                                                                                0),  # y = xW
-        ("model.layers.*.self_attn.kv_b_proj.lora_A.default",           text_,                      32*r,                   max(0, L - K) + min(L, K),                                                          (max(0, L - K) + min(L, K), max(0, L - K) + min(L, K)),                                                                                        0),  # y = xW
-        ("model.layers.*.self_attn.kv_b_proj.lora_B.default",           text_,                      32*H*dn + 32*H*dv,      max(0, L - K) + min(L, K),                                                          (max(0, L - K) + min(L, K), max(0, L - K) + min(L, K)),                                                                                        0),  # y = xW
-        ("model.layers.*.self_attn.indexer.wq_b",                       text_,                      2*rq*HI*dI,             max(0, L - K) + min(L, K),                                                          (0, 0),                                                                                                                                        0),  # y = xW
-        ("model.layers.*.self_attn.indexer.wk",                         text_,                      2*D*dI,                 max(0, L - K) + min(L, K),                                                          (0, 0),                                                                                                                                        0),  # y = xW
-        ("model.layers.*.self_attn.indexer",                            self_attn_indexer_rows_,    2,                      max(0, L - K) + min(L, K),                                                          (0, 0),                                                                                                                                        0),  # y = ab
-        ("model.layers.*.self_attn.indexer.weights_proj",               text_,                      2*D*HI,                 max(0, L - K) + min(L, K),                                                          (0, 0),                                                                                                                                        0),  # y = xW
-        ("model.layers.*.self_attn.indexer",                            self_attn_indexer_rows_2_,  2,                      max(0, L - K) + min(L, K),                                                          (0, 0),                                                                                                                                        0),  # y = ab
-        ("model.layers.*.self_attn",                                    self_attn_pairs_,           H*dn + H*dr,            max(0, L - K) + min(L, K),                                                          (max(0, L - K) + min(L, K), max(0, L - K) + min(L, K)),                                                                                        0),  # scores = qk
-        ("model.layers.*.self_attn",                                    self_attn_pairs_,           H*dv,                   max(0, L - K) + min(L, K),                                                          (max(0, L - K) + min(L, K), max(0, L - K) + min(L, K)),                                                                                        0),  # mix = pv
-        ("model.layers.*.self_attn.o_proj.base_layer",                  text_,                      2*D*H*dv,               max(0, L - K) + min(L, K),                                                          (max(0, L - K) + min(L, K), 0),                                                                                                                0),  # y = xW
-        ("model.layers.*.self_attn.o_proj.lora_A.default",              text_,                      32*H*dv,                max(0, L - K) + min(L, K),                                                          (max(0, L - K) + min(L, K), max(0, L - K) + min(L, K)),                                                                                        0),  # y = xW
-        ("model.layers.*.self_attn.o_proj.lora_B.default",              text_,                      32*D,                   max(0, L - K) + min(L, K),                                                          (max(0, L - K) + min(L, K), max(0, L - K) + min(L, K)),                                                                                        0),  # y = xW
-        ("model.layers.*.mlp.gate_proj",                                text_,                      2*D*F,                  layers_1*has_kinds + layers_2*has_kinds + min(L, K) - min(L, K)*has_kinds,          (layers_1*has_kinds + layers_2*has_kinds + min(L, K) - min(L, K)*has_kinds, 0),                                                                0),  # y = xW
-        ("model.layers.*.mlp.up_proj",                                  text_,                      2*D*F,                  layers_1*has_kinds + layers_2*has_kinds + min(L, K) - min(L, K)*has_kinds,          (layers_1*has_kinds + layers_2*has_kinds + min(L, K) - min(L, K)*has_kinds, 0),                                                                0),  # y = xW
-        ("model.layers.*.mlp.down_proj",                                text_,                      2*D*F,                  layers_1*has_kinds + layers_2*has_kinds + min(L, K) - min(L, K)*has_kinds,          (layers_1*has_kinds + layers_2*has_kinds + min(L, K) - min(L, K)*has_kinds, 0),                                                                0),  # y = xW
-        ("model.layers.*.mlp.gate",                                     text_,                      2*D*E,                  layers_3*has_kinds + layers_4*has_kinds + max(0, L - K) - max(0, L - K)*has_kinds,  (layers_3*has_kinds + layers_4*has_kinds + max(0, L - K) - max(0, L - K)*has_kinds, 0),                                                        0),  # y = xW
-        ("model.layers.*.mlp.experts",                                  mlp_experts_rows_,          4*D*M,                  layers_3*has_kinds + layers_4*has_kinds + max(0, L - K) - max(0, L - K)*has_kinds,  (layers_3*has_kinds + layers_4*has_kinds + max(0, L - K) - max(0, L - K)*has_kinds, 0),                                                        0),  # y = xW
-        ("model.layers.*.mlp.experts",                                  mlp_experts_rows_,          2*D*M,                  layers_3*has_kinds + layers_4*has_kinds + max(0, L - K) - max(0, L - K)*has_kinds,  (layers_3*has_kinds + layers_4*has_kinds + max(0, L - K) - max(0, L - K)*has_kinds, 0),                                                        0),  # y = xW
-        ("model.layers.*.mlp.shared_experts.gate_proj",                 text_,                      2*D*M*S,                layers_3*has_kinds + layers_4*has_kinds + max(0, L - K) - max(0, L - K)*has_kinds,  (layers_3*has_kinds + layers_4*has_kinds + max(0, L - K) - max(0, L - K)*has_kinds, 0),                                                        0),  # y = xW
-        ("model.layers.*.mlp.shared_experts.up_proj",                   text_,                      2*D*M*S,                layers_3*has_kinds + layers_4*has_kinds + max(0, L - K) - max(0, L - K)*has_kinds,  (layers_3*has_kinds + layers_4*has_kinds + max(0, L - K) - max(0, L - K)*has_kinds, 0),                                                        0),  # y = xW
-        ("model.layers.*.mlp.shared_experts.down_proj",                 text_,                      2*D*M*S,                layers_3*has_kinds + layers_4*has_kinds + max(0, L - K) - max(0, L - K)*has_kinds,  (layers_3*has_kinds + layers_4*has_kinds + max(0, L - K) - max(0, L - K)*has_kinds, 0),                                                        0),  # y = xW
-        ("lm_head",                                                     text_,                      2*D*V,                  1,                                                                                  ((L - K >= 1) + (min(L, K) >= 1) - (L - K >= 1)*(min(L, K) >= 1), 0),                                                                          0),  # y = xW
+        ("model.layers.*.self_attn.q_a_proj.base_layer",                text_,                      2*D*rq,                 part_1,  (part_2, 0),                                                           0),  # y = xW
+        ("model.layers.*.self_attn.q_a_proj.lora_A.default",            text_,                      32*D,                   part_1,  (part_2, part_1),                                                      0),  # y = xW
+        ("model.layers.*.self_attn.q_a_proj.lora_B.default",            text_,                      32*rq,                  part_1,  (part_1, part_1),                                                      0),  # y = xW
+        ("model.layers.*.self_attn.q_b_proj.base_layer",                text_,                      2*H*rq*dn + 2*H*rq*dr,  part_1,  (part_1, 0),                                                           0),  # y = xW
+        ("model.layers.*.self_attn.q_b_proj.lora_A.default",            text_,                      32*rq,                  part_1,  (part_1, part_1),                                                      0),  # y = xW
+        ("model.layers.*.self_attn.q_b_proj.lora_B.default",            text_,                      32*H*dn + 32*H*dr,      part_1,  (part_1, part_1),                                                      0),  # y = xW
+        ("model.layers.*.self_attn.kv_a_proj_with_mqa.base_layer",      text_,                      2*D*r + 2*D*dr,         part_1,  (part_2, 0),                                                           0),  # y = xW
+        ("model.layers.*.self_attn.kv_a_proj_with_mqa.lora_A.default",  text_,                      32*D,                   part_1,  (part_2, part_1),                                                      0),  # y = xW
+        ("model.layers.*.self_attn.kv_a_proj_with_mqa.lora_B.default",  text_,                      32*r + 32*dr,           part_1,  (part_1, part_1),                                                      0),  # y = xW
+        ("model.layers.*.self_attn.kv_b_proj.base_layer",               text_,                      2*H*r*dn + 2*H*r*dv,    part_1,  (part_1, 0),                                                           0),  # y = xW
+        ("model.layers.*.self_attn.kv_b_proj.lora_A.default",           text_,                      32*r,                   part_1,  (part_1, part_1),                                                      0),  # y = xW
+        ("model.layers.*.self_attn.kv_b_proj.lora_B.default",           text_,                      32*H*dn + 32*H*dv,      part_1,  (part_1, part_1),                                                      0),  # y = xW
+        ("model.layers.*.self_attn.indexer.wq_b",                       text_,                      2*rq*HI*dI,             part_1,  (0, 0),                                                                0),  # y = xW
+        ("model.layers.*.self_attn.indexer.wk",                         text_,                      2*D*dI,                 part_1,  (0, 0),                                                                0),  # y = xW
+        ("model.layers.*.self_attn.indexer",                            self_attn_indexer_rows_,    2,                      part_1,  (0, 0),                                                                0),  # y = ab
+        ("model.layers.*.self_attn.indexer.weights_proj",               text_,                      2*D*HI,                 part_1,  (0, 0),                                                                0),  # y = xW
+        ("model.layers.*.self_attn.indexer",                            self_attn_indexer_rows_2_,  2,                      part_1,  (0, 0),                                                                0),  # y = ab
+        ("model.layers.*.self_attn",                                    self_attn_pairs_,           H*dn + H*dr,            part_1,  (part_1, part_1),                                                      0),  # scores = qk
+        ("model.layers.*.self_attn",                                    self_attn_pairs_,           H*dv,                   part_1,  (part_1, part_1),                                                      0),  # mix = pv
+        ("model.layers.*.self_attn.o_proj.base_layer",                  text_,                      2*D*H*dv,               part_1,  (part_1, 0),                                                           0),  # y = xW
+        ("model.layers.*.self_attn.o_proj.lora_A.default",              text_,                      32*H*dv,                part_1,  (part_1, part_1),                                                      0),  # y = xW
+        ("model.layers.*.self_attn.o_proj.lora_B.default",              text_,                      32*D,                   part_1,  (part_1, part_1),                                                      0),  # y = xW
+        ("model.layers.*.mlp.gate_proj",                                text_,                      2*D*F,                  part_3,  (part_3, 0),                                                           0),  # y = xW
+        ("model.layers.*.mlp.up_proj",                                  text_,                      2*D*F,                  part_3,  (part_3, 0),                                                           0),  # y = xW
+        ("model.layers.*.mlp.down_proj",                                text_,                      2*D*F,                  part_3,  (part_3, 0),                                                           0),  # y = xW
+        ("model.layers.*.mlp.gate",                                     text_,                      2*D*E,                  part_4,  (part_4, 0),                                                           0),  # y = xW
+        ("model.layers.*.mlp.experts",                                  mlp_experts_rows_,          4*D*M,                  part_4,  (part_4, 0),                                                           0),  # y = xW
+        ("model.layers.*.mlp.experts",                                  mlp_experts_rows_,          2*D*M,                  part_4,  (part_4, 0),                                                           0),  # y = xW
+        ("model.layers.*.mlp.shared_experts.gate_proj",                 text_,                      2*D*M*S,                part_4,  (part_4, 0),                                                           0),  # y = xW
+        ("model.layers.*.mlp.shared_experts.up_proj",                   text_,                      2*D*M*S,                part_4,  (part_4, 0),                                                           0),  # y = xW
+        ("model.layers.*.mlp.shared_experts.down_proj",                 text_,                      2*D*M*S,                part_4,  (part_4, 0),                                                           0),  # y = xW
+        ("lm_head",                                                     text_,                      2*D*V,                  1,       ((L - K >= 1) + (min(L, K) >= 1) - (L - K >= 1)*(min(L, K) >= 1), 0),  0),  # y = xW
     ]
 
 
@@ -775,6 +729,9 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     layers_2 = sum((kinds[i] == "dense") for i in range(K, max(0, L - K) + K))
     layers_3 = sum((kinds[i] == "sparse") for i in range(min(L, K)))
     layers_4 = sum((kinds[i] == "sparse") for i in range(K, max(0, L - K) + K))
+    part_1 = max(0, L - K) + min(L, K)
+    part_2 = layers_1*has_kinds + layers_2*has_kinds + min(L, K) - min(L, K)*has_kinds
+    part_3 = layers_3*has_kinds + layers_4*has_kinds + max(0, L - K) - max(0, L - K)*has_kinds
     # what a contraction runs over, in multiples of (n, min_x_T, x, min_x_T_min_x_T, xx)
     text_ = (0, 0, 1, 0, 0)
     self_attn_indexer_rows_ = (0, 0, 0, 0, HI*dI)
@@ -783,28 +740,28 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     mlp_experts_rows_ = (0, 0, top, 0, 0)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.layers.*.self_attn.q_a_proj",              text_,                      2*D*rq,                 max(0, L - K) + min(L, K),                                                          (max(0, L - K) + min(L, K), max(0, L - K) + min(L, K)),                                                                                                                  max(0, L - K) + min(L, K)),                                                          # y = xW
-        ("model.layers.*.self_attn.q_b_proj",              text_,                      2*H*rq*dn + 2*H*rq*dr,  max(0, L - K) + min(L, K),                                                          (max(0, L - K) + min(L, K), max(0, L - K) + min(L, K)),                                                                                                                  max(0, L - K) + min(L, K)),                                                          # y = xW
-        ("model.layers.*.self_attn.kv_a_proj_with_mqa",    text_,                      2*D*r + 2*D*dr,         max(0, L - K) + min(L, K),                                                          (max(0, L - K) + min(L, K), max(0, L - K) + min(L, K)),                                                                                                                  max(0, L - K) + min(L, K)),                                                          # y = xW
-        ("model.layers.*.self_attn.kv_b_proj",             text_,                      2*H*r*dn + 2*H*r*dv,    max(0, L - K) + min(L, K),                                                          (max(0, L - K) + min(L, K), max(0, L - K) + min(L, K)),                                                                                                                  max(0, L - K) + min(L, K)),                                                          # y = xW
-        ("model.layers.*.self_attn.indexer.wq_b",          text_,                      2*rq*HI*dI,             max(0, L - K) + min(L, K),                                                          (0, 0),                                                                                                                                                                  max(0, L - K) + min(L, K)),                                                          # y = xW
-        ("model.layers.*.self_attn.indexer.wk",            text_,                      2*D*dI,                 max(0, L - K) + min(L, K),                                                          (0, 0),                                                                                                                                                                  max(0, L - K) + min(L, K)),                                                          # y = xW
-        ("model.layers.*.self_attn.indexer",               self_attn_indexer_rows_,    2,                      max(0, L - K) + min(L, K),                                                          (0, 0),                                                                                                                                                                  max(0, L - K) + min(L, K)),                                                          # y = ab
-        ("model.layers.*.self_attn.indexer.weights_proj",  text_,                      2*D*HI,                 max(0, L - K) + min(L, K),                                                          (0, 0),                                                                                                                                                                  max(0, L - K) + min(L, K)),                                                          # y = xW
-        ("model.layers.*.self_attn.indexer",               self_attn_indexer_rows_2_,  2,                      max(0, L - K) + min(L, K),                                                          (0, 0),                                                                                                                                                                  max(0, L - K) + min(L, K)),                                                          # y = ab
-        ("model.layers.*.self_attn",                       self_attn_pairs_,           H*dn + H*dr,            max(0, L - K) + min(L, K),                                                          (max(0, L - K) + min(L, K), max(0, L - K) + min(L, K)),                                                                                                                  max(0, L - K) + min(L, K)),                                                          # scores = qk
-        ("model.layers.*.self_attn",                       self_attn_pairs_,           H*dv,                   max(0, L - K) + min(L, K),                                                          (max(0, L - K) + min(L, K), max(0, L - K) + min(L, K)),                                                                                                                  max(0, L - K) + min(L, K)),                                                          # mix = pv
-        ("model.layers.*.self_attn.o_proj",                text_,                      2*D*H*dv,               max(0, L - K) + min(L, K),                                                          (max(0, L - K) + min(L, K), max(0, L - K) + min(L, K)),                                                                                                                  max(0, L - K) + min(L, K)),                                                          # y = xW
-        ("model.layers.*.mlp.gate_proj",                   text_,                      2*D*F,                  layers_1*has_kinds + layers_2*has_kinds + min(L, K) - min(L, K)*has_kinds,          (layers_1*has_kinds + layers_2*has_kinds + min(L, K) - min(L, K)*has_kinds, layers_1*has_kinds + layers_2*has_kinds + min(L, K) - min(L, K)*has_kinds),                  layers_1*has_kinds + layers_2*has_kinds + min(L, K) - min(L, K)*has_kinds),          # y = xW
-        ("model.layers.*.mlp.up_proj",                     text_,                      2*D*F,                  layers_1*has_kinds + layers_2*has_kinds + min(L, K) - min(L, K)*has_kinds,          (layers_1*has_kinds + layers_2*has_kinds + min(L, K) - min(L, K)*has_kinds, layers_1*has_kinds + layers_2*has_kinds + min(L, K) - min(L, K)*has_kinds),                  layers_1*has_kinds + layers_2*has_kinds + min(L, K) - min(L, K)*has_kinds),          # y = xW
-        ("model.layers.*.mlp.down_proj",                   text_,                      2*D*F,                  layers_1*has_kinds + layers_2*has_kinds + min(L, K) - min(L, K)*has_kinds,          (layers_1*has_kinds + layers_2*has_kinds + min(L, K) - min(L, K)*has_kinds, layers_1*has_kinds + layers_2*has_kinds + min(L, K) - min(L, K)*has_kinds),                  0),                                                                                  # y = xW
-        ("model.layers.*.mlp.gate",                        text_,                      2*D*E,                  layers_3*has_kinds + layers_4*has_kinds + max(0, L - K) - max(0, L - K)*has_kinds,  (layers_3*has_kinds + layers_4*has_kinds + max(0, L - K) - max(0, L - K)*has_kinds, layers_3*has_kinds + layers_4*has_kinds + max(0, L - K) - max(0, L - K)*has_kinds),  layers_3*has_kinds + layers_4*has_kinds + max(0, L - K) - max(0, L - K)*has_kinds),  # y = xW
-        ("model.layers.*.mlp.experts",                     mlp_experts_rows_,          4*D*M,                  layers_3*has_kinds + layers_4*has_kinds + max(0, L - K) - max(0, L - K)*has_kinds,  (layers_3*has_kinds + layers_4*has_kinds + max(0, L - K) - max(0, L - K)*has_kinds, layers_3*has_kinds + layers_4*has_kinds + max(0, L - K) - max(0, L - K)*has_kinds),  layers_3*has_kinds + layers_4*has_kinds + max(0, L - K) - max(0, L - K)*has_kinds),  # y = xW
-        ("model.layers.*.mlp.experts",                     mlp_experts_rows_,          2*D*M,                  layers_3*has_kinds + layers_4*has_kinds + max(0, L - K) - max(0, L - K)*has_kinds,  (layers_3*has_kinds + layers_4*has_kinds + max(0, L - K) - max(0, L - K)*has_kinds, layers_3*has_kinds + layers_4*has_kinds + max(0, L - K) - max(0, L - K)*has_kinds),  layers_3*has_kinds + layers_4*has_kinds + max(0, L - K) - max(0, L - K)*has_kinds),  # y = xW
-        ("model.layers.*.mlp.shared_experts.gate_proj",    text_,                      2*D*M*S,                layers_3*has_kinds + layers_4*has_kinds + max(0, L - K) - max(0, L - K)*has_kinds,  (layers_3*has_kinds + layers_4*has_kinds + max(0, L - K) - max(0, L - K)*has_kinds, layers_3*has_kinds + layers_4*has_kinds + max(0, L - K) - max(0, L - K)*has_kinds),  layers_3*has_kinds + layers_4*has_kinds + max(0, L - K) - max(0, L - K)*has_kinds),  # y = xW
-        ("model.layers.*.mlp.shared_experts.up_proj",      text_,                      2*D*M*S,                layers_3*has_kinds + layers_4*has_kinds + max(0, L - K) - max(0, L - K)*has_kinds,  (layers_3*has_kinds + layers_4*has_kinds + max(0, L - K) - max(0, L - K)*has_kinds, layers_3*has_kinds + layers_4*has_kinds + max(0, L - K) - max(0, L - K)*has_kinds),  layers_3*has_kinds + layers_4*has_kinds + max(0, L - K) - max(0, L - K)*has_kinds),  # y = xW
-        ("model.layers.*.mlp.shared_experts.down_proj",    text_,                      2*D*M*S,                layers_3*has_kinds + layers_4*has_kinds + max(0, L - K) - max(0, L - K)*has_kinds,  (layers_3*has_kinds + layers_4*has_kinds + max(0, L - K) - max(0, L - K)*has_kinds, layers_3*has_kinds + layers_4*has_kinds + max(0, L - K) - max(0, L - K)*has_kinds),  0),                                                                                  # y = xW
-        ("lm_head",                                        text_,                      2*D*V,                  1,                                                                                  (1, 1),                                                                                                                                                                  0),                                                                                  # y = xW
+        ("model.layers.*.self_attn.q_a_proj",              text_,                      2*D*rq,                 part_1,  (part_1, part_1),  part_1),  # y = xW
+        ("model.layers.*.self_attn.q_b_proj",              text_,                      2*H*rq*dn + 2*H*rq*dr,  part_1,  (part_1, part_1),  part_1),  # y = xW
+        ("model.layers.*.self_attn.kv_a_proj_with_mqa",    text_,                      2*D*r + 2*D*dr,         part_1,  (part_1, part_1),  part_1),  # y = xW
+        ("model.layers.*.self_attn.kv_b_proj",             text_,                      2*H*r*dn + 2*H*r*dv,    part_1,  (part_1, part_1),  part_1),  # y = xW
+        ("model.layers.*.self_attn.indexer.wq_b",          text_,                      2*rq*HI*dI,             part_1,  (0, 0),            part_1),  # y = xW
+        ("model.layers.*.self_attn.indexer.wk",            text_,                      2*D*dI,                 part_1,  (0, 0),            part_1),  # y = xW
+        ("model.layers.*.self_attn.indexer",               self_attn_indexer_rows_,    2,                      part_1,  (0, 0),            part_1),  # y = ab
+        ("model.layers.*.self_attn.indexer.weights_proj",  text_,                      2*D*HI,                 part_1,  (0, 0),            part_1),  # y = xW
+        ("model.layers.*.self_attn.indexer",               self_attn_indexer_rows_2_,  2,                      part_1,  (0, 0),            part_1),  # y = ab
+        ("model.layers.*.self_attn",                       self_attn_pairs_,           H*dn + H*dr,            part_1,  (part_1, part_1),  part_1),  # scores = qk
+        ("model.layers.*.self_attn",                       self_attn_pairs_,           H*dv,                   part_1,  (part_1, part_1),  part_1),  # mix = pv
+        ("model.layers.*.self_attn.o_proj",                text_,                      2*D*H*dv,               part_1,  (part_1, part_1),  part_1),  # y = xW
+        ("model.layers.*.mlp.gate_proj",                   text_,                      2*D*F,                  part_2,  (part_2, part_2),  part_2),  # y = xW
+        ("model.layers.*.mlp.up_proj",                     text_,                      2*D*F,                  part_2,  (part_2, part_2),  part_2),  # y = xW
+        ("model.layers.*.mlp.down_proj",                   text_,                      2*D*F,                  part_2,  (part_2, part_2),  0),       # y = xW
+        ("model.layers.*.mlp.gate",                        text_,                      2*D*E,                  part_3,  (part_3, part_3),  part_3),  # y = xW
+        ("model.layers.*.mlp.experts",                     mlp_experts_rows_,          4*D*M,                  part_3,  (part_3, part_3),  part_3),  # y = xW
+        ("model.layers.*.mlp.experts",                     mlp_experts_rows_,          2*D*M,                  part_3,  (part_3, part_3),  part_3),  # y = xW
+        ("model.layers.*.mlp.shared_experts.gate_proj",    text_,                      2*D*M*S,                part_3,  (part_3, part_3),  part_3),  # y = xW
+        ("model.layers.*.mlp.shared_experts.up_proj",      text_,                      2*D*M*S,                part_3,  (part_3, part_3),  part_3),  # y = xW
+        ("model.layers.*.mlp.shared_experts.down_proj",    text_,                      2*D*M*S,                part_3,  (part_3, part_3),  0),       # y = xW
+        ("lm_head",                                        text_,                      2*D*V,                  1,       (1, 1),            0),       # y = xW
     ]
 
 
@@ -834,6 +791,12 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     layers_2 = sum((kinds[i] == "sparse") for i in range(min(L, K)))
     layers_3 = sum((kinds[i] == "dense") for i in range(K, max(0, L - K) + K))
     layers_4 = sum((kinds[i] == "sparse") for i in range(K, max(0, L - K) + K))
+    part_1 = layers_2*D*F - layers_2*D*F*has_kinds
+    part_2 = layers_1*D*F*has_kinds + layers_2*D*F*has_kinds + min(L, K)*D*F - min(L, K)*D*F*has_kinds - layers_1*D*F - layers_2*D*F
+    part_3 = layers_3*D*F*has_kinds
+    part_4 = layers_2*D*M*S*has_kinds
+    part_5 = layers_3*D*M*S - layers_3*D*M*S*has_kinds
+    part_6 = layers_3*D*M*S*has_kinds + layers_4*D*M*S*has_kinds + max(0, L - K)*D*M*S - max(0, L - K)*D*M*S*has_kinds - layers_3*D*M*S - layers_4*D*M*S
     return {
         "model.embed_tokens.weight":                             D*V,
         "model.layers.*.input_layernorm.weight":                 min(L, K)*D + max(0, L - K)*D,
@@ -853,15 +816,15 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         "model.layers.*.self_attn.o_proj.weight":                min(L, K)*D*H*dv + max(0, L - K)*D*H*dv,
         "model.layers.*.self_attn.o_proj.bias":                  min(L, K)*D*biased + max(0, L - K)*D*biased,
         "model.layers.*.post_attention_layernorm.weight":        min(L, K)*D + max(0, L - K)*D,
-        "model.layers.*.mlp.gate_proj.weight":                   layers_1*D*F + layers_2*D*F - layers_2*D*F*has_kinds + layers_1*D*F*has_kinds + layers_2*D*F*has_kinds + min(L, K)*D*F - min(L, K)*D*F*has_kinds - layers_1*D*F - layers_2*D*F + layers_3*D*F*has_kinds,
-        "model.layers.*.mlp.up_proj.weight":                     layers_1*D*F + layers_2*D*F - layers_2*D*F*has_kinds + layers_1*D*F*has_kinds + layers_2*D*F*has_kinds + min(L, K)*D*F - min(L, K)*D*F*has_kinds - layers_1*D*F - layers_2*D*F + layers_3*D*F*has_kinds,
-        "model.layers.*.mlp.down_proj.weight":                   layers_1*D*F + layers_2*D*F - layers_2*D*F*has_kinds + layers_1*D*F*has_kinds + layers_2*D*F*has_kinds + min(L, K)*D*F - min(L, K)*D*F*has_kinds - layers_1*D*F - layers_2*D*F + layers_3*D*F*has_kinds,
+        "model.layers.*.mlp.gate_proj.weight":                   layers_1*D*F + part_1 + part_2 + part_3,
+        "model.layers.*.mlp.up_proj.weight":                     layers_1*D*F + part_1 + part_2 + part_3,
+        "model.layers.*.mlp.down_proj.weight":                   layers_1*D*F + part_1 + part_2 + part_3,
         "model.layers.*.mlp.gate.weight":                        layers_2*D*E*has_kinds + layers_3*D*E - layers_3*D*E*has_kinds + layers_4*D*E + layers_3*D*E*has_kinds + layers_4*D*E*has_kinds + max(0, L - K)*D*E - max(0, L - K)*D*E*has_kinds - layers_3*D*E - layers_4*D*E,
         "model.layers.*.mlp.experts.gate_up_proj":               2*layers_2*D*M*E*has_kinds + 2*layers_3*D*M*E - 2*layers_3*D*M*E*has_kinds + 2*layers_4*D*M*E + 2*layers_3*D*M*E*has_kinds + 2*layers_4*D*M*E*has_kinds + 2*max(0, L - K)*D*M*E - 2*max(0, L - K)*D*M*E*has_kinds - 2*layers_3*D*M*E - 2*layers_4*D*M*E,
         "model.layers.*.mlp.experts.down_proj":                  layers_2*D*M*E*has_kinds + layers_3*D*M*E - layers_3*D*M*E*has_kinds + layers_4*D*M*E + layers_3*D*M*E*has_kinds + layers_4*D*M*E*has_kinds + max(0, L - K)*D*M*E - max(0, L - K)*D*M*E*has_kinds - layers_3*D*M*E - layers_4*D*M*E,
-        "model.layers.*.mlp.shared_experts.gate_proj.weight":    layers_2*D*M*S*has_kinds + layers_3*D*M*S - layers_3*D*M*S*has_kinds + layers_4*D*M*S + layers_3*D*M*S*has_kinds + layers_4*D*M*S*has_kinds + max(0, L - K)*D*M*S - max(0, L - K)*D*M*S*has_kinds - layers_3*D*M*S - layers_4*D*M*S,
-        "model.layers.*.mlp.shared_experts.up_proj.weight":      layers_2*D*M*S*has_kinds + layers_3*D*M*S - layers_3*D*M*S*has_kinds + layers_4*D*M*S + layers_3*D*M*S*has_kinds + layers_4*D*M*S*has_kinds + max(0, L - K)*D*M*S - max(0, L - K)*D*M*S*has_kinds - layers_3*D*M*S - layers_4*D*M*S,
-        "model.layers.*.mlp.shared_experts.down_proj.weight":    layers_2*D*M*S*has_kinds + layers_3*D*M*S - layers_3*D*M*S*has_kinds + layers_4*D*M*S + layers_3*D*M*S*has_kinds + layers_4*D*M*S*has_kinds + max(0, L - K)*D*M*S - max(0, L - K)*D*M*S*has_kinds - layers_3*D*M*S - layers_4*D*M*S,
+        "model.layers.*.mlp.shared_experts.gate_proj.weight":    part_4 + part_5 + layers_4*D*M*S + part_6,
+        "model.layers.*.mlp.shared_experts.up_proj.weight":      part_4 + part_5 + layers_4*D*M*S + part_6,
+        "model.layers.*.mlp.shared_experts.down_proj.weight":    part_4 + part_5 + layers_4*D*M*S + part_6,
         "model.norm.weight":                                     D,
         "lm_head.weight":                                        D*V - D*V*tied,
     }
@@ -893,6 +856,14 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     layers_2 = sum((kinds[i] == "sparse") for i in range(min(L, K)))
     layers_3 = sum((kinds[i] == "dense") for i in range(K, max(0, L - K) + K))
     layers_4 = sum((kinds[i] == "sparse") for i in range(K, max(0, L - K) + K))
+    part_1 = 16*max(0, L - K)*H*dn
+    part_2 = 16*max(0, L - K)*H*dv
+    part_3 = layers_2*D*F - layers_2*D*F*has_kinds
+    part_4 = layers_1*D*F*has_kinds + layers_2*D*F*has_kinds + min(L, K)*D*F - min(L, K)*D*F*has_kinds - layers_1*D*F - layers_2*D*F
+    part_5 = layers_3*D*F*has_kinds
+    part_6 = layers_2*D*M*S*has_kinds
+    part_7 = layers_3*D*M*S - layers_3*D*M*S*has_kinds
+    part_8 = layers_3*D*M*S*has_kinds + layers_4*D*M*S*has_kinds + max(0, L - K)*D*M*S - max(0, L - K)*D*M*S*has_kinds - layers_3*D*M*S - layers_4*D*M*S
     return {
         "model.embed_tokens.weight":                                          D*V,
         "model.layers.*.input_layernorm.weight":                              min(L, K)*D + max(0, L - K)*D,
@@ -903,7 +874,7 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
         "model.layers.*.self_attn.q_a_layernorm.weight":                      min(L, K)*rq + max(0, L - K)*rq,
         "model.layers.*.self_attn.q_b_proj.base_layer.weight":                min(L, K)*H*rq*dn + min(L, K)*H*rq*dr + max(0, L - K)*H*rq*dn + max(0, L - K)*H*rq*dr,
         "model.layers.*.self_attn.q_b_proj.lora_A.default.weight":            16*min(L, K)*rq + 16*max(0, L - K)*rq,
-        "model.layers.*.self_attn.q_b_proj.lora_B.default.weight":            16*min(L, K)*H*dn + 16*min(L, K)*H*dr + 16*max(0, L - K)*H*dn + 16*max(0, L - K)*H*dr,
+        "model.layers.*.self_attn.q_b_proj.lora_B.default.weight":            16*min(L, K)*H*dn + 16*min(L, K)*H*dr + part_1 + 16*max(0, L - K)*H*dr,
         "model.layers.*.self_attn.kv_a_proj_with_mqa.base_layer.weight":      min(L, K)*D*r + min(L, K)*D*dr + max(0, L - K)*D*r + max(0, L - K)*D*dr,
         "model.layers.*.self_attn.kv_a_proj_with_mqa.base_layer.bias":        min(L, K)*r*biased + min(L, K)*dr*biased + max(0, L - K)*r*biased + max(0, L - K)*dr*biased,
         "model.layers.*.self_attn.kv_a_proj_with_mqa.lora_A.default.weight":  16*min(L, K)*D + 16*max(0, L - K)*D,
@@ -911,7 +882,7 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
         "model.layers.*.self_attn.kv_a_layernorm.weight":                     min(L, K)*r + max(0, L - K)*r,
         "model.layers.*.self_attn.kv_b_proj.base_layer.weight":               min(L, K)*H*r*dn + min(L, K)*H*r*dv + max(0, L - K)*H*r*dn + max(0, L - K)*H*r*dv,
         "model.layers.*.self_attn.kv_b_proj.lora_A.default.weight":           16*min(L, K)*r + 16*max(0, L - K)*r,
-        "model.layers.*.self_attn.kv_b_proj.lora_B.default.weight":           16*min(L, K)*H*dn + 16*min(L, K)*H*dv + 16*max(0, L - K)*H*dn + 16*max(0, L - K)*H*dv,
+        "model.layers.*.self_attn.kv_b_proj.lora_B.default.weight":           16*min(L, K)*H*dn + 16*min(L, K)*H*dv + part_1 + part_2,
         "model.layers.*.self_attn.indexer.wq_b.weight":                       min(L, K)*rq*HI*dI + max(0, L - K)*rq*HI*dI,
         "model.layers.*.self_attn.indexer.wk.weight":                         min(L, K)*D*dI + max(0, L - K)*D*dI,
         "model.layers.*.self_attn.indexer.k_norm.weight":                     min(L, K)*dI + max(0, L - K)*dI,
@@ -919,18 +890,18 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
         "model.layers.*.self_attn.indexer.weights_proj.weight":               min(L, K)*D*HI + max(0, L - K)*D*HI,
         "model.layers.*.self_attn.o_proj.base_layer.weight":                  min(L, K)*D*H*dv + max(0, L - K)*D*H*dv,
         "model.layers.*.self_attn.o_proj.base_layer.bias":                    min(L, K)*D*biased + max(0, L - K)*D*biased,
-        "model.layers.*.self_attn.o_proj.lora_A.default.weight":              16*min(L, K)*H*dv + 16*max(0, L - K)*H*dv,
+        "model.layers.*.self_attn.o_proj.lora_A.default.weight":              16*min(L, K)*H*dv + part_2,
         "model.layers.*.self_attn.o_proj.lora_B.default.weight":              16*min(L, K)*D + 16*max(0, L - K)*D,
         "model.layers.*.post_attention_layernorm.weight":                     min(L, K)*D + max(0, L - K)*D,
-        "model.layers.*.mlp.gate_proj.weight":                                layers_1*D*F + layers_2*D*F - layers_2*D*F*has_kinds + layers_1*D*F*has_kinds + layers_2*D*F*has_kinds + min(L, K)*D*F - min(L, K)*D*F*has_kinds - layers_1*D*F - layers_2*D*F + layers_3*D*F*has_kinds,
-        "model.layers.*.mlp.up_proj.weight":                                  layers_1*D*F + layers_2*D*F - layers_2*D*F*has_kinds + layers_1*D*F*has_kinds + layers_2*D*F*has_kinds + min(L, K)*D*F - min(L, K)*D*F*has_kinds - layers_1*D*F - layers_2*D*F + layers_3*D*F*has_kinds,
-        "model.layers.*.mlp.down_proj.weight":                                layers_1*D*F + layers_2*D*F - layers_2*D*F*has_kinds + layers_1*D*F*has_kinds + layers_2*D*F*has_kinds + min(L, K)*D*F - min(L, K)*D*F*has_kinds - layers_1*D*F - layers_2*D*F + layers_3*D*F*has_kinds,
+        "model.layers.*.mlp.gate_proj.weight":                                layers_1*D*F + part_3 + part_4 + part_5,
+        "model.layers.*.mlp.up_proj.weight":                                  layers_1*D*F + part_3 + part_4 + part_5,
+        "model.layers.*.mlp.down_proj.weight":                                layers_1*D*F + part_3 + part_4 + part_5,
         "model.layers.*.mlp.gate.weight":                                     layers_2*D*E*has_kinds + layers_3*D*E - layers_3*D*E*has_kinds + layers_4*D*E + layers_3*D*E*has_kinds + layers_4*D*E*has_kinds + max(0, L - K)*D*E - max(0, L - K)*D*E*has_kinds - layers_3*D*E - layers_4*D*E,
         "model.layers.*.mlp.experts.gate_up_proj":                            2*layers_2*D*M*E*has_kinds + 2*layers_3*D*M*E - 2*layers_3*D*M*E*has_kinds + 2*layers_4*D*M*E + 2*layers_3*D*M*E*has_kinds + 2*layers_4*D*M*E*has_kinds + 2*max(0, L - K)*D*M*E - 2*max(0, L - K)*D*M*E*has_kinds - 2*layers_3*D*M*E - 2*layers_4*D*M*E,
         "model.layers.*.mlp.experts.down_proj":                               layers_2*D*M*E*has_kinds + layers_3*D*M*E - layers_3*D*M*E*has_kinds + layers_4*D*M*E + layers_3*D*M*E*has_kinds + layers_4*D*M*E*has_kinds + max(0, L - K)*D*M*E - max(0, L - K)*D*M*E*has_kinds - layers_3*D*M*E - layers_4*D*M*E,
-        "model.layers.*.mlp.shared_experts.gate_proj.weight":                 layers_2*D*M*S*has_kinds + layers_3*D*M*S - layers_3*D*M*S*has_kinds + layers_4*D*M*S + layers_3*D*M*S*has_kinds + layers_4*D*M*S*has_kinds + max(0, L - K)*D*M*S - max(0, L - K)*D*M*S*has_kinds - layers_3*D*M*S - layers_4*D*M*S,
-        "model.layers.*.mlp.shared_experts.up_proj.weight":                   layers_2*D*M*S*has_kinds + layers_3*D*M*S - layers_3*D*M*S*has_kinds + layers_4*D*M*S + layers_3*D*M*S*has_kinds + layers_4*D*M*S*has_kinds + max(0, L - K)*D*M*S - max(0, L - K)*D*M*S*has_kinds - layers_3*D*M*S - layers_4*D*M*S,
-        "model.layers.*.mlp.shared_experts.down_proj.weight":                 layers_2*D*M*S*has_kinds + layers_3*D*M*S - layers_3*D*M*S*has_kinds + layers_4*D*M*S + layers_3*D*M*S*has_kinds + layers_4*D*M*S*has_kinds + max(0, L - K)*D*M*S - max(0, L - K)*D*M*S*has_kinds - layers_3*D*M*S - layers_4*D*M*S,
+        "model.layers.*.mlp.shared_experts.gate_proj.weight":                 part_6 + part_7 + layers_4*D*M*S + part_8,
+        "model.layers.*.mlp.shared_experts.up_proj.weight":                   part_6 + part_7 + layers_4*D*M*S + part_8,
+        "model.layers.*.mlp.shared_experts.down_proj.weight":                 part_6 + part_7 + layers_4*D*M*S + part_8,
         "model.norm.weight":                                                  D,
         "lm_head.weight":                                                     D*V - D*V*tied,
     }
@@ -953,7 +924,8 @@ def _trained_lora(sizes: Sizes) -> int:
     dr = sizes.qk_rope_head_dim
     dv = sizes.v_head_dim
     K = sizes.first_k_dense_replace
-    found: int = 16*max(0, L - K)*(2*H*dn + H*dr + 2*H*dv + 3*D + 2*rq + 2*r + dr) + 16*min(L, K)*(2*H*dn + H*dr + 2*H*dv + 3*D + 2*rq + 2*r + dr)
+    part_1 = 2*H*dn + H*dr + 2*H*dv + 3*D + 2*rq + 2*r + dr
+    found: int = 16*max(0, L - K)*part_1 + 16*min(L, K)*part_1
     return found
 
 
@@ -1018,8 +990,10 @@ class Estimator:
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
-        rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
-        return tuple(map(sum, zip(*rows)))
+        totals: dict[tuple[int, ...], int] = {}
+        for line, cost in zip(self._lines, costs):
+            totals[line[1]] = totals.get(line[1], 0) + cost
+        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
 
     def moments(self, **streams: Any) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them, with the sizes that some of them depend on."""

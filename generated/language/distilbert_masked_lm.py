@@ -293,26 +293,13 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
 
 def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'forward': nothing trains, only the forward pass runs."""
-    L = sizes.n_layers
-    D = sizes.dim
-    F = sizes.hidden_dim
-    V = sizes.vocab_size
-    # what a contraction runs over, in multiples of (n, x, xx)
-    text_ = (0, 1, 0)
-    attention_pairs_ = (0, 0, 1)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("distilbert.transformer.layer.*.attention.q_lin",    text_,             2*D**2,  L,  (0, 0),  0),  # y = xW
-        ("distilbert.transformer.layer.*.attention.k_lin",    text_,             2*D**2,  L,  (0, 0),  0),  # y = xW
-        ("distilbert.transformer.layer.*.attention.v_lin",    text_,             2*D**2,  L,  (0, 0),  0),  # y = xW
-        ("distilbert.transformer.layer.*.attention",          attention_pairs_,  2*D,     L,  (0, 0),  0),  # scores = qk
-        ("distilbert.transformer.layer.*.attention",          attention_pairs_,  2*D,     L,  (0, 0),  0),  # mix = pv
-        ("distilbert.transformer.layer.*.attention.out_lin",  text_,             2*D**2,  L,  (0, 0),  0),  # y = xW
-        ("distilbert.transformer.layer.*.ffn.lin1",           text_,             2*D*F,   L,  (0, 0),  0),  # y = xW
-        ("distilbert.transformer.layer.*.ffn.lin2",           text_,             2*D*F,   L,  (0, 0),  0),  # y = xW
-        ("vocab_transform",                                   text_,             2*D**2,  1,  (0, 0),  0),  # y = xW
-        ("vocab_projector",                                   text_,             2*D*V,   1,  (0, 0),  0),  # y = xW
-    ]
+    lines = _full(sizes, pairs)
+    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
+
+
+def _inside(path: str, elements: dict[str, int]) -> dict[str, int]:
+    """The parameters of a module that stands at ``path``."""
+    return {f"{path}.{name}": count for name, count in elements.items()}
 
 
 def _parameters(sizes: Sizes) -> dict[str, int]:
@@ -323,33 +310,37 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     V = sizes.vocab_size
     X = sizes.max_position_embeddings
     tied = sizes.tie_word_embeddings
+    LayerNorm_1 = {
+        "weight":  D,
+        "bias":    D,
+    }
+    q_lin_1 = {
+        "weight":  L*D**2,
+        "bias":    L*D,
+    }
+    sa_layer_norm_1 = {
+        "weight":  L*D,
+        "bias":    L*D,
+    }
     return {
-        "distilbert.embeddings.word_embeddings.weight":             D*V,
-        "distilbert.embeddings.position_embeddings.weight":         D*X,
-        "distilbert.embeddings.LayerNorm.weight":                   D,
-        "distilbert.embeddings.LayerNorm.bias":                     D,
-        "distilbert.transformer.layer.*.attention.q_lin.weight":    L*D**2,
-        "distilbert.transformer.layer.*.attention.q_lin.bias":      L*D,
-        "distilbert.transformer.layer.*.attention.k_lin.weight":    L*D**2,
-        "distilbert.transformer.layer.*.attention.k_lin.bias":      L*D,
-        "distilbert.transformer.layer.*.attention.v_lin.weight":    L*D**2,
-        "distilbert.transformer.layer.*.attention.v_lin.bias":      L*D,
-        "distilbert.transformer.layer.*.attention.out_lin.weight":  L*D**2,
-        "distilbert.transformer.layer.*.attention.out_lin.bias":    L*D,
-        "distilbert.transformer.layer.*.sa_layer_norm.weight":      L*D,
-        "distilbert.transformer.layer.*.sa_layer_norm.bias":        L*D,
-        "distilbert.transformer.layer.*.ffn.lin1.weight":           L*D*F,
-        "distilbert.transformer.layer.*.ffn.lin1.bias":             L*F,
-        "distilbert.transformer.layer.*.ffn.lin2.weight":           L*D*F,
-        "distilbert.transformer.layer.*.ffn.lin2.bias":             L*D,
-        "distilbert.transformer.layer.*.output_layer_norm.weight":  L*D,
-        "distilbert.transformer.layer.*.output_layer_norm.bias":    L*D,
-        "vocab_transform.weight":                                   D**2,
-        "vocab_transform.bias":                                     D,
-        "vocab_layer_norm.weight":                                  D,
-        "vocab_layer_norm.bias":                                    D,
-        "vocab_projector.weight":                                   D*V - D*V*tied,
-        "vocab_projector.bias":                                     V,
+        "distilbert.embeddings.word_embeddings.weight":      D*V,
+        "distilbert.embeddings.position_embeddings.weight":  D*X,
+        **_inside("distilbert.embeddings.LayerNorm", LayerNorm_1),
+        **_inside("distilbert.transformer.layer.*.attention.q_lin", q_lin_1),
+        **_inside("distilbert.transformer.layer.*.attention.k_lin", q_lin_1),
+        **_inside("distilbert.transformer.layer.*.attention.v_lin", q_lin_1),
+        **_inside("distilbert.transformer.layer.*.attention.out_lin", q_lin_1),
+        **_inside("distilbert.transformer.layer.*.sa_layer_norm", sa_layer_norm_1),
+        "distilbert.transformer.layer.*.ffn.lin1.weight":    L*D*F,
+        "distilbert.transformer.layer.*.ffn.lin1.bias":      L*F,
+        "distilbert.transformer.layer.*.ffn.lin2.weight":    L*D*F,
+        "distilbert.transformer.layer.*.ffn.lin2.bias":      L*D,
+        **_inside("distilbert.transformer.layer.*.output_layer_norm", sa_layer_norm_1),
+        "vocab_transform.weight":                            D**2,
+        "vocab_transform.bias":                              D,
+        **_inside("vocab_layer_norm", LayerNorm_1),
+        "vocab_projector.weight":                            D*V - D*V*tied,
+        "vocab_projector.bias":                              V,
     }
 
 
@@ -415,8 +406,10 @@ class Estimator:
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
-        rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
-        return tuple(map(sum, zip(*rows)))
+        totals: dict[tuple[int, ...], int] = {}
+        for line, cost in zip(self._lines, costs):
+            totals[line[1]] = totals.get(line[1], 0) + cost
+        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
 
     def moments(self, **streams: Any) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them."""

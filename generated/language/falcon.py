@@ -346,29 +346,13 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
 
 def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'forward': nothing trains, only the forward pass runs."""
-    L = sizes.num_hidden_layers
-    D = sizes.hidden_size
-    H = sizes.num_attention_heads
-    K = sizes.num_kv_heads
-    F = sizes.ffn_hidden_size
-    V = sizes.vocab_size
-    new = sizes.new_decoder_architecture
-    multi = sizes.multi_query
-    d = D//H
-    G = H*multi*new + K*new + H + multi - H*multi - H*new - multi*new
-    # what a contraction runs over, in multiples of (n, x, xx)
-    text_ = (0, 1, 0)
-    self_attention_pairs_ = (0, 1, 1) if pairs == "useful" else (0, 0, 2)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("transformer.h.*.self_attention.query_key_value",  text_,                  4*d*G*D + 2*d*D*H,  L,  (0, 0),  0),  # y = xW
-        ("transformer.h.*.self_attention",                  self_attention_pairs_,  d*H,                L,  (0, 0),  0),  # scores = qk
-        ("transformer.h.*.self_attention",                  self_attention_pairs_,  d*H,                L,  (0, 0),  0),  # mix = pv
-        ("transformer.h.*.self_attention.dense",            text_,                  2*d*D*H,            L,  (0, 0),  0),  # y = xW
-        ("transformer.h.*.mlp.dense_h_to_4h",               text_,                  2*D*F,              L,  (0, 0),  0),  # y = xW
-        ("transformer.h.*.mlp.dense_4h_to_h",               text_,                  2*D*F,              L,  (0, 0),  0),  # y = xW
-        ("lm_head",                                         text_,                  2*D*V,              1,  (0, 0),  0),  # y = xW
-    ]
+    lines = _full(sizes, pairs)
+    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
+
+
+def _inside(path: str, elements: dict[str, int]) -> dict[str, int]:
+    """The parameters of a module that stands at ``path``."""
+    return {f"{path}.{name}": count for name, count in elements.items()}
 
 
 def _parameters(sizes: Sizes) -> dict[str, int]:
@@ -388,20 +372,25 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     tied = sizes.tie_word_embeddings
     d = D//H
     G = H*multi*new + K*new + H + multi - H*multi - H*new - multi*new
+    part_1 = L*D*(norms == 2)*has_norms*new + L*D*new - L*D*has_norms*new
+    part_2 = L*D*has_norms*new + L*D - L*D*(norms == 2)*has_norms*new - L*D*new
+    part_3 = L*D*beside*new + L*D - L*D*beside - L*D*new
+    ln_attn_1 = {
+        "weight":  part_1,
+        "bias":    part_1,
+    }
     return {
         "transformer.word_embeddings.weight":                     D*V,
-        "transformer.h.*.ln_attn.weight":                         L*D*(norms == 2)*has_norms*new + L*D*new - L*D*has_norms*new,
-        "transformer.h.*.ln_attn.bias":                           L*D*(norms == 2)*has_norms*new + L*D*new - L*D*has_norms*new,
-        "transformer.h.*.input_layernorm.weight":                 L*D*has_norms*new + L*D - L*D*(norms == 2)*has_norms*new - L*D*new,
-        "transformer.h.*.input_layernorm.bias":                   L*D*has_norms*new + L*D - L*D*(norms == 2)*has_norms*new - L*D*new,
+        **_inside("transformer.h.*.ln_attn", ln_attn_1),
+        "transformer.h.*.input_layernorm.weight":                 part_2,
+        "transformer.h.*.input_layernorm.bias":                   part_2,
         "transformer.h.*.self_attention.query_key_value.weight":  2*L*d*G*D + L*d*D*H,
         "transformer.h.*.self_attention.query_key_value.bias":    2*L*d*G*biased + L*d*H*biased,
         "transformer.h.*.self_attention.dense.weight":            L*d*D*H,
         "transformer.h.*.self_attention.dense.bias":              L*D*biased,
-        "transformer.h.*.ln_mlp.weight":                          L*D*(norms == 2)*has_norms*new + L*D*new - L*D*has_norms*new,
-        "transformer.h.*.ln_mlp.bias":                            L*D*(norms == 2)*has_norms*new + L*D*new - L*D*has_norms*new,
-        "transformer.h.*.post_attention_layernorm.weight":        L*D*beside*new + L*D - L*D*beside - L*D*new,
-        "transformer.h.*.post_attention_layernorm.bias":          L*D*beside*new + L*D - L*D*beside - L*D*new,
+        **_inside("transformer.h.*.ln_mlp", ln_attn_1),
+        "transformer.h.*.post_attention_layernorm.weight":        part_3,
+        "transformer.h.*.post_attention_layernorm.bias":          part_3,
         "transformer.h.*.mlp.dense_h_to_4h.weight":               L*D*F,
         "transformer.h.*.mlp.dense_h_to_4h.bias":                 L*F*biased,
         "transformer.h.*.mlp.dense_4h_to_h.weight":               L*D*F,
@@ -474,8 +463,10 @@ class Estimator:
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
-        rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
-        return tuple(map(sum, zip(*rows)))
+        totals: dict[tuple[int, ...], int] = {}
+        for line, cost in zip(self._lines, costs):
+            totals[line[1]] = totals.get(line[1], 0) + cost
+        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
 
     def moments(self, **streams: Any) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them."""

@@ -304,23 +304,13 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
 
 def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'forward': nothing trains, only the forward pass runs."""
-    L = sizes.n_layer
-    D = sizes.n_embd
-    F = sizes.n_inner
-    V = sizes.vocab_size
-    # what a contraction runs over, in multiples of (n, x, xx)
-    text_ = (0, 1, 0)
-    attn_pairs_ = (0, 1, 1) if pairs == "useful" else (0, 0, 2)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("transformer.h.*.attn.c_attn",  text_,        6*D**2,  L,  (0, 0),  0),  # y = xW
-        ("transformer.h.*.attn",         attn_pairs_,  D,       L,  (0, 0),  0),  # scores = qk
-        ("transformer.h.*.attn",         attn_pairs_,  D,       L,  (0, 0),  0),  # mix = pv
-        ("transformer.h.*.attn.c_proj",  text_,        2*D**2,  L,  (0, 0),  0),  # y = xW
-        ("transformer.h.*.mlp.c_fc",     text_,        2*D*F,   L,  (0, 0),  0),  # y = xW
-        ("transformer.h.*.mlp.c_proj",   text_,        2*D*F,   L,  (0, 0),  0),  # y = xW
-        ("lm_head",                      text_,        2*D*V,   1,  (0, 0),  0),  # y = xW
-    ]
+    lines = _full(sizes, pairs)
+    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
+
+
+def _inside(path: str, elements: dict[str, int]) -> dict[str, int]:
+    """The parameters of a module that stands at ``path``."""
+    return {f"{path}.{name}": count for name, count in elements.items()}
 
 
 def _parameters(sizes: Sizes) -> dict[str, int]:
@@ -331,17 +321,19 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     P = sizes.n_positions
     V = sizes.vocab_size
     tied = sizes.tie_word_embeddings
+    ln_1_1 = {
+        "weight":  L*D,
+        "bias":    L*D,
+    }
     return {
         "transformer.wte.weight":              D*V,
         "transformer.wpe.weight":              D*P,
-        "transformer.h.*.ln_1.weight":         L*D,
-        "transformer.h.*.ln_1.bias":           L*D,
+        **_inside("transformer.h.*.ln_1", ln_1_1),
         "transformer.h.*.attn.c_attn.weight":  3*L*D**2,
         "transformer.h.*.attn.c_attn.bias":    3*L*D,
         "transformer.h.*.attn.c_proj.weight":  L*D**2,
         "transformer.h.*.attn.c_proj.bias":    L*D,
-        "transformer.h.*.ln_2.weight":         L*D,
-        "transformer.h.*.ln_2.bias":           L*D,
+        **_inside("transformer.h.*.ln_2", ln_1_1),
         "transformer.h.*.mlp.c_fc.weight":     L*D*F,
         "transformer.h.*.mlp.c_fc.bias":       L*F,
         "transformer.h.*.mlp.c_proj.weight":   L*D*F,
@@ -414,8 +406,10 @@ class Estimator:
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
-        rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
-        return tuple(map(sum, zip(*rows)))
+        totals: dict[tuple[int, ...], int] = {}
+        for line, cost in zip(self._lines, costs):
+            totals[line[1]] = totals.get(line[1], 0) + cost
+        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
 
     def moments(self, **streams: Any) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them."""

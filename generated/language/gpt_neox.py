@@ -306,23 +306,13 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
 
 def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'forward': nothing trains, only the forward pass runs."""
-    L = sizes.num_hidden_layers
-    D = sizes.hidden_size
-    F = sizes.intermediate_size
-    V = sizes.vocab_size
-    # what a contraction runs over, in multiples of (n, x, xx)
-    text_ = (0, 1, 0)
-    attention_pairs_ = (0, 1, 1) if pairs == "useful" else (0, 0, 2)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("gpt_neox.layers.*.attention.query_key_value",  text_,             6*D**2,  L,  (0, 0),  0),  # y = xW
-        ("gpt_neox.layers.*.attention",                  attention_pairs_,  D,       L,  (0, 0),  0),  # scores = qk
-        ("gpt_neox.layers.*.attention",                  attention_pairs_,  D,       L,  (0, 0),  0),  # mix = pv
-        ("gpt_neox.layers.*.attention.dense",            text_,             2*D**2,  L,  (0, 0),  0),  # y = xW
-        ("gpt_neox.layers.*.mlp.dense_h_to_4h",          text_,             2*D*F,   L,  (0, 0),  0),  # y = xW
-        ("gpt_neox.layers.*.mlp.dense_4h_to_h",          text_,             2*D*F,   L,  (0, 0),  0),  # y = xW
-        ("lm_head",                                      text_,             2*D*V,   1,  (0, 0),  0),  # y = xW
-    ]
+    lines = _full(sizes, pairs)
+    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
+
+
+def _inside(path: str, elements: dict[str, int]) -> dict[str, int]:
+    """The parameters of a module that stands at ``path``."""
+    return {f"{path}.{name}": count for name, count in elements.items()}
 
 
 def _parameters(sizes: Sizes) -> dict[str, int]:
@@ -333,16 +323,18 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     V = sizes.vocab_size
     biased = sizes.attention_bias
     tied = sizes.tie_word_embeddings
+    input_layernorm_1 = {
+        "weight":  L*D,
+        "bias":    L*D,
+    }
     return {
         "gpt_neox.embed_in.weight":                            D*V,
-        "gpt_neox.layers.*.input_layernorm.weight":            L*D,
-        "gpt_neox.layers.*.input_layernorm.bias":              L*D,
+        **_inside("gpt_neox.layers.*.input_layernorm", input_layernorm_1),
         "gpt_neox.layers.*.attention.query_key_value.weight":  3*L*D**2,
         "gpt_neox.layers.*.attention.query_key_value.bias":    3*L*D*biased,
         "gpt_neox.layers.*.attention.dense.weight":            L*D**2,
         "gpt_neox.layers.*.attention.dense.bias":              L*D*biased,
-        "gpt_neox.layers.*.post_attention_layernorm.weight":   L*D,
-        "gpt_neox.layers.*.post_attention_layernorm.bias":     L*D,
+        **_inside("gpt_neox.layers.*.post_attention_layernorm", input_layernorm_1),
         "gpt_neox.layers.*.mlp.dense_h_to_4h.weight":          L*D*F,
         "gpt_neox.layers.*.mlp.dense_h_to_4h.bias":            L*F,
         "gpt_neox.layers.*.mlp.dense_4h_to_h.weight":          L*D*F,
@@ -415,8 +407,10 @@ class Estimator:
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
-        rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
-        return tuple(map(sum, zip(*rows)))
+        totals: dict[tuple[int, ...], int] = {}
+        for line, cost in zip(self._lines, costs):
+            totals[line[1]] = totals.get(line[1], 0) + cost
+        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
 
     def moments(self, **streams: Any) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them."""

@@ -444,55 +444,8 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
 
 def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'forward': nothing trains, only the forward pass runs."""
-    L = sizes.num_hidden_layers
-    D = sizes.hidden_size
-    H = sizes.num_attention_heads
-    G = sizes.num_key_value_heads
-    F = sizes.intermediate_size
-    E = sizes.num_experts
-    top = sizes.num_experts_per_tok
-    es = sizes.expert_layer_period
-    eo = sizes.expert_layer_offset
-    ap = sizes.attn_layer_period
-    ao = sizes.attn_layer_offset
-    N = sizes.mamba_d_state
-    K = sizes.mamba_d_conv
-    e = sizes.mamba_expand
-    R = sizes.mamba_dt_rank
-    V = sizes.vocab_size
-    d = D//H
-    layers_1 = sum((i % ap == ao) for i in range(L))
-    layers_2 = sum((i % es == eo) for i in range(L))
-    # what a contraction runs over, in multiples of (n, x, xx)
-    text_ = (0, 1, 0)
-    self_attn_pairs_ = (0, 1, 1) if pairs == "useful" else (0, 0, 2)
-    feed_forward_experts_rows_ = (0, top, 0)
-    mamba_rows_ = (K - 1, 1, 0)
-    mamba_rows_2_ = (0, D*N*e, 0)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.layers.*.self_attn.q_proj",        text_,                       2*d*D*H,            layers_1,      (0, 0),  0),  # y = xW
-        ("model.layers.*.self_attn.k_proj",        text_,                       2*d*D*G,            layers_1,      (0, 0),  0),  # y = xW
-        ("model.layers.*.self_attn.v_proj",        text_,                       2*d*D*G,            layers_1,      (0, 0),  0),  # y = xW
-        ("model.layers.*.self_attn",               self_attn_pairs_,            d*H,                layers_1,      (0, 0),  0),  # scores = qk
-        ("model.layers.*.self_attn",               self_attn_pairs_,            d*H,                layers_1,      (0, 0),  0),  # mix = pv
-        ("model.layers.*.self_attn.o_proj",        text_,                       2*d*D*H,            layers_1,      (0, 0),  0),  # y = xW
-        ("model.layers.*.feed_forward.router",     text_,                       2*D*E,              layers_2,      (0, 0),  0),  # y = xW
-        ("model.layers.*.feed_forward.experts",    feed_forward_experts_rows_,  4*D*F,              layers_2,      (0, 0),  0),  # y = xW
-        ("model.layers.*.feed_forward.experts",    feed_forward_experts_rows_,  2*D*F,              layers_2,      (0, 0),  0),  # y = xW
-        ("model.layers.*.feed_forward.gate_proj",  text_,                       2*D*F,              L - layers_2,  (0, 0),  0),  # y = xW
-        ("model.layers.*.feed_forward.up_proj",    text_,                       2*D*F,              L - layers_2,  (0, 0),  0),  # y = xW
-        ("model.layers.*.feed_forward.down_proj",  text_,                       2*D*F,              L - layers_2,  (0, 0),  0),  # y = xW
-        ("model.layers.*.mamba.in_proj",           text_,                       4*D**2*e,           L - layers_1,  (0, 0),  0),  # y = xW
-        ("model.layers.*.mamba",                   mamba_rows_,                 2*D*K*e,            L - layers_1,  (0, 0),  0),  # y = xW
-        ("model.layers.*.mamba.x_proj",            text_,                       4*D*N*e + 2*D*e*R,  L - layers_1,  (0, 0),  0),  # y = xW
-        ("model.layers.*.mamba",                   text_,                       2*D*e*R,            L - layers_1,  (0, 0),  0),  # y = xW
-        ("model.layers.*.mamba",                   text_,                       2*D*N*e,            L - layers_1,  (0, 0),  0),  # b = dt B u
-        ("model.layers.*.mamba",                   text_,                       2*D*N*e,            L - layers_1,  (0, 0),  0),  # h = a h + b
-        ("model.layers.*.mamba",                   mamba_rows_2_,               2,                  L - layers_1,  (0, 0),  0),  # y = ab
-        ("model.layers.*.mamba.out_proj",          text_,                       2*D**2*e,           L - layers_1,  (0, 0),  0),  # y = xW
-        ("lm_head",                                text_,                       2*D*V,              1,             (0, 0),  0),  # y = xW
-    ]
+    lines = _full(sizes, pairs)
+    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
 
 
 def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
@@ -571,6 +524,8 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     d = D//H
     layers_1 = sum((i % ap == ao) for i in range(L))
     layers_2 = sum((i % es == eo) for i in range(L))
+    part_1 = L*D*F - layers_2*D*F
+    part_2 = L*D*e - layers_1*D*e
     return {
         "model.embed_tokens.weight":                         D*V,
         "model.layers.*.input_layernorm.weight":             L*D,
@@ -582,9 +537,9 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         "model.layers.*.feed_forward.router.weight":         layers_2*D*E,
         "model.layers.*.feed_forward.experts.gate_up_proj":  2*layers_2*D*F*E,
         "model.layers.*.feed_forward.experts.down_proj":     layers_2*D*F*E,
-        "model.layers.*.feed_forward.gate_proj.weight":      L*D*F - layers_2*D*F,
-        "model.layers.*.feed_forward.up_proj.weight":        L*D*F - layers_2*D*F,
-        "model.layers.*.feed_forward.down_proj.weight":      L*D*F - layers_2*D*F,
+        "model.layers.*.feed_forward.gate_proj.weight":      part_1,
+        "model.layers.*.feed_forward.up_proj.weight":        part_1,
+        "model.layers.*.feed_forward.down_proj.weight":      part_1,
         "model.layers.*.mamba.in_proj.weight":               2*L*D**2*e - 2*layers_1*D**2*e,
         "model.layers.*.mamba.in_proj.bias":                 2*L*D*e*biased - 2*layers_1*D*e*biased,
         "model.layers.*.mamba.conv1d.weight":                L*D*K*e - layers_1*D*K*e,
@@ -594,9 +549,9 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         "model.layers.*.mamba.b_layernorm.weight":           L*N - layers_1*N,
         "model.layers.*.mamba.c_layernorm.weight":           L*N - layers_1*N,
         "model.layers.*.mamba.dt_proj.weight":               L*D*e*R - layers_1*D*e*R,
-        "model.layers.*.mamba.dt_proj.bias":                 L*D*e - layers_1*D*e,
+        "model.layers.*.mamba.dt_proj.bias":                 part_2,
         "model.layers.*.mamba.A_log":                        L*D*N*e - layers_1*D*N*e,
-        "model.layers.*.mamba.D":                            L*D*e - layers_1*D*e,
+        "model.layers.*.mamba.D":                            part_2,
         "model.layers.*.mamba.out_proj.weight":              L*D**2*e - layers_1*D**2*e,
         "model.layers.*.mamba.out_proj.bias":                L*D*biased - layers_1*D*biased,
         "model.final_layernorm.weight":                      D,
@@ -670,8 +625,10 @@ class Estimator:
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
-        rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
-        return tuple(map(sum, zip(*rows))) or (0,) * 3
+        totals: dict[tuple[int, ...], int] = {}
+        for line, cost in zip(self._lines, costs):
+            totals[line[1]] = totals.get(line[1], 0) + cost
+        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items())))) or (0,) * 3
 
     def moments(self, **streams: Any) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them."""

@@ -497,6 +497,11 @@ def _checked(key: str, kind: str, value: Any) -> Any:
     raise ValueError(f"the config's '{key}' is {value!r}, not a {kind}")
 
 
+def _at(path: str, lines: list[Line]) -> list[Line]:
+    """The lines of a module that stands at ``path``."""
+    return [(f"{path}.{module}", amount, unit, forward, gradients, again) for module, amount, unit, forward, gradients, again in lines]
+
+
 def _full(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'full': every parameter trains."""
     L = sizes.num_hidden_layers
@@ -517,6 +522,8 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     layers_1 = sum(((i + 1) % P == 0) for i in range(L))
     layers_2 = sum((i in moe) for i in range(L))
     layers_3 = sum(((i + 1) % s == 0) for i in range(L))
+    part_1 = layers_2*has_moe + layers_3 - layers_3*has_moe
+    part_2 = layers_3*has_moe + L - layers_2*has_moe - layers_3
     # what a contraction runs over, in multiples of (n, x_over_max_C_1, modulo_x_max_C_1, x, modulo_x_max_C_1_modulo_x_max_C_1, xx)
     text_ = (0, 0, 0, 1, 0, 0)
     self_attn_pairs_ = (0, 0, 0, 1, 0, 1) if pairs == "useful" else (0, 0, 0, 0, 0, 2)
@@ -524,73 +531,31 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     self_attn_pairs_2_ = (0, has_C*max(C, 1)**2 + has_C*max(C, 1), has_C, 1 - has_C, has_C, 1 - has_C) if pairs == "useful" else (0, 0, 0, 0, 0, 2)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.layers.*.self_attn.q_proj",                      text_,                       2*D*H*d,  L,                                                   (L, L),                                                                                                    0),  # y = xW
-        ("model.layers.*.self_attn.k_proj",                      text_,                       2*D*G*d,  L,                                                   (L, L),                                                                                                    0),  # y = xW
-        ("model.layers.*.self_attn.v_proj",                      text_,                       2*D*G*d,  L,                                                   (L, L),                                                                                                    0),  # y = xW
-        ("model.layers.*.self_attn",                             self_attn_pairs_,            H*d,      layers_1,                                            (layers_1, layers_1),                                                                                      0),  # scores = qk
-        ("model.layers.*.self_attn",                             self_attn_pairs_,            H*d,      layers_1,                                            (layers_1, layers_1),                                                                                      0),  # mix = pv
-        ("model.layers.*.self_attn.o_proj",                      text_,                       2*D*H*d,  L,                                                   (L, L),                                                                                                    0),  # y = xW
-        ("model.layers.*.feed_forward.router",                   text_,                       2*D*E,    layers_2*has_moe + layers_3 - layers_3*has_moe,      (layers_2*has_moe + layers_3 - layers_3*has_moe, layers_2*has_moe + layers_3 - layers_3*has_moe),          0),  # y = xW
-        ("model.layers.*.feed_forward.experts",                  feed_forward_experts_rows_,  4*D*M,    layers_2*has_moe + layers_3 - layers_3*has_moe,      (layers_2*has_moe + layers_3 - layers_3*has_moe, layers_2*has_moe + layers_3 - layers_3*has_moe),          0),  # y = xW
-        ("model.layers.*.feed_forward.experts",                  feed_forward_experts_rows_,  2*D*M,    layers_2*has_moe + layers_3 - layers_3*has_moe,      (layers_2*has_moe + layers_3 - layers_3*has_moe, layers_2*has_moe + layers_3 - layers_3*has_moe),          0),  # y = xW
-        ("model.layers.*.feed_forward.shared_expert.gate_proj",  text_,                       2*D*M,    layers_2*has_moe + layers_3 - layers_3*has_moe,      (layers_2*has_moe + layers_3 - layers_3*has_moe, layers_2*has_moe + layers_3 - layers_3*has_moe),          0),  # y = xW
-        ("model.layers.*.feed_forward.shared_expert.up_proj",    text_,                       2*D*M,    layers_2*has_moe + layers_3 - layers_3*has_moe,      (layers_2*has_moe + layers_3 - layers_3*has_moe, layers_2*has_moe + layers_3 - layers_3*has_moe),          0),  # y = xW
-        ("model.layers.*.feed_forward.shared_expert.down_proj",  text_,                       2*D*M,    layers_2*has_moe + layers_3 - layers_3*has_moe,      (layers_2*has_moe + layers_3 - layers_3*has_moe, layers_2*has_moe + layers_3 - layers_3*has_moe),          0),  # y = xW
-        ("model.layers.*.feed_forward.gate_proj",                text_,                       2*D*F,    layers_3*has_moe + L - layers_2*has_moe - layers_3,  (layers_3*has_moe + L - layers_2*has_moe - layers_3, layers_3*has_moe + L - layers_2*has_moe - layers_3),  0),  # y = xW
-        ("model.layers.*.feed_forward.up_proj",                  text_,                       2*D*F,    layers_3*has_moe + L - layers_2*has_moe - layers_3,  (layers_3*has_moe + L - layers_2*has_moe - layers_3, layers_3*has_moe + L - layers_2*has_moe - layers_3),  0),  # y = xW
-        ("model.layers.*.feed_forward.down_proj",                text_,                       2*D*F,    layers_3*has_moe + L - layers_2*has_moe - layers_3,  (layers_3*has_moe + L - layers_2*has_moe - layers_3, layers_3*has_moe + L - layers_2*has_moe - layers_3),  0),  # y = xW
-        ("model.layers.*.self_attn",                             self_attn_pairs_2_,          H*d,      L - layers_1,                                        (L - layers_1, L - layers_1),                                                                              0),  # scores = qk
-        ("model.layers.*.self_attn",                             self_attn_pairs_2_,          H*d,      L - layers_1,                                        (L - layers_1, L - layers_1),                                                                              0),  # mix = pv
-        ("lm_head",                                              text_,                       2*D*V,    1,                                                   (1, 1),                                                                                                    0),  # y = xW
+        ("model.layers.*.self_attn.q_proj",                      text_,                       2*D*H*d,  L,             (L, L),                        0),  # y = xW
+        ("model.layers.*.self_attn.k_proj",                      text_,                       2*D*G*d,  L,             (L, L),                        0),  # y = xW
+        ("model.layers.*.self_attn.v_proj",                      text_,                       2*D*G*d,  L,             (L, L),                        0),  # y = xW
+        ("model.layers.*.self_attn",                             self_attn_pairs_,            H*d,      layers_1,      (layers_1, layers_1),          0),  # scores = qk
+        ("model.layers.*.self_attn",                             self_attn_pairs_,            H*d,      layers_1,      (layers_1, layers_1),          0),  # mix = pv
+        ("model.layers.*.self_attn.o_proj",                      text_,                       2*D*H*d,  L,             (L, L),                        0),  # y = xW
+        ("model.layers.*.feed_forward.router",                   text_,                       2*D*E,    part_1,        (part_1, part_1),              0),  # y = xW
+        ("model.layers.*.feed_forward.experts",                  feed_forward_experts_rows_,  4*D*M,    part_1,        (part_1, part_1),              0),  # y = xW
+        ("model.layers.*.feed_forward.experts",                  feed_forward_experts_rows_,  2*D*M,    part_1,        (part_1, part_1),              0),  # y = xW
+        ("model.layers.*.feed_forward.shared_expert.gate_proj",  text_,                       2*D*M,    part_1,        (part_1, part_1),              0),  # y = xW
+        ("model.layers.*.feed_forward.shared_expert.up_proj",    text_,                       2*D*M,    part_1,        (part_1, part_1),              0),  # y = xW
+        ("model.layers.*.feed_forward.shared_expert.down_proj",  text_,                       2*D*M,    part_1,        (part_1, part_1),              0),  # y = xW
+        ("model.layers.*.feed_forward.gate_proj",                text_,                       2*D*F,    part_2,        (part_2, part_2),              0),  # y = xW
+        ("model.layers.*.feed_forward.up_proj",                  text_,                       2*D*F,    part_2,        (part_2, part_2),              0),  # y = xW
+        ("model.layers.*.feed_forward.down_proj",                text_,                       2*D*F,    part_2,        (part_2, part_2),              0),  # y = xW
+        ("model.layers.*.self_attn",                             self_attn_pairs_2_,          H*d,      L - layers_1,  (L - layers_1, L - layers_1),  0),  # scores = qk
+        ("model.layers.*.self_attn",                             self_attn_pairs_2_,          H*d,      L - layers_1,  (L - layers_1, L - layers_1),  0),  # mix = pv
+        ("lm_head",                                              text_,                       2*D*V,    1,             (1, 1),                        0),  # y = xW
     ]
 
 
 def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'forward': nothing trains, only the forward pass runs."""
-    L = sizes.num_hidden_layers
-    D = sizes.hidden_size
-    H = sizes.num_attention_heads
-    G = sizes.num_key_value_heads
-    d = sizes.head_dim
-    F = sizes.intermediate_size_mlp
-    V = sizes.vocab_size
-    M = sizes.intermediate_size
-    E = sizes.num_local_experts
-    s = sizes.interleave_moe_layer_step
-    moe = _Null() if sizes.moe_layers is None else sizes.moe_layers
-    has_moe = sizes.moe_layers is not None
-    C = sizes.attention_chunk_size or 0
-    has_C = sizes.attention_chunk_size is not None
-    P = sizes.no_rope_layer_interval
-    layers_1 = sum(((i + 1) % P == 0) for i in range(L))
-    layers_2 = sum((i in moe) for i in range(L))
-    layers_3 = sum(((i + 1) % s == 0) for i in range(L))
-    # what a contraction runs over, in multiples of (n, x_over_max_C_1, modulo_x_max_C_1, x, modulo_x_max_C_1_modulo_x_max_C_1, xx)
-    text_ = (0, 0, 0, 1, 0, 0)
-    self_attn_pairs_ = (0, 0, 0, 1, 0, 1) if pairs == "useful" else (0, 0, 0, 0, 0, 2)
-    feed_forward_experts_rows_ = (0, 0, 0, E, 0, 0)
-    self_attn_pairs_2_ = (0, has_C*max(C, 1)**2 + has_C*max(C, 1), has_C, 1 - has_C, has_C, 1 - has_C) if pairs == "useful" else (0, 0, 0, 0, 0, 2)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.layers.*.self_attn.q_proj",                      text_,                       2*D*H*d,  L,                                                   (0, 0),  0),  # y = xW
-        ("model.layers.*.self_attn.k_proj",                      text_,                       2*D*G*d,  L,                                                   (0, 0),  0),  # y = xW
-        ("model.layers.*.self_attn.v_proj",                      text_,                       2*D*G*d,  L,                                                   (0, 0),  0),  # y = xW
-        ("model.layers.*.self_attn",                             self_attn_pairs_,            H*d,      layers_1,                                            (0, 0),  0),  # scores = qk
-        ("model.layers.*.self_attn",                             self_attn_pairs_,            H*d,      layers_1,                                            (0, 0),  0),  # mix = pv
-        ("model.layers.*.self_attn.o_proj",                      text_,                       2*D*H*d,  L,                                                   (0, 0),  0),  # y = xW
-        ("model.layers.*.feed_forward.router",                   text_,                       2*D*E,    layers_2*has_moe + layers_3 - layers_3*has_moe,      (0, 0),  0),  # y = xW
-        ("model.layers.*.feed_forward.experts",                  feed_forward_experts_rows_,  4*D*M,    layers_2*has_moe + layers_3 - layers_3*has_moe,      (0, 0),  0),  # y = xW
-        ("model.layers.*.feed_forward.experts",                  feed_forward_experts_rows_,  2*D*M,    layers_2*has_moe + layers_3 - layers_3*has_moe,      (0, 0),  0),  # y = xW
-        ("model.layers.*.feed_forward.shared_expert.gate_proj",  text_,                       2*D*M,    layers_2*has_moe + layers_3 - layers_3*has_moe,      (0, 0),  0),  # y = xW
-        ("model.layers.*.feed_forward.shared_expert.up_proj",    text_,                       2*D*M,    layers_2*has_moe + layers_3 - layers_3*has_moe,      (0, 0),  0),  # y = xW
-        ("model.layers.*.feed_forward.shared_expert.down_proj",  text_,                       2*D*M,    layers_2*has_moe + layers_3 - layers_3*has_moe,      (0, 0),  0),  # y = xW
-        ("model.layers.*.feed_forward.gate_proj",                text_,                       2*D*F,    layers_3*has_moe + L - layers_2*has_moe - layers_3,  (0, 0),  0),  # y = xW
-        ("model.layers.*.feed_forward.up_proj",                  text_,                       2*D*F,    layers_3*has_moe + L - layers_2*has_moe - layers_3,  (0, 0),  0),  # y = xW
-        ("model.layers.*.feed_forward.down_proj",                text_,                       2*D*F,    layers_3*has_moe + L - layers_2*has_moe - layers_3,  (0, 0),  0),  # y = xW
-        ("model.layers.*.self_attn",                             self_attn_pairs_2_,          H*d,      L - layers_1,                                        (0, 0),  0),  # scores = qk
-        ("model.layers.*.self_attn",                             self_attn_pairs_2_,          H*d,      L - layers_1,                                        (0, 0),  0),  # mix = pv
-        ("lm_head",                                              text_,                       2*D*V,    1,                                                   (0, 0),  0),  # y = xW
-    ]
+    lines = _full(sizes, pairs)
+    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
 
 
 def _lora(sizes: Sizes, pairs: str) -> list[Line]:
@@ -613,39 +578,43 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     layers_1 = sum(((i + 1) % P == 0) for i in range(L))
     layers_2 = sum((i in moe) for i in range(L))
     layers_3 = sum(((i + 1) % s == 0) for i in range(L))
+    part_1 = layers_2*has_moe + layers_3 - layers_3*has_moe
+    part_2 = layers_3*has_moe + L - layers_2*has_moe - layers_3
     # what a contraction runs over, in multiples of (n, x_over_max_C_1, modulo_x_max_C_1, x, modulo_x_max_C_1_modulo_x_max_C_1, xx)
     text_ = (0, 0, 0, 1, 0, 0)
     self_attn_pairs_ = (0, 0, 0, 1, 0, 1) if pairs == "useful" else (0, 0, 0, 0, 0, 2)
     feed_forward_experts_rows_ = (0, 0, 0, E, 0, 0)
     self_attn_pairs_2_ = (0, has_C*max(C, 1)**2 + has_C*max(C, 1), has_C, 1 - has_C, has_C, 1 - has_C) if pairs == "useful" else (0, 0, 0, 0, 0, 2)
+    # what equal modules have in common, each below its own path
+    k_proj_1: list[Line] = [
+        ("base_layer",      text_,  2*D*G*d,  L,  (max(0, L - 1), 0),  0),  # y = xW
+        ("lora_A.default",  text_,  32*D,     L,  (max(0, L - 1), L),  0),  # y = xW
+        ("lora_B.default",  text_,  32*G*d,   L,  (L, L),              0),  # y = xW
+    ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.layers.*.self_attn.q_proj.base_layer",           text_,                       2*D*H*d,  L,                                                   (max(0, L - 1), 0),                                       0),  # y = xW
-        ("model.layers.*.self_attn.q_proj.lora_A.default",       text_,                       32*D,     L,                                                   (max(0, L - 1), L),                                       0),  # y = xW
-        ("model.layers.*.self_attn.q_proj.lora_B.default",       text_,                       32*H*d,   L,                                                   (L, L),                                                   0),  # y = xW
-        ("model.layers.*.self_attn.k_proj.base_layer",           text_,                       2*D*G*d,  L,                                                   (max(0, L - 1), 0),                                       0),  # y = xW
-        ("model.layers.*.self_attn.k_proj.lora_A.default",       text_,                       32*D,     L,                                                   (max(0, L - 1), L),                                       0),  # y = xW
-        ("model.layers.*.self_attn.k_proj.lora_B.default",       text_,                       32*G*d,   L,                                                   (L, L),                                                   0),  # y = xW
-        ("model.layers.*.self_attn.v_proj.base_layer",           text_,                       2*D*G*d,  L,                                                   (max(0, L - 1), 0),                                       0),  # y = xW
-        ("model.layers.*.self_attn.v_proj.lora_A.default",       text_,                       32*D,     L,                                                   (max(0, L - 1), L),                                       0),  # y = xW
-        ("model.layers.*.self_attn.v_proj.lora_B.default",       text_,                       32*G*d,   L,                                                   (L, L),                                                   0),  # y = xW
-        ("model.layers.*.self_attn",                             self_attn_pairs_,            H*d,      layers_1,                                            (layers_1, layers_1),                                     0),  # scores = qk
-        ("model.layers.*.self_attn",                             self_attn_pairs_,            H*d,      layers_1,                                            (layers_1, layers_1),                                     0),  # mix = pv
-        ("model.layers.*.self_attn.o_proj.base_layer",           text_,                       2*D*H*d,  L,                                                   (L, 0),                                                   0),  # y = xW
-        ("model.layers.*.self_attn.o_proj.lora_A.default",       text_,                       32*H*d,   L,                                                   (L, L),                                                   0),  # y = xW
-        ("model.layers.*.self_attn.o_proj.lora_B.default",       text_,                       32*D,     L,                                                   (L, L),                                                   0),  # y = xW
-        ("model.layers.*.feed_forward.router",                   text_,                       2*D*E,    layers_2*has_moe + layers_3 - layers_3*has_moe,      (layers_2*has_moe + layers_3 - layers_3*has_moe, 0),      0),  # y = xW
-        ("model.layers.*.feed_forward.experts",                  feed_forward_experts_rows_,  4*D*M,    layers_2*has_moe + layers_3 - layers_3*has_moe,      (layers_2*has_moe + layers_3 - layers_3*has_moe, 0),      0),  # y = xW
-        ("model.layers.*.feed_forward.experts",                  feed_forward_experts_rows_,  2*D*M,    layers_2*has_moe + layers_3 - layers_3*has_moe,      (layers_2*has_moe + layers_3 - layers_3*has_moe, 0),      0),  # y = xW
-        ("model.layers.*.feed_forward.shared_expert.gate_proj",  text_,                       2*D*M,    layers_2*has_moe + layers_3 - layers_3*has_moe,      (layers_2*has_moe + layers_3 - layers_3*has_moe, 0),      0),  # y = xW
-        ("model.layers.*.feed_forward.shared_expert.up_proj",    text_,                       2*D*M,    layers_2*has_moe + layers_3 - layers_3*has_moe,      (layers_2*has_moe + layers_3 - layers_3*has_moe, 0),      0),  # y = xW
-        ("model.layers.*.feed_forward.shared_expert.down_proj",  text_,                       2*D*M,    layers_2*has_moe + layers_3 - layers_3*has_moe,      (layers_2*has_moe + layers_3 - layers_3*has_moe, 0),      0),  # y = xW
-        ("model.layers.*.feed_forward.gate_proj",                text_,                       2*D*F,    layers_3*has_moe + L - layers_2*has_moe - layers_3,  (layers_3*has_moe + L - layers_2*has_moe - layers_3, 0),  0),  # y = xW
-        ("model.layers.*.feed_forward.up_proj",                  text_,                       2*D*F,    layers_3*has_moe + L - layers_2*has_moe - layers_3,  (layers_3*has_moe + L - layers_2*has_moe - layers_3, 0),  0),  # y = xW
-        ("model.layers.*.feed_forward.down_proj",                text_,                       2*D*F,    layers_3*has_moe + L - layers_2*has_moe - layers_3,  (layers_3*has_moe + L - layers_2*has_moe - layers_3, 0),  0),  # y = xW
-        ("model.layers.*.self_attn",                             self_attn_pairs_2_,          H*d,      L - layers_1,                                        (L - layers_1, L - layers_1),                             0),  # scores = qk
-        ("model.layers.*.self_attn",                             self_attn_pairs_2_,          H*d,      L - layers_1,                                        (L - layers_1, L - layers_1),                             0),  # mix = pv
-        ("lm_head",                                              text_,                       2*D*V,    1,                                                   ((L >= 1), 0),                                            0),  # y = xW
+        ("model.layers.*.self_attn.q_proj.base_layer",           text_,                       2*D*H*d,  L,             (max(0, L - 1), 0),            0),  # y = xW
+        ("model.layers.*.self_attn.q_proj.lora_A.default",       text_,                       32*D,     L,             (max(0, L - 1), L),            0),  # y = xW
+        ("model.layers.*.self_attn.q_proj.lora_B.default",       text_,                       32*H*d,   L,             (L, L),                        0),  # y = xW
+        *_at("model.layers.*.self_attn.k_proj", k_proj_1),
+        *_at("model.layers.*.self_attn.v_proj", k_proj_1),
+        ("model.layers.*.self_attn",                             self_attn_pairs_,            H*d,      layers_1,      (layers_1, layers_1),          0),  # scores = qk
+        ("model.layers.*.self_attn",                             self_attn_pairs_,            H*d,      layers_1,      (layers_1, layers_1),          0),  # mix = pv
+        ("model.layers.*.self_attn.o_proj.base_layer",           text_,                       2*D*H*d,  L,             (L, 0),                        0),  # y = xW
+        ("model.layers.*.self_attn.o_proj.lora_A.default",       text_,                       32*H*d,   L,             (L, L),                        0),  # y = xW
+        ("model.layers.*.self_attn.o_proj.lora_B.default",       text_,                       32*D,     L,             (L, L),                        0),  # y = xW
+        ("model.layers.*.feed_forward.router",                   text_,                       2*D*E,    part_1,        (part_1, 0),                   0),  # y = xW
+        ("model.layers.*.feed_forward.experts",                  feed_forward_experts_rows_,  4*D*M,    part_1,        (part_1, 0),                   0),  # y = xW
+        ("model.layers.*.feed_forward.experts",                  feed_forward_experts_rows_,  2*D*M,    part_1,        (part_1, 0),                   0),  # y = xW
+        ("model.layers.*.feed_forward.shared_expert.gate_proj",  text_,                       2*D*M,    part_1,        (part_1, 0),                   0),  # y = xW
+        ("model.layers.*.feed_forward.shared_expert.up_proj",    text_,                       2*D*M,    part_1,        (part_1, 0),                   0),  # y = xW
+        ("model.layers.*.feed_forward.shared_expert.down_proj",  text_,                       2*D*M,    part_1,        (part_1, 0),                   0),  # y = xW
+        ("model.layers.*.feed_forward.gate_proj",                text_,                       2*D*F,    part_2,        (part_2, 0),                   0),  # y = xW
+        ("model.layers.*.feed_forward.up_proj",                  text_,                       2*D*F,    part_2,        (part_2, 0),                   0),  # y = xW
+        ("model.layers.*.feed_forward.down_proj",                text_,                       2*D*F,    part_2,        (part_2, 0),                   0),  # y = xW
+        ("model.layers.*.self_attn",                             self_attn_pairs_2_,          H*d,      L - layers_1,  (L - layers_1, L - layers_1),  0),  # scores = qk
+        ("model.layers.*.self_attn",                             self_attn_pairs_2_,          H*d,      L - layers_1,  (L - layers_1, L - layers_1),  0),  # mix = pv
+        ("lm_head",                                              text_,                       2*D*V,    1,             ((L >= 1), 0),                 0),  # y = xW
     ]
 
 
@@ -669,6 +638,8 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     layers_1 = sum(((i + 1) % P == 0) for i in range(L))
     layers_2 = sum((i in moe) for i in range(L))
     layers_3 = sum(((i + 1) % s == 0) for i in range(L))
+    part_1 = layers_2*has_moe + layers_3 - layers_3*has_moe
+    part_2 = layers_3*has_moe + L - layers_2*has_moe - layers_3
     # what a contraction runs over, in multiples of (n, x_over_max_C_1, modulo_x_max_C_1, x, modulo_x_max_C_1_modulo_x_max_C_1, xx)
     text_ = (0, 0, 0, 1, 0, 0)
     self_attn_pairs_ = (0, 0, 0, 1, 0, 1) if pairs == "useful" else (0, 0, 0, 0, 0, 2)
@@ -676,25 +647,30 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     self_attn_pairs_2_ = (0, has_C*max(C, 1)**2 + has_C*max(C, 1), has_C, 1 - has_C, has_C, 1 - has_C) if pairs == "useful" else (0, 0, 0, 0, 0, 2)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.layers.*.self_attn.q_proj",                      text_,                       2*D*H*d,  L,                                                   (L, L),                                                                                                    L),                                                   # y = xW
-        ("model.layers.*.self_attn.k_proj",                      text_,                       2*D*G*d,  L,                                                   (L, L),                                                                                                    L),                                                   # y = xW
-        ("model.layers.*.self_attn.v_proj",                      text_,                       2*D*G*d,  L,                                                   (L, L),                                                                                                    L),                                                   # y = xW
-        ("model.layers.*.self_attn",                             self_attn_pairs_,            H*d,      layers_1,                                            (layers_1, layers_1),                                                                                      layers_1),                                            # scores = qk
-        ("model.layers.*.self_attn",                             self_attn_pairs_,            H*d,      layers_1,                                            (layers_1, layers_1),                                                                                      layers_1),                                            # mix = pv
-        ("model.layers.*.self_attn.o_proj",                      text_,                       2*D*H*d,  L,                                                   (L, L),                                                                                                    L),                                                   # y = xW
-        ("model.layers.*.feed_forward.router",                   text_,                       2*D*E,    layers_2*has_moe + layers_3 - layers_3*has_moe,      (layers_2*has_moe + layers_3 - layers_3*has_moe, layers_2*has_moe + layers_3 - layers_3*has_moe),          layers_2*has_moe + layers_3 - layers_3*has_moe),      # y = xW
-        ("model.layers.*.feed_forward.experts",                  feed_forward_experts_rows_,  4*D*M,    layers_2*has_moe + layers_3 - layers_3*has_moe,      (layers_2*has_moe + layers_3 - layers_3*has_moe, layers_2*has_moe + layers_3 - layers_3*has_moe),          layers_2*has_moe + layers_3 - layers_3*has_moe),      # y = xW
-        ("model.layers.*.feed_forward.experts",                  feed_forward_experts_rows_,  2*D*M,    layers_2*has_moe + layers_3 - layers_3*has_moe,      (layers_2*has_moe + layers_3 - layers_3*has_moe, layers_2*has_moe + layers_3 - layers_3*has_moe),          layers_2*has_moe + layers_3 - layers_3*has_moe),      # y = xW
-        ("model.layers.*.feed_forward.shared_expert.gate_proj",  text_,                       2*D*M,    layers_2*has_moe + layers_3 - layers_3*has_moe,      (layers_2*has_moe + layers_3 - layers_3*has_moe, layers_2*has_moe + layers_3 - layers_3*has_moe),          layers_2*has_moe + layers_3 - layers_3*has_moe),      # y = xW
-        ("model.layers.*.feed_forward.shared_expert.up_proj",    text_,                       2*D*M,    layers_2*has_moe + layers_3 - layers_3*has_moe,      (layers_2*has_moe + layers_3 - layers_3*has_moe, layers_2*has_moe + layers_3 - layers_3*has_moe),          layers_2*has_moe + layers_3 - layers_3*has_moe),      # y = xW
-        ("model.layers.*.feed_forward.shared_expert.down_proj",  text_,                       2*D*M,    layers_2*has_moe + layers_3 - layers_3*has_moe,      (layers_2*has_moe + layers_3 - layers_3*has_moe, layers_2*has_moe + layers_3 - layers_3*has_moe),          0),                                                   # y = xW
-        ("model.layers.*.feed_forward.gate_proj",                text_,                       2*D*F,    layers_3*has_moe + L - layers_2*has_moe - layers_3,  (layers_3*has_moe + L - layers_2*has_moe - layers_3, layers_3*has_moe + L - layers_2*has_moe - layers_3),  layers_3*has_moe + L - layers_2*has_moe - layers_3),  # y = xW
-        ("model.layers.*.feed_forward.up_proj",                  text_,                       2*D*F,    layers_3*has_moe + L - layers_2*has_moe - layers_3,  (layers_3*has_moe + L - layers_2*has_moe - layers_3, layers_3*has_moe + L - layers_2*has_moe - layers_3),  layers_3*has_moe + L - layers_2*has_moe - layers_3),  # y = xW
-        ("model.layers.*.feed_forward.down_proj",                text_,                       2*D*F,    layers_3*has_moe + L - layers_2*has_moe - layers_3,  (layers_3*has_moe + L - layers_2*has_moe - layers_3, layers_3*has_moe + L - layers_2*has_moe - layers_3),  0),                                                   # y = xW
-        ("model.layers.*.self_attn",                             self_attn_pairs_2_,          H*d,      L - layers_1,                                        (L - layers_1, L - layers_1),                                                                              L - layers_1),                                        # scores = qk
-        ("model.layers.*.self_attn",                             self_attn_pairs_2_,          H*d,      L - layers_1,                                        (L - layers_1, L - layers_1),                                                                              L - layers_1),                                        # mix = pv
-        ("lm_head",                                              text_,                       2*D*V,    1,                                                   (1, 1),                                                                                                    0),                                                   # y = xW
+        ("model.layers.*.self_attn.q_proj",                      text_,                       2*D*H*d,  L,             (L, L),                        L),             # y = xW
+        ("model.layers.*.self_attn.k_proj",                      text_,                       2*D*G*d,  L,             (L, L),                        L),             # y = xW
+        ("model.layers.*.self_attn.v_proj",                      text_,                       2*D*G*d,  L,             (L, L),                        L),             # y = xW
+        ("model.layers.*.self_attn",                             self_attn_pairs_,            H*d,      layers_1,      (layers_1, layers_1),          layers_1),      # scores = qk
+        ("model.layers.*.self_attn",                             self_attn_pairs_,            H*d,      layers_1,      (layers_1, layers_1),          layers_1),      # mix = pv
+        ("model.layers.*.self_attn.o_proj",                      text_,                       2*D*H*d,  L,             (L, L),                        L),             # y = xW
+        ("model.layers.*.feed_forward.router",                   text_,                       2*D*E,    part_1,        (part_1, part_1),              part_1),        # y = xW
+        ("model.layers.*.feed_forward.experts",                  feed_forward_experts_rows_,  4*D*M,    part_1,        (part_1, part_1),              part_1),        # y = xW
+        ("model.layers.*.feed_forward.experts",                  feed_forward_experts_rows_,  2*D*M,    part_1,        (part_1, part_1),              part_1),        # y = xW
+        ("model.layers.*.feed_forward.shared_expert.gate_proj",  text_,                       2*D*M,    part_1,        (part_1, part_1),              part_1),        # y = xW
+        ("model.layers.*.feed_forward.shared_expert.up_proj",    text_,                       2*D*M,    part_1,        (part_1, part_1),              part_1),        # y = xW
+        ("model.layers.*.feed_forward.shared_expert.down_proj",  text_,                       2*D*M,    part_1,        (part_1, part_1),              0),             # y = xW
+        ("model.layers.*.feed_forward.gate_proj",                text_,                       2*D*F,    part_2,        (part_2, part_2),              part_2),        # y = xW
+        ("model.layers.*.feed_forward.up_proj",                  text_,                       2*D*F,    part_2,        (part_2, part_2),              part_2),        # y = xW
+        ("model.layers.*.feed_forward.down_proj",                text_,                       2*D*F,    part_2,        (part_2, part_2),              0),             # y = xW
+        ("model.layers.*.self_attn",                             self_attn_pairs_2_,          H*d,      L - layers_1,  (L - layers_1, L - layers_1),  L - layers_1),  # scores = qk
+        ("model.layers.*.self_attn",                             self_attn_pairs_2_,          H*d,      L - layers_1,  (L - layers_1, L - layers_1),  L - layers_1),  # mix = pv
+        ("lm_head",                                              text_,                       2*D*V,    1,             (1, 1),                        0),             # y = xW
     ]
+
+
+def _inside(path: str, elements: dict[str, int]) -> dict[str, int]:
+    """The parameters of a module that stands at ``path``."""
+    return {f"{path}.{name}": count for name, count in elements.items()}
 
 
 def _parameters(sizes: Sizes) -> dict[str, int]:
@@ -721,27 +697,45 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     layers_5 = sum((i in moe) for i in range(L))
     layers_6 = sum(((i + 1) % s == 0) for i in range(L))
     layers_7 = sum(((i + 1) % P == 0) for i in range(L))
+    part_1 = layers_1*D*E*has_moe
+    part_2 = 2*layers_1*D*M*E*has_moe
+    part_3 = layers_1*D*M*E*has_moe
+    part_4 = layers_2*D*M*has_moe - layers_1*D*M*has_moe
+    part_5 = layers_1*D*M*has_moe
+    part_6 = part_5 + layers_3*D*M - layers_3*D*M*has_moe - layers_1*D*M
+    part_7 = layers_4*D*M - layers_1*D*M
+    part_8 = layers_5*D*M*has_moe + part_5 - layers_2*D*M*has_moe - layers_4*D*M*has_moe
+    part_9 = layers_4*D*M*has_moe + layers_3*D*M*has_moe + layers_1*D*M + layers_6*D*M - layers_1*D*M*has_moe - layers_6*D*M*has_moe - layers_4*D*M - layers_3*D*M
+    part_10 = layers_1*D*F*has_moe
+    part_11 = part_10 + layers_2*D*F - layers_2*D*F*has_moe - layers_1*D*F
+    part_12 = layers_3*D*F*has_moe - layers_1*D*F*has_moe
+    part_13 = layers_1*D*F + layers_7*D*F - layers_2*D*F - layers_3*D*F
+    part_14 = layers_2*D*F*has_moe + layers_4*D*F*has_moe + layers_5*D*F + layers_1*D*F - layers_5*D*F*has_moe - layers_1*D*F*has_moe - layers_2*D*F - layers_4*D*F
+    part_15 = part_10 + layers_6*D*F*has_moe - layers_4*D*F*has_moe - layers_3*D*F*has_moe
+    part_16 = L*D*F + layers_2*D*F + layers_4*D*F + layers_3*D*F - layers_5*D*F - layers_1*D*F - layers_7*D*F - layers_6*D*F
+    k_proj_1 = {
+        "weight":  L*D*G*d,
+        "bias":    L*G*d*biased,
+    }
     return {
         "model.embed_tokens.weight":                                   D*V,
         "model.layers.*.input_layernorm.weight":                       L*D,
         "model.layers.*.self_attn.q_proj.weight":                      L*D*H*d,
         "model.layers.*.self_attn.q_proj.bias":                        L*H*d*biased,
-        "model.layers.*.self_attn.k_proj.weight":                      L*D*G*d,
-        "model.layers.*.self_attn.k_proj.bias":                        L*G*d*biased,
-        "model.layers.*.self_attn.v_proj.weight":                      L*D*G*d,
-        "model.layers.*.self_attn.v_proj.bias":                        L*G*d*biased,
+        **_inside("model.layers.*.self_attn.k_proj", k_proj_1),
+        **_inside("model.layers.*.self_attn.v_proj", k_proj_1),
         "model.layers.*.self_attn.o_proj.weight":                      L*D*H*d,
         "model.layers.*.self_attn.o_proj.bias":                        L*D*biased,
         "model.layers.*.post_attention_layernorm.weight":              L*D,
-        "model.layers.*.feed_forward.router.weight":                   layers_1*D*E + layers_2*D*E*has_moe - layers_1*D*E*has_moe + layers_1*D*E*has_moe + layers_3*D*E - layers_3*D*E*has_moe - layers_1*D*E + layers_4*D*E - layers_1*D*E + layers_5*D*E*has_moe + layers_1*D*E*has_moe - layers_2*D*E*has_moe - layers_4*D*E*has_moe + layers_4*D*E*has_moe + layers_3*D*E*has_moe + layers_1*D*E + layers_6*D*E - layers_1*D*E*has_moe - layers_6*D*E*has_moe - layers_4*D*E - layers_3*D*E,
-        "model.layers.*.feed_forward.experts.gate_up_proj":            2*layers_1*D*M*E + 2*layers_2*D*M*E*has_moe - 2*layers_1*D*M*E*has_moe + 2*layers_1*D*M*E*has_moe + 2*layers_3*D*M*E - 2*layers_3*D*M*E*has_moe - 2*layers_1*D*M*E + 2*layers_4*D*M*E - 2*layers_1*D*M*E + 2*layers_5*D*M*E*has_moe + 2*layers_1*D*M*E*has_moe - 2*layers_2*D*M*E*has_moe - 2*layers_4*D*M*E*has_moe + 2*layers_4*D*M*E*has_moe + 2*layers_3*D*M*E*has_moe + 2*layers_1*D*M*E + 2*layers_6*D*M*E - 2*layers_1*D*M*E*has_moe - 2*layers_6*D*M*E*has_moe - 2*layers_4*D*M*E - 2*layers_3*D*M*E,
-        "model.layers.*.feed_forward.experts.down_proj":               layers_1*D*M*E + layers_2*D*M*E*has_moe - layers_1*D*M*E*has_moe + layers_1*D*M*E*has_moe + layers_3*D*M*E - layers_3*D*M*E*has_moe - layers_1*D*M*E + layers_4*D*M*E - layers_1*D*M*E + layers_5*D*M*E*has_moe + layers_1*D*M*E*has_moe - layers_2*D*M*E*has_moe - layers_4*D*M*E*has_moe + layers_4*D*M*E*has_moe + layers_3*D*M*E*has_moe + layers_1*D*M*E + layers_6*D*M*E - layers_1*D*M*E*has_moe - layers_6*D*M*E*has_moe - layers_4*D*M*E - layers_3*D*M*E,
-        "model.layers.*.feed_forward.shared_expert.gate_proj.weight":  layers_1*D*M + layers_2*D*M*has_moe - layers_1*D*M*has_moe + layers_1*D*M*has_moe + layers_3*D*M - layers_3*D*M*has_moe - layers_1*D*M + layers_4*D*M - layers_1*D*M + layers_5*D*M*has_moe + layers_1*D*M*has_moe - layers_2*D*M*has_moe - layers_4*D*M*has_moe + layers_4*D*M*has_moe + layers_3*D*M*has_moe + layers_1*D*M + layers_6*D*M - layers_1*D*M*has_moe - layers_6*D*M*has_moe - layers_4*D*M - layers_3*D*M,
-        "model.layers.*.feed_forward.shared_expert.up_proj.weight":    layers_1*D*M + layers_2*D*M*has_moe - layers_1*D*M*has_moe + layers_1*D*M*has_moe + layers_3*D*M - layers_3*D*M*has_moe - layers_1*D*M + layers_4*D*M - layers_1*D*M + layers_5*D*M*has_moe + layers_1*D*M*has_moe - layers_2*D*M*has_moe - layers_4*D*M*has_moe + layers_4*D*M*has_moe + layers_3*D*M*has_moe + layers_1*D*M + layers_6*D*M - layers_1*D*M*has_moe - layers_6*D*M*has_moe - layers_4*D*M - layers_3*D*M,
-        "model.layers.*.feed_forward.shared_expert.down_proj.weight":  layers_1*D*M + layers_2*D*M*has_moe - layers_1*D*M*has_moe + layers_1*D*M*has_moe + layers_3*D*M - layers_3*D*M*has_moe - layers_1*D*M + layers_4*D*M - layers_1*D*M + layers_5*D*M*has_moe + layers_1*D*M*has_moe - layers_2*D*M*has_moe - layers_4*D*M*has_moe + layers_4*D*M*has_moe + layers_3*D*M*has_moe + layers_1*D*M + layers_6*D*M - layers_1*D*M*has_moe - layers_6*D*M*has_moe - layers_4*D*M - layers_3*D*M,
-        "model.layers.*.feed_forward.gate_proj.weight":                layers_1*D*F*has_moe + layers_2*D*F - layers_2*D*F*has_moe - layers_1*D*F + layers_3*D*F*has_moe - layers_1*D*F*has_moe + layers_1*D*F + layers_7*D*F - layers_2*D*F - layers_3*D*F + layers_2*D*F*has_moe + layers_4*D*F*has_moe + layers_5*D*F + layers_1*D*F - layers_5*D*F*has_moe - layers_1*D*F*has_moe - layers_2*D*F - layers_4*D*F + layers_1*D*F*has_moe + layers_6*D*F*has_moe - layers_4*D*F*has_moe - layers_3*D*F*has_moe + L*D*F + layers_2*D*F + layers_4*D*F + layers_3*D*F - layers_5*D*F - layers_1*D*F - layers_7*D*F - layers_6*D*F,
-        "model.layers.*.feed_forward.up_proj.weight":                  layers_1*D*F*has_moe + layers_2*D*F - layers_2*D*F*has_moe - layers_1*D*F + layers_3*D*F*has_moe - layers_1*D*F*has_moe + layers_1*D*F + layers_7*D*F - layers_2*D*F - layers_3*D*F + layers_2*D*F*has_moe + layers_4*D*F*has_moe + layers_5*D*F + layers_1*D*F - layers_5*D*F*has_moe - layers_1*D*F*has_moe - layers_2*D*F - layers_4*D*F + layers_1*D*F*has_moe + layers_6*D*F*has_moe - layers_4*D*F*has_moe - layers_3*D*F*has_moe + L*D*F + layers_2*D*F + layers_4*D*F + layers_3*D*F - layers_5*D*F - layers_1*D*F - layers_7*D*F - layers_6*D*F,
-        "model.layers.*.feed_forward.down_proj.weight":                layers_1*D*F*has_moe + layers_2*D*F - layers_2*D*F*has_moe - layers_1*D*F + layers_3*D*F*has_moe - layers_1*D*F*has_moe + layers_1*D*F + layers_7*D*F - layers_2*D*F - layers_3*D*F + layers_2*D*F*has_moe + layers_4*D*F*has_moe + layers_5*D*F + layers_1*D*F - layers_5*D*F*has_moe - layers_1*D*F*has_moe - layers_2*D*F - layers_4*D*F + layers_1*D*F*has_moe + layers_6*D*F*has_moe - layers_4*D*F*has_moe - layers_3*D*F*has_moe + L*D*F + layers_2*D*F + layers_4*D*F + layers_3*D*F - layers_5*D*F - layers_1*D*F - layers_7*D*F - layers_6*D*F,
+        "model.layers.*.feed_forward.router.weight":                   layers_1*D*E + layers_2*D*E*has_moe - layers_1*D*E*has_moe + part_1 + layers_3*D*E - layers_3*D*E*has_moe - layers_1*D*E + layers_4*D*E - layers_1*D*E + layers_5*D*E*has_moe + part_1 - layers_2*D*E*has_moe - layers_4*D*E*has_moe + layers_4*D*E*has_moe + layers_3*D*E*has_moe + layers_1*D*E + layers_6*D*E - layers_1*D*E*has_moe - layers_6*D*E*has_moe - layers_4*D*E - layers_3*D*E,
+        "model.layers.*.feed_forward.experts.gate_up_proj":            2*layers_1*D*M*E + 2*layers_2*D*M*E*has_moe - 2*layers_1*D*M*E*has_moe + part_2 + 2*layers_3*D*M*E - 2*layers_3*D*M*E*has_moe - 2*layers_1*D*M*E + 2*layers_4*D*M*E - 2*layers_1*D*M*E + 2*layers_5*D*M*E*has_moe + part_2 - 2*layers_2*D*M*E*has_moe - 2*layers_4*D*M*E*has_moe + 2*layers_4*D*M*E*has_moe + 2*layers_3*D*M*E*has_moe + 2*layers_1*D*M*E + 2*layers_6*D*M*E - 2*layers_1*D*M*E*has_moe - 2*layers_6*D*M*E*has_moe - 2*layers_4*D*M*E - 2*layers_3*D*M*E,
+        "model.layers.*.feed_forward.experts.down_proj":               layers_1*D*M*E + layers_2*D*M*E*has_moe - layers_1*D*M*E*has_moe + part_3 + layers_3*D*M*E - layers_3*D*M*E*has_moe - layers_1*D*M*E + layers_4*D*M*E - layers_1*D*M*E + layers_5*D*M*E*has_moe + part_3 - layers_2*D*M*E*has_moe - layers_4*D*M*E*has_moe + layers_4*D*M*E*has_moe + layers_3*D*M*E*has_moe + layers_1*D*M*E + layers_6*D*M*E - layers_1*D*M*E*has_moe - layers_6*D*M*E*has_moe - layers_4*D*M*E - layers_3*D*M*E,
+        "model.layers.*.feed_forward.shared_expert.gate_proj.weight":  layers_1*D*M + part_4 + part_6 + part_7 + part_8 + part_9,
+        "model.layers.*.feed_forward.shared_expert.up_proj.weight":    layers_1*D*M + part_4 + part_6 + part_7 + part_8 + part_9,
+        "model.layers.*.feed_forward.shared_expert.down_proj.weight":  layers_1*D*M + part_4 + part_6 + part_7 + part_8 + part_9,
+        "model.layers.*.feed_forward.gate_proj.weight":                part_11 + part_12 + part_13 + part_14 + part_15 + part_16,
+        "model.layers.*.feed_forward.up_proj.weight":                  part_11 + part_12 + part_13 + part_14 + part_15 + part_16,
+        "model.layers.*.feed_forward.down_proj.weight":                part_11 + part_12 + part_13 + part_14 + part_15 + part_16,
         "model.norm.weight":                                           D,
         "lm_head.weight":                                              D*V - D*V*tied,
     }
@@ -771,6 +765,28 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     layers_5 = sum((i in moe) for i in range(L))
     layers_6 = sum(((i + 1) % s == 0) for i in range(L))
     layers_7 = sum(((i + 1) % P == 0) for i in range(L))
+    part_1 = layers_1*D*E*has_moe
+    part_2 = 2*layers_1*D*M*E*has_moe
+    part_3 = layers_1*D*M*E*has_moe
+    part_4 = layers_2*D*M*has_moe - layers_1*D*M*has_moe
+    part_5 = layers_1*D*M*has_moe
+    part_6 = part_5 + layers_3*D*M - layers_3*D*M*has_moe - layers_1*D*M
+    part_7 = layers_4*D*M - layers_1*D*M
+    part_8 = layers_5*D*M*has_moe + part_5 - layers_2*D*M*has_moe - layers_4*D*M*has_moe
+    part_9 = layers_4*D*M*has_moe + layers_3*D*M*has_moe + layers_1*D*M + layers_6*D*M - layers_1*D*M*has_moe - layers_6*D*M*has_moe - layers_4*D*M - layers_3*D*M
+    part_10 = layers_1*D*F*has_moe
+    part_11 = part_10 + layers_2*D*F - layers_2*D*F*has_moe - layers_1*D*F
+    part_12 = layers_3*D*F*has_moe - layers_1*D*F*has_moe
+    part_13 = layers_1*D*F + layers_7*D*F - layers_2*D*F - layers_3*D*F
+    part_14 = layers_2*D*F*has_moe + layers_4*D*F*has_moe + layers_5*D*F + layers_1*D*F - layers_5*D*F*has_moe - layers_1*D*F*has_moe - layers_2*D*F - layers_4*D*F
+    part_15 = part_10 + layers_6*D*F*has_moe - layers_4*D*F*has_moe - layers_3*D*F*has_moe
+    part_16 = L*D*F + layers_2*D*F + layers_4*D*F + layers_3*D*F - layers_5*D*F - layers_1*D*F - layers_7*D*F - layers_6*D*F
+    k_proj_1 = {
+        "base_layer.weight":      L*D*G*d,
+        "base_layer.bias":        L*G*d*biased,
+        "lora_A.default.weight":  16*L*D,
+        "lora_B.default.weight":  16*L*G*d,
+    }
     return {
         "model.embed_tokens.weight":                                   D*V,
         "model.layers.*.input_layernorm.weight":                       L*D,
@@ -778,28 +794,22 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
         "model.layers.*.self_attn.q_proj.base_layer.bias":             L*H*d*biased,
         "model.layers.*.self_attn.q_proj.lora_A.default.weight":       16*L*D,
         "model.layers.*.self_attn.q_proj.lora_B.default.weight":       16*L*H*d,
-        "model.layers.*.self_attn.k_proj.base_layer.weight":           L*D*G*d,
-        "model.layers.*.self_attn.k_proj.base_layer.bias":             L*G*d*biased,
-        "model.layers.*.self_attn.k_proj.lora_A.default.weight":       16*L*D,
-        "model.layers.*.self_attn.k_proj.lora_B.default.weight":       16*L*G*d,
-        "model.layers.*.self_attn.v_proj.base_layer.weight":           L*D*G*d,
-        "model.layers.*.self_attn.v_proj.base_layer.bias":             L*G*d*biased,
-        "model.layers.*.self_attn.v_proj.lora_A.default.weight":       16*L*D,
-        "model.layers.*.self_attn.v_proj.lora_B.default.weight":       16*L*G*d,
+        **_inside("model.layers.*.self_attn.k_proj", k_proj_1),
+        **_inside("model.layers.*.self_attn.v_proj", k_proj_1),
         "model.layers.*.self_attn.o_proj.base_layer.weight":           L*D*H*d,
         "model.layers.*.self_attn.o_proj.base_layer.bias":             L*D*biased,
         "model.layers.*.self_attn.o_proj.lora_A.default.weight":       16*L*H*d,
         "model.layers.*.self_attn.o_proj.lora_B.default.weight":       16*L*D,
         "model.layers.*.post_attention_layernorm.weight":              L*D,
-        "model.layers.*.feed_forward.router.weight":                   layers_1*D*E + layers_2*D*E*has_moe - layers_1*D*E*has_moe + layers_1*D*E*has_moe + layers_3*D*E - layers_3*D*E*has_moe - layers_1*D*E + layers_4*D*E - layers_1*D*E + layers_5*D*E*has_moe + layers_1*D*E*has_moe - layers_2*D*E*has_moe - layers_4*D*E*has_moe + layers_4*D*E*has_moe + layers_3*D*E*has_moe + layers_1*D*E + layers_6*D*E - layers_1*D*E*has_moe - layers_6*D*E*has_moe - layers_4*D*E - layers_3*D*E,
-        "model.layers.*.feed_forward.experts.gate_up_proj":            2*layers_1*D*M*E + 2*layers_2*D*M*E*has_moe - 2*layers_1*D*M*E*has_moe + 2*layers_1*D*M*E*has_moe + 2*layers_3*D*M*E - 2*layers_3*D*M*E*has_moe - 2*layers_1*D*M*E + 2*layers_4*D*M*E - 2*layers_1*D*M*E + 2*layers_5*D*M*E*has_moe + 2*layers_1*D*M*E*has_moe - 2*layers_2*D*M*E*has_moe - 2*layers_4*D*M*E*has_moe + 2*layers_4*D*M*E*has_moe + 2*layers_3*D*M*E*has_moe + 2*layers_1*D*M*E + 2*layers_6*D*M*E - 2*layers_1*D*M*E*has_moe - 2*layers_6*D*M*E*has_moe - 2*layers_4*D*M*E - 2*layers_3*D*M*E,
-        "model.layers.*.feed_forward.experts.down_proj":               layers_1*D*M*E + layers_2*D*M*E*has_moe - layers_1*D*M*E*has_moe + layers_1*D*M*E*has_moe + layers_3*D*M*E - layers_3*D*M*E*has_moe - layers_1*D*M*E + layers_4*D*M*E - layers_1*D*M*E + layers_5*D*M*E*has_moe + layers_1*D*M*E*has_moe - layers_2*D*M*E*has_moe - layers_4*D*M*E*has_moe + layers_4*D*M*E*has_moe + layers_3*D*M*E*has_moe + layers_1*D*M*E + layers_6*D*M*E - layers_1*D*M*E*has_moe - layers_6*D*M*E*has_moe - layers_4*D*M*E - layers_3*D*M*E,
-        "model.layers.*.feed_forward.shared_expert.gate_proj.weight":  layers_1*D*M + layers_2*D*M*has_moe - layers_1*D*M*has_moe + layers_1*D*M*has_moe + layers_3*D*M - layers_3*D*M*has_moe - layers_1*D*M + layers_4*D*M - layers_1*D*M + layers_5*D*M*has_moe + layers_1*D*M*has_moe - layers_2*D*M*has_moe - layers_4*D*M*has_moe + layers_4*D*M*has_moe + layers_3*D*M*has_moe + layers_1*D*M + layers_6*D*M - layers_1*D*M*has_moe - layers_6*D*M*has_moe - layers_4*D*M - layers_3*D*M,
-        "model.layers.*.feed_forward.shared_expert.up_proj.weight":    layers_1*D*M + layers_2*D*M*has_moe - layers_1*D*M*has_moe + layers_1*D*M*has_moe + layers_3*D*M - layers_3*D*M*has_moe - layers_1*D*M + layers_4*D*M - layers_1*D*M + layers_5*D*M*has_moe + layers_1*D*M*has_moe - layers_2*D*M*has_moe - layers_4*D*M*has_moe + layers_4*D*M*has_moe + layers_3*D*M*has_moe + layers_1*D*M + layers_6*D*M - layers_1*D*M*has_moe - layers_6*D*M*has_moe - layers_4*D*M - layers_3*D*M,
-        "model.layers.*.feed_forward.shared_expert.down_proj.weight":  layers_1*D*M + layers_2*D*M*has_moe - layers_1*D*M*has_moe + layers_1*D*M*has_moe + layers_3*D*M - layers_3*D*M*has_moe - layers_1*D*M + layers_4*D*M - layers_1*D*M + layers_5*D*M*has_moe + layers_1*D*M*has_moe - layers_2*D*M*has_moe - layers_4*D*M*has_moe + layers_4*D*M*has_moe + layers_3*D*M*has_moe + layers_1*D*M + layers_6*D*M - layers_1*D*M*has_moe - layers_6*D*M*has_moe - layers_4*D*M - layers_3*D*M,
-        "model.layers.*.feed_forward.gate_proj.weight":                layers_1*D*F*has_moe + layers_2*D*F - layers_2*D*F*has_moe - layers_1*D*F + layers_3*D*F*has_moe - layers_1*D*F*has_moe + layers_1*D*F + layers_7*D*F - layers_2*D*F - layers_3*D*F + layers_2*D*F*has_moe + layers_4*D*F*has_moe + layers_5*D*F + layers_1*D*F - layers_5*D*F*has_moe - layers_1*D*F*has_moe - layers_2*D*F - layers_4*D*F + layers_1*D*F*has_moe + layers_6*D*F*has_moe - layers_4*D*F*has_moe - layers_3*D*F*has_moe + L*D*F + layers_2*D*F + layers_4*D*F + layers_3*D*F - layers_5*D*F - layers_1*D*F - layers_7*D*F - layers_6*D*F,
-        "model.layers.*.feed_forward.up_proj.weight":                  layers_1*D*F*has_moe + layers_2*D*F - layers_2*D*F*has_moe - layers_1*D*F + layers_3*D*F*has_moe - layers_1*D*F*has_moe + layers_1*D*F + layers_7*D*F - layers_2*D*F - layers_3*D*F + layers_2*D*F*has_moe + layers_4*D*F*has_moe + layers_5*D*F + layers_1*D*F - layers_5*D*F*has_moe - layers_1*D*F*has_moe - layers_2*D*F - layers_4*D*F + layers_1*D*F*has_moe + layers_6*D*F*has_moe - layers_4*D*F*has_moe - layers_3*D*F*has_moe + L*D*F + layers_2*D*F + layers_4*D*F + layers_3*D*F - layers_5*D*F - layers_1*D*F - layers_7*D*F - layers_6*D*F,
-        "model.layers.*.feed_forward.down_proj.weight":                layers_1*D*F*has_moe + layers_2*D*F - layers_2*D*F*has_moe - layers_1*D*F + layers_3*D*F*has_moe - layers_1*D*F*has_moe + layers_1*D*F + layers_7*D*F - layers_2*D*F - layers_3*D*F + layers_2*D*F*has_moe + layers_4*D*F*has_moe + layers_5*D*F + layers_1*D*F - layers_5*D*F*has_moe - layers_1*D*F*has_moe - layers_2*D*F - layers_4*D*F + layers_1*D*F*has_moe + layers_6*D*F*has_moe - layers_4*D*F*has_moe - layers_3*D*F*has_moe + L*D*F + layers_2*D*F + layers_4*D*F + layers_3*D*F - layers_5*D*F - layers_1*D*F - layers_7*D*F - layers_6*D*F,
+        "model.layers.*.feed_forward.router.weight":                   layers_1*D*E + layers_2*D*E*has_moe - layers_1*D*E*has_moe + part_1 + layers_3*D*E - layers_3*D*E*has_moe - layers_1*D*E + layers_4*D*E - layers_1*D*E + layers_5*D*E*has_moe + part_1 - layers_2*D*E*has_moe - layers_4*D*E*has_moe + layers_4*D*E*has_moe + layers_3*D*E*has_moe + layers_1*D*E + layers_6*D*E - layers_1*D*E*has_moe - layers_6*D*E*has_moe - layers_4*D*E - layers_3*D*E,
+        "model.layers.*.feed_forward.experts.gate_up_proj":            2*layers_1*D*M*E + 2*layers_2*D*M*E*has_moe - 2*layers_1*D*M*E*has_moe + part_2 + 2*layers_3*D*M*E - 2*layers_3*D*M*E*has_moe - 2*layers_1*D*M*E + 2*layers_4*D*M*E - 2*layers_1*D*M*E + 2*layers_5*D*M*E*has_moe + part_2 - 2*layers_2*D*M*E*has_moe - 2*layers_4*D*M*E*has_moe + 2*layers_4*D*M*E*has_moe + 2*layers_3*D*M*E*has_moe + 2*layers_1*D*M*E + 2*layers_6*D*M*E - 2*layers_1*D*M*E*has_moe - 2*layers_6*D*M*E*has_moe - 2*layers_4*D*M*E - 2*layers_3*D*M*E,
+        "model.layers.*.feed_forward.experts.down_proj":               layers_1*D*M*E + layers_2*D*M*E*has_moe - layers_1*D*M*E*has_moe + part_3 + layers_3*D*M*E - layers_3*D*M*E*has_moe - layers_1*D*M*E + layers_4*D*M*E - layers_1*D*M*E + layers_5*D*M*E*has_moe + part_3 - layers_2*D*M*E*has_moe - layers_4*D*M*E*has_moe + layers_4*D*M*E*has_moe + layers_3*D*M*E*has_moe + layers_1*D*M*E + layers_6*D*M*E - layers_1*D*M*E*has_moe - layers_6*D*M*E*has_moe - layers_4*D*M*E - layers_3*D*M*E,
+        "model.layers.*.feed_forward.shared_expert.gate_proj.weight":  layers_1*D*M + part_4 + part_6 + part_7 + part_8 + part_9,
+        "model.layers.*.feed_forward.shared_expert.up_proj.weight":    layers_1*D*M + part_4 + part_6 + part_7 + part_8 + part_9,
+        "model.layers.*.feed_forward.shared_expert.down_proj.weight":  layers_1*D*M + part_4 + part_6 + part_7 + part_8 + part_9,
+        "model.layers.*.feed_forward.gate_proj.weight":                part_11 + part_12 + part_13 + part_14 + part_15 + part_16,
+        "model.layers.*.feed_forward.up_proj.weight":                  part_11 + part_12 + part_13 + part_14 + part_15 + part_16,
+        "model.layers.*.feed_forward.down_proj.weight":                part_11 + part_12 + part_13 + part_14 + part_15 + part_16,
         "model.norm.weight":                                           D,
         "lm_head.weight":                                              D*V - D*V*tied,
     }
@@ -883,8 +893,10 @@ class Estimator:
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
-        rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
-        return tuple(map(sum, zip(*rows)))
+        totals: dict[tuple[int, ...], int] = {}
+        for line, cost in zip(self._lines, costs):
+            totals[line[1]] = totals.get(line[1], 0) + cost
+        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
 
     def moments(self, **streams: Any) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them, with the sizes that some of them depend on."""

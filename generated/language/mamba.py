@@ -326,29 +326,8 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
 
 def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'forward': nothing trains, only the forward pass runs."""
-    L = sizes.num_hidden_layers
-    D = sizes.hidden_size
-    I = sizes.intermediate_size
-    N = sizes.state_size
-    R = sizes.time_step_rank
-    K = sizes.conv_kernel
-    V = sizes.vocab_size
-    # what a contraction runs over, in multiples of (n, x)
-    text_ = (0, 1)
-    mixer_rows_ = (K - 1, 1)
-    mixer_rows_2_ = (0, I*N)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("backbone.layers.*.mixer.in_proj",   text_,          4*D*I,          L,  (0, 0),  0),  # y = xW
-        ("backbone.layers.*.mixer",           mixer_rows_,    2*I*K,          L,  (0, 0),  0),  # y = xW
-        ("backbone.layers.*.mixer.x_proj",    text_,          4*I*N + 2*I*R,  L,  (0, 0),  0),  # y = xW
-        ("backbone.layers.*.mixer",           text_,          2*I*R,          L,  (0, 0),  0),  # y = xW
-        ("backbone.layers.*.mixer",           text_,          2*I*N,          L,  (0, 0),  0),  # b = dt B u
-        ("backbone.layers.*.mixer",           text_,          2*I*N,          L,  (0, 0),  0),  # h = a h + b
-        ("backbone.layers.*.mixer",           mixer_rows_2_,  2,              L,  (0, 0),  0),  # y = ab
-        ("backbone.layers.*.mixer.out_proj",  text_,          2*D*I,          L,  (0, 0),  0),  # y = xW
-        ("lm_head",                           text_,          2*D*V,          1,  (0, 0),  0),  # y = xW
-    ]
+    lines = _full(sizes, pairs)
+    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
 
 
 def _parameters(sizes: Sizes) -> dict[str, int]:
@@ -446,8 +425,10 @@ class Estimator:
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
-        rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
-        return tuple(map(sum, zip(*rows))) or (0,) * 2
+        totals: dict[tuple[int, ...], int] = {}
+        for line, cost in zip(self._lines, costs):
+            totals[line[1]] = totals.get(line[1], 0) + cost
+        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items())))) or (0,) * 2
 
     def moments(self, **streams: Any) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them."""

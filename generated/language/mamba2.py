@@ -363,33 +363,8 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
 
 def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'forward': nothing trains, only the forward pass runs."""
-    L = sizes.num_hidden_layers
-    D = sizes.hidden_size
-    H = sizes.num_heads
-    P = sizes.head_dim
-    N = sizes.state_size
-    G = sizes.n_groups
-    Q = sizes.chunk_size
-    K = sizes.conv_kernel
-    V = sizes.vocab_size
-    # what a contraction runs over, in multiples of (n, scores, x, scores_scores)
-    text_ = (0, 0, 1, 0)
-    mixer_rows_ = (K - 1, 0, 1, 0)
-    mixer_rows_2_ = (0, H*N*Q**2, 0, 0)
-    mixer_rows_3_ = (0, H*P*Q**2, 0, 0)
-    mixer_rows_4_ = (0, H*P*N*Q, 0, 0)
-    mixer_rows_5_ = (H*P*N, 2*H*P*N, 0, H*P*N)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("backbone.layers.*.mixer.in_proj",   text_,          4*D*H*P + 4*D*N*G + 2*D*H,  L,    (0, 0),  0),  # y = xW
-        ("backbone.layers.*.mixer",           mixer_rows_,    2*H*P*K + 4*N*G*K,          L,    (0, 0),  0),  # y = xW
-        ("backbone.layers.*.mixer",           mixer_rows_2_,  2,                          L,    (0, 0),  0),  # y = ab
-        ("backbone.layers.*.mixer",           mixer_rows_3_,  2,                          L,    (0, 0),  0),  # y = ab
-        ("backbone.layers.*.mixer",           mixer_rows_4_,  2,                          2*L,  (0, 0),  0),  # y = ab
-        ("backbone.layers.*.mixer",           mixer_rows_5_,  2,                          L,    (0, 0),  0),  # y = ab
-        ("backbone.layers.*.mixer.out_proj",  text_,          2*D*H*P,                    L,    (0, 0),  0),  # y = xW
-        ("lm_head",                           text_,          2*D*V,                      1,    (0, 0),  0),  # y = xW
-    ]
+    lines = _full(sizes, pairs)
+    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
 
 
 def _parameters(sizes: Sizes) -> dict[str, int]:
@@ -485,8 +460,10 @@ class Estimator:
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
-        rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
-        return tuple(map(sum, zip(*rows)))
+        totals: dict[tuple[int, ...], int] = {}
+        for line, cost in zip(self._lines, costs):
+            totals[line[1]] = totals.get(line[1], 0) + cost
+        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
 
     def moments(self, **streams: Any) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them, with the sizes that some of them depend on."""

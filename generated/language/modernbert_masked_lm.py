@@ -515,6 +515,10 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     layers_4 = sum((kinds[i] == "sliding_attention") for i in range(1, max(0, L - 1) + 1))
     layers_5 = sum((i % n == 0) for i in range(min(L, 1)))
     layers_6 = sum((i % n == 0) for i in range(1, max(0, L - 1) + 1))
+    part_1 = max(0, L - 1) + min(L, 1)
+    part_2 = layers_3 + layers_4 - layers_1 - layers_2
+    part_3 = layers_5 + layers_6 - layers_1 - layers_2
+    part_4 = max(0, L - 1) + min(L, 1) + layers_1 + layers_2 - layers_3 - layers_5 - layers_4 - layers_6
     # what a contraction runs over, in multiples of (n, min_x_W_over_2, x, min_x_W_over_2_min_x_W_over_2, xx)
     text_ = (0, 0, 1, 0, 0)
     attn_pairs_ = (0, -2*(W//2)*has_kinds - has_kinds, 2*(W//2)*has_kinds + has_kinds, has_kinds, 1 - has_kinds) if pairs == "useful" else (0, 0, 0, 0, 1)
@@ -523,62 +527,27 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     attn_pairs_4_ = (0, 2*(W//2)*has_kinds + has_kinds - 2*(W//2) - 1, 2*(W//2) + 1 - 2*(W//2)*has_kinds - has_kinds, 1 - has_kinds, has_kinds) if pairs == "useful" else (0, 0, 0, 0, 1)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.layers.*.attn.Wqkv",  text_,          6*D**2,  max(0, L - 1) + min(L, 1),                                                                    (max(0, L - 1) + min(L, 1), max(0, L - 1) + min(L, 1)),                                                                                                                                      0),  # y = xW
-        ("model.layers.*.attn",       attn_pairs_,    2*D,     layers_1 + layers_2,                                                                          (layers_1 + layers_2, layers_1 + layers_2),                                                                                                                                                  0),  # scores = qk
-        ("model.layers.*.attn",       attn_pairs_,    2*D,     layers_1 + layers_2,                                                                          (layers_1 + layers_2, layers_1 + layers_2),                                                                                                                                                  0),  # mix = pv
-        ("model.layers.*.attn.Wo",    text_,          2*D**2,  max(0, L - 1) + min(L, 1),                                                                    (max(0, L - 1) + min(L, 1), max(0, L - 1) + min(L, 1)),                                                                                                                                      0),  # y = xW
-        ("model.layers.*.mlp.Wi",     text_,          4*D*F,   max(0, L - 1) + min(L, 1),                                                                    (max(0, L - 1) + min(L, 1), max(0, L - 1) + min(L, 1)),                                                                                                                                      0),  # y = xW
-        ("model.layers.*.mlp.Wo",     text_,          2*D*F,   max(0, L - 1) + min(L, 1),                                                                    (max(0, L - 1) + min(L, 1), max(0, L - 1) + min(L, 1)),                                                                                                                                      0),  # y = xW
-        ("model.layers.*.attn",       attn_pairs_2_,  2*D,     layers_3 + layers_4 - layers_1 - layers_2,                                                    (layers_3 + layers_4 - layers_1 - layers_2, layers_3 + layers_4 - layers_1 - layers_2),                                                                                                      0),  # scores = qk
-        ("model.layers.*.attn",       attn_pairs_2_,  2*D,     layers_3 + layers_4 - layers_1 - layers_2,                                                    (layers_3 + layers_4 - layers_1 - layers_2, layers_3 + layers_4 - layers_1 - layers_2),                                                                                                      0),  # mix = pv
-        ("model.layers.*.attn",       attn_pairs_3_,  2*D,     layers_5 + layers_6 - layers_1 - layers_2,                                                    (layers_5 + layers_6 - layers_1 - layers_2, layers_5 + layers_6 - layers_1 - layers_2),                                                                                                      0),  # scores = qk
-        ("model.layers.*.attn",       attn_pairs_3_,  2*D,     layers_5 + layers_6 - layers_1 - layers_2,                                                    (layers_5 + layers_6 - layers_1 - layers_2, layers_5 + layers_6 - layers_1 - layers_2),                                                                                                      0),  # mix = pv
-        ("model.layers.*.attn",       attn_pairs_4_,  2*D,     max(0, L - 1) + min(L, 1) + layers_1 + layers_2 - layers_3 - layers_5 - layers_4 - layers_6,  (max(0, L - 1) + min(L, 1) + layers_1 + layers_2 - layers_3 - layers_5 - layers_4 - layers_6, max(0, L - 1) + min(L, 1) + layers_1 + layers_2 - layers_3 - layers_5 - layers_4 - layers_6),  0),  # scores = qk
-        ("model.layers.*.attn",       attn_pairs_4_,  2*D,     max(0, L - 1) + min(L, 1) + layers_1 + layers_2 - layers_3 - layers_5 - layers_4 - layers_6,  (max(0, L - 1) + min(L, 1) + layers_1 + layers_2 - layers_3 - layers_5 - layers_4 - layers_6, max(0, L - 1) + min(L, 1) + layers_1 + layers_2 - layers_3 - layers_5 - layers_4 - layers_6),  0),  # mix = pv
-        ("head.dense",                text_,          2*D**2,  1,                                                                                            (1, 1),                                                                                                                                                                                      0),  # y = xW
-        ("decoder",                   text_,          2*D*V,   1,                                                                                            (1, 1),                                                                                                                                                                                      0),  # y = xW
+        ("model.layers.*.attn.Wqkv",  text_,          6*D**2,  part_1,               (part_1, part_1),                            0),  # y = xW
+        ("model.layers.*.attn",       attn_pairs_,    2*D,     layers_1 + layers_2,  (layers_1 + layers_2, layers_1 + layers_2),  0),  # scores = qk
+        ("model.layers.*.attn",       attn_pairs_,    2*D,     layers_1 + layers_2,  (layers_1 + layers_2, layers_1 + layers_2),  0),  # mix = pv
+        ("model.layers.*.attn.Wo",    text_,          2*D**2,  part_1,               (part_1, part_1),                            0),  # y = xW
+        ("model.layers.*.mlp.Wi",     text_,          4*D*F,   part_1,               (part_1, part_1),                            0),  # y = xW
+        ("model.layers.*.mlp.Wo",     text_,          2*D*F,   part_1,               (part_1, part_1),                            0),  # y = xW
+        ("model.layers.*.attn",       attn_pairs_2_,  2*D,     part_2,               (part_2, part_2),                            0),  # scores = qk
+        ("model.layers.*.attn",       attn_pairs_2_,  2*D,     part_2,               (part_2, part_2),                            0),  # mix = pv
+        ("model.layers.*.attn",       attn_pairs_3_,  2*D,     part_3,               (part_3, part_3),                            0),  # scores = qk
+        ("model.layers.*.attn",       attn_pairs_3_,  2*D,     part_3,               (part_3, part_3),                            0),  # mix = pv
+        ("model.layers.*.attn",       attn_pairs_4_,  2*D,     part_4,               (part_4, part_4),                            0),  # scores = qk
+        ("model.layers.*.attn",       attn_pairs_4_,  2*D,     part_4,               (part_4, part_4),                            0),  # mix = pv
+        ("head.dense",                text_,          2*D**2,  1,                    (1, 1),                                      0),  # y = xW
+        ("decoder",                   text_,          2*D*V,   1,                    (1, 1),                                      0),  # y = xW
     ]
 
 
 def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'forward': nothing trains, only the forward pass runs."""
-    L = sizes.num_hidden_layers
-    D = sizes.hidden_size
-    F = sizes.intermediate_size
-    W = sizes.local_attention
-    n = sizes.global_attn_every_n_layers
-    kinds = _Null() if sizes.layer_types is None else sizes.layer_types
-    has_kinds = sizes.layer_types is not None
-    V = sizes.vocab_size
-    layers_1 = sum((i % n == 0)*(kinds[i] == "sliding_attention") for i in range(min(L, 1)))
-    layers_2 = sum((i % n == 0)*(kinds[i] == "sliding_attention") for i in range(1, max(0, L - 1) + 1))
-    layers_3 = sum((kinds[i] == "sliding_attention") for i in range(min(L, 1)))
-    layers_4 = sum((kinds[i] == "sliding_attention") for i in range(1, max(0, L - 1) + 1))
-    layers_5 = sum((i % n == 0) for i in range(min(L, 1)))
-    layers_6 = sum((i % n == 0) for i in range(1, max(0, L - 1) + 1))
-    # what a contraction runs over, in multiples of (n, min_x_W_over_2, x, min_x_W_over_2_min_x_W_over_2, xx)
-    text_ = (0, 0, 1, 0, 0)
-    attn_pairs_ = (0, -2*(W//2)*has_kinds - has_kinds, 2*(W//2)*has_kinds + has_kinds, has_kinds, 1 - has_kinds) if pairs == "useful" else (0, 0, 0, 0, 1)
-    attn_pairs_2_ = (0, -2*(W//2) - 1, 2*(W//2) + 1, 1, 0) if pairs == "useful" else (0, 0, 0, 0, 1)
-    attn_pairs_3_ = (0, 0, 0, 0, 1)
-    attn_pairs_4_ = (0, 2*(W//2)*has_kinds + has_kinds - 2*(W//2) - 1, 2*(W//2) + 1 - 2*(W//2)*has_kinds - has_kinds, 1 - has_kinds, has_kinds) if pairs == "useful" else (0, 0, 0, 0, 1)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.layers.*.attn.Wqkv",  text_,          6*D**2,  max(0, L - 1) + min(L, 1),                                                                    (0, 0),  0),  # y = xW
-        ("model.layers.*.attn",       attn_pairs_,    2*D,     layers_1 + layers_2,                                                                          (0, 0),  0),  # scores = qk
-        ("model.layers.*.attn",       attn_pairs_,    2*D,     layers_1 + layers_2,                                                                          (0, 0),  0),  # mix = pv
-        ("model.layers.*.attn.Wo",    text_,          2*D**2,  max(0, L - 1) + min(L, 1),                                                                    (0, 0),  0),  # y = xW
-        ("model.layers.*.mlp.Wi",     text_,          4*D*F,   max(0, L - 1) + min(L, 1),                                                                    (0, 0),  0),  # y = xW
-        ("model.layers.*.mlp.Wo",     text_,          2*D*F,   max(0, L - 1) + min(L, 1),                                                                    (0, 0),  0),  # y = xW
-        ("model.layers.*.attn",       attn_pairs_2_,  2*D,     layers_3 + layers_4 - layers_1 - layers_2,                                                    (0, 0),  0),  # scores = qk
-        ("model.layers.*.attn",       attn_pairs_2_,  2*D,     layers_3 + layers_4 - layers_1 - layers_2,                                                    (0, 0),  0),  # mix = pv
-        ("model.layers.*.attn",       attn_pairs_3_,  2*D,     layers_5 + layers_6 - layers_1 - layers_2,                                                    (0, 0),  0),  # scores = qk
-        ("model.layers.*.attn",       attn_pairs_3_,  2*D,     layers_5 + layers_6 - layers_1 - layers_2,                                                    (0, 0),  0),  # mix = pv
-        ("model.layers.*.attn",       attn_pairs_4_,  2*D,     max(0, L - 1) + min(L, 1) + layers_1 + layers_2 - layers_3 - layers_5 - layers_4 - layers_6,  (0, 0),  0),  # scores = qk
-        ("model.layers.*.attn",       attn_pairs_4_,  2*D,     max(0, L - 1) + min(L, 1) + layers_1 + layers_2 - layers_3 - layers_5 - layers_4 - layers_6,  (0, 0),  0),  # mix = pv
-        ("head.dense",                text_,          2*D**2,  1,                                                                                            (0, 0),  0),  # y = xW
-        ("decoder",                   text_,          2*D*V,   1,                                                                                            (0, 0),  0),  # y = xW
-    ]
+    lines = _full(sizes, pairs)
+    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
 
 
 def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
@@ -597,6 +566,10 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     layers_4 = sum((kinds[i] == "sliding_attention") for i in range(1, max(0, L - 1) + 1))
     layers_5 = sum((i % n == 0) for i in range(min(L, 1)))
     layers_6 = sum((i % n == 0) for i in range(1, max(0, L - 1) + 1))
+    part_1 = max(0, L - 1) + min(L, 1)
+    part_2 = layers_3 + layers_4 - layers_1 - layers_2
+    part_3 = layers_5 + layers_6 - layers_1 - layers_2
+    part_4 = max(0, L - 1) + min(L, 1) + layers_1 + layers_2 - layers_3 - layers_5 - layers_4 - layers_6
     # what a contraction runs over, in multiples of (n, min_x_W_over_2, x, min_x_W_over_2_min_x_W_over_2, xx)
     text_ = (0, 0, 1, 0, 0)
     attn_pairs_ = (0, -2*(W//2)*has_kinds - has_kinds, 2*(W//2)*has_kinds + has_kinds, has_kinds, 1 - has_kinds) if pairs == "useful" else (0, 0, 0, 0, 1)
@@ -605,21 +578,26 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     attn_pairs_4_ = (0, 2*(W//2)*has_kinds + has_kinds - 2*(W//2) - 1, 2*(W//2) + 1 - 2*(W//2)*has_kinds - has_kinds, 1 - has_kinds, has_kinds) if pairs == "useful" else (0, 0, 0, 0, 1)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.layers.*.attn.Wqkv",  text_,          6*D**2,  max(0, L - 1) + min(L, 1),                                                                    (max(0, L - 1) + min(L, 1), max(0, L - 1) + min(L, 1)),                                                                                                                                      max(0, L - 1) + min(L, 1)),                                                                    # y = xW
-        ("model.layers.*.attn",       attn_pairs_,    2*D,     layers_1 + layers_2,                                                                          (layers_1 + layers_2, layers_1 + layers_2),                                                                                                                                                  layers_1 + layers_2),                                                                          # scores = qk
-        ("model.layers.*.attn",       attn_pairs_,    2*D,     layers_1 + layers_2,                                                                          (layers_1 + layers_2, layers_1 + layers_2),                                                                                                                                                  layers_1 + layers_2),                                                                          # mix = pv
-        ("model.layers.*.attn.Wo",    text_,          2*D**2,  max(0, L - 1) + min(L, 1),                                                                    (max(0, L - 1) + min(L, 1), max(0, L - 1) + min(L, 1)),                                                                                                                                      max(0, L - 1) + min(L, 1)),                                                                    # y = xW
-        ("model.layers.*.mlp.Wi",     text_,          4*D*F,   max(0, L - 1) + min(L, 1),                                                                    (max(0, L - 1) + min(L, 1), max(0, L - 1) + min(L, 1)),                                                                                                                                      max(0, L - 1) + min(L, 1)),                                                                    # y = xW
-        ("model.layers.*.mlp.Wo",     text_,          2*D*F,   max(0, L - 1) + min(L, 1),                                                                    (max(0, L - 1) + min(L, 1), max(0, L - 1) + min(L, 1)),                                                                                                                                      0),                                                                                            # y = xW
-        ("model.layers.*.attn",       attn_pairs_2_,  2*D,     layers_3 + layers_4 - layers_1 - layers_2,                                                    (layers_3 + layers_4 - layers_1 - layers_2, layers_3 + layers_4 - layers_1 - layers_2),                                                                                                      layers_3 + layers_4 - layers_1 - layers_2),                                                    # scores = qk
-        ("model.layers.*.attn",       attn_pairs_2_,  2*D,     layers_3 + layers_4 - layers_1 - layers_2,                                                    (layers_3 + layers_4 - layers_1 - layers_2, layers_3 + layers_4 - layers_1 - layers_2),                                                                                                      layers_3 + layers_4 - layers_1 - layers_2),                                                    # mix = pv
-        ("model.layers.*.attn",       attn_pairs_3_,  2*D,     layers_5 + layers_6 - layers_1 - layers_2,                                                    (layers_5 + layers_6 - layers_1 - layers_2, layers_5 + layers_6 - layers_1 - layers_2),                                                                                                      layers_5 + layers_6 - layers_1 - layers_2),                                                    # scores = qk
-        ("model.layers.*.attn",       attn_pairs_3_,  2*D,     layers_5 + layers_6 - layers_1 - layers_2,                                                    (layers_5 + layers_6 - layers_1 - layers_2, layers_5 + layers_6 - layers_1 - layers_2),                                                                                                      layers_5 + layers_6 - layers_1 - layers_2),                                                    # mix = pv
-        ("model.layers.*.attn",       attn_pairs_4_,  2*D,     max(0, L - 1) + min(L, 1) + layers_1 + layers_2 - layers_3 - layers_5 - layers_4 - layers_6,  (max(0, L - 1) + min(L, 1) + layers_1 + layers_2 - layers_3 - layers_5 - layers_4 - layers_6, max(0, L - 1) + min(L, 1) + layers_1 + layers_2 - layers_3 - layers_5 - layers_4 - layers_6),  max(0, L - 1) + min(L, 1) + layers_1 + layers_2 - layers_3 - layers_5 - layers_4 - layers_6),  # scores = qk
-        ("model.layers.*.attn",       attn_pairs_4_,  2*D,     max(0, L - 1) + min(L, 1) + layers_1 + layers_2 - layers_3 - layers_5 - layers_4 - layers_6,  (max(0, L - 1) + min(L, 1) + layers_1 + layers_2 - layers_3 - layers_5 - layers_4 - layers_6, max(0, L - 1) + min(L, 1) + layers_1 + layers_2 - layers_3 - layers_5 - layers_4 - layers_6),  max(0, L - 1) + min(L, 1) + layers_1 + layers_2 - layers_3 - layers_5 - layers_4 - layers_6),  # mix = pv
-        ("head.dense",                text_,          2*D**2,  1,                                                                                            (1, 1),                                                                                                                                                                                      0),                                                                                            # y = xW
-        ("decoder",                   text_,          2*D*V,   1,                                                                                            (1, 1),                                                                                                                                                                                      0),                                                                                            # y = xW
+        ("model.layers.*.attn.Wqkv",  text_,          6*D**2,  part_1,               (part_1, part_1),                            part_1),               # y = xW
+        ("model.layers.*.attn",       attn_pairs_,    2*D,     layers_1 + layers_2,  (layers_1 + layers_2, layers_1 + layers_2),  layers_1 + layers_2),  # scores = qk
+        ("model.layers.*.attn",       attn_pairs_,    2*D,     layers_1 + layers_2,  (layers_1 + layers_2, layers_1 + layers_2),  layers_1 + layers_2),  # mix = pv
+        ("model.layers.*.attn.Wo",    text_,          2*D**2,  part_1,               (part_1, part_1),                            part_1),               # y = xW
+        ("model.layers.*.mlp.Wi",     text_,          4*D*F,   part_1,               (part_1, part_1),                            part_1),               # y = xW
+        ("model.layers.*.mlp.Wo",     text_,          2*D*F,   part_1,               (part_1, part_1),                            0),                    # y = xW
+        ("model.layers.*.attn",       attn_pairs_2_,  2*D,     part_2,               (part_2, part_2),                            part_2),               # scores = qk
+        ("model.layers.*.attn",       attn_pairs_2_,  2*D,     part_2,               (part_2, part_2),                            part_2),               # mix = pv
+        ("model.layers.*.attn",       attn_pairs_3_,  2*D,     part_3,               (part_3, part_3),                            part_3),               # scores = qk
+        ("model.layers.*.attn",       attn_pairs_3_,  2*D,     part_3,               (part_3, part_3),                            part_3),               # mix = pv
+        ("model.layers.*.attn",       attn_pairs_4_,  2*D,     part_4,               (part_4, part_4),                            part_4),               # scores = qk
+        ("model.layers.*.attn",       attn_pairs_4_,  2*D,     part_4,               (part_4, part_4),                            part_4),               # mix = pv
+        ("head.dense",                text_,          2*D**2,  1,                    (1, 1),                                      0),                    # y = xW
+        ("decoder",                   text_,          2*D*V,   1,                    (1, 1),                                      0),                    # y = xW
     ]
+
+
+def _inside(path: str, elements: dict[str, int]) -> dict[str, int]:
+    """The parameters of a module that stands at ``path``."""
+    return {f"{path}.{name}": count for name, count in elements.items()}
 
 
 def _parameters(sizes: Sizes) -> dict[str, int]:
@@ -634,28 +612,30 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     mlp_biased = sizes.mlp_bias
     head_biased = sizes.classifier_bias
     out_biased = sizes.decoder_bias
+    part_1 = max(0, L - 1)*D*norm_biased
+    norm_1 = {
+        "weight":  D,
+        "bias":    D*norm_biased,
+    }
     return {
         "model.embeddings.tok_embeddings.weight":  D*V,
-        "model.embeddings.norm.weight":            D,
-        "model.embeddings.norm.bias":              D*norm_biased,
+        **_inside("model.embeddings.norm", norm_1),
         "model.layers.*.attn.Wqkv.weight":         3*min(L, 1)*D**2 + 3*max(0, L - 1)*D**2,
         "model.layers.*.attn.Wqkv.bias":           3*min(L, 1)*D*biased + 3*max(0, L - 1)*D*biased,
         "model.layers.*.attn.Wo.weight":           min(L, 1)*D**2 + max(0, L - 1)*D**2,
         "model.layers.*.attn.Wo.bias":             min(L, 1)*D*biased + max(0, L - 1)*D*biased,
         "model.layers.*.mlp_norm.weight":          min(L, 1)*D + max(0, L - 1)*D,
-        "model.layers.*.mlp_norm.bias":            min(L, 1)*D*norm_biased + max(0, L - 1)*D*norm_biased,
+        "model.layers.*.mlp_norm.bias":            min(L, 1)*D*norm_biased + part_1,
         "model.layers.*.mlp.Wi.weight":            2*min(L, 1)*D*F + 2*max(0, L - 1)*D*F,
         "model.layers.*.mlp.Wi.bias":              2*min(L, 1)*F*mlp_biased + 2*max(0, L - 1)*F*mlp_biased,
         "model.layers.*.mlp.Wo.weight":            min(L, 1)*D*F + max(0, L - 1)*D*F,
         "model.layers.*.mlp.Wo.bias":              min(L, 1)*D*mlp_biased + max(0, L - 1)*D*mlp_biased,
         "model.layers.*.attn_norm.weight":         max(0, L - 1)*D,
-        "model.layers.*.attn_norm.bias":           max(0, L - 1)*D*norm_biased,
-        "model.final_norm.weight":                 D,
-        "model.final_norm.bias":                   D*norm_biased,
+        "model.layers.*.attn_norm.bias":           part_1,
+        **_inside("model.final_norm", norm_1),
         "head.dense.weight":                       D**2,
         "head.dense.bias":                         D*head_biased,
-        "head.norm.weight":                        D,
-        "head.norm.bias":                          D*norm_biased,
+        **_inside("head.norm", norm_1),
         "decoder.weight":                          D*V - D*V*tied,
         "decoder.bias":                            V*out_biased,
     }
@@ -725,8 +705,10 @@ class Estimator:
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
-        rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
-        return tuple(map(sum, zip(*rows)))
+        totals: dict[tuple[int, ...], int] = {}
+        for line, cost in zip(self._lines, costs):
+            totals[line[1]] = totals.get(line[1], 0) + cost
+        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
 
     def moments(self, **streams: Any) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them, with the sizes that some of them depend on."""

@@ -317,6 +317,11 @@ def _checked(key: str, kind: str, value: Any) -> Any:
     raise ValueError(f"the config's '{key}' is {value!r}, not a {kind}")
 
 
+def _at(path: str, lines: list[Line]) -> list[Line]:
+    """The lines of a module that stands at ``path``."""
+    return [(f"{path}.{module}", amount, unit, forward, gradients, again) for module, amount, unit, forward, gradients, again in lines]
+
+
 def _full(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'full': every parameter trains."""
     L = sizes.num_hidden_layers
@@ -345,28 +350,8 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
 
 def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'forward': nothing trains, only the forward pass runs."""
-    L = sizes.num_hidden_layers
-    D = sizes.hidden_size
-    F = sizes.ffn_dim
-    E = sizes.word_embed_proj_dim
-    V = sizes.vocab_size
-    # what a contraction runs over, in multiples of (n, x, xx)
-    text_ = (0, 1, 0)
-    self_attn_pairs_ = (0, 1, 1) if pairs == "useful" else (0, 0, 2)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.decoder.project_in",                   text_,             2*D*E,   1 - (E == D),  (0, 0),  0),  # y = xW
-        ("model.decoder.layers.*.self_attn.q_proj",    text_,             2*D**2,  L,             (0, 0),  0),  # y = xW
-        ("model.decoder.layers.*.self_attn.k_proj",    text_,             2*D**2,  L,             (0, 0),  0),  # y = xW
-        ("model.decoder.layers.*.self_attn.v_proj",    text_,             2*D**2,  L,             (0, 0),  0),  # y = xW
-        ("model.decoder.layers.*.self_attn",           self_attn_pairs_,  D,       L,             (0, 0),  0),  # scores = qk
-        ("model.decoder.layers.*.self_attn",           self_attn_pairs_,  D,       L,             (0, 0),  0),  # mix = pv
-        ("model.decoder.layers.*.self_attn.out_proj",  text_,             2*D**2,  L,             (0, 0),  0),  # y = xW
-        ("model.decoder.layers.*.fc1",                 text_,             2*D*F,   L,             (0, 0),  0),  # y = xW
-        ("model.decoder.layers.*.fc2",                 text_,             2*D*F,   L,             (0, 0),  0),  # y = xW
-        ("model.decoder.project_out",                  text_,             2*D*E,   1 - (E == D),  (0, 0),  0),  # y = xW
-        ("lm_head",                                    text_,             2*E*V,   1,             (0, 0),  0),  # y = xW
-    ]
+    lines = _full(sizes, pairs)
+    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
 
 
 def _lora(sizes: Sizes, pairs: str) -> list[Line]:
@@ -379,26 +364,31 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     # what a contraction runs over, in multiples of (n, x, xx)
     text_ = (0, 1, 0)
     self_attn_pairs_ = (0, 1, 1) if pairs == "useful" else (0, 0, 2)
+    # what equal modules have in common, each below its own path
+    q_proj_1: list[Line] = [
+        ("base_layer",      text_,  2*D**2,  L,  (max(0, L - 1), 0),  0),  # y = xW
+        ("lora_A.default",  text_,  32*D,    L,  (max(0, L - 1), L),  0),  # y = xW
+        ("lora_B.default",  text_,  32*D,    L,  (L, L),              0),  # y = xW
+    ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.decoder.project_in",                                text_,             2*D*E,   1 - (E == D),  (0, 0),                             0),  # y = xW
-        ("model.decoder.layers.*.self_attn.q_proj.base_layer",      text_,             2*D**2,  L,             (max(0, L - 1), 0),                 0),  # y = xW
-        ("model.decoder.layers.*.self_attn.q_proj.lora_A.default",  text_,             32*D,    L,             (max(0, L - 1), L),                 0),  # y = xW
-        ("model.decoder.layers.*.self_attn.q_proj.lora_B.default",  text_,             32*D,    L,             (L, L),                             0),  # y = xW
-        ("model.decoder.layers.*.self_attn.k_proj.base_layer",      text_,             2*D**2,  L,             (max(0, L - 1), 0),                 0),  # y = xW
-        ("model.decoder.layers.*.self_attn.k_proj.lora_A.default",  text_,             32*D,    L,             (max(0, L - 1), L),                 0),  # y = xW
-        ("model.decoder.layers.*.self_attn.k_proj.lora_B.default",  text_,             32*D,    L,             (L, L),                             0),  # y = xW
-        ("model.decoder.layers.*.self_attn.v_proj.base_layer",      text_,             2*D**2,  L,             (max(0, L - 1), 0),                 0),  # y = xW
-        ("model.decoder.layers.*.self_attn.v_proj.lora_A.default",  text_,             32*D,    L,             (max(0, L - 1), L),                 0),  # y = xW
-        ("model.decoder.layers.*.self_attn.v_proj.lora_B.default",  text_,             32*D,    L,             (L, L),                             0),  # y = xW
-        ("model.decoder.layers.*.self_attn",                        self_attn_pairs_,  D,       L,             (L, L),                             0),  # scores = qk
-        ("model.decoder.layers.*.self_attn",                        self_attn_pairs_,  D,       L,             (L, L),                             0),  # mix = pv
-        ("model.decoder.layers.*.self_attn.out_proj",               text_,             2*D**2,  L,             (L, 0),                             0),  # y = xW
-        ("model.decoder.layers.*.fc1",                              text_,             2*D*F,   L,             (L, 0),                             0),  # y = xW
-        ("model.decoder.layers.*.fc2",                              text_,             2*D*F,   L,             (L, 0),                             0),  # y = xW
-        ("model.decoder.project_out",                               text_,             2*D*E,   1 - (E == D),  ((L >= 1) - (L >= 1)*(E == D), 0),  0),  # y = xW
-        ("lm_head",                                                 text_,             2*E*V,   1,             ((L >= 1), 0),                      0),  # y = xW
+        ("model.decoder.project_in",                   text_,             2*D*E,   1 - (E == D),  (0, 0),                             0),  # y = xW
+        *_at("model.decoder.layers.*.self_attn.q_proj", q_proj_1),
+        *_at("model.decoder.layers.*.self_attn.k_proj", q_proj_1),
+        *_at("model.decoder.layers.*.self_attn.v_proj", q_proj_1),
+        ("model.decoder.layers.*.self_attn",           self_attn_pairs_,  D,       L,             (L, L),                             0),  # scores = qk
+        ("model.decoder.layers.*.self_attn",           self_attn_pairs_,  D,       L,             (L, L),                             0),  # mix = pv
+        ("model.decoder.layers.*.self_attn.out_proj",  text_,             2*D**2,  L,             (L, 0),                             0),  # y = xW
+        ("model.decoder.layers.*.fc1",                 text_,             2*D*F,   L,             (L, 0),                             0),  # y = xW
+        ("model.decoder.layers.*.fc2",                 text_,             2*D*F,   L,             (L, 0),                             0),  # y = xW
+        ("model.decoder.project_out",                  text_,             2*D*E,   1 - (E == D),  ((L >= 1) - (L >= 1)*(E == D), 0),  0),  # y = xW
+        ("lm_head",                                    text_,             2*E*V,   1,             ((L >= 1), 0),                      0),  # y = xW
     ]
+
+
+def _inside(path: str, elements: dict[str, int]) -> dict[str, int]:
+    """The parameters of a module that stands at ``path``."""
+    return {f"{path}.{name}": count for name, count in elements.items()}
 
 
 def _parameters(sizes: Sizes) -> dict[str, int]:
@@ -414,30 +404,33 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     affine = sizes.layer_norm_elementwise_affine
     biased = sizes.enable_bias
     tied = sizes.tie_word_embeddings
+    part_1 = D*affine*before - D*affine*before*unnormed
+    self_attn_layer_norm_1 = {
+        "weight":  L*D*affine,
+        "bias":    L*D*affine,
+    }
+    q_proj_1 = {
+        "weight":  L*D**2,
+        "bias":    L*D*biased,
+    }
     return {
-        "model.decoder.embed_tokens.weight":                   E*V,
-        "model.decoder.embed_positions.weight":                D*P + 2*D,
-        "model.decoder.project_in.weight":                     D*E - D*(E == D)*E,
-        "model.decoder.layers.*.self_attn_layer_norm.weight":  L*D*affine,
-        "model.decoder.layers.*.self_attn_layer_norm.bias":    L*D*affine,
-        "model.decoder.layers.*.self_attn.q_proj.weight":      L*D**2,
-        "model.decoder.layers.*.self_attn.q_proj.bias":        L*D*biased,
-        "model.decoder.layers.*.self_attn.k_proj.weight":      L*D**2,
-        "model.decoder.layers.*.self_attn.k_proj.bias":        L*D*biased,
-        "model.decoder.layers.*.self_attn.v_proj.weight":      L*D**2,
-        "model.decoder.layers.*.self_attn.v_proj.bias":        L*D*biased,
-        "model.decoder.layers.*.self_attn.out_proj.weight":    L*D**2,
-        "model.decoder.layers.*.self_attn.out_proj.bias":      L*D*biased,
-        "model.decoder.layers.*.final_layer_norm.weight":      L*D*affine,
-        "model.decoder.layers.*.final_layer_norm.bias":        L*D*affine,
-        "model.decoder.layers.*.fc1.weight":                   L*D*F,
-        "model.decoder.layers.*.fc1.bias":                     L*F*biased,
-        "model.decoder.layers.*.fc2.weight":                   L*D*F,
-        "model.decoder.layers.*.fc2.bias":                     L*D*biased,
-        "model.decoder.final_layer_norm.weight":               D*affine*before - D*affine*before*unnormed,
-        "model.decoder.final_layer_norm.bias":                 D*affine*before - D*affine*before*unnormed,
-        "model.decoder.project_out.weight":                    D*E - D*(E == D)*E,
-        "lm_head.weight":                                      E*V - E*V*tied,
+        "model.decoder.embed_tokens.weight":      E*V,
+        "model.decoder.embed_positions.weight":   D*P + 2*D,
+        "model.decoder.project_in.weight":        D*E - D*(E == D)*E,
+        **_inside("model.decoder.layers.*.self_attn_layer_norm", self_attn_layer_norm_1),
+        **_inside("model.decoder.layers.*.self_attn.q_proj", q_proj_1),
+        **_inside("model.decoder.layers.*.self_attn.k_proj", q_proj_1),
+        **_inside("model.decoder.layers.*.self_attn.v_proj", q_proj_1),
+        **_inside("model.decoder.layers.*.self_attn.out_proj", q_proj_1),
+        **_inside("model.decoder.layers.*.final_layer_norm", self_attn_layer_norm_1),
+        "model.decoder.layers.*.fc1.weight":      L*D*F,
+        "model.decoder.layers.*.fc1.bias":        L*F*biased,
+        "model.decoder.layers.*.fc2.weight":      L*D*F,
+        "model.decoder.layers.*.fc2.bias":        L*D*biased,
+        "model.decoder.final_layer_norm.weight":  part_1,
+        "model.decoder.final_layer_norm.bias":    part_1,
+        "model.decoder.project_out.weight":       D*E - D*(E == D)*E,
+        "lm_head.weight":                         E*V - E*V*tied,
     }
 
 
@@ -454,36 +447,38 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     affine = sizes.layer_norm_elementwise_affine
     biased = sizes.enable_bias
     tied = sizes.tie_word_embeddings
+    part_1 = D*affine*before - D*affine*before*unnormed
+    self_attn_layer_norm_1 = {
+        "weight":  L*D*affine,
+        "bias":    L*D*affine,
+    }
+    base_layer_1 = {
+        "weight":  L*D**2,
+        "bias":    L*D*biased,
+    }
+    q_proj_1 = {
+        **_inside("base_layer", base_layer_1),
+        "lora_A.default.weight":  16*L*D,
+        "lora_B.default.weight":  16*L*D,
+    }
     return {
-        "model.decoder.embed_tokens.weight":                              E*V,
-        "model.decoder.embed_positions.weight":                           D*P + 2*D,
-        "model.decoder.project_in.weight":                                D*E - D*(E == D)*E,
-        "model.decoder.layers.*.self_attn_layer_norm.weight":             L*D*affine,
-        "model.decoder.layers.*.self_attn_layer_norm.bias":               L*D*affine,
-        "model.decoder.layers.*.self_attn.q_proj.base_layer.weight":      L*D**2,
-        "model.decoder.layers.*.self_attn.q_proj.base_layer.bias":        L*D*biased,
-        "model.decoder.layers.*.self_attn.q_proj.lora_A.default.weight":  16*L*D,
-        "model.decoder.layers.*.self_attn.q_proj.lora_B.default.weight":  16*L*D,
-        "model.decoder.layers.*.self_attn.k_proj.base_layer.weight":      L*D**2,
-        "model.decoder.layers.*.self_attn.k_proj.base_layer.bias":        L*D*biased,
-        "model.decoder.layers.*.self_attn.k_proj.lora_A.default.weight":  16*L*D,
-        "model.decoder.layers.*.self_attn.k_proj.lora_B.default.weight":  16*L*D,
-        "model.decoder.layers.*.self_attn.v_proj.base_layer.weight":      L*D**2,
-        "model.decoder.layers.*.self_attn.v_proj.base_layer.bias":        L*D*biased,
-        "model.decoder.layers.*.self_attn.v_proj.lora_A.default.weight":  16*L*D,
-        "model.decoder.layers.*.self_attn.v_proj.lora_B.default.weight":  16*L*D,
-        "model.decoder.layers.*.self_attn.out_proj.weight":               L*D**2,
-        "model.decoder.layers.*.self_attn.out_proj.bias":                 L*D*biased,
-        "model.decoder.layers.*.final_layer_norm.weight":                 L*D*affine,
-        "model.decoder.layers.*.final_layer_norm.bias":                   L*D*affine,
-        "model.decoder.layers.*.fc1.weight":                              L*D*F,
-        "model.decoder.layers.*.fc1.bias":                                L*F*biased,
-        "model.decoder.layers.*.fc2.weight":                              L*D*F,
-        "model.decoder.layers.*.fc2.bias":                                L*D*biased,
-        "model.decoder.final_layer_norm.weight":                          D*affine*before - D*affine*before*unnormed,
-        "model.decoder.final_layer_norm.bias":                            D*affine*before - D*affine*before*unnormed,
-        "model.decoder.project_out.weight":                               D*E - D*(E == D)*E,
-        "lm_head.weight":                                                 E*V - E*V*tied,
+        "model.decoder.embed_tokens.weight":      E*V,
+        "model.decoder.embed_positions.weight":   D*P + 2*D,
+        "model.decoder.project_in.weight":        D*E - D*(E == D)*E,
+        **_inside("model.decoder.layers.*.self_attn_layer_norm", self_attn_layer_norm_1),
+        **_inside("model.decoder.layers.*.self_attn.q_proj", q_proj_1),
+        **_inside("model.decoder.layers.*.self_attn.k_proj", q_proj_1),
+        **_inside("model.decoder.layers.*.self_attn.v_proj", q_proj_1),
+        **_inside("model.decoder.layers.*.self_attn.out_proj", base_layer_1),
+        **_inside("model.decoder.layers.*.final_layer_norm", self_attn_layer_norm_1),
+        "model.decoder.layers.*.fc1.weight":      L*D*F,
+        "model.decoder.layers.*.fc1.bias":        L*F*biased,
+        "model.decoder.layers.*.fc2.weight":      L*D*F,
+        "model.decoder.layers.*.fc2.bias":        L*D*biased,
+        "model.decoder.final_layer_norm.weight":  part_1,
+        "model.decoder.final_layer_norm.bias":    part_1,
+        "model.decoder.project_out.weight":       D*E - D*(E == D)*E,
+        "lm_head.weight":                         E*V - E*V*tied,
     }
 
 
@@ -560,8 +555,10 @@ class Estimator:
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
-        rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
-        return tuple(map(sum, zip(*rows)))
+        totals: dict[tuple[int, ...], int] = {}
+        for line, cost in zip(self._lines, costs):
+            totals[line[1]] = totals.get(line[1], 0) + cost
+        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
 
     def moments(self, **streams: Any) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them."""

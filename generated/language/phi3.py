@@ -423,28 +423,8 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
 
 def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'forward': nothing trains, only the forward pass runs."""
-    L = sizes.num_hidden_layers
-    D = sizes.hidden_size
-    H = sizes.num_attention_heads
-    G = sizes.num_key_value_heads
-    d = sizes.head_dim
-    F = sizes.intermediate_size
-    V = sizes.vocab_size
-    W = sizes.sliding_window or 0
-    has_W = sizes.sliding_window is not None
-    # what a contraction runs over, in multiples of (n, min_x_W, x, min_x_W_min_x_W, xx)
-    text_ = (0, 0, 1, 0, 0)
-    self_attn_pairs_ = (0, has_W - 2*has_W*W, 2*has_W*W + 1 - has_W, has_W, 1 - has_W) if pairs == "useful" else (0, 0, 0, 0, 2)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.layers.*.self_attn.qkv_proj",  text_,             2*D*H*d + 4*D*G*d,  L,  (0, 0),  0),  # y = xW
-        ("model.layers.*.self_attn",           self_attn_pairs_,  H*d,                L,  (0, 0),  0),  # scores = qk
-        ("model.layers.*.self_attn",           self_attn_pairs_,  H*d,                L,  (0, 0),  0),  # mix = pv
-        ("model.layers.*.self_attn.o_proj",    text_,             2*D*H*d,            L,  (0, 0),  0),  # y = xW
-        ("model.layers.*.mlp.gate_up_proj",    text_,             4*D*F,              L,  (0, 0),  0),  # y = xW
-        ("model.layers.*.mlp.down_proj",       text_,             2*D*F,              L,  (0, 0),  0),  # y = xW
-        ("lm_head",                            text_,             2*D*V,              1,  (0, 0),  0),  # y = xW
-    ]
+    lines = _full(sizes, pairs)
+    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
 
 
 def _lora(sizes: Sizes, pairs: str) -> list[Line]:
@@ -626,8 +606,10 @@ class Estimator:
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
-        rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
-        return tuple(map(sum, zip(*rows)))
+        totals: dict[tuple[int, ...], int] = {}
+        for line, cost in zip(self._lines, costs):
+            totals[line[1]] = totals.get(line[1], 0) + cost
+        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
 
     def moments(self, **streams: Any) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them, with the sizes that some of them depend on."""

@@ -470,6 +470,11 @@ def _checked(key: str, kind: str, value: Any) -> Any:
     raise ValueError(f"the config's '{key}' is {value!r}, not a {kind}")
 
 
+def _at(path: str, lines: list[Line]) -> list[Line]:
+    """The lines of a module that stands at ``path``."""
+    return [(f"{path}.{module}", amount, unit, forward, gradients, again) for module, amount, unit, forward, gradients, again in lines]
+
+
 def _full(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'full': every parameter trains."""
     L = sizes.num_hidden_layers
@@ -491,6 +496,7 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     layers_1 = sum((kinds[i] == "sliding_attention") for i in range(L))
     layers_2 = sum(((i + 1) % s == 0)*(i in dense) for i in range(L))
     layers_3 = sum(((i + 1) % s == 0) for i in range(L))
+    part_1 = L + layers_2 - layers_3
     # what a contraction runs over, in multiples of (n, min_x_W, x, min_x_W_min_x_W, xx)
     text_ = (0, 0, 1, 0, 0)
     self_attn_pairs_ = (0, has_kinds - 2*W*has_kinds, 2*W*has_kinds + 1 - has_kinds, has_kinds, 1 - has_kinds) if pairs == "useful" else (0, 0, 0, 0, 2)
@@ -498,76 +504,32 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     self_attn_pairs_2_ = (0, 0, 1, 0, 1) if pairs == "useful" else (0, 0, 0, 0, 2)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.layers.*.self_attn.q_proj",             text_,               2*D*H*d,  L,                        (L, L),                                              0),  # y = xW
-        ("model.layers.*.self_attn.k_proj",             text_,               2*D*G*d,  L,                        (L, L),                                              0),  # y = xW
-        ("model.layers.*.self_attn.v_proj",             text_,               2*D*G*d,  L,                        (L, L),                                              0),  # y = xW
-        ("model.layers.*.self_attn",                    self_attn_pairs_,    H*d,      layers_1,                 (layers_1, layers_1),                                0),  # scores = qk
-        ("model.layers.*.self_attn",                    self_attn_pairs_,    H*d,      layers_1,                 (layers_1, layers_1),                                0),  # mix = pv
-        ("model.layers.*.self_attn.o_proj",             text_,               2*D*H*d,  L,                        (L, L),                                              0),  # y = xW
-        ("model.layers.*.mlp.gate_proj",                text_,               2*D*F,    L + layers_2 - layers_3,  (L + layers_2 - layers_3, L + layers_2 - layers_3),  0),  # y = xW
-        ("model.layers.*.mlp.up_proj",                  text_,               2*D*F,    L + layers_2 - layers_3,  (L + layers_2 - layers_3, L + layers_2 - layers_3),  0),  # y = xW
-        ("model.layers.*.mlp.down_proj",                text_,               2*D*F,    L + layers_2 - layers_3,  (L + layers_2 - layers_3, L + layers_2 - layers_3),  0),  # y = xW
-        ("model.layers.*.mlp.shared_expert.gate_proj",  text_,               2*D*S,    layers_3 - layers_2,      (layers_3 - layers_2, layers_3 - layers_2),          0),  # y = xW
-        ("model.layers.*.mlp.shared_expert.up_proj",    text_,               2*D*S,    layers_3 - layers_2,      (layers_3 - layers_2, layers_3 - layers_2),          0),  # y = xW
-        ("model.layers.*.mlp.shared_expert.down_proj",  text_,               2*D*S,    layers_3 - layers_2,      (layers_3 - layers_2, layers_3 - layers_2),          0),  # y = xW
-        ("model.layers.*.mlp.gate",                     text_,               2*D*E,    layers_3 - layers_2,      (layers_3 - layers_2, layers_3 - layers_2),          0),  # y = xW
-        ("model.layers.*.mlp.experts",                  mlp_experts_rows_,   4*D*M,    layers_3 - layers_2,      (layers_3 - layers_2, layers_3 - layers_2),          0),  # y = xW
-        ("model.layers.*.mlp.experts",                  mlp_experts_rows_,   2*D*M,    layers_3 - layers_2,      (layers_3 - layers_2, layers_3 - layers_2),          0),  # y = xW
-        ("model.layers.*.mlp.shared_expert_gate",       text_,               2*D,      layers_3 - layers_2,      (layers_3 - layers_2, layers_3 - layers_2),          0),  # y = xW
-        ("model.layers.*.self_attn",                    self_attn_pairs_2_,  H*d,      L - layers_1,             (L - layers_1, L - layers_1),                        0),  # scores = qk
-        ("model.layers.*.self_attn",                    self_attn_pairs_2_,  H*d,      L - layers_1,             (L - layers_1, L - layers_1),                        0),  # mix = pv
-        ("lm_head",                                     text_,               2*D*V,    1,                        (1, 1),                                              0),  # y = xW
+        ("model.layers.*.self_attn.q_proj",             text_,               2*D*H*d,  L,                    (L, L),                                      0),  # y = xW
+        ("model.layers.*.self_attn.k_proj",             text_,               2*D*G*d,  L,                    (L, L),                                      0),  # y = xW
+        ("model.layers.*.self_attn.v_proj",             text_,               2*D*G*d,  L,                    (L, L),                                      0),  # y = xW
+        ("model.layers.*.self_attn",                    self_attn_pairs_,    H*d,      layers_1,             (layers_1, layers_1),                        0),  # scores = qk
+        ("model.layers.*.self_attn",                    self_attn_pairs_,    H*d,      layers_1,             (layers_1, layers_1),                        0),  # mix = pv
+        ("model.layers.*.self_attn.o_proj",             text_,               2*D*H*d,  L,                    (L, L),                                      0),  # y = xW
+        ("model.layers.*.mlp.gate_proj",                text_,               2*D*F,    part_1,               (part_1, part_1),                            0),  # y = xW
+        ("model.layers.*.mlp.up_proj",                  text_,               2*D*F,    part_1,               (part_1, part_1),                            0),  # y = xW
+        ("model.layers.*.mlp.down_proj",                text_,               2*D*F,    part_1,               (part_1, part_1),                            0),  # y = xW
+        ("model.layers.*.mlp.shared_expert.gate_proj",  text_,               2*D*S,    layers_3 - layers_2,  (layers_3 - layers_2, layers_3 - layers_2),  0),  # y = xW
+        ("model.layers.*.mlp.shared_expert.up_proj",    text_,               2*D*S,    layers_3 - layers_2,  (layers_3 - layers_2, layers_3 - layers_2),  0),  # y = xW
+        ("model.layers.*.mlp.shared_expert.down_proj",  text_,               2*D*S,    layers_3 - layers_2,  (layers_3 - layers_2, layers_3 - layers_2),  0),  # y = xW
+        ("model.layers.*.mlp.gate",                     text_,               2*D*E,    layers_3 - layers_2,  (layers_3 - layers_2, layers_3 - layers_2),  0),  # y = xW
+        ("model.layers.*.mlp.experts",                  mlp_experts_rows_,   4*D*M,    layers_3 - layers_2,  (layers_3 - layers_2, layers_3 - layers_2),  0),  # y = xW
+        ("model.layers.*.mlp.experts",                  mlp_experts_rows_,   2*D*M,    layers_3 - layers_2,  (layers_3 - layers_2, layers_3 - layers_2),  0),  # y = xW
+        ("model.layers.*.mlp.shared_expert_gate",       text_,               2*D,      layers_3 - layers_2,  (layers_3 - layers_2, layers_3 - layers_2),  0),  # y = xW
+        ("model.layers.*.self_attn",                    self_attn_pairs_2_,  H*d,      L - layers_1,         (L - layers_1, L - layers_1),                0),  # scores = qk
+        ("model.layers.*.self_attn",                    self_attn_pairs_2_,  H*d,      L - layers_1,         (L - layers_1, L - layers_1),                0),  # mix = pv
+        ("lm_head",                                     text_,               2*D*V,    1,                    (1, 1),                                      0),  # y = xW
     ]
 
 
 def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'forward': nothing trains, only the forward pass runs."""
-    L = sizes.num_hidden_layers
-    D = sizes.hidden_size
-    H = sizes.num_attention_heads
-    G = sizes.num_key_value_heads
-    d = sizes.head_dim
-    F = sizes.intermediate_size
-    M = sizes.moe_intermediate_size
-    S = sizes.shared_expert_intermediate_size
-    E = sizes.num_experts
-    top = sizes.num_experts_per_tok
-    s = sizes.decoder_sparse_step
-    dense = sizes.mlp_only_layers
-    W = sizes.sliding_window
-    kinds = _Null() if sizes.layer_types is None else sizes.layer_types
-    has_kinds = sizes.layer_types is not None
-    V = sizes.vocab_size
-    layers_1 = sum((kinds[i] == "sliding_attention") for i in range(L))
-    layers_2 = sum(((i + 1) % s == 0)*(i in dense) for i in range(L))
-    layers_3 = sum(((i + 1) % s == 0) for i in range(L))
-    # what a contraction runs over, in multiples of (n, min_x_W, x, min_x_W_min_x_W, xx)
-    text_ = (0, 0, 1, 0, 0)
-    self_attn_pairs_ = (0, has_kinds - 2*W*has_kinds, 2*W*has_kinds + 1 - has_kinds, has_kinds, 1 - has_kinds) if pairs == "useful" else (0, 0, 0, 0, 2)
-    mlp_experts_rows_ = (0, 0, top, 0, 0)
-    self_attn_pairs_2_ = (0, 0, 1, 0, 1) if pairs == "useful" else (0, 0, 0, 0, 2)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.layers.*.self_attn.q_proj",             text_,               2*D*H*d,  L,                        (0, 0),  0),  # y = xW
-        ("model.layers.*.self_attn.k_proj",             text_,               2*D*G*d,  L,                        (0, 0),  0),  # y = xW
-        ("model.layers.*.self_attn.v_proj",             text_,               2*D*G*d,  L,                        (0, 0),  0),  # y = xW
-        ("model.layers.*.self_attn",                    self_attn_pairs_,    H*d,      layers_1,                 (0, 0),  0),  # scores = qk
-        ("model.layers.*.self_attn",                    self_attn_pairs_,    H*d,      layers_1,                 (0, 0),  0),  # mix = pv
-        ("model.layers.*.self_attn.o_proj",             text_,               2*D*H*d,  L,                        (0, 0),  0),  # y = xW
-        ("model.layers.*.mlp.gate_proj",                text_,               2*D*F,    L + layers_2 - layers_3,  (0, 0),  0),  # y = xW
-        ("model.layers.*.mlp.up_proj",                  text_,               2*D*F,    L + layers_2 - layers_3,  (0, 0),  0),  # y = xW
-        ("model.layers.*.mlp.down_proj",                text_,               2*D*F,    L + layers_2 - layers_3,  (0, 0),  0),  # y = xW
-        ("model.layers.*.mlp.shared_expert.gate_proj",  text_,               2*D*S,    layers_3 - layers_2,      (0, 0),  0),  # y = xW
-        ("model.layers.*.mlp.shared_expert.up_proj",    text_,               2*D*S,    layers_3 - layers_2,      (0, 0),  0),  # y = xW
-        ("model.layers.*.mlp.shared_expert.down_proj",  text_,               2*D*S,    layers_3 - layers_2,      (0, 0),  0),  # y = xW
-        ("model.layers.*.mlp.gate",                     text_,               2*D*E,    layers_3 - layers_2,      (0, 0),  0),  # y = xW
-        ("model.layers.*.mlp.experts",                  mlp_experts_rows_,   4*D*M,    layers_3 - layers_2,      (0, 0),  0),  # y = xW
-        ("model.layers.*.mlp.experts",                  mlp_experts_rows_,   2*D*M,    layers_3 - layers_2,      (0, 0),  0),  # y = xW
-        ("model.layers.*.mlp.shared_expert_gate",       text_,               2*D,      layers_3 - layers_2,      (0, 0),  0),  # y = xW
-        ("model.layers.*.self_attn",                    self_attn_pairs_2_,  H*d,      L - layers_1,             (0, 0),  0),  # scores = qk
-        ("model.layers.*.self_attn",                    self_attn_pairs_2_,  H*d,      L - layers_1,             (0, 0),  0),  # mix = pv
-        ("lm_head",                                     text_,               2*D*V,    1,                        (0, 0),  0),  # y = xW
-    ]
+    lines = _full(sizes, pairs)
+    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
 
 
 def _lora(sizes: Sizes, pairs: str) -> list[Line]:
@@ -591,40 +553,43 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     layers_1 = sum((kinds[i] == "sliding_attention") for i in range(L))
     layers_2 = sum(((i + 1) % s == 0)*(i in dense) for i in range(L))
     layers_3 = sum(((i + 1) % s == 0) for i in range(L))
+    part_1 = L + layers_2 - layers_3
     # what a contraction runs over, in multiples of (n, min_x_W, x, min_x_W_min_x_W, xx)
     text_ = (0, 0, 1, 0, 0)
     self_attn_pairs_ = (0, has_kinds - 2*W*has_kinds, 2*W*has_kinds + 1 - has_kinds, has_kinds, 1 - has_kinds) if pairs == "useful" else (0, 0, 0, 0, 2)
     mlp_experts_rows_ = (0, 0, top, 0, 0)
     self_attn_pairs_2_ = (0, 0, 1, 0, 1) if pairs == "useful" else (0, 0, 0, 0, 2)
+    # what equal modules have in common, each below its own path
+    k_proj_1: list[Line] = [
+        ("base_layer",      text_,  2*D*G*d,  L,  (max(0, L - 1), 0),  0),  # y = xW
+        ("lora_A.default",  text_,  32*D,     L,  (max(0, L - 1), L),  0),  # y = xW
+        ("lora_B.default",  text_,  32*G*d,   L,  (L, L),              0),  # y = xW
+    ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.layers.*.self_attn.q_proj.base_layer",      text_,               2*D*H*d,  L,                        (max(0, L - 1), 0),            0),  # y = xW
-        ("model.layers.*.self_attn.q_proj.lora_A.default",  text_,               32*D,     L,                        (max(0, L - 1), L),            0),  # y = xW
-        ("model.layers.*.self_attn.q_proj.lora_B.default",  text_,               32*H*d,   L,                        (L, L),                        0),  # y = xW
-        ("model.layers.*.self_attn.k_proj.base_layer",      text_,               2*D*G*d,  L,                        (max(0, L - 1), 0),            0),  # y = xW
-        ("model.layers.*.self_attn.k_proj.lora_A.default",  text_,               32*D,     L,                        (max(0, L - 1), L),            0),  # y = xW
-        ("model.layers.*.self_attn.k_proj.lora_B.default",  text_,               32*G*d,   L,                        (L, L),                        0),  # y = xW
-        ("model.layers.*.self_attn.v_proj.base_layer",      text_,               2*D*G*d,  L,                        (max(0, L - 1), 0),            0),  # y = xW
-        ("model.layers.*.self_attn.v_proj.lora_A.default",  text_,               32*D,     L,                        (max(0, L - 1), L),            0),  # y = xW
-        ("model.layers.*.self_attn.v_proj.lora_B.default",  text_,               32*G*d,   L,                        (L, L),                        0),  # y = xW
-        ("model.layers.*.self_attn",                        self_attn_pairs_,    H*d,      layers_1,                 (layers_1, layers_1),          0),  # scores = qk
-        ("model.layers.*.self_attn",                        self_attn_pairs_,    H*d,      layers_1,                 (layers_1, layers_1),          0),  # mix = pv
-        ("model.layers.*.self_attn.o_proj.base_layer",      text_,               2*D*H*d,  L,                        (L, 0),                        0),  # y = xW
-        ("model.layers.*.self_attn.o_proj.lora_A.default",  text_,               32*H*d,   L,                        (L, L),                        0),  # y = xW
-        ("model.layers.*.self_attn.o_proj.lora_B.default",  text_,               32*D,     L,                        (L, L),                        0),  # y = xW
-        ("model.layers.*.mlp.gate_proj",                    text_,               2*D*F,    L + layers_2 - layers_3,  (L + layers_2 - layers_3, 0),  0),  # y = xW
-        ("model.layers.*.mlp.up_proj",                      text_,               2*D*F,    L + layers_2 - layers_3,  (L + layers_2 - layers_3, 0),  0),  # y = xW
-        ("model.layers.*.mlp.down_proj",                    text_,               2*D*F,    L + layers_2 - layers_3,  (L + layers_2 - layers_3, 0),  0),  # y = xW
-        ("model.layers.*.mlp.shared_expert.gate_proj",      text_,               2*D*S,    layers_3 - layers_2,      (layers_3 - layers_2, 0),      0),  # y = xW
-        ("model.layers.*.mlp.shared_expert.up_proj",        text_,               2*D*S,    layers_3 - layers_2,      (layers_3 - layers_2, 0),      0),  # y = xW
-        ("model.layers.*.mlp.shared_expert.down_proj",      text_,               2*D*S,    layers_3 - layers_2,      (layers_3 - layers_2, 0),      0),  # y = xW
-        ("model.layers.*.mlp.gate",                         text_,               2*D*E,    layers_3 - layers_2,      (layers_3 - layers_2, 0),      0),  # y = xW
-        ("model.layers.*.mlp.experts",                      mlp_experts_rows_,   4*D*M,    layers_3 - layers_2,      (layers_3 - layers_2, 0),      0),  # y = xW
-        ("model.layers.*.mlp.experts",                      mlp_experts_rows_,   2*D*M,    layers_3 - layers_2,      (layers_3 - layers_2, 0),      0),  # y = xW
-        ("model.layers.*.mlp.shared_expert_gate",           text_,               2*D,      layers_3 - layers_2,      (layers_3 - layers_2, 0),      0),  # y = xW
-        ("model.layers.*.self_attn",                        self_attn_pairs_2_,  H*d,      L - layers_1,             (L - layers_1, L - layers_1),  0),  # scores = qk
-        ("model.layers.*.self_attn",                        self_attn_pairs_2_,  H*d,      L - layers_1,             (L - layers_1, L - layers_1),  0),  # mix = pv
-        ("lm_head",                                         text_,               2*D*V,    1,                        ((L >= 1), 0),                 0),  # y = xW
+        ("model.layers.*.self_attn.q_proj.base_layer",      text_,               2*D*H*d,  L,                    (max(0, L - 1), 0),            0),  # y = xW
+        ("model.layers.*.self_attn.q_proj.lora_A.default",  text_,               32*D,     L,                    (max(0, L - 1), L),            0),  # y = xW
+        ("model.layers.*.self_attn.q_proj.lora_B.default",  text_,               32*H*d,   L,                    (L, L),                        0),  # y = xW
+        *_at("model.layers.*.self_attn.k_proj", k_proj_1),
+        *_at("model.layers.*.self_attn.v_proj", k_proj_1),
+        ("model.layers.*.self_attn",                        self_attn_pairs_,    H*d,      layers_1,             (layers_1, layers_1),          0),  # scores = qk
+        ("model.layers.*.self_attn",                        self_attn_pairs_,    H*d,      layers_1,             (layers_1, layers_1),          0),  # mix = pv
+        ("model.layers.*.self_attn.o_proj.base_layer",      text_,               2*D*H*d,  L,                    (L, 0),                        0),  # y = xW
+        ("model.layers.*.self_attn.o_proj.lora_A.default",  text_,               32*H*d,   L,                    (L, L),                        0),  # y = xW
+        ("model.layers.*.self_attn.o_proj.lora_B.default",  text_,               32*D,     L,                    (L, L),                        0),  # y = xW
+        ("model.layers.*.mlp.gate_proj",                    text_,               2*D*F,    part_1,               (part_1, 0),                   0),  # y = xW
+        ("model.layers.*.mlp.up_proj",                      text_,               2*D*F,    part_1,               (part_1, 0),                   0),  # y = xW
+        ("model.layers.*.mlp.down_proj",                    text_,               2*D*F,    part_1,               (part_1, 0),                   0),  # y = xW
+        ("model.layers.*.mlp.shared_expert.gate_proj",      text_,               2*D*S,    layers_3 - layers_2,  (layers_3 - layers_2, 0),      0),  # y = xW
+        ("model.layers.*.mlp.shared_expert.up_proj",        text_,               2*D*S,    layers_3 - layers_2,  (layers_3 - layers_2, 0),      0),  # y = xW
+        ("model.layers.*.mlp.shared_expert.down_proj",      text_,               2*D*S,    layers_3 - layers_2,  (layers_3 - layers_2, 0),      0),  # y = xW
+        ("model.layers.*.mlp.gate",                         text_,               2*D*E,    layers_3 - layers_2,  (layers_3 - layers_2, 0),      0),  # y = xW
+        ("model.layers.*.mlp.experts",                      mlp_experts_rows_,   4*D*M,    layers_3 - layers_2,  (layers_3 - layers_2, 0),      0),  # y = xW
+        ("model.layers.*.mlp.experts",                      mlp_experts_rows_,   2*D*M,    layers_3 - layers_2,  (layers_3 - layers_2, 0),      0),  # y = xW
+        ("model.layers.*.mlp.shared_expert_gate",           text_,               2*D,      layers_3 - layers_2,  (layers_3 - layers_2, 0),      0),  # y = xW
+        ("model.layers.*.self_attn",                        self_attn_pairs_2_,  H*d,      L - layers_1,         (L - layers_1, L - layers_1),  0),  # scores = qk
+        ("model.layers.*.self_attn",                        self_attn_pairs_2_,  H*d,      L - layers_1,         (L - layers_1, L - layers_1),  0),  # mix = pv
+        ("lm_head",                                         text_,               2*D*V,    1,                    ((L >= 1), 0),                 0),  # y = xW
     ]
 
 
@@ -649,6 +614,7 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     layers_1 = sum((kinds[i] == "sliding_attention") for i in range(L))
     layers_2 = sum(((i + 1) % s == 0)*(i in dense) for i in range(L))
     layers_3 = sum(((i + 1) % s == 0) for i in range(L))
+    part_1 = L + layers_2 - layers_3
     # what a contraction runs over, in multiples of (n, min_x_W, x, min_x_W_min_x_W, xx)
     text_ = (0, 0, 1, 0, 0)
     self_attn_pairs_ = (0, has_kinds - 2*W*has_kinds, 2*W*has_kinds + 1 - has_kinds, has_kinds, 1 - has_kinds) if pairs == "useful" else (0, 0, 0, 0, 2)
@@ -656,26 +622,31 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     self_attn_pairs_2_ = (0, 0, 1, 0, 1) if pairs == "useful" else (0, 0, 0, 0, 2)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.layers.*.self_attn.q_proj",             text_,               2*D*H*d,  L,                        (L, L),                                              L),                        # y = xW
-        ("model.layers.*.self_attn.k_proj",             text_,               2*D*G*d,  L,                        (L, L),                                              L),                        # y = xW
-        ("model.layers.*.self_attn.v_proj",             text_,               2*D*G*d,  L,                        (L, L),                                              L),                        # y = xW
-        ("model.layers.*.self_attn",                    self_attn_pairs_,    H*d,      layers_1,                 (layers_1, layers_1),                                layers_1),                 # scores = qk
-        ("model.layers.*.self_attn",                    self_attn_pairs_,    H*d,      layers_1,                 (layers_1, layers_1),                                layers_1),                 # mix = pv
-        ("model.layers.*.self_attn.o_proj",             text_,               2*D*H*d,  L,                        (L, L),                                              L),                        # y = xW
-        ("model.layers.*.mlp.gate_proj",                text_,               2*D*F,    L + layers_2 - layers_3,  (L + layers_2 - layers_3, L + layers_2 - layers_3),  L + layers_2 - layers_3),  # y = xW
-        ("model.layers.*.mlp.up_proj",                  text_,               2*D*F,    L + layers_2 - layers_3,  (L + layers_2 - layers_3, L + layers_2 - layers_3),  L + layers_2 - layers_3),  # y = xW
-        ("model.layers.*.mlp.down_proj",                text_,               2*D*F,    L + layers_2 - layers_3,  (L + layers_2 - layers_3, L + layers_2 - layers_3),  0),                        # y = xW
-        ("model.layers.*.mlp.shared_expert.gate_proj",  text_,               2*D*S,    layers_3 - layers_2,      (layers_3 - layers_2, layers_3 - layers_2),          layers_3 - layers_2),      # y = xW
-        ("model.layers.*.mlp.shared_expert.up_proj",    text_,               2*D*S,    layers_3 - layers_2,      (layers_3 - layers_2, layers_3 - layers_2),          layers_3 - layers_2),      # y = xW
-        ("model.layers.*.mlp.shared_expert.down_proj",  text_,               2*D*S,    layers_3 - layers_2,      (layers_3 - layers_2, layers_3 - layers_2),          layers_3 - layers_2),      # y = xW
-        ("model.layers.*.mlp.gate",                     text_,               2*D*E,    layers_3 - layers_2,      (layers_3 - layers_2, layers_3 - layers_2),          layers_3 - layers_2),      # y = xW
-        ("model.layers.*.mlp.experts",                  mlp_experts_rows_,   4*D*M,    layers_3 - layers_2,      (layers_3 - layers_2, layers_3 - layers_2),          layers_3 - layers_2),      # y = xW
-        ("model.layers.*.mlp.experts",                  mlp_experts_rows_,   2*D*M,    layers_3 - layers_2,      (layers_3 - layers_2, layers_3 - layers_2),          layers_3 - layers_2),      # y = xW
-        ("model.layers.*.mlp.shared_expert_gate",       text_,               2*D,      layers_3 - layers_2,      (layers_3 - layers_2, layers_3 - layers_2),          layers_3 - layers_2),      # y = xW
-        ("model.layers.*.self_attn",                    self_attn_pairs_2_,  H*d,      L - layers_1,             (L - layers_1, L - layers_1),                        L - layers_1),             # scores = qk
-        ("model.layers.*.self_attn",                    self_attn_pairs_2_,  H*d,      L - layers_1,             (L - layers_1, L - layers_1),                        L - layers_1),             # mix = pv
-        ("lm_head",                                     text_,               2*D*V,    1,                        (1, 1),                                              0),                        # y = xW
+        ("model.layers.*.self_attn.q_proj",             text_,               2*D*H*d,  L,                    (L, L),                                      L),                    # y = xW
+        ("model.layers.*.self_attn.k_proj",             text_,               2*D*G*d,  L,                    (L, L),                                      L),                    # y = xW
+        ("model.layers.*.self_attn.v_proj",             text_,               2*D*G*d,  L,                    (L, L),                                      L),                    # y = xW
+        ("model.layers.*.self_attn",                    self_attn_pairs_,    H*d,      layers_1,             (layers_1, layers_1),                        layers_1),             # scores = qk
+        ("model.layers.*.self_attn",                    self_attn_pairs_,    H*d,      layers_1,             (layers_1, layers_1),                        layers_1),             # mix = pv
+        ("model.layers.*.self_attn.o_proj",             text_,               2*D*H*d,  L,                    (L, L),                                      L),                    # y = xW
+        ("model.layers.*.mlp.gate_proj",                text_,               2*D*F,    part_1,               (part_1, part_1),                            part_1),               # y = xW
+        ("model.layers.*.mlp.up_proj",                  text_,               2*D*F,    part_1,               (part_1, part_1),                            part_1),               # y = xW
+        ("model.layers.*.mlp.down_proj",                text_,               2*D*F,    part_1,               (part_1, part_1),                            0),                    # y = xW
+        ("model.layers.*.mlp.shared_expert.gate_proj",  text_,               2*D*S,    layers_3 - layers_2,  (layers_3 - layers_2, layers_3 - layers_2),  layers_3 - layers_2),  # y = xW
+        ("model.layers.*.mlp.shared_expert.up_proj",    text_,               2*D*S,    layers_3 - layers_2,  (layers_3 - layers_2, layers_3 - layers_2),  layers_3 - layers_2),  # y = xW
+        ("model.layers.*.mlp.shared_expert.down_proj",  text_,               2*D*S,    layers_3 - layers_2,  (layers_3 - layers_2, layers_3 - layers_2),  layers_3 - layers_2),  # y = xW
+        ("model.layers.*.mlp.gate",                     text_,               2*D*E,    layers_3 - layers_2,  (layers_3 - layers_2, layers_3 - layers_2),  layers_3 - layers_2),  # y = xW
+        ("model.layers.*.mlp.experts",                  mlp_experts_rows_,   4*D*M,    layers_3 - layers_2,  (layers_3 - layers_2, layers_3 - layers_2),  layers_3 - layers_2),  # y = xW
+        ("model.layers.*.mlp.experts",                  mlp_experts_rows_,   2*D*M,    layers_3 - layers_2,  (layers_3 - layers_2, layers_3 - layers_2),  layers_3 - layers_2),  # y = xW
+        ("model.layers.*.mlp.shared_expert_gate",       text_,               2*D,      layers_3 - layers_2,  (layers_3 - layers_2, layers_3 - layers_2),  layers_3 - layers_2),  # y = xW
+        ("model.layers.*.self_attn",                    self_attn_pairs_2_,  H*d,      L - layers_1,         (L - layers_1, L - layers_1),                L - layers_1),         # scores = qk
+        ("model.layers.*.self_attn",                    self_attn_pairs_2_,  H*d,      L - layers_1,         (L - layers_1, L - layers_1),                L - layers_1),         # mix = pv
+        ("lm_head",                                     text_,               2*D*V,    1,                    (1, 1),                                      0),                    # y = xW
     ]
+
+
+def _inside(path: str, elements: dict[str, int]) -> dict[str, int]:
+    """The parameters of a module that stands at ``path``."""
+    return {f"{path}.{name}": count for name, count in elements.items()}
 
 
 def _parameters(sizes: Sizes) -> dict[str, int]:
@@ -696,23 +667,27 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     biased = sizes.qkv_bias
     layers_1 = sum(((i + 1) % s == 0)*(i in dense) for i in range(L))
     layers_2 = sum(((i + 1) % s == 0) for i in range(L))
+    part_1 = L*D*F + layers_1*D*F - layers_2*D*F
+    part_2 = layers_2*D*S - layers_1*D*S
+    k_proj_1 = {
+        "weight":  L*D*G*d,
+        "bias":    L*G*d*biased,
+    }
     return {
         "model.embed_tokens.weight":                          D*V,
         "model.layers.*.input_layernorm.weight":              L*D,
         "model.layers.*.self_attn.q_proj.weight":             L*D*H*d,
         "model.layers.*.self_attn.q_proj.bias":               L*H*d*biased,
-        "model.layers.*.self_attn.k_proj.weight":             L*D*G*d,
-        "model.layers.*.self_attn.k_proj.bias":               L*G*d*biased,
-        "model.layers.*.self_attn.v_proj.weight":             L*D*G*d,
-        "model.layers.*.self_attn.v_proj.bias":               L*G*d*biased,
+        **_inside("model.layers.*.self_attn.k_proj", k_proj_1),
+        **_inside("model.layers.*.self_attn.v_proj", k_proj_1),
         "model.layers.*.self_attn.o_proj.weight":             L*D*H*d,
         "model.layers.*.post_attention_layernorm.weight":     L*D,
-        "model.layers.*.mlp.gate_proj.weight":                L*D*F + layers_1*D*F - layers_2*D*F,
-        "model.layers.*.mlp.up_proj.weight":                  L*D*F + layers_1*D*F - layers_2*D*F,
-        "model.layers.*.mlp.down_proj.weight":                L*D*F + layers_1*D*F - layers_2*D*F,
-        "model.layers.*.mlp.shared_expert.gate_proj.weight":  layers_2*D*S - layers_1*D*S,
-        "model.layers.*.mlp.shared_expert.up_proj.weight":    layers_2*D*S - layers_1*D*S,
-        "model.layers.*.mlp.shared_expert.down_proj.weight":  layers_2*D*S - layers_1*D*S,
+        "model.layers.*.mlp.gate_proj.weight":                part_1,
+        "model.layers.*.mlp.up_proj.weight":                  part_1,
+        "model.layers.*.mlp.down_proj.weight":                part_1,
+        "model.layers.*.mlp.shared_expert.gate_proj.weight":  part_2,
+        "model.layers.*.mlp.shared_expert.up_proj.weight":    part_2,
+        "model.layers.*.mlp.shared_expert.down_proj.weight":  part_2,
         "model.layers.*.mlp.gate.weight":                     layers_2*D*E - layers_1*D*E,
         "model.layers.*.mlp.experts.gate_up_proj":            2*layers_2*D*M*E - 2*layers_1*D*M*E,
         "model.layers.*.mlp.experts.down_proj":               layers_2*D*M*E - layers_1*D*M*E,
@@ -740,6 +715,14 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     biased = sizes.qkv_bias
     layers_1 = sum(((i + 1) % s == 0)*(i in dense) for i in range(L))
     layers_2 = sum(((i + 1) % s == 0) for i in range(L))
+    part_1 = L*D*F + layers_1*D*F - layers_2*D*F
+    part_2 = layers_2*D*S - layers_1*D*S
+    k_proj_1 = {
+        "base_layer.weight":      L*D*G*d,
+        "base_layer.bias":        L*G*d*biased,
+        "lora_A.default.weight":  16*L*D,
+        "lora_B.default.weight":  16*L*G*d,
+    }
     return {
         "model.embed_tokens.weight":                              D*V,
         "model.layers.*.input_layernorm.weight":                  L*D,
@@ -747,24 +730,18 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
         "model.layers.*.self_attn.q_proj.base_layer.bias":        L*H*d*biased,
         "model.layers.*.self_attn.q_proj.lora_A.default.weight":  16*L*D,
         "model.layers.*.self_attn.q_proj.lora_B.default.weight":  16*L*H*d,
-        "model.layers.*.self_attn.k_proj.base_layer.weight":      L*D*G*d,
-        "model.layers.*.self_attn.k_proj.base_layer.bias":        L*G*d*biased,
-        "model.layers.*.self_attn.k_proj.lora_A.default.weight":  16*L*D,
-        "model.layers.*.self_attn.k_proj.lora_B.default.weight":  16*L*G*d,
-        "model.layers.*.self_attn.v_proj.base_layer.weight":      L*D*G*d,
-        "model.layers.*.self_attn.v_proj.base_layer.bias":        L*G*d*biased,
-        "model.layers.*.self_attn.v_proj.lora_A.default.weight":  16*L*D,
-        "model.layers.*.self_attn.v_proj.lora_B.default.weight":  16*L*G*d,
+        **_inside("model.layers.*.self_attn.k_proj", k_proj_1),
+        **_inside("model.layers.*.self_attn.v_proj", k_proj_1),
         "model.layers.*.self_attn.o_proj.base_layer.weight":      L*D*H*d,
         "model.layers.*.self_attn.o_proj.lora_A.default.weight":  16*L*H*d,
         "model.layers.*.self_attn.o_proj.lora_B.default.weight":  16*L*D,
         "model.layers.*.post_attention_layernorm.weight":         L*D,
-        "model.layers.*.mlp.gate_proj.weight":                    L*D*F + layers_1*D*F - layers_2*D*F,
-        "model.layers.*.mlp.up_proj.weight":                      L*D*F + layers_1*D*F - layers_2*D*F,
-        "model.layers.*.mlp.down_proj.weight":                    L*D*F + layers_1*D*F - layers_2*D*F,
-        "model.layers.*.mlp.shared_expert.gate_proj.weight":      layers_2*D*S - layers_1*D*S,
-        "model.layers.*.mlp.shared_expert.up_proj.weight":        layers_2*D*S - layers_1*D*S,
-        "model.layers.*.mlp.shared_expert.down_proj.weight":      layers_2*D*S - layers_1*D*S,
+        "model.layers.*.mlp.gate_proj.weight":                    part_1,
+        "model.layers.*.mlp.up_proj.weight":                      part_1,
+        "model.layers.*.mlp.down_proj.weight":                    part_1,
+        "model.layers.*.mlp.shared_expert.gate_proj.weight":      part_2,
+        "model.layers.*.mlp.shared_expert.up_proj.weight":        part_2,
+        "model.layers.*.mlp.shared_expert.down_proj.weight":      part_2,
         "model.layers.*.mlp.gate.weight":                         layers_2*D*E - layers_1*D*E,
         "model.layers.*.mlp.experts.gate_up_proj":                2*layers_2*D*M*E - 2*layers_1*D*M*E,
         "model.layers.*.mlp.experts.down_proj":                   layers_2*D*M*E - layers_1*D*M*E,
@@ -852,8 +829,10 @@ class Estimator:
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
-        rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
-        return tuple(map(sum, zip(*rows)))
+        totals: dict[tuple[int, ...], int] = {}
+        for line, cost in zip(self._lines, costs):
+            totals[line[1]] = totals.get(line[1], 0) + cost
+        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
 
     def moments(self, **streams: Any) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them, with the sizes that some of them depend on."""

@@ -301,26 +301,13 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
 
 def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'forward': nothing trains, only the forward pass runs."""
-    L = sizes.num_hidden_layers
-    D = sizes.hidden_size
-    F = sizes.intermediate_size
-    V = sizes.vocab_size
-    # what a contraction runs over, in multiples of (n, x, xx)
-    text_ = (0, 1, 0)
-    attention_self_pairs_ = (0, 0, 1)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("roberta.encoder.layer.*.attention.self.query",    text_,                  2*D**2,  L,  (0, 0),  0),  # y = xW
-        ("roberta.encoder.layer.*.attention.self.key",      text_,                  2*D**2,  L,  (0, 0),  0),  # y = xW
-        ("roberta.encoder.layer.*.attention.self.value",    text_,                  2*D**2,  L,  (0, 0),  0),  # y = xW
-        ("roberta.encoder.layer.*.attention.self",          attention_self_pairs_,  2*D,     L,  (0, 0),  0),  # scores = qk
-        ("roberta.encoder.layer.*.attention.self",          attention_self_pairs_,  2*D,     L,  (0, 0),  0),  # mix = pv
-        ("roberta.encoder.layer.*.attention.output.dense",  text_,                  2*D**2,  L,  (0, 0),  0),  # y = xW
-        ("roberta.encoder.layer.*.intermediate.dense",      text_,                  2*D*F,   L,  (0, 0),  0),  # y = xW
-        ("roberta.encoder.layer.*.output.dense",            text_,                  2*D*F,   L,  (0, 0),  0),  # y = xW
-        ("lm_head.dense",                                   text_,                  2*D**2,  1,  (0, 0),  0),  # y = xW
-        ("lm_head.decoder",                                 text_,                  2*D*V,   1,  (0, 0),  0),  # y = xW
-    ]
+    lines = _full(sizes, pairs)
+    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
+
+
+def _inside(path: str, elements: dict[str, int]) -> dict[str, int]:
+    """The parameters of a module that stands at ``path``."""
+    return {f"{path}.{name}": count for name, count in elements.items()}
 
 
 def _parameters(sizes: Sizes) -> dict[str, int]:
@@ -332,35 +319,39 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     X = sizes.max_position_embeddings
     T = sizes.type_vocab_size
     tied = sizes.tie_word_embeddings
+    LayerNorm_1 = {
+        "weight":  D,
+        "bias":    D,
+    }
+    query_1 = {
+        "weight":  L*D**2,
+        "bias":    L*D,
+    }
+    LayerNorm_2 = {
+        "weight":  L*D,
+        "bias":    L*D,
+    }
     return {
-        "roberta.embeddings.word_embeddings.weight":                  D*V,
-        "roberta.embeddings.token_type_embeddings.weight":            D*T,
-        "roberta.embeddings.position_embeddings.weight":              D*X,
-        "roberta.embeddings.LayerNorm.weight":                        D,
-        "roberta.embeddings.LayerNorm.bias":                          D,
-        "roberta.encoder.layer.*.attention.self.query.weight":        L*D**2,
-        "roberta.encoder.layer.*.attention.self.query.bias":          L*D,
-        "roberta.encoder.layer.*.attention.self.key.weight":          L*D**2,
-        "roberta.encoder.layer.*.attention.self.key.bias":            L*D,
-        "roberta.encoder.layer.*.attention.self.value.weight":        L*D**2,
-        "roberta.encoder.layer.*.attention.self.value.bias":          L*D,
-        "roberta.encoder.layer.*.attention.output.dense.weight":      L*D**2,
-        "roberta.encoder.layer.*.attention.output.dense.bias":        L*D,
-        "roberta.encoder.layer.*.attention.output.LayerNorm.weight":  L*D,
-        "roberta.encoder.layer.*.attention.output.LayerNorm.bias":    L*D,
-        "roberta.encoder.layer.*.intermediate.dense.weight":          L*D*F,
-        "roberta.encoder.layer.*.intermediate.dense.bias":            L*F,
-        "roberta.encoder.layer.*.output.dense.weight":                L*D*F,
-        "roberta.encoder.layer.*.output.dense.bias":                  L*D,
-        "roberta.encoder.layer.*.output.LayerNorm.weight":            L*D,
-        "roberta.encoder.layer.*.output.LayerNorm.bias":              L*D,
-        "lm_head.dense.weight":                                       D**2,
-        "lm_head.dense.bias":                                         D,
-        "lm_head.layer_norm.weight":                                  D,
-        "lm_head.layer_norm.bias":                                    D,
-        "lm_head.bias":                                               V,
-        "lm_head.decoder.weight":                                     D*V - D*V*tied,
-        "lm_head.decoder.bias":                                       V - V*tied,
+        "roberta.embeddings.word_embeddings.weight":          D*V,
+        "roberta.embeddings.token_type_embeddings.weight":    D*T,
+        "roberta.embeddings.position_embeddings.weight":      D*X,
+        **_inside("roberta.embeddings.LayerNorm", LayerNorm_1),
+        **_inside("roberta.encoder.layer.*.attention.self.query", query_1),
+        **_inside("roberta.encoder.layer.*.attention.self.key", query_1),
+        **_inside("roberta.encoder.layer.*.attention.self.value", query_1),
+        **_inside("roberta.encoder.layer.*.attention.output.dense", query_1),
+        **_inside("roberta.encoder.layer.*.attention.output.LayerNorm", LayerNorm_2),
+        "roberta.encoder.layer.*.intermediate.dense.weight":  L*D*F,
+        "roberta.encoder.layer.*.intermediate.dense.bias":    L*F,
+        "roberta.encoder.layer.*.output.dense.weight":        L*D*F,
+        "roberta.encoder.layer.*.output.dense.bias":          L*D,
+        **_inside("roberta.encoder.layer.*.output.LayerNorm", LayerNorm_2),
+        "lm_head.dense.weight":                               D**2,
+        "lm_head.dense.bias":                                 D,
+        **_inside("lm_head.layer_norm", LayerNorm_1),
+        "lm_head.bias":                                       V,
+        "lm_head.decoder.weight":                             D*V - D*V*tied,
+        "lm_head.decoder.bias":                               V - V*tied,
     }
 
 
@@ -426,8 +417,10 @@ class Estimator:
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
-        rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
-        return tuple(map(sum, zip(*rows)))
+        totals: dict[tuple[int, ...], int] = {}
+        for line, cost in zip(self._lines, costs):
+            totals[line[1]] = totals.get(line[1], 0) + cost
+        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
 
     def moments(self, **streams: Any) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them."""

@@ -290,48 +290,34 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     d = sizes.d_kv
     F = sizes.d_ff
     act = sizes.feed_forward_proj
+    part_1 = max(0, L - 1) + min(L, 1)
+    case_1 = act == "gated-gelu"
+    case_2 = act == "gated-relu"
+    case_3 = act == "gated-silu"
+    part_2 = max(0, L - 1) + min(L, 1) - max(0, L - 1)*case_1 - max(0, L - 1)*case_2 - max(0, L - 1)*case_3 - min(L, 1)*case_1 - min(L, 1)*case_2 - min(L, 1)*case_3
+    part_3 = max(0, L - 1)*case_1 + max(0, L - 1)*case_2 + max(0, L - 1)*case_3 + min(L, 1)*case_1 + min(L, 1)*case_2 + min(L, 1)*case_3
     # what a contraction runs over, in multiples of (n, x, xx)
     text_ = (0, 1, 0)
     layer_0_SelfAttention_pairs_ = (0, 0, 1)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("encoder.block.*.layer.0.SelfAttention.q",      text_,                         2*D*H*d,  max(0, L - 1) + min(L, 1),                                                                                                                                                                                                                          (max(0, L - 1) + min(L, 1), max(0, L - 1) + min(L, 1)),                                                                                                                                                                                                                                                                                                                                                                                                                                                  0),  # y = xW
-        ("encoder.block.*.layer.0.SelfAttention.k",      text_,                         2*D*H*d,  max(0, L - 1) + min(L, 1),                                                                                                                                                                                                                          (max(0, L - 1) + min(L, 1), max(0, L - 1) + min(L, 1)),                                                                                                                                                                                                                                                                                                                                                                                                                                                  0),  # y = xW
-        ("encoder.block.*.layer.0.SelfAttention.v",      text_,                         2*D*H*d,  max(0, L - 1) + min(L, 1),                                                                                                                                                                                                                          (max(0, L - 1) + min(L, 1), max(0, L - 1) + min(L, 1)),                                                                                                                                                                                                                                                                                                                                                                                                                                                  0),  # y = xW
-        ("encoder.block.*.layer.0.SelfAttention",        layer_0_SelfAttention_pairs_,  2*H*d,    max(0, L - 1) + min(L, 1),                                                                                                                                                                                                                          (max(0, L - 1) + min(L, 1), max(0, L - 1) + min(L, 1)),                                                                                                                                                                                                                                                                                                                                                                                                                                                  0),  # scores = qk
-        ("encoder.block.*.layer.0.SelfAttention",        layer_0_SelfAttention_pairs_,  2*H*d,    max(0, L - 1) + min(L, 1),                                                                                                                                                                                                                          (max(0, L - 1) + min(L, 1), max(0, L - 1) + min(L, 1)),                                                                                                                                                                                                                                                                                                                                                                                                                                                  0),  # mix = pv
-        ("encoder.block.*.layer.0.SelfAttention.o",      text_,                         2*D*H*d,  max(0, L - 1) + min(L, 1),                                                                                                                                                                                                                          (max(0, L - 1) + min(L, 1), max(0, L - 1) + min(L, 1)),                                                                                                                                                                                                                                                                                                                                                                                                                                                  0),  # y = xW
-        ("encoder.block.*.layer.1.DenseReluDense.wi",    text_,                         2*D*F,    max(0, L - 1) + min(L, 1) - max(0, L - 1)*(act == "gated-gelu") - max(0, L - 1)*(act == "gated-relu") - max(0, L - 1)*(act == "gated-silu") - min(L, 1)*(act == "gated-gelu") - min(L, 1)*(act == "gated-relu") - min(L, 1)*(act == "gated-silu"),  (max(0, L - 1) + min(L, 1) - max(0, L - 1)*(act == "gated-gelu") - max(0, L - 1)*(act == "gated-relu") - max(0, L - 1)*(act == "gated-silu") - min(L, 1)*(act == "gated-gelu") - min(L, 1)*(act == "gated-relu") - min(L, 1)*(act == "gated-silu"), max(0, L - 1) + min(L, 1) - max(0, L - 1)*(act == "gated-gelu") - max(0, L - 1)*(act == "gated-relu") - max(0, L - 1)*(act == "gated-silu") - min(L, 1)*(act == "gated-gelu") - min(L, 1)*(act == "gated-relu") - min(L, 1)*(act == "gated-silu")),  0),  # y = xW
-        ("encoder.block.*.layer.1.DenseReluDense.wi_0",  text_,                         2*D*F,    max(0, L - 1)*(act == "gated-gelu") + max(0, L - 1)*(act == "gated-relu") + max(0, L - 1)*(act == "gated-silu") + min(L, 1)*(act == "gated-gelu") + min(L, 1)*(act == "gated-relu") + min(L, 1)*(act == "gated-silu"),                              (max(0, L - 1)*(act == "gated-gelu") + max(0, L - 1)*(act == "gated-relu") + max(0, L - 1)*(act == "gated-silu") + min(L, 1)*(act == "gated-gelu") + min(L, 1)*(act == "gated-relu") + min(L, 1)*(act == "gated-silu"), max(0, L - 1)*(act == "gated-gelu") + max(0, L - 1)*(act == "gated-relu") + max(0, L - 1)*(act == "gated-silu") + min(L, 1)*(act == "gated-gelu") + min(L, 1)*(act == "gated-relu") + min(L, 1)*(act == "gated-silu")),                                                          0),  # y = xW
-        ("encoder.block.*.layer.1.DenseReluDense.wi_1",  text_,                         2*D*F,    max(0, L - 1)*(act == "gated-gelu") + max(0, L - 1)*(act == "gated-relu") + max(0, L - 1)*(act == "gated-silu") + min(L, 1)*(act == "gated-gelu") + min(L, 1)*(act == "gated-relu") + min(L, 1)*(act == "gated-silu"),                              (max(0, L - 1)*(act == "gated-gelu") + max(0, L - 1)*(act == "gated-relu") + max(0, L - 1)*(act == "gated-silu") + min(L, 1)*(act == "gated-gelu") + min(L, 1)*(act == "gated-relu") + min(L, 1)*(act == "gated-silu"), max(0, L - 1)*(act == "gated-gelu") + max(0, L - 1)*(act == "gated-relu") + max(0, L - 1)*(act == "gated-silu") + min(L, 1)*(act == "gated-gelu") + min(L, 1)*(act == "gated-relu") + min(L, 1)*(act == "gated-silu")),                                                          0),  # y = xW
-        ("encoder.block.*.layer.1.DenseReluDense.wo",    text_,                         2*D*F,    max(0, L - 1) + min(L, 1),                                                                                                                                                                                                                          (max(0, L - 1) + min(L, 1), max(0, L - 1) + min(L, 1)),                                                                                                                                                                                                                                                                                                                                                                                                                                                  0),  # y = xW
+        ("encoder.block.*.layer.0.SelfAttention.q",      text_,                         2*D*H*d,  part_1,  (part_1, part_1),  0),  # y = xW
+        ("encoder.block.*.layer.0.SelfAttention.k",      text_,                         2*D*H*d,  part_1,  (part_1, part_1),  0),  # y = xW
+        ("encoder.block.*.layer.0.SelfAttention.v",      text_,                         2*D*H*d,  part_1,  (part_1, part_1),  0),  # y = xW
+        ("encoder.block.*.layer.0.SelfAttention",        layer_0_SelfAttention_pairs_,  2*H*d,    part_1,  (part_1, part_1),  0),  # scores = qk
+        ("encoder.block.*.layer.0.SelfAttention",        layer_0_SelfAttention_pairs_,  2*H*d,    part_1,  (part_1, part_1),  0),  # mix = pv
+        ("encoder.block.*.layer.0.SelfAttention.o",      text_,                         2*D*H*d,  part_1,  (part_1, part_1),  0),  # y = xW
+        ("encoder.block.*.layer.1.DenseReluDense.wi",    text_,                         2*D*F,    part_2,  (part_2, part_2),  0),  # y = xW
+        ("encoder.block.*.layer.1.DenseReluDense.wi_0",  text_,                         2*D*F,    part_3,  (part_3, part_3),  0),  # y = xW
+        ("encoder.block.*.layer.1.DenseReluDense.wi_1",  text_,                         2*D*F,    part_3,  (part_3, part_3),  0),  # y = xW
+        ("encoder.block.*.layer.1.DenseReluDense.wo",    text_,                         2*D*F,    part_1,  (part_1, part_1),  0),  # y = xW
     ]
 
 
 def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'forward': nothing trains, only the forward pass runs."""
-    L = sizes.num_layers
-    D = sizes.d_model
-    H = sizes.num_heads
-    d = sizes.d_kv
-    F = sizes.d_ff
-    act = sizes.feed_forward_proj
-    # what a contraction runs over, in multiples of (n, x, xx)
-    text_ = (0, 1, 0)
-    layer_0_SelfAttention_pairs_ = (0, 0, 1)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("encoder.block.*.layer.0.SelfAttention.q",      text_,                         2*D*H*d,  max(0, L - 1) + min(L, 1),                                                                                                                                                                                                                          (0, 0),  0),  # y = xW
-        ("encoder.block.*.layer.0.SelfAttention.k",      text_,                         2*D*H*d,  max(0, L - 1) + min(L, 1),                                                                                                                                                                                                                          (0, 0),  0),  # y = xW
-        ("encoder.block.*.layer.0.SelfAttention.v",      text_,                         2*D*H*d,  max(0, L - 1) + min(L, 1),                                                                                                                                                                                                                          (0, 0),  0),  # y = xW
-        ("encoder.block.*.layer.0.SelfAttention",        layer_0_SelfAttention_pairs_,  2*H*d,    max(0, L - 1) + min(L, 1),                                                                                                                                                                                                                          (0, 0),  0),  # scores = qk
-        ("encoder.block.*.layer.0.SelfAttention",        layer_0_SelfAttention_pairs_,  2*H*d,    max(0, L - 1) + min(L, 1),                                                                                                                                                                                                                          (0, 0),  0),  # mix = pv
-        ("encoder.block.*.layer.0.SelfAttention.o",      text_,                         2*D*H*d,  max(0, L - 1) + min(L, 1),                                                                                                                                                                                                                          (0, 0),  0),  # y = xW
-        ("encoder.block.*.layer.1.DenseReluDense.wi",    text_,                         2*D*F,    max(0, L - 1) + min(L, 1) - max(0, L - 1)*(act == "gated-gelu") - max(0, L - 1)*(act == "gated-relu") - max(0, L - 1)*(act == "gated-silu") - min(L, 1)*(act == "gated-gelu") - min(L, 1)*(act == "gated-relu") - min(L, 1)*(act == "gated-silu"),  (0, 0),  0),  # y = xW
-        ("encoder.block.*.layer.1.DenseReluDense.wi_0",  text_,                         2*D*F,    max(0, L - 1)*(act == "gated-gelu") + max(0, L - 1)*(act == "gated-relu") + max(0, L - 1)*(act == "gated-silu") + min(L, 1)*(act == "gated-gelu") + min(L, 1)*(act == "gated-relu") + min(L, 1)*(act == "gated-silu"),                              (0, 0),  0),  # y = xW
-        ("encoder.block.*.layer.1.DenseReluDense.wi_1",  text_,                         2*D*F,    max(0, L - 1)*(act == "gated-gelu") + max(0, L - 1)*(act == "gated-relu") + max(0, L - 1)*(act == "gated-silu") + min(L, 1)*(act == "gated-gelu") + min(L, 1)*(act == "gated-relu") + min(L, 1)*(act == "gated-silu"),                              (0, 0),  0),  # y = xW
-        ("encoder.block.*.layer.1.DenseReluDense.wo",    text_,                         2*D*F,    max(0, L - 1) + min(L, 1),                                                                                                                                                                                                                          (0, 0),  0),  # y = xW
-    ]
+    lines = _full(sizes, pairs)
+    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
 
 
 def _parameters(sizes: Sizes) -> dict[str, int]:
@@ -344,6 +330,11 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     V = sizes.vocab_size
     X = sizes.relative_attention_num_buckets
     act = sizes.feed_forward_proj
+    case_1 = act == "gated-gelu"
+    case_2 = act == "gated-relu"
+    case_3 = act == "gated-silu"
+    part_1 = min(L, 1)*D*F*case_1 + min(L, 1)*D*F*case_2 + min(L, 1)*D*F*case_3
+    part_2 = max(0, L - 1)*D*F*case_1 + max(0, L - 1)*D*F*case_2 + max(0, L - 1)*D*F*case_3
     return {
         "shared.weight":                                                         D*V,
         "encoder.block.*.layer.0.layer_norm.weight":                             min(L, 1)*D + max(0, L - 1)*D,
@@ -353,9 +344,9 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         "encoder.block.*.layer.0.SelfAttention.relative_attention_bias.weight":  min(L, 1)*H*X,
         "encoder.block.*.layer.0.SelfAttention.o.weight":                        min(L, 1)*D*H*d + max(0, L - 1)*D*H*d,
         "encoder.block.*.layer.1.layer_norm.weight":                             min(L, 1)*D + max(0, L - 1)*D,
-        "encoder.block.*.layer.1.DenseReluDense.wi.weight":                      min(L, 1)*D*F - min(L, 1)*D*F*(act == "gated-gelu") - min(L, 1)*D*F*(act == "gated-relu") - min(L, 1)*D*F*(act == "gated-silu") + max(0, L - 1)*D*F - max(0, L - 1)*D*F*(act == "gated-gelu") - max(0, L - 1)*D*F*(act == "gated-relu") - max(0, L - 1)*D*F*(act == "gated-silu"),
-        "encoder.block.*.layer.1.DenseReluDense.wi_0.weight":                    min(L, 1)*D*F*(act == "gated-gelu") + min(L, 1)*D*F*(act == "gated-relu") + min(L, 1)*D*F*(act == "gated-silu") + max(0, L - 1)*D*F*(act == "gated-gelu") + max(0, L - 1)*D*F*(act == "gated-relu") + max(0, L - 1)*D*F*(act == "gated-silu"),
-        "encoder.block.*.layer.1.DenseReluDense.wi_1.weight":                    min(L, 1)*D*F*(act == "gated-gelu") + min(L, 1)*D*F*(act == "gated-relu") + min(L, 1)*D*F*(act == "gated-silu") + max(0, L - 1)*D*F*(act == "gated-gelu") + max(0, L - 1)*D*F*(act == "gated-relu") + max(0, L - 1)*D*F*(act == "gated-silu"),
+        "encoder.block.*.layer.1.DenseReluDense.wi.weight":                      min(L, 1)*D*F - min(L, 1)*D*F*case_1 - min(L, 1)*D*F*case_2 - min(L, 1)*D*F*case_3 + max(0, L - 1)*D*F - max(0, L - 1)*D*F*case_1 - max(0, L - 1)*D*F*case_2 - max(0, L - 1)*D*F*case_3,
+        "encoder.block.*.layer.1.DenseReluDense.wi_0.weight":                    part_1 + part_2,
+        "encoder.block.*.layer.1.DenseReluDense.wi_1.weight":                    part_1 + part_2,
         "encoder.block.*.layer.1.DenseReluDense.wo.weight":                      min(L, 1)*D*F + max(0, L - 1)*D*F,
         "encoder.final_layer_norm.weight":                                       D,
     }
@@ -423,8 +414,10 @@ class Estimator:
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
-        rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
-        return tuple(map(sum, zip(*rows)))
+        totals: dict[tuple[int, ...], int] = {}
+        for line, cost in zip(self._lines, costs):
+            totals[line[1]] = totals.get(line[1], 0) + cost
+        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
 
     def moments(self, **streams: Any) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them."""

@@ -445,6 +445,11 @@ def _checked(key: str, kind: str, value: Any) -> Any:
     raise ValueError(f"the config's '{key}' is {value!r}, not a {kind}")
 
 
+def _at(path: str, lines: list[Line]) -> list[Line]:
+    """The lines of a module that stands at ``path``."""
+    return [(f"{path}.{module}", amount, unit, forward, gradients, again) for module, amount, unit, forward, gradients, again in lines]
+
+
 def _full(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'full': every parameter trains."""
     Lv = sizes.vision_num_hidden_layers
@@ -462,11 +467,12 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     F = sizes.intermediate_size
     V = sizes.vocab_size
     N = Lv + f + 1 - Lv*(f >= 0) - (f >= 0)
+    case_1 = strategy == "full"
     # what a contraction runs over, in multiples of (n, x, xx, n_images, patches, patches_patches)
     model_vision_tower_embeddings_patch_embedding_rows_ = (0, 0, 0, 0, 1, 0)
     self_attn_q_proj_rows_ = (0, 0, 0, 1, 1, 0)
     self_attn_pairs_ = (0, 0, 0, 1, 2, 1)
-    model_multi_modal_projector_linear_1_rows_ = (0, 0, 0, (strategy == "full"), 1, 0)
+    model_multi_modal_projector_linear_1_rows_ = (0, 0, 0, case_1, 1, 0)
     text_ = (0, 1, 0, 0, 0, 0)
     self_attn_pairs_2_ = (0, 1, 1, 0, 0, 0) if pairs == "useful" else (0, 0, 2, 0, 0, 0)
     return [
@@ -497,52 +503,8 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
 
 def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'forward': nothing trains, only the forward pass runs."""
-    Lv = sizes.vision_num_hidden_layers
-    Dv = sizes.vision_hidden_size
-    Fv = sizes.vision_intermediate_size
-    c = sizes.num_channels
-    p = sizes.patch_size
-    f = sizes.vision_feature_layer
-    strategy = sizes.vision_feature_select_strategy
-    L = sizes.num_hidden_layers
-    D = sizes.hidden_size
-    H = sizes.num_attention_heads
-    G = sizes.num_key_value_heads
-    d = sizes.head_dim
-    F = sizes.intermediate_size
-    V = sizes.vocab_size
-    N = Lv + f + 1 - Lv*(f >= 0) - (f >= 0)
-    # what a contraction runs over, in multiples of (n, x, xx, n_images, patches, patches_patches)
-    model_vision_tower_embeddings_patch_embedding_rows_ = (0, 0, 0, 0, 1, 0)
-    self_attn_q_proj_rows_ = (0, 0, 0, 1, 1, 0)
-    self_attn_pairs_ = (0, 0, 0, 1, 2, 1)
-    model_multi_modal_projector_linear_1_rows_ = (0, 0, 0, (strategy == "full"), 1, 0)
-    text_ = (0, 1, 0, 0, 0, 0)
-    self_attn_pairs_2_ = (0, 1, 1, 0, 0, 0) if pairs == "useful" else (0, 0, 2, 0, 0, 0)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.vision_tower.embeddings.patch_embedding",           model_vision_tower_embeddings_patch_embedding_rows_,  2*Dv*c*p**2,  1,                   (0, 0),  0),  # y = xW
-        ("model.vision_tower.encoder.layers.*.self_attn.q_proj",    self_attn_q_proj_rows_,                               2*Dv**2,      max(0, Lv - N) + N,  (0, 0),  0),  # y = xW
-        ("model.vision_tower.encoder.layers.*.self_attn.k_proj",    self_attn_q_proj_rows_,                               2*Dv**2,      max(0, Lv - N) + N,  (0, 0),  0),  # y = xW
-        ("model.vision_tower.encoder.layers.*.self_attn.v_proj",    self_attn_q_proj_rows_,                               2*Dv**2,      max(0, Lv - N) + N,  (0, 0),  0),  # y = xW
-        ("model.vision_tower.encoder.layers.*.self_attn",           self_attn_pairs_,                                     2*Dv,         max(0, Lv - N) + N,  (0, 0),  0),  # scores = qk
-        ("model.vision_tower.encoder.layers.*.self_attn",           self_attn_pairs_,                                     2*Dv,         max(0, Lv - N) + N,  (0, 0),  0),  # mix = pv
-        ("model.vision_tower.encoder.layers.*.self_attn.out_proj",  self_attn_q_proj_rows_,                               2*Dv**2,      max(0, Lv - N) + N,  (0, 0),  0),  # y = xW
-        ("model.vision_tower.encoder.layers.*.mlp.fc1",             self_attn_q_proj_rows_,                               2*Dv*Fv,      max(0, Lv - N) + N,  (0, 0),  0),  # y = xW
-        ("model.vision_tower.encoder.layers.*.mlp.fc2",             self_attn_q_proj_rows_,                               2*Dv*Fv,      max(0, Lv - N) + N,  (0, 0),  0),  # y = xW
-        ("model.multi_modal_projector.linear_1",                    model_multi_modal_projector_linear_1_rows_,           2*Dv*D,       1,                   (0, 0),  0),  # y = xW
-        ("model.multi_modal_projector.linear_2",                    model_multi_modal_projector_linear_1_rows_,           2*D**2,       1,                   (0, 0),  0),  # y = xW
-        ("model.language_model.layers.*.self_attn.q_proj",          text_,                                                2*D*H*d,      L,                   (0, 0),  0),  # y = xW
-        ("model.language_model.layers.*.self_attn.k_proj",          text_,                                                2*D*G*d,      L,                   (0, 0),  0),  # y = xW
-        ("model.language_model.layers.*.self_attn.v_proj",          text_,                                                2*D*G*d,      L,                   (0, 0),  0),  # y = xW
-        ("model.language_model.layers.*.self_attn",                 self_attn_pairs_2_,                                   H*d,          L,                   (0, 0),  0),  # scores = qk
-        ("model.language_model.layers.*.self_attn",                 self_attn_pairs_2_,                                   H*d,          L,                   (0, 0),  0),  # mix = pv
-        ("model.language_model.layers.*.self_attn.o_proj",          text_,                                                2*D*H*d,      L,                   (0, 0),  0),  # y = xW
-        ("model.language_model.layers.*.mlp.gate_proj",             text_,                                                2*D*F,        L,                   (0, 0),  0),  # y = xW
-        ("model.language_model.layers.*.mlp.up_proj",               text_,                                                2*D*F,        L,                   (0, 0),  0),  # y = xW
-        ("model.language_model.layers.*.mlp.down_proj",             text_,                                                2*D*F,        L,                   (0, 0),  0),  # y = xW
-        ("lm_head",                                                 text_,                                                2*D*V,        1,                   (0, 0),  0),  # y = xW
-    ]
+    lines = _full(sizes, pairs)
+    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
 
 
 def _lora(sizes: Sizes, pairs: str) -> list[Line]:
@@ -562,51 +524,59 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     F = sizes.intermediate_size
     V = sizes.vocab_size
     N = Lv + f + 1 - Lv*(f >= 0) - (f >= 0)
+    case_1 = strategy == "full"
+    part_1 = (N >= 1)*L + max(0, L - 1) - (N >= 1)*max(0, L - 1)
     # what a contraction runs over, in multiples of (n, x, xx, n_images, patches, patches_patches)
     model_vision_tower_embeddings_patch_embedding_rows_ = (0, 0, 0, 0, 1, 0)
     self_attn_q_proj_rows_ = (0, 0, 0, 1, 1, 0)
     self_attn_pairs_ = (0, 0, 0, 1, 2, 1)
-    model_multi_modal_projector_linear_1_rows_ = (0, 0, 0, (strategy == "full"), 1, 0)
+    model_multi_modal_projector_linear_1_rows_ = (0, 0, 0, case_1, 1, 0)
     text_ = (0, 1, 0, 0, 0, 0)
     self_attn_pairs_2_ = (0, 1, 1, 0, 0, 0) if pairs == "useful" else (0, 0, 2, 0, 0, 0)
+    # what equal modules have in common, each below its own path
+    q_proj_1: list[Line] = [
+        ("base_layer",      self_attn_q_proj_rows_,  2*Dv**2,  max(0, Lv - N) + N,  (max(0, N - 1), 0),  0),  # y = xW
+        ("lora_A.default",  self_attn_q_proj_rows_,  32*Dv,    max(0, Lv - N) + N,  (max(0, N - 1), N),  0),  # y = xW
+        ("lora_B.default",  self_attn_q_proj_rows_,  32*Dv,    max(0, Lv - N) + N,  (N, N),              0),  # y = xW
+    ]
+    k_proj_1: list[Line] = [
+        ("base_layer",      text_,  2*D*G*d,  L,  (part_1, 0),  0),  # y = xW
+        ("lora_A.default",  text_,  32*D,     L,  (part_1, L),  0),  # y = xW
+        ("lora_B.default",  text_,  32*G*d,   L,  (L, L),       0),  # y = xW
+    ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.vision_tower.embeddings.patch_embedding",                        model_vision_tower_embeddings_patch_embedding_rows_,  2*Dv*c*p**2,  1,                   (0, 0),                                                    0),  # y = xW
-        ("model.vision_tower.encoder.layers.*.self_attn.q_proj.base_layer",      self_attn_q_proj_rows_,                               2*Dv**2,      max(0, Lv - N) + N,  (max(0, N - 1), 0),                                        0),  # y = xW
-        ("model.vision_tower.encoder.layers.*.self_attn.q_proj.lora_A.default",  self_attn_q_proj_rows_,                               32*Dv,        max(0, Lv - N) + N,  (max(0, N - 1), N),                                        0),  # y = xW
-        ("model.vision_tower.encoder.layers.*.self_attn.q_proj.lora_B.default",  self_attn_q_proj_rows_,                               32*Dv,        max(0, Lv - N) + N,  (N, N),                                                    0),  # y = xW
-        ("model.vision_tower.encoder.layers.*.self_attn.k_proj.base_layer",      self_attn_q_proj_rows_,                               2*Dv**2,      max(0, Lv - N) + N,  (max(0, N - 1), 0),                                        0),  # y = xW
-        ("model.vision_tower.encoder.layers.*.self_attn.k_proj.lora_A.default",  self_attn_q_proj_rows_,                               32*Dv,        max(0, Lv - N) + N,  (max(0, N - 1), N),                                        0),  # y = xW
-        ("model.vision_tower.encoder.layers.*.self_attn.k_proj.lora_B.default",  self_attn_q_proj_rows_,                               32*Dv,        max(0, Lv - N) + N,  (N, N),                                                    0),  # y = xW
-        ("model.vision_tower.encoder.layers.*.self_attn.v_proj.base_layer",      self_attn_q_proj_rows_,                               2*Dv**2,      max(0, Lv - N) + N,  (max(0, N - 1), 0),                                        0),  # y = xW
-        ("model.vision_tower.encoder.layers.*.self_attn.v_proj.lora_A.default",  self_attn_q_proj_rows_,                               32*Dv,        max(0, Lv - N) + N,  (max(0, N - 1), N),                                        0),  # y = xW
-        ("model.vision_tower.encoder.layers.*.self_attn.v_proj.lora_B.default",  self_attn_q_proj_rows_,                               32*Dv,        max(0, Lv - N) + N,  (N, N),                                                    0),  # y = xW
-        ("model.vision_tower.encoder.layers.*.self_attn",                        self_attn_pairs_,                                     2*Dv,         max(0, Lv - N) + N,  (N, N),                                                    0),  # scores = qk
-        ("model.vision_tower.encoder.layers.*.self_attn",                        self_attn_pairs_,                                     2*Dv,         max(0, Lv - N) + N,  (N, N),                                                    0),  # mix = pv
-        ("model.vision_tower.encoder.layers.*.self_attn.out_proj",               self_attn_q_proj_rows_,                               2*Dv**2,      max(0, Lv - N) + N,  (N, 0),                                                    0),  # y = xW
-        ("model.vision_tower.encoder.layers.*.mlp.fc1",                          self_attn_q_proj_rows_,                               2*Dv*Fv,      max(0, Lv - N) + N,  (N, 0),                                                    0),  # y = xW
-        ("model.vision_tower.encoder.layers.*.mlp.fc2",                          self_attn_q_proj_rows_,                               2*Dv*Fv,      max(0, Lv - N) + N,  (N, 0),                                                    0),  # y = xW
-        ("model.multi_modal_projector.linear_1",                                 model_multi_modal_projector_linear_1_rows_,           2*Dv*D,       1,                   ((N >= 1), 0),                                             0),  # y = xW
-        ("model.multi_modal_projector.linear_2",                                 model_multi_modal_projector_linear_1_rows_,           2*D**2,       1,                   ((N >= 1), 0),                                             0),  # y = xW
-        ("model.language_model.layers.*.self_attn.q_proj.base_layer",            text_,                                                2*D*H*d,      L,                   ((N >= 1)*L + max(0, L - 1) - (N >= 1)*max(0, L - 1), 0),  0),  # y = xW
-        ("model.language_model.layers.*.self_attn.q_proj.lora_A.default",        text_,                                                32*D,         L,                   ((N >= 1)*L + max(0, L - 1) - (N >= 1)*max(0, L - 1), L),  0),  # y = xW
-        ("model.language_model.layers.*.self_attn.q_proj.lora_B.default",        text_,                                                32*H*d,       L,                   (L, L),                                                    0),  # y = xW
-        ("model.language_model.layers.*.self_attn.k_proj.base_layer",            text_,                                                2*D*G*d,      L,                   ((N >= 1)*L + max(0, L - 1) - (N >= 1)*max(0, L - 1), 0),  0),  # y = xW
-        ("model.language_model.layers.*.self_attn.k_proj.lora_A.default",        text_,                                                32*D,         L,                   ((N >= 1)*L + max(0, L - 1) - (N >= 1)*max(0, L - 1), L),  0),  # y = xW
-        ("model.language_model.layers.*.self_attn.k_proj.lora_B.default",        text_,                                                32*G*d,       L,                   (L, L),                                                    0),  # y = xW
-        ("model.language_model.layers.*.self_attn.v_proj.base_layer",            text_,                                                2*D*G*d,      L,                   ((N >= 1)*L + max(0, L - 1) - (N >= 1)*max(0, L - 1), 0),  0),  # y = xW
-        ("model.language_model.layers.*.self_attn.v_proj.lora_A.default",        text_,                                                32*D,         L,                   ((N >= 1)*L + max(0, L - 1) - (N >= 1)*max(0, L - 1), L),  0),  # y = xW
-        ("model.language_model.layers.*.self_attn.v_proj.lora_B.default",        text_,                                                32*G*d,       L,                   (L, L),                                                    0),  # y = xW
-        ("model.language_model.layers.*.self_attn",                              self_attn_pairs_2_,                                   H*d,          L,                   (L, L),                                                    0),  # scores = qk
-        ("model.language_model.layers.*.self_attn",                              self_attn_pairs_2_,                                   H*d,          L,                   (L, L),                                                    0),  # mix = pv
-        ("model.language_model.layers.*.self_attn.o_proj.base_layer",            text_,                                                2*D*H*d,      L,                   (L, 0),                                                    0),  # y = xW
-        ("model.language_model.layers.*.self_attn.o_proj.lora_A.default",        text_,                                                32*H*d,       L,                   (L, L),                                                    0),  # y = xW
-        ("model.language_model.layers.*.self_attn.o_proj.lora_B.default",        text_,                                                32*D,         L,                   (L, L),                                                    0),  # y = xW
-        ("model.language_model.layers.*.mlp.gate_proj",                          text_,                                                2*D*F,        L,                   (L, 0),                                                    0),  # y = xW
-        ("model.language_model.layers.*.mlp.up_proj",                            text_,                                                2*D*F,        L,                   (L, 0),                                                    0),  # y = xW
-        ("model.language_model.layers.*.mlp.down_proj",                          text_,                                                2*D*F,        L,                   (L, 0),                                                    0),  # y = xW
-        ("lm_head",                                                              text_,                                                2*D*V,        1,                   ((N >= 1) + (L >= 1) - (N >= 1)*(L >= 1), 0),              0),  # y = xW
+        ("model.vision_tower.embeddings.patch_embedding",                  model_vision_tower_embeddings_patch_embedding_rows_,  2*Dv*c*p**2,  1,                   (0, 0),                                        0),  # y = xW
+        *_at("model.vision_tower.encoder.layers.*.self_attn.q_proj", q_proj_1),
+        *_at("model.vision_tower.encoder.layers.*.self_attn.k_proj", q_proj_1),
+        *_at("model.vision_tower.encoder.layers.*.self_attn.v_proj", q_proj_1),
+        ("model.vision_tower.encoder.layers.*.self_attn",                  self_attn_pairs_,                                     2*Dv,         max(0, Lv - N) + N,  (N, N),                                        0),  # scores = qk
+        ("model.vision_tower.encoder.layers.*.self_attn",                  self_attn_pairs_,                                     2*Dv,         max(0, Lv - N) + N,  (N, N),                                        0),  # mix = pv
+        ("model.vision_tower.encoder.layers.*.self_attn.out_proj",         self_attn_q_proj_rows_,                               2*Dv**2,      max(0, Lv - N) + N,  (N, 0),                                        0),  # y = xW
+        ("model.vision_tower.encoder.layers.*.mlp.fc1",                    self_attn_q_proj_rows_,                               2*Dv*Fv,      max(0, Lv - N) + N,  (N, 0),                                        0),  # y = xW
+        ("model.vision_tower.encoder.layers.*.mlp.fc2",                    self_attn_q_proj_rows_,                               2*Dv*Fv,      max(0, Lv - N) + N,  (N, 0),                                        0),  # y = xW
+        ("model.multi_modal_projector.linear_1",                           model_multi_modal_projector_linear_1_rows_,           2*Dv*D,       1,                   ((N >= 1), 0),                                 0),  # y = xW
+        ("model.multi_modal_projector.linear_2",                           model_multi_modal_projector_linear_1_rows_,           2*D**2,       1,                   ((N >= 1), 0),                                 0),  # y = xW
+        ("model.language_model.layers.*.self_attn.q_proj.base_layer",      text_,                                                2*D*H*d,      L,                   (part_1, 0),                                   0),  # y = xW
+        ("model.language_model.layers.*.self_attn.q_proj.lora_A.default",  text_,                                                32*D,         L,                   (part_1, L),                                   0),  # y = xW
+        ("model.language_model.layers.*.self_attn.q_proj.lora_B.default",  text_,                                                32*H*d,       L,                   (L, L),                                        0),  # y = xW
+        *_at("model.language_model.layers.*.self_attn.k_proj", k_proj_1),
+        *_at("model.language_model.layers.*.self_attn.v_proj", k_proj_1),
+        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_2_,                                   H*d,          L,                   (L, L),                                        0),  # scores = qk
+        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_2_,                                   H*d,          L,                   (L, L),                                        0),  # mix = pv
+        ("model.language_model.layers.*.self_attn.o_proj.base_layer",      text_,                                                2*D*H*d,      L,                   (L, 0),                                        0),  # y = xW
+        ("model.language_model.layers.*.self_attn.o_proj.lora_A.default",  text_,                                                32*H*d,       L,                   (L, L),                                        0),  # y = xW
+        ("model.language_model.layers.*.self_attn.o_proj.lora_B.default",  text_,                                                32*D,         L,                   (L, L),                                        0),  # y = xW
+        ("model.language_model.layers.*.mlp.gate_proj",                    text_,                                                2*D*F,        L,                   (L, 0),                                        0),  # y = xW
+        ("model.language_model.layers.*.mlp.up_proj",                      text_,                                                2*D*F,        L,                   (L, 0),                                        0),  # y = xW
+        ("model.language_model.layers.*.mlp.down_proj",                    text_,                                                2*D*F,        L,                   (L, 0),                                        0),  # y = xW
+        ("lm_head",                                                        text_,                                                2*D*V,        1,                   ((N >= 1) + (L >= 1) - (N >= 1)*(L >= 1), 0),  0),  # y = xW
     ]
+
+
+def _inside(path: str, elements: dict[str, int]) -> dict[str, int]:
+    """The parameters of a module that stands at ``path``."""
+    return {f"{path}.{name}": count for name, count in elements.items()}
 
 
 def _parameters(sizes: Sizes) -> dict[str, int]:
@@ -630,31 +600,44 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     biased = sizes.attention_bias
     mlp_biased = sizes.mlp_bias
     N = Lv + f + 1 - Lv*(f >= 0) - (f >= 0)
+    part_1 = max(0, Lv - N)*Dv*Fv
+    pre_layrnorm_1 = {
+        "weight":  Dv,
+        "bias":    Dv,
+    }
+    layer_norm1_1 = {
+        "weight":  N*Dv + max(0, Lv - N)*Dv,
+        "bias":    N*Dv + max(0, Lv - N)*Dv,
+    }
+    q_proj_1 = {
+        "weight":  N*Dv**2 + max(0, Lv - N)*Dv**2,
+        "bias":    N*Dv + max(0, Lv - N)*Dv,
+    }
+    k_proj_1 = {
+        "weight":  L*D*G*d,
+        "bias":    L*G*d*biased,
+    }
+    gate_proj_1 = {
+        "weight":  L*D*F,
+        "bias":    L*F*mlp_biased,
+    }
     return {
         "model.language_model.embed_tokens.weight":                       D*V,
         "model.vision_tower.embeddings.patch_embedding.weight":           Dv*c*p**2,
         "model.vision_tower.embeddings.class_embedding":                  Dv,
         "model.vision_tower.embeddings.position_embedding.weight":        Dv*(S//p)**2 + Dv,
-        "model.vision_tower.pre_layrnorm.weight":                         Dv,
-        "model.vision_tower.pre_layrnorm.bias":                           Dv,
-        "model.vision_tower.encoder.layers.*.layer_norm1.weight":         N*Dv + max(0, Lv - N)*Dv,
-        "model.vision_tower.encoder.layers.*.layer_norm1.bias":           N*Dv + max(0, Lv - N)*Dv,
-        "model.vision_tower.encoder.layers.*.self_attn.q_proj.weight":    N*Dv**2 + max(0, Lv - N)*Dv**2,
-        "model.vision_tower.encoder.layers.*.self_attn.q_proj.bias":      N*Dv + max(0, Lv - N)*Dv,
-        "model.vision_tower.encoder.layers.*.self_attn.k_proj.weight":    N*Dv**2 + max(0, Lv - N)*Dv**2,
-        "model.vision_tower.encoder.layers.*.self_attn.k_proj.bias":      N*Dv + max(0, Lv - N)*Dv,
-        "model.vision_tower.encoder.layers.*.self_attn.v_proj.weight":    N*Dv**2 + max(0, Lv - N)*Dv**2,
-        "model.vision_tower.encoder.layers.*.self_attn.v_proj.bias":      N*Dv + max(0, Lv - N)*Dv,
-        "model.vision_tower.encoder.layers.*.self_attn.out_proj.weight":  N*Dv**2 + max(0, Lv - N)*Dv**2,
-        "model.vision_tower.encoder.layers.*.self_attn.out_proj.bias":    N*Dv + max(0, Lv - N)*Dv,
-        "model.vision_tower.encoder.layers.*.layer_norm2.weight":         N*Dv + max(0, Lv - N)*Dv,
-        "model.vision_tower.encoder.layers.*.layer_norm2.bias":           N*Dv + max(0, Lv - N)*Dv,
-        "model.vision_tower.encoder.layers.*.mlp.fc1.weight":             N*Dv*Fv + max(0, Lv - N)*Dv*Fv,
+        **_inside("model.vision_tower.pre_layrnorm", pre_layrnorm_1),
+        **_inside("model.vision_tower.encoder.layers.*.layer_norm1", layer_norm1_1),
+        **_inside("model.vision_tower.encoder.layers.*.self_attn.q_proj", q_proj_1),
+        **_inside("model.vision_tower.encoder.layers.*.self_attn.k_proj", q_proj_1),
+        **_inside("model.vision_tower.encoder.layers.*.self_attn.v_proj", q_proj_1),
+        **_inside("model.vision_tower.encoder.layers.*.self_attn.out_proj", q_proj_1),
+        **_inside("model.vision_tower.encoder.layers.*.layer_norm2", layer_norm1_1),
+        "model.vision_tower.encoder.layers.*.mlp.fc1.weight":             N*Dv*Fv + part_1,
         "model.vision_tower.encoder.layers.*.mlp.fc1.bias":               N*Fv + max(0, Lv - N)*Fv,
-        "model.vision_tower.encoder.layers.*.mlp.fc2.weight":             N*Dv*Fv + max(0, Lv - N)*Dv*Fv,
+        "model.vision_tower.encoder.layers.*.mlp.fc2.weight":             N*Dv*Fv + part_1,
         "model.vision_tower.encoder.layers.*.mlp.fc2.bias":               N*Dv + max(0, Lv - N)*Dv,
-        "model.vision_tower.post_layernorm.weight":                       Dv,
-        "model.vision_tower.post_layernorm.bias":                         Dv,
+        **_inside("model.vision_tower.post_layernorm", pre_layrnorm_1),
         "model.multi_modal_projector.linear_1.weight":                    Dv*D,
         "model.multi_modal_projector.linear_1.bias":                      D*projector_biased,
         "model.multi_modal_projector.linear_2.weight":                    D**2,
@@ -662,17 +645,13 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         "model.language_model.layers.*.input_layernorm.weight":           L*D,
         "model.language_model.layers.*.self_attn.q_proj.weight":          L*D*H*d,
         "model.language_model.layers.*.self_attn.q_proj.bias":            L*H*d*biased,
-        "model.language_model.layers.*.self_attn.k_proj.weight":          L*D*G*d,
-        "model.language_model.layers.*.self_attn.k_proj.bias":            L*G*d*biased,
-        "model.language_model.layers.*.self_attn.v_proj.weight":          L*D*G*d,
-        "model.language_model.layers.*.self_attn.v_proj.bias":            L*G*d*biased,
+        **_inside("model.language_model.layers.*.self_attn.k_proj", k_proj_1),
+        **_inside("model.language_model.layers.*.self_attn.v_proj", k_proj_1),
         "model.language_model.layers.*.self_attn.o_proj.weight":          L*D*H*d,
         "model.language_model.layers.*.self_attn.o_proj.bias":            L*D*biased,
         "model.language_model.layers.*.post_attention_layernorm.weight":  L*D,
-        "model.language_model.layers.*.mlp.gate_proj.weight":             L*D*F,
-        "model.language_model.layers.*.mlp.gate_proj.bias":               L*F*mlp_biased,
-        "model.language_model.layers.*.mlp.up_proj.weight":               L*D*F,
-        "model.language_model.layers.*.mlp.up_proj.bias":                 L*F*mlp_biased,
+        **_inside("model.language_model.layers.*.mlp.gate_proj", gate_proj_1),
+        **_inside("model.language_model.layers.*.mlp.up_proj", gate_proj_1),
         "model.language_model.layers.*.mlp.down_proj.weight":             L*D*F,
         "model.language_model.layers.*.mlp.down_proj.bias":               L*D*mlp_biased,
         "model.language_model.norm.weight":                               D,
@@ -701,67 +680,74 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     biased = sizes.attention_bias
     mlp_biased = sizes.mlp_bias
     N = Lv + f + 1 - Lv*(f >= 0) - (f >= 0)
+    part_1 = 16*max(0, Lv - N)*Dv
+    part_2 = max(0, Lv - N)*Dv*Fv
+    pre_layrnorm_1 = {
+        "weight":  Dv,
+        "bias":    Dv,
+    }
+    layer_norm1_1 = {
+        "weight":  N*Dv + max(0, Lv - N)*Dv,
+        "bias":    N*Dv + max(0, Lv - N)*Dv,
+    }
+    base_layer_1 = {
+        "weight":  N*Dv**2 + max(0, Lv - N)*Dv**2,
+        "bias":    N*Dv + max(0, Lv - N)*Dv,
+    }
+    q_proj_1 = {
+        **_inside("base_layer", base_layer_1),
+        "lora_A.default.weight":  16*N*Dv + part_1,
+        "lora_B.default.weight":  16*N*Dv + part_1,
+    }
+    k_proj_1 = {
+        "base_layer.weight":      L*D*G*d,
+        "base_layer.bias":        L*G*d*biased,
+        "lora_A.default.weight":  16*L*D,
+        "lora_B.default.weight":  16*L*G*d,
+    }
+    gate_proj_1 = {
+        "weight":  L*D*F,
+        "bias":    L*F*mlp_biased,
+    }
     return {
-        "model.language_model.embed_tokens.weight":                                    D*V,
-        "model.vision_tower.embeddings.patch_embedding.weight":                        Dv*c*p**2,
-        "model.vision_tower.embeddings.class_embedding":                               Dv,
-        "model.vision_tower.embeddings.position_embedding.weight":                     Dv*(S//p)**2 + Dv,
-        "model.vision_tower.pre_layrnorm.weight":                                      Dv,
-        "model.vision_tower.pre_layrnorm.bias":                                        Dv,
-        "model.vision_tower.encoder.layers.*.layer_norm1.weight":                      N*Dv + max(0, Lv - N)*Dv,
-        "model.vision_tower.encoder.layers.*.layer_norm1.bias":                        N*Dv + max(0, Lv - N)*Dv,
-        "model.vision_tower.encoder.layers.*.self_attn.q_proj.base_layer.weight":      N*Dv**2 + max(0, Lv - N)*Dv**2,
-        "model.vision_tower.encoder.layers.*.self_attn.q_proj.base_layer.bias":        N*Dv + max(0, Lv - N)*Dv,
-        "model.vision_tower.encoder.layers.*.self_attn.q_proj.lora_A.default.weight":  16*N*Dv + 16*max(0, Lv - N)*Dv,
-        "model.vision_tower.encoder.layers.*.self_attn.q_proj.lora_B.default.weight":  16*N*Dv + 16*max(0, Lv - N)*Dv,
-        "model.vision_tower.encoder.layers.*.self_attn.k_proj.base_layer.weight":      N*Dv**2 + max(0, Lv - N)*Dv**2,
-        "model.vision_tower.encoder.layers.*.self_attn.k_proj.base_layer.bias":        N*Dv + max(0, Lv - N)*Dv,
-        "model.vision_tower.encoder.layers.*.self_attn.k_proj.lora_A.default.weight":  16*N*Dv + 16*max(0, Lv - N)*Dv,
-        "model.vision_tower.encoder.layers.*.self_attn.k_proj.lora_B.default.weight":  16*N*Dv + 16*max(0, Lv - N)*Dv,
-        "model.vision_tower.encoder.layers.*.self_attn.v_proj.base_layer.weight":      N*Dv**2 + max(0, Lv - N)*Dv**2,
-        "model.vision_tower.encoder.layers.*.self_attn.v_proj.base_layer.bias":        N*Dv + max(0, Lv - N)*Dv,
-        "model.vision_tower.encoder.layers.*.self_attn.v_proj.lora_A.default.weight":  16*N*Dv + 16*max(0, Lv - N)*Dv,
-        "model.vision_tower.encoder.layers.*.self_attn.v_proj.lora_B.default.weight":  16*N*Dv + 16*max(0, Lv - N)*Dv,
-        "model.vision_tower.encoder.layers.*.self_attn.out_proj.weight":               N*Dv**2 + max(0, Lv - N)*Dv**2,
-        "model.vision_tower.encoder.layers.*.self_attn.out_proj.bias":                 N*Dv + max(0, Lv - N)*Dv,
-        "model.vision_tower.encoder.layers.*.layer_norm2.weight":                      N*Dv + max(0, Lv - N)*Dv,
-        "model.vision_tower.encoder.layers.*.layer_norm2.bias":                        N*Dv + max(0, Lv - N)*Dv,
-        "model.vision_tower.encoder.layers.*.mlp.fc1.weight":                          N*Dv*Fv + max(0, Lv - N)*Dv*Fv,
-        "model.vision_tower.encoder.layers.*.mlp.fc1.bias":                            N*Fv + max(0, Lv - N)*Fv,
-        "model.vision_tower.encoder.layers.*.mlp.fc2.weight":                          N*Dv*Fv + max(0, Lv - N)*Dv*Fv,
-        "model.vision_tower.encoder.layers.*.mlp.fc2.bias":                            N*Dv + max(0, Lv - N)*Dv,
-        "model.vision_tower.post_layernorm.weight":                                    Dv,
-        "model.vision_tower.post_layernorm.bias":                                      Dv,
-        "model.multi_modal_projector.linear_1.weight":                                 Dv*D,
-        "model.multi_modal_projector.linear_1.bias":                                   D*projector_biased,
-        "model.multi_modal_projector.linear_2.weight":                                 D**2,
-        "model.multi_modal_projector.linear_2.bias":                                   D*projector_biased,
-        "model.language_model.layers.*.input_layernorm.weight":                        L*D,
-        "model.language_model.layers.*.self_attn.q_proj.base_layer.weight":            L*D*H*d,
-        "model.language_model.layers.*.self_attn.q_proj.base_layer.bias":              L*H*d*biased,
-        "model.language_model.layers.*.self_attn.q_proj.lora_A.default.weight":        16*L*D,
-        "model.language_model.layers.*.self_attn.q_proj.lora_B.default.weight":        16*L*H*d,
-        "model.language_model.layers.*.self_attn.k_proj.base_layer.weight":            L*D*G*d,
-        "model.language_model.layers.*.self_attn.k_proj.base_layer.bias":              L*G*d*biased,
-        "model.language_model.layers.*.self_attn.k_proj.lora_A.default.weight":        16*L*D,
-        "model.language_model.layers.*.self_attn.k_proj.lora_B.default.weight":        16*L*G*d,
-        "model.language_model.layers.*.self_attn.v_proj.base_layer.weight":            L*D*G*d,
-        "model.language_model.layers.*.self_attn.v_proj.base_layer.bias":              L*G*d*biased,
-        "model.language_model.layers.*.self_attn.v_proj.lora_A.default.weight":        16*L*D,
-        "model.language_model.layers.*.self_attn.v_proj.lora_B.default.weight":        16*L*G*d,
-        "model.language_model.layers.*.self_attn.o_proj.base_layer.weight":            L*D*H*d,
-        "model.language_model.layers.*.self_attn.o_proj.base_layer.bias":              L*D*biased,
-        "model.language_model.layers.*.self_attn.o_proj.lora_A.default.weight":        16*L*H*d,
-        "model.language_model.layers.*.self_attn.o_proj.lora_B.default.weight":        16*L*D,
-        "model.language_model.layers.*.post_attention_layernorm.weight":               L*D,
-        "model.language_model.layers.*.mlp.gate_proj.weight":                          L*D*F,
-        "model.language_model.layers.*.mlp.gate_proj.bias":                            L*F*mlp_biased,
-        "model.language_model.layers.*.mlp.up_proj.weight":                            L*D*F,
-        "model.language_model.layers.*.mlp.up_proj.bias":                              L*F*mlp_biased,
-        "model.language_model.layers.*.mlp.down_proj.weight":                          L*D*F,
-        "model.language_model.layers.*.mlp.down_proj.bias":                            L*D*mlp_biased,
-        "model.language_model.norm.weight":                                            D,
-        "lm_head.weight":                                                              D*V - D*V*tied,
+        "model.language_model.embed_tokens.weight":                              D*V,
+        "model.vision_tower.embeddings.patch_embedding.weight":                  Dv*c*p**2,
+        "model.vision_tower.embeddings.class_embedding":                         Dv,
+        "model.vision_tower.embeddings.position_embedding.weight":               Dv*(S//p)**2 + Dv,
+        **_inside("model.vision_tower.pre_layrnorm", pre_layrnorm_1),
+        **_inside("model.vision_tower.encoder.layers.*.layer_norm1", layer_norm1_1),
+        **_inside("model.vision_tower.encoder.layers.*.self_attn.q_proj", q_proj_1),
+        **_inside("model.vision_tower.encoder.layers.*.self_attn.k_proj", q_proj_1),
+        **_inside("model.vision_tower.encoder.layers.*.self_attn.v_proj", q_proj_1),
+        **_inside("model.vision_tower.encoder.layers.*.self_attn.out_proj", base_layer_1),
+        **_inside("model.vision_tower.encoder.layers.*.layer_norm2", layer_norm1_1),
+        "model.vision_tower.encoder.layers.*.mlp.fc1.weight":                    N*Dv*Fv + part_2,
+        "model.vision_tower.encoder.layers.*.mlp.fc1.bias":                      N*Fv + max(0, Lv - N)*Fv,
+        "model.vision_tower.encoder.layers.*.mlp.fc2.weight":                    N*Dv*Fv + part_2,
+        "model.vision_tower.encoder.layers.*.mlp.fc2.bias":                      N*Dv + max(0, Lv - N)*Dv,
+        **_inside("model.vision_tower.post_layernorm", pre_layrnorm_1),
+        "model.multi_modal_projector.linear_1.weight":                           Dv*D,
+        "model.multi_modal_projector.linear_1.bias":                             D*projector_biased,
+        "model.multi_modal_projector.linear_2.weight":                           D**2,
+        "model.multi_modal_projector.linear_2.bias":                             D*projector_biased,
+        "model.language_model.layers.*.input_layernorm.weight":                  L*D,
+        "model.language_model.layers.*.self_attn.q_proj.base_layer.weight":      L*D*H*d,
+        "model.language_model.layers.*.self_attn.q_proj.base_layer.bias":        L*H*d*biased,
+        "model.language_model.layers.*.self_attn.q_proj.lora_A.default.weight":  16*L*D,
+        "model.language_model.layers.*.self_attn.q_proj.lora_B.default.weight":  16*L*H*d,
+        **_inside("model.language_model.layers.*.self_attn.k_proj", k_proj_1),
+        **_inside("model.language_model.layers.*.self_attn.v_proj", k_proj_1),
+        "model.language_model.layers.*.self_attn.o_proj.base_layer.weight":      L*D*H*d,
+        "model.language_model.layers.*.self_attn.o_proj.base_layer.bias":        L*D*biased,
+        "model.language_model.layers.*.self_attn.o_proj.lora_A.default.weight":  16*L*H*d,
+        "model.language_model.layers.*.self_attn.o_proj.lora_B.default.weight":  16*L*D,
+        "model.language_model.layers.*.post_attention_layernorm.weight":         L*D,
+        **_inside("model.language_model.layers.*.mlp.gate_proj", gate_proj_1),
+        **_inside("model.language_model.layers.*.mlp.up_proj", gate_proj_1),
+        "model.language_model.layers.*.mlp.down_proj.weight":                    L*D*F,
+        "model.language_model.layers.*.mlp.down_proj.bias":                      L*D*mlp_biased,
+        "model.language_model.norm.weight":                                      D,
+        "lm_head.weight":                                                        D*V - D*V*tied,
     }
 
 
@@ -845,8 +831,10 @@ class Estimator:
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
-        rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
-        return tuple(map(sum, zip(*rows)))
+        totals: dict[tuple[int, ...], int] = {}
+        for line, cost in zip(self._lines, costs):
+            totals[line[1]] = totals.get(line[1], 0) + cost
+        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
 
     def moments(self, **streams: Any) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them, with the sizes that some of them depend on."""

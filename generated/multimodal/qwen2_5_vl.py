@@ -640,6 +640,11 @@ def _checked(key: str, kind: str, value: Any) -> Any:
     raise ValueError(f"the config's '{key}' is {value!r}, not a {kind}")
 
 
+def _at(path: str, lines: list[Line]) -> list[Line]:
+    """The lines of a module that stands at ``path``."""
+    return [(f"{path}.{module}", amount, unit, forward, gradients, again) for module, amount, unit, forward, gradients, again in lines]
+
+
 def _full(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'full': every parameter trains."""
     Lv = sizes.depth
@@ -668,118 +673,57 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     blocks_1 = sum((i in full) for i in range(Lv))
     layers_1 = sum((kinds[i] == "sliding_attention") for i in range(min(L, first)))
     layers_2 = sum((kinds[i] == "sliding_attention") for i in range(first, max(0, L - first) + first))
+    part_1 = 2*W*has_kinds*windowed
+    part_2 = max(0, L - first) + min(L, first)
+    part_3 = min(L, first) - layers_1
+    part_4 = max(0, L - first) - layers_2
     # what a contraction runs over, in multiples of (n, min_x_W, x, min_x_W_min_x_W, xx, n_images, htw, h_over_side_w_over_side_t, htw_2, h_over_side_modulo_w_side_modulo_w_side_t, w_over_side_modulo_h_side_modulo_h_side_t, modulo_h_side_modulo_h_side_modulo_w_side_modulo_w_side_t, hhtww)
     images_ = (0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0)
     attn_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1)
     attn_pairs_2_ = (0, 0, 0, 0, 0, 0, 0, side**4, 0, side**2, side**2, 1, 0)
     model_visual_merger_mlp_0_rows_ = (0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0)
     text_ = (0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    self_attn_pairs_ = (0, has_kinds*windowed - 2*W*has_kinds*windowed, 2*W*has_kinds*windowed + 1 - has_kinds*windowed, has_kinds*windowed, 1 - has_kinds*windowed, 0, 0, 0, 0, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0)
+    self_attn_pairs_ = (0, has_kinds*windowed - 2*W*has_kinds*windowed, part_1 + 1 - has_kinds*windowed, has_kinds*windowed, 1 - has_kinds*windowed, 0, 0, 0, 0, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0)
     self_attn_pairs_2_ = (0, 0, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0)
     self_attn_pairs_3_ = (0, windowed - 2*W*windowed, 2*W*windowed + 1 - windowed, windowed, 1 - windowed, 0, 0, 0, 0, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0)
-    self_attn_pairs_4_ = (0, 2*W*has_kinds*windowed + windowed - 2*W*windowed - has_kinds*windowed, 2*W*windowed + has_kinds*windowed + 1 - 2*W*has_kinds*windowed - windowed, windowed - has_kinds*windowed, has_kinds*windowed + 1 - windowed, 0, 0, 0, 0, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0)
+    self_attn_pairs_4_ = (0, part_1 + windowed - 2*W*windowed - has_kinds*windowed, 2*W*windowed + has_kinds*windowed + 1 - 2*W*has_kinds*windowed - windowed, windowed - has_kinds*windowed, has_kinds*windowed + 1 - windowed, 0, 0, 0, 0, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.visual.patch_embed.proj",                   images_,                          2*Dv*c*T*p**2,  1,                                  (0, 1),                                                                  0),  # y = xW
-        ("model.visual.blocks.*.attn.qkv",                  images_,                          6*Dv**2,        Lv,                                 (Lv, Lv),                                                                0),  # y = xW
-        ("model.visual.blocks.*.attn",                      attn_pairs_,                      2*Dv,           blocks_1,                           (blocks_1, blocks_1),                                                    0),  # scores = qk
-        ("model.visual.blocks.*.attn",                      attn_pairs_,                      2*Dv,           blocks_1,                           (blocks_1, blocks_1),                                                    0),  # mix = pv
-        ("model.visual.blocks.*.attn.proj",                 images_,                          2*Dv**2,        Lv,                                 (Lv, Lv),                                                                0),  # y = xW
-        ("model.visual.blocks.*.mlp.gate_proj",             images_,                          2*Dv*Fv,        Lv,                                 (Lv, Lv),                                                                0),  # y = xW
-        ("model.visual.blocks.*.mlp.up_proj",               images_,                          2*Dv*Fv,        Lv,                                 (Lv, Lv),                                                                0),  # y = xW
-        ("model.visual.blocks.*.mlp.down_proj",             images_,                          2*Dv*Fv,        Lv,                                 (Lv, Lv),                                                                0),  # y = xW
-        ("model.visual.blocks.*.attn",                      attn_pairs_2_,                    2*Dv,           Lv - blocks_1,                      (Lv - blocks_1, Lv - blocks_1),                                          0),  # scores = qk
-        ("model.visual.blocks.*.attn",                      attn_pairs_2_,                    2*Dv,           Lv - blocks_1,                      (Lv - blocks_1, Lv - blocks_1),                                          0),  # mix = pv
-        ("model.visual.merger.mlp.0",                       model_visual_merger_mlp_0_rows_,  2*Dv**2*s**4,   1,                                  (1, 1),                                                                  0),  # y = xW
-        ("model.visual.merger.mlp.2",                       model_visual_merger_mlp_0_rows_,  2*Dv*O*s**2,    1,                                  (1, 1),                                                                  0),  # y = xW
-        ("model.language_model.layers.*.self_attn.q_proj",  text_,                            2*d*D*H,        max(0, L - first) + min(L, first),  (max(0, L - first) + min(L, first), max(0, L - first) + min(L, first)),  0),  # y = xW
-        ("model.language_model.layers.*.self_attn.k_proj",  text_,                            2*d*D*G,        max(0, L - first) + min(L, first),  (max(0, L - first) + min(L, first), max(0, L - first) + min(L, first)),  0),  # y = xW
-        ("model.language_model.layers.*.self_attn.v_proj",  text_,                            2*d*D*G,        max(0, L - first) + min(L, first),  (max(0, L - first) + min(L, first), max(0, L - first) + min(L, first)),  0),  # y = xW
-        ("model.language_model.layers.*.self_attn",         self_attn_pairs_,                 d*H,            layers_1,                           (layers_1, layers_1),                                                    0),  # scores = qk
-        ("model.language_model.layers.*.self_attn",         self_attn_pairs_,                 d*H,            layers_1,                           (layers_1, layers_1),                                                    0),  # mix = pv
-        ("model.language_model.layers.*.self_attn.o_proj",  text_,                            2*d*D*H,        max(0, L - first) + min(L, first),  (max(0, L - first) + min(L, first), max(0, L - first) + min(L, first)),  0),  # y = xW
-        ("model.language_model.layers.*.mlp.gate_proj",     text_,                            2*D*F,          max(0, L - first) + min(L, first),  (max(0, L - first) + min(L, first), max(0, L - first) + min(L, first)),  0),  # y = xW
-        ("model.language_model.layers.*.mlp.up_proj",       text_,                            2*D*F,          max(0, L - first) + min(L, first),  (max(0, L - first) + min(L, first), max(0, L - first) + min(L, first)),  0),  # y = xW
-        ("model.language_model.layers.*.mlp.down_proj",     text_,                            2*D*F,          max(0, L - first) + min(L, first),  (max(0, L - first) + min(L, first), max(0, L - first) + min(L, first)),  0),  # y = xW
-        ("model.language_model.layers.*.self_attn",         self_attn_pairs_2_,               d*H,            min(L, first) - layers_1,           (min(L, first) - layers_1, min(L, first) - layers_1),                    0),  # scores = qk
-        ("model.language_model.layers.*.self_attn",         self_attn_pairs_2_,               d*H,            min(L, first) - layers_1,           (min(L, first) - layers_1, min(L, first) - layers_1),                    0),  # mix = pv
-        ("model.language_model.layers.*.self_attn",         self_attn_pairs_3_,               d*H,            layers_2,                           (layers_2, layers_2),                                                    0),  # scores = qk
-        ("model.language_model.layers.*.self_attn",         self_attn_pairs_3_,               d*H,            layers_2,                           (layers_2, layers_2),                                                    0),  # mix = pv
-        ("model.language_model.layers.*.self_attn",         self_attn_pairs_4_,               d*H,            max(0, L - first) - layers_2,       (max(0, L - first) - layers_2, max(0, L - first) - layers_2),            0),  # scores = qk
-        ("model.language_model.layers.*.self_attn",         self_attn_pairs_4_,               d*H,            max(0, L - first) - layers_2,       (max(0, L - first) - layers_2, max(0, L - first) - layers_2),            0),  # mix = pv
-        ("lm_head",                                         text_,                            2*D*V,          1,                                  (1, 1),                                                                  0),  # y = xW
+        ("model.visual.patch_embed.proj",                   images_,                          2*Dv*c*T*p**2,  1,              (0, 1),                          0),  # y = xW
+        ("model.visual.blocks.*.attn.qkv",                  images_,                          6*Dv**2,        Lv,             (Lv, Lv),                        0),  # y = xW
+        ("model.visual.blocks.*.attn",                      attn_pairs_,                      2*Dv,           blocks_1,       (blocks_1, blocks_1),            0),  # scores = qk
+        ("model.visual.blocks.*.attn",                      attn_pairs_,                      2*Dv,           blocks_1,       (blocks_1, blocks_1),            0),  # mix = pv
+        ("model.visual.blocks.*.attn.proj",                 images_,                          2*Dv**2,        Lv,             (Lv, Lv),                        0),  # y = xW
+        ("model.visual.blocks.*.mlp.gate_proj",             images_,                          2*Dv*Fv,        Lv,             (Lv, Lv),                        0),  # y = xW
+        ("model.visual.blocks.*.mlp.up_proj",               images_,                          2*Dv*Fv,        Lv,             (Lv, Lv),                        0),  # y = xW
+        ("model.visual.blocks.*.mlp.down_proj",             images_,                          2*Dv*Fv,        Lv,             (Lv, Lv),                        0),  # y = xW
+        ("model.visual.blocks.*.attn",                      attn_pairs_2_,                    2*Dv,           Lv - blocks_1,  (Lv - blocks_1, Lv - blocks_1),  0),  # scores = qk
+        ("model.visual.blocks.*.attn",                      attn_pairs_2_,                    2*Dv,           Lv - blocks_1,  (Lv - blocks_1, Lv - blocks_1),  0),  # mix = pv
+        ("model.visual.merger.mlp.0",                       model_visual_merger_mlp_0_rows_,  2*Dv**2*s**4,   1,              (1, 1),                          0),  # y = xW
+        ("model.visual.merger.mlp.2",                       model_visual_merger_mlp_0_rows_,  2*Dv*O*s**2,    1,              (1, 1),                          0),  # y = xW
+        ("model.language_model.layers.*.self_attn.q_proj",  text_,                            2*d*D*H,        part_2,         (part_2, part_2),                0),  # y = xW
+        ("model.language_model.layers.*.self_attn.k_proj",  text_,                            2*d*D*G,        part_2,         (part_2, part_2),                0),  # y = xW
+        ("model.language_model.layers.*.self_attn.v_proj",  text_,                            2*d*D*G,        part_2,         (part_2, part_2),                0),  # y = xW
+        ("model.language_model.layers.*.self_attn",         self_attn_pairs_,                 d*H,            layers_1,       (layers_1, layers_1),            0),  # scores = qk
+        ("model.language_model.layers.*.self_attn",         self_attn_pairs_,                 d*H,            layers_1,       (layers_1, layers_1),            0),  # mix = pv
+        ("model.language_model.layers.*.self_attn.o_proj",  text_,                            2*d*D*H,        part_2,         (part_2, part_2),                0),  # y = xW
+        ("model.language_model.layers.*.mlp.gate_proj",     text_,                            2*D*F,          part_2,         (part_2, part_2),                0),  # y = xW
+        ("model.language_model.layers.*.mlp.up_proj",       text_,                            2*D*F,          part_2,         (part_2, part_2),                0),  # y = xW
+        ("model.language_model.layers.*.mlp.down_proj",     text_,                            2*D*F,          part_2,         (part_2, part_2),                0),  # y = xW
+        ("model.language_model.layers.*.self_attn",         self_attn_pairs_2_,               d*H,            part_3,         (part_3, part_3),                0),  # scores = qk
+        ("model.language_model.layers.*.self_attn",         self_attn_pairs_2_,               d*H,            part_3,         (part_3, part_3),                0),  # mix = pv
+        ("model.language_model.layers.*.self_attn",         self_attn_pairs_3_,               d*H,            layers_2,       (layers_2, layers_2),            0),  # scores = qk
+        ("model.language_model.layers.*.self_attn",         self_attn_pairs_3_,               d*H,            layers_2,       (layers_2, layers_2),            0),  # mix = pv
+        ("model.language_model.layers.*.self_attn",         self_attn_pairs_4_,               d*H,            part_4,         (part_4, part_4),                0),  # scores = qk
+        ("model.language_model.layers.*.self_attn",         self_attn_pairs_4_,               d*H,            part_4,         (part_4, part_4),                0),  # mix = pv
+        ("lm_head",                                         text_,                            2*D*V,          1,              (1, 1),                          0),  # y = xW
     ]
 
 
 def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'forward': nothing trains, only the forward pass runs."""
-    Lv = sizes.depth
-    Dv = sizes.vision_hidden_size
-    O = sizes.out_hidden_size
-    c = sizes.in_channels
-    T = sizes.temporal_patch_size
-    p = sizes.patch_size
-    s = sizes.spatial_merge_size
-    L = sizes.num_hidden_layers
-    D = sizes.hidden_size
-    H = sizes.num_attention_heads
-    G = sizes.num_key_value_heads
-    F = sizes.text_intermediate_size
-    V = sizes.vocab_size
-    W = sizes.sliding_window
-    windowed = sizes.use_sliding_window
-    kinds = _Null() if sizes.layer_types is None else sizes.layer_types
-    has_kinds = sizes.layer_types is not None
-    first = sizes.max_window_layers
-    Fv = sizes.intermediate_size
-    window = sizes.window_size
-    full = sizes.fullatt_block_indexes
-    d = D//H
-    side = (window//(p*s))*s
-    blocks_1 = sum((i in full) for i in range(Lv))
-    layers_1 = sum((kinds[i] == "sliding_attention") for i in range(min(L, first)))
-    layers_2 = sum((kinds[i] == "sliding_attention") for i in range(first, max(0, L - first) + first))
-    # what a contraction runs over, in multiples of (n, min_x_W, x, min_x_W_min_x_W, xx, n_images, htw, h_over_side_w_over_side_t, htw_2, h_over_side_modulo_w_side_modulo_w_side_t, w_over_side_modulo_h_side_modulo_h_side_t, modulo_h_side_modulo_h_side_modulo_w_side_modulo_w_side_t, hhtww)
-    images_ = (0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0)
-    attn_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1)
-    attn_pairs_2_ = (0, 0, 0, 0, 0, 0, 0, side**4, 0, side**2, side**2, 1, 0)
-    model_visual_merger_mlp_0_rows_ = (0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0)
-    text_ = (0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    self_attn_pairs_ = (0, has_kinds*windowed - 2*W*has_kinds*windowed, 2*W*has_kinds*windowed + 1 - has_kinds*windowed, has_kinds*windowed, 1 - has_kinds*windowed, 0, 0, 0, 0, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0)
-    self_attn_pairs_2_ = (0, 0, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0)
-    self_attn_pairs_3_ = (0, windowed - 2*W*windowed, 2*W*windowed + 1 - windowed, windowed, 1 - windowed, 0, 0, 0, 0, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0)
-    self_attn_pairs_4_ = (0, 2*W*has_kinds*windowed + windowed - 2*W*windowed - has_kinds*windowed, 2*W*windowed + has_kinds*windowed + 1 - 2*W*has_kinds*windowed - windowed, windowed - has_kinds*windowed, has_kinds*windowed + 1 - windowed, 0, 0, 0, 0, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.visual.patch_embed.proj",                   images_,                          2*Dv*c*T*p**2,  1,                                  (0, 0),  0),  # y = xW
-        ("model.visual.blocks.*.attn.qkv",                  images_,                          6*Dv**2,        Lv,                                 (0, 0),  0),  # y = xW
-        ("model.visual.blocks.*.attn",                      attn_pairs_,                      2*Dv,           blocks_1,                           (0, 0),  0),  # scores = qk
-        ("model.visual.blocks.*.attn",                      attn_pairs_,                      2*Dv,           blocks_1,                           (0, 0),  0),  # mix = pv
-        ("model.visual.blocks.*.attn.proj",                 images_,                          2*Dv**2,        Lv,                                 (0, 0),  0),  # y = xW
-        ("model.visual.blocks.*.mlp.gate_proj",             images_,                          2*Dv*Fv,        Lv,                                 (0, 0),  0),  # y = xW
-        ("model.visual.blocks.*.mlp.up_proj",               images_,                          2*Dv*Fv,        Lv,                                 (0, 0),  0),  # y = xW
-        ("model.visual.blocks.*.mlp.down_proj",             images_,                          2*Dv*Fv,        Lv,                                 (0, 0),  0),  # y = xW
-        ("model.visual.blocks.*.attn",                      attn_pairs_2_,                    2*Dv,           Lv - blocks_1,                      (0, 0),  0),  # scores = qk
-        ("model.visual.blocks.*.attn",                      attn_pairs_2_,                    2*Dv,           Lv - blocks_1,                      (0, 0),  0),  # mix = pv
-        ("model.visual.merger.mlp.0",                       model_visual_merger_mlp_0_rows_,  2*Dv**2*s**4,   1,                                  (0, 0),  0),  # y = xW
-        ("model.visual.merger.mlp.2",                       model_visual_merger_mlp_0_rows_,  2*Dv*O*s**2,    1,                                  (0, 0),  0),  # y = xW
-        ("model.language_model.layers.*.self_attn.q_proj",  text_,                            2*d*D*H,        max(0, L - first) + min(L, first),  (0, 0),  0),  # y = xW
-        ("model.language_model.layers.*.self_attn.k_proj",  text_,                            2*d*D*G,        max(0, L - first) + min(L, first),  (0, 0),  0),  # y = xW
-        ("model.language_model.layers.*.self_attn.v_proj",  text_,                            2*d*D*G,        max(0, L - first) + min(L, first),  (0, 0),  0),  # y = xW
-        ("model.language_model.layers.*.self_attn",         self_attn_pairs_,                 d*H,            layers_1,                           (0, 0),  0),  # scores = qk
-        ("model.language_model.layers.*.self_attn",         self_attn_pairs_,                 d*H,            layers_1,                           (0, 0),  0),  # mix = pv
-        ("model.language_model.layers.*.self_attn.o_proj",  text_,                            2*d*D*H,        max(0, L - first) + min(L, first),  (0, 0),  0),  # y = xW
-        ("model.language_model.layers.*.mlp.gate_proj",     text_,                            2*D*F,          max(0, L - first) + min(L, first),  (0, 0),  0),  # y = xW
-        ("model.language_model.layers.*.mlp.up_proj",       text_,                            2*D*F,          max(0, L - first) + min(L, first),  (0, 0),  0),  # y = xW
-        ("model.language_model.layers.*.mlp.down_proj",     text_,                            2*D*F,          max(0, L - first) + min(L, first),  (0, 0),  0),  # y = xW
-        ("model.language_model.layers.*.self_attn",         self_attn_pairs_2_,               d*H,            min(L, first) - layers_1,           (0, 0),  0),  # scores = qk
-        ("model.language_model.layers.*.self_attn",         self_attn_pairs_2_,               d*H,            min(L, first) - layers_1,           (0, 0),  0),  # mix = pv
-        ("model.language_model.layers.*.self_attn",         self_attn_pairs_3_,               d*H,            layers_2,                           (0, 0),  0),  # scores = qk
-        ("model.language_model.layers.*.self_attn",         self_attn_pairs_3_,               d*H,            layers_2,                           (0, 0),  0),  # mix = pv
-        ("model.language_model.layers.*.self_attn",         self_attn_pairs_4_,               d*H,            max(0, L - first) - layers_2,       (0, 0),  0),  # scores = qk
-        ("model.language_model.layers.*.self_attn",         self_attn_pairs_4_,               d*H,            max(0, L - first) - layers_2,       (0, 0),  0),  # mix = pv
-        ("lm_head",                                         text_,                            2*D*V,          1,                                  (0, 0),  0),  # y = xW
-    ]
+    lines = _full(sizes, pairs)
+    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
 
 
 def _lora(sizes: Sizes, pairs: str) -> list[Line]:
@@ -810,55 +754,69 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     blocks_1 = sum((i in full) for i in range(Lv))
     layers_1 = sum((kinds[i] == "sliding_attention") for i in range(min(L, first)))
     layers_2 = sum((kinds[i] == "sliding_attention") for i in range(first, max(0, L - first) + first))
+    part_1 = 2*W*has_kinds*windowed
+    part_2 = max(0, L - first) + min(L, first)
+    case_1 = min(L, first) >= 1
+    part_3 = max(0, L - first - 1)
+    part_4 = case_1*max(0, L - first) + part_3 + max(0, min(L, first) - 1) - case_1*part_3
+    part_5 = min(L, first) - layers_1
+    part_6 = max(0, L - first) - layers_2
     # what a contraction runs over, in multiples of (n, min_x_W, x, min_x_W_min_x_W, xx, n_images, htw, h_over_side_w_over_side_t, htw_2, h_over_side_modulo_w_side_modulo_w_side_t, w_over_side_modulo_h_side_modulo_h_side_t, modulo_h_side_modulo_h_side_modulo_w_side_modulo_w_side_t, hhtww)
     images_ = (0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0)
     attn_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1)
     attn_pairs_2_ = (0, 0, 0, 0, 0, 0, 0, side**4, 0, side**2, side**2, 1, 0)
     model_visual_merger_mlp_0_rows_ = (0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0)
     text_ = (0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    self_attn_pairs_ = (0, has_kinds*windowed - 2*W*has_kinds*windowed, 2*W*has_kinds*windowed + 1 - has_kinds*windowed, has_kinds*windowed, 1 - has_kinds*windowed, 0, 0, 0, 0, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0)
+    self_attn_pairs_ = (0, has_kinds*windowed - 2*W*has_kinds*windowed, part_1 + 1 - has_kinds*windowed, has_kinds*windowed, 1 - has_kinds*windowed, 0, 0, 0, 0, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0)
     self_attn_pairs_2_ = (0, 0, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0)
     self_attn_pairs_3_ = (0, windowed - 2*W*windowed, 2*W*windowed + 1 - windowed, windowed, 1 - windowed, 0, 0, 0, 0, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0)
-    self_attn_pairs_4_ = (0, 2*W*has_kinds*windowed + windowed - 2*W*windowed - has_kinds*windowed, 2*W*windowed + has_kinds*windowed + 1 - 2*W*has_kinds*windowed - windowed, windowed - has_kinds*windowed, has_kinds*windowed + 1 - windowed, 0, 0, 0, 0, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0)
+    self_attn_pairs_4_ = (0, part_1 + windowed - 2*W*windowed - has_kinds*windowed, 2*W*windowed + has_kinds*windowed + 1 - 2*W*has_kinds*windowed - windowed, windowed - has_kinds*windowed, has_kinds*windowed + 1 - windowed, 0, 0, 0, 0, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0)
+    # what equal modules have in common, each below its own path
+    k_proj_1: list[Line] = [
+        ("base_layer",      text_,  2*d*D*G,  part_2,  (part_4, 0),       0),  # y = xW
+        ("lora_A.default",  text_,  32*D,     part_2,  (part_4, part_2),  0),  # y = xW
+        ("lora_B.default",  text_,  32*d*G,   part_2,  (part_2, part_2),  0),  # y = xW
+    ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.visual.patch_embed.proj",                                  images_,                          2*Dv*c*T*p**2,  1,                                  (0, 0),                                                                                                                                                                        0),  # y = xW
-        ("model.visual.blocks.*.attn.qkv",                                 images_,                          6*Dv**2,        Lv,                                 (0, 0),                                                                                                                                                                        0),  # y = xW
-        ("model.visual.blocks.*.attn",                                     attn_pairs_,                      2*Dv,           blocks_1,                           (0, 0),                                                                                                                                                                        0),  # scores = qk
-        ("model.visual.blocks.*.attn",                                     attn_pairs_,                      2*Dv,           blocks_1,                           (0, 0),                                                                                                                                                                        0),  # mix = pv
-        ("model.visual.blocks.*.attn.proj",                                images_,                          2*Dv**2,        Lv,                                 (0, 0),                                                                                                                                                                        0),  # y = xW
-        ("model.visual.blocks.*.mlp.gate_proj",                            images_,                          2*Dv*Fv,        Lv,                                 (0, 0),                                                                                                                                                                        0),  # y = xW
-        ("model.visual.blocks.*.mlp.up_proj",                              images_,                          2*Dv*Fv,        Lv,                                 (0, 0),                                                                                                                                                                        0),  # y = xW
-        ("model.visual.blocks.*.mlp.down_proj",                            images_,                          2*Dv*Fv,        Lv,                                 (0, 0),                                                                                                                                                                        0),  # y = xW
-        ("model.visual.blocks.*.attn",                                     attn_pairs_2_,                    2*Dv,           Lv - blocks_1,                      (0, 0),                                                                                                                                                                        0),  # scores = qk
-        ("model.visual.blocks.*.attn",                                     attn_pairs_2_,                    2*Dv,           Lv - blocks_1,                      (0, 0),                                                                                                                                                                        0),  # mix = pv
-        ("model.visual.merger.mlp.0",                                      model_visual_merger_mlp_0_rows_,  2*Dv**2*s**4,   1,                                  (0, 0),                                                                                                                                                                        0),  # y = xW
-        ("model.visual.merger.mlp.2",                                      model_visual_merger_mlp_0_rows_,  2*Dv*O*s**2,    1,                                  (0, 0),                                                                                                                                                                        0),  # y = xW
-        ("model.language_model.layers.*.self_attn.q_proj.base_layer",      text_,                            2*d*D*H,        max(0, L - first) + min(L, first),  ((min(L, first) >= 1)*max(0, L - first) + max(0, L - first - 1) + max(0, min(L, first) - 1) - (min(L, first) >= 1)*max(0, L - first - 1), 0),                                  0),  # y = xW
-        ("model.language_model.layers.*.self_attn.q_proj.lora_A.default",  text_,                            32*D,           max(0, L - first) + min(L, first),  ((min(L, first) >= 1)*max(0, L - first) + max(0, L - first - 1) + max(0, min(L, first) - 1) - (min(L, first) >= 1)*max(0, L - first - 1), max(0, L - first) + min(L, first)),  0),  # y = xW
-        ("model.language_model.layers.*.self_attn.q_proj.lora_B.default",  text_,                            32*d*H,         max(0, L - first) + min(L, first),  (max(0, L - first) + min(L, first), max(0, L - first) + min(L, first)),                                                                                                        0),  # y = xW
-        ("model.language_model.layers.*.self_attn.k_proj.base_layer",      text_,                            2*d*D*G,        max(0, L - first) + min(L, first),  ((min(L, first) >= 1)*max(0, L - first) + max(0, L - first - 1) + max(0, min(L, first) - 1) - (min(L, first) >= 1)*max(0, L - first - 1), 0),                                  0),  # y = xW
-        ("model.language_model.layers.*.self_attn.k_proj.lora_A.default",  text_,                            32*D,           max(0, L - first) + min(L, first),  ((min(L, first) >= 1)*max(0, L - first) + max(0, L - first - 1) + max(0, min(L, first) - 1) - (min(L, first) >= 1)*max(0, L - first - 1), max(0, L - first) + min(L, first)),  0),  # y = xW
-        ("model.language_model.layers.*.self_attn.k_proj.lora_B.default",  text_,                            32*d*G,         max(0, L - first) + min(L, first),  (max(0, L - first) + min(L, first), max(0, L - first) + min(L, first)),                                                                                                        0),  # y = xW
-        ("model.language_model.layers.*.self_attn.v_proj.base_layer",      text_,                            2*d*D*G,        max(0, L - first) + min(L, first),  ((min(L, first) >= 1)*max(0, L - first) + max(0, L - first - 1) + max(0, min(L, first) - 1) - (min(L, first) >= 1)*max(0, L - first - 1), 0),                                  0),  # y = xW
-        ("model.language_model.layers.*.self_attn.v_proj.lora_A.default",  text_,                            32*D,           max(0, L - first) + min(L, first),  ((min(L, first) >= 1)*max(0, L - first) + max(0, L - first - 1) + max(0, min(L, first) - 1) - (min(L, first) >= 1)*max(0, L - first - 1), max(0, L - first) + min(L, first)),  0),  # y = xW
-        ("model.language_model.layers.*.self_attn.v_proj.lora_B.default",  text_,                            32*d*G,         max(0, L - first) + min(L, first),  (max(0, L - first) + min(L, first), max(0, L - first) + min(L, first)),                                                                                                        0),  # y = xW
-        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_,                 d*H,            layers_1,                           (layers_1, layers_1),                                                                                                                                                          0),  # scores = qk
-        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_,                 d*H,            layers_1,                           (layers_1, layers_1),                                                                                                                                                          0),  # mix = pv
-        ("model.language_model.layers.*.self_attn.o_proj.base_layer",      text_,                            2*d*D*H,        max(0, L - first) + min(L, first),  (max(0, L - first) + min(L, first), 0),                                                                                                                                        0),  # y = xW
-        ("model.language_model.layers.*.self_attn.o_proj.lora_A.default",  text_,                            32*d*H,         max(0, L - first) + min(L, first),  (max(0, L - first) + min(L, first), max(0, L - first) + min(L, first)),                                                                                                        0),  # y = xW
-        ("model.language_model.layers.*.self_attn.o_proj.lora_B.default",  text_,                            32*D,           max(0, L - first) + min(L, first),  (max(0, L - first) + min(L, first), max(0, L - first) + min(L, first)),                                                                                                        0),  # y = xW
-        ("model.language_model.layers.*.mlp.gate_proj",                    text_,                            2*D*F,          max(0, L - first) + min(L, first),  (max(0, L - first) + min(L, first), 0),                                                                                                                                        0),  # y = xW
-        ("model.language_model.layers.*.mlp.up_proj",                      text_,                            2*D*F,          max(0, L - first) + min(L, first),  (max(0, L - first) + min(L, first), 0),                                                                                                                                        0),  # y = xW
-        ("model.language_model.layers.*.mlp.down_proj",                    text_,                            2*D*F,          max(0, L - first) + min(L, first),  (max(0, L - first) + min(L, first), 0),                                                                                                                                        0),  # y = xW
-        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_2_,               d*H,            min(L, first) - layers_1,           (min(L, first) - layers_1, min(L, first) - layers_1),                                                                                                                          0),  # scores = qk
-        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_2_,               d*H,            min(L, first) - layers_1,           (min(L, first) - layers_1, min(L, first) - layers_1),                                                                                                                          0),  # mix = pv
-        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_3_,               d*H,            layers_2,                           (layers_2, layers_2),                                                                                                                                                          0),  # scores = qk
-        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_3_,               d*H,            layers_2,                           (layers_2, layers_2),                                                                                                                                                          0),  # mix = pv
-        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_4_,               d*H,            max(0, L - first) - layers_2,       (max(0, L - first) - layers_2, max(0, L - first) - layers_2),                                                                                                                  0),  # scores = qk
-        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_4_,               d*H,            max(0, L - first) - layers_2,       (max(0, L - first) - layers_2, max(0, L - first) - layers_2),                                                                                                                  0),  # mix = pv
-        ("lm_head",                                                        text_,                            2*D*V,          1,                                  ((L - first >= 1) + (min(L, first) >= 1) - (L - first >= 1)*(min(L, first) >= 1), 0),                                                                                          0),  # y = xW
+        ("model.visual.patch_embed.proj",                                  images_,                          2*Dv*c*T*p**2,  1,              (0, 0),                                                    0),  # y = xW
+        ("model.visual.blocks.*.attn.qkv",                                 images_,                          6*Dv**2,        Lv,             (0, 0),                                                    0),  # y = xW
+        ("model.visual.blocks.*.attn",                                     attn_pairs_,                      2*Dv,           blocks_1,       (0, 0),                                                    0),  # scores = qk
+        ("model.visual.blocks.*.attn",                                     attn_pairs_,                      2*Dv,           blocks_1,       (0, 0),                                                    0),  # mix = pv
+        ("model.visual.blocks.*.attn.proj",                                images_,                          2*Dv**2,        Lv,             (0, 0),                                                    0),  # y = xW
+        ("model.visual.blocks.*.mlp.gate_proj",                            images_,                          2*Dv*Fv,        Lv,             (0, 0),                                                    0),  # y = xW
+        ("model.visual.blocks.*.mlp.up_proj",                              images_,                          2*Dv*Fv,        Lv,             (0, 0),                                                    0),  # y = xW
+        ("model.visual.blocks.*.mlp.down_proj",                            images_,                          2*Dv*Fv,        Lv,             (0, 0),                                                    0),  # y = xW
+        ("model.visual.blocks.*.attn",                                     attn_pairs_2_,                    2*Dv,           Lv - blocks_1,  (0, 0),                                                    0),  # scores = qk
+        ("model.visual.blocks.*.attn",                                     attn_pairs_2_,                    2*Dv,           Lv - blocks_1,  (0, 0),                                                    0),  # mix = pv
+        ("model.visual.merger.mlp.0",                                      model_visual_merger_mlp_0_rows_,  2*Dv**2*s**4,   1,              (0, 0),                                                    0),  # y = xW
+        ("model.visual.merger.mlp.2",                                      model_visual_merger_mlp_0_rows_,  2*Dv*O*s**2,    1,              (0, 0),                                                    0),  # y = xW
+        ("model.language_model.layers.*.self_attn.q_proj.base_layer",      text_,                            2*d*D*H,        part_2,         (part_4, 0),                                               0),  # y = xW
+        ("model.language_model.layers.*.self_attn.q_proj.lora_A.default",  text_,                            32*D,           part_2,         (part_4, part_2),                                          0),  # y = xW
+        ("model.language_model.layers.*.self_attn.q_proj.lora_B.default",  text_,                            32*d*H,         part_2,         (part_2, part_2),                                          0),  # y = xW
+        *_at("model.language_model.layers.*.self_attn.k_proj", k_proj_1),
+        *_at("model.language_model.layers.*.self_attn.v_proj", k_proj_1),
+        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_,                 d*H,            layers_1,       (layers_1, layers_1),                                      0),  # scores = qk
+        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_,                 d*H,            layers_1,       (layers_1, layers_1),                                      0),  # mix = pv
+        ("model.language_model.layers.*.self_attn.o_proj.base_layer",      text_,                            2*d*D*H,        part_2,         (part_2, 0),                                               0),  # y = xW
+        ("model.language_model.layers.*.self_attn.o_proj.lora_A.default",  text_,                            32*d*H,         part_2,         (part_2, part_2),                                          0),  # y = xW
+        ("model.language_model.layers.*.self_attn.o_proj.lora_B.default",  text_,                            32*D,           part_2,         (part_2, part_2),                                          0),  # y = xW
+        ("model.language_model.layers.*.mlp.gate_proj",                    text_,                            2*D*F,          part_2,         (part_2, 0),                                               0),  # y = xW
+        ("model.language_model.layers.*.mlp.up_proj",                      text_,                            2*D*F,          part_2,         (part_2, 0),                                               0),  # y = xW
+        ("model.language_model.layers.*.mlp.down_proj",                    text_,                            2*D*F,          part_2,         (part_2, 0),                                               0),  # y = xW
+        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_2_,               d*H,            part_5,         (part_5, part_5),                                          0),  # scores = qk
+        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_2_,               d*H,            part_5,         (part_5, part_5),                                          0),  # mix = pv
+        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_3_,               d*H,            layers_2,       (layers_2, layers_2),                                      0),  # scores = qk
+        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_3_,               d*H,            layers_2,       (layers_2, layers_2),                                      0),  # mix = pv
+        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_4_,               d*H,            part_6,         (part_6, part_6),                                          0),  # scores = qk
+        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_4_,               d*H,            part_6,         (part_6, part_6),                                          0),  # mix = pv
+        ("lm_head",                                                        text_,                            2*D*V,          1,              ((L - first >= 1) + case_1 - (L - first >= 1)*case_1, 0),  0),  # y = xW
     ]
+
+
+def _inside(path: str, elements: dict[str, int]) -> dict[str, int]:
+    """The parameters of a module that stands at ``path``."""
+    return {f"{path}.{name}": count for name, count in elements.items()}
 
 
 def _parameters(sizes: Sizes) -> dict[str, int]:
@@ -880,6 +838,16 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     tied = sizes.tie_word_embeddings
     Fv = sizes.intermediate_size
     d = D//H
+    part_1 = max(0, L - first)*d*D*H
+    part_2 = max(0, L - first)*D*F
+    gate_proj_1 = {
+        "weight":  Lv*Dv*Fv,
+        "bias":    Lv*Fv,
+    }
+    k_proj_1 = {
+        "weight":  min(L, first)*d*D*G + max(0, L - first)*d*D*G,
+        "bias":    min(L, first)*d*G + max(0, L - first)*d*G,
+    }
     return {
         "model.language_model.embed_tokens.weight":                       D*V,
         "model.visual.patch_embed.proj.weight":                           Dv*c*T*p**2,
@@ -889,10 +857,8 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         "model.visual.blocks.*.attn.proj.weight":                         Lv*Dv**2,
         "model.visual.blocks.*.attn.proj.bias":                           Lv*Dv,
         "model.visual.blocks.*.norm2.weight":                             Lv*Dv,
-        "model.visual.blocks.*.mlp.gate_proj.weight":                     Lv*Dv*Fv,
-        "model.visual.blocks.*.mlp.gate_proj.bias":                       Lv*Fv,
-        "model.visual.blocks.*.mlp.up_proj.weight":                       Lv*Dv*Fv,
-        "model.visual.blocks.*.mlp.up_proj.bias":                         Lv*Fv,
+        **_inside("model.visual.blocks.*.mlp.gate_proj", gate_proj_1),
+        **_inside("model.visual.blocks.*.mlp.up_proj", gate_proj_1),
         "model.visual.blocks.*.mlp.down_proj.weight":                     Lv*Dv*Fv,
         "model.visual.blocks.*.mlp.down_proj.bias":                       Lv*Dv,
         "model.visual.merger.ln_q.weight":                                Dv,
@@ -901,17 +867,15 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         "model.visual.merger.mlp.2.weight":                               Dv*O*s**2,
         "model.visual.merger.mlp.2.bias":                                 O,
         "model.language_model.layers.*.input_layernorm.weight":           min(L, first)*D + max(0, L - first)*D,
-        "model.language_model.layers.*.self_attn.q_proj.weight":          min(L, first)*d*D*H + max(0, L - first)*d*D*H,
+        "model.language_model.layers.*.self_attn.q_proj.weight":          min(L, first)*d*D*H + part_1,
         "model.language_model.layers.*.self_attn.q_proj.bias":            min(L, first)*d*H + max(0, L - first)*d*H,
-        "model.language_model.layers.*.self_attn.k_proj.weight":          min(L, first)*d*D*G + max(0, L - first)*d*D*G,
-        "model.language_model.layers.*.self_attn.k_proj.bias":            min(L, first)*d*G + max(0, L - first)*d*G,
-        "model.language_model.layers.*.self_attn.v_proj.weight":          min(L, first)*d*D*G + max(0, L - first)*d*D*G,
-        "model.language_model.layers.*.self_attn.v_proj.bias":            min(L, first)*d*G + max(0, L - first)*d*G,
-        "model.language_model.layers.*.self_attn.o_proj.weight":          min(L, first)*d*D*H + max(0, L - first)*d*D*H,
+        **_inside("model.language_model.layers.*.self_attn.k_proj", k_proj_1),
+        **_inside("model.language_model.layers.*.self_attn.v_proj", k_proj_1),
+        "model.language_model.layers.*.self_attn.o_proj.weight":          min(L, first)*d*D*H + part_1,
         "model.language_model.layers.*.post_attention_layernorm.weight":  min(L, first)*D + max(0, L - first)*D,
-        "model.language_model.layers.*.mlp.gate_proj.weight":             min(L, first)*D*F + max(0, L - first)*D*F,
-        "model.language_model.layers.*.mlp.up_proj.weight":               min(L, first)*D*F + max(0, L - first)*D*F,
-        "model.language_model.layers.*.mlp.down_proj.weight":             min(L, first)*D*F + max(0, L - first)*D*F,
+        "model.language_model.layers.*.mlp.gate_proj.weight":             min(L, first)*D*F + part_2,
+        "model.language_model.layers.*.mlp.up_proj.weight":               min(L, first)*D*F + part_2,
+        "model.language_model.layers.*.mlp.down_proj.weight":             min(L, first)*D*F + part_2,
         "model.language_model.norm.weight":                               D,
         "lm_head.weight":                                                 D*V - D*V*tied,
     }
@@ -936,6 +900,21 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     tied = sizes.tie_word_embeddings
     Fv = sizes.intermediate_size
     d = D//H
+    part_1 = 16*max(0, L - first)*D
+    part_2 = max(0, L - first)*d*D*H
+    part_3 = 16*min(L, first)*d*H
+    part_4 = 16*max(0, L - first)*d*H
+    part_5 = max(0, L - first)*D*F
+    gate_proj_1 = {
+        "weight":  Lv*Dv*Fv,
+        "bias":    Lv*Fv,
+    }
+    k_proj_1 = {
+        "base_layer.weight":      min(L, first)*d*D*G + max(0, L - first)*d*D*G,
+        "base_layer.bias":        min(L, first)*d*G + max(0, L - first)*d*G,
+        "lora_A.default.weight":  16*min(L, first)*D + part_1,
+        "lora_B.default.weight":  16*min(L, first)*d*G + 16*max(0, L - first)*d*G,
+    }
     return {
         "model.language_model.embed_tokens.weight":                              D*V,
         "model.visual.patch_embed.proj.weight":                                  Dv*c*T*p**2,
@@ -945,10 +924,8 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
         "model.visual.blocks.*.attn.proj.weight":                                Lv*Dv**2,
         "model.visual.blocks.*.attn.proj.bias":                                  Lv*Dv,
         "model.visual.blocks.*.norm2.weight":                                    Lv*Dv,
-        "model.visual.blocks.*.mlp.gate_proj.weight":                            Lv*Dv*Fv,
-        "model.visual.blocks.*.mlp.gate_proj.bias":                              Lv*Fv,
-        "model.visual.blocks.*.mlp.up_proj.weight":                              Lv*Dv*Fv,
-        "model.visual.blocks.*.mlp.up_proj.bias":                                Lv*Fv,
+        **_inside("model.visual.blocks.*.mlp.gate_proj", gate_proj_1),
+        **_inside("model.visual.blocks.*.mlp.up_proj", gate_proj_1),
         "model.visual.blocks.*.mlp.down_proj.weight":                            Lv*Dv*Fv,
         "model.visual.blocks.*.mlp.down_proj.bias":                              Lv*Dv,
         "model.visual.merger.ln_q.weight":                                       Dv,
@@ -957,25 +934,19 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
         "model.visual.merger.mlp.2.weight":                                      Dv*O*s**2,
         "model.visual.merger.mlp.2.bias":                                        O,
         "model.language_model.layers.*.input_layernorm.weight":                  min(L, first)*D + max(0, L - first)*D,
-        "model.language_model.layers.*.self_attn.q_proj.base_layer.weight":      min(L, first)*d*D*H + max(0, L - first)*d*D*H,
+        "model.language_model.layers.*.self_attn.q_proj.base_layer.weight":      min(L, first)*d*D*H + part_2,
         "model.language_model.layers.*.self_attn.q_proj.base_layer.bias":        min(L, first)*d*H + max(0, L - first)*d*H,
-        "model.language_model.layers.*.self_attn.q_proj.lora_A.default.weight":  16*min(L, first)*D + 16*max(0, L - first)*D,
-        "model.language_model.layers.*.self_attn.q_proj.lora_B.default.weight":  16*min(L, first)*d*H + 16*max(0, L - first)*d*H,
-        "model.language_model.layers.*.self_attn.k_proj.base_layer.weight":      min(L, first)*d*D*G + max(0, L - first)*d*D*G,
-        "model.language_model.layers.*.self_attn.k_proj.base_layer.bias":        min(L, first)*d*G + max(0, L - first)*d*G,
-        "model.language_model.layers.*.self_attn.k_proj.lora_A.default.weight":  16*min(L, first)*D + 16*max(0, L - first)*D,
-        "model.language_model.layers.*.self_attn.k_proj.lora_B.default.weight":  16*min(L, first)*d*G + 16*max(0, L - first)*d*G,
-        "model.language_model.layers.*.self_attn.v_proj.base_layer.weight":      min(L, first)*d*D*G + max(0, L - first)*d*D*G,
-        "model.language_model.layers.*.self_attn.v_proj.base_layer.bias":        min(L, first)*d*G + max(0, L - first)*d*G,
-        "model.language_model.layers.*.self_attn.v_proj.lora_A.default.weight":  16*min(L, first)*D + 16*max(0, L - first)*D,
-        "model.language_model.layers.*.self_attn.v_proj.lora_B.default.weight":  16*min(L, first)*d*G + 16*max(0, L - first)*d*G,
-        "model.language_model.layers.*.self_attn.o_proj.base_layer.weight":      min(L, first)*d*D*H + max(0, L - first)*d*D*H,
-        "model.language_model.layers.*.self_attn.o_proj.lora_A.default.weight":  16*min(L, first)*d*H + 16*max(0, L - first)*d*H,
-        "model.language_model.layers.*.self_attn.o_proj.lora_B.default.weight":  16*min(L, first)*D + 16*max(0, L - first)*D,
+        "model.language_model.layers.*.self_attn.q_proj.lora_A.default.weight":  16*min(L, first)*D + part_1,
+        "model.language_model.layers.*.self_attn.q_proj.lora_B.default.weight":  part_3 + part_4,
+        **_inside("model.language_model.layers.*.self_attn.k_proj", k_proj_1),
+        **_inside("model.language_model.layers.*.self_attn.v_proj", k_proj_1),
+        "model.language_model.layers.*.self_attn.o_proj.base_layer.weight":      min(L, first)*d*D*H + part_2,
+        "model.language_model.layers.*.self_attn.o_proj.lora_A.default.weight":  part_3 + part_4,
+        "model.language_model.layers.*.self_attn.o_proj.lora_B.default.weight":  16*min(L, first)*D + part_1,
         "model.language_model.layers.*.post_attention_layernorm.weight":         min(L, first)*D + max(0, L - first)*D,
-        "model.language_model.layers.*.mlp.gate_proj.weight":                    min(L, first)*D*F + max(0, L - first)*D*F,
-        "model.language_model.layers.*.mlp.up_proj.weight":                      min(L, first)*D*F + max(0, L - first)*D*F,
-        "model.language_model.layers.*.mlp.down_proj.weight":                    min(L, first)*D*F + max(0, L - first)*D*F,
+        "model.language_model.layers.*.mlp.gate_proj.weight":                    min(L, first)*D*F + part_5,
+        "model.language_model.layers.*.mlp.up_proj.weight":                      min(L, first)*D*F + part_5,
+        "model.language_model.layers.*.mlp.down_proj.weight":                    min(L, first)*D*F + part_5,
         "model.language_model.norm.weight":                                      D,
         "lm_head.weight":                                                        D*V - D*V*tied,
     }
@@ -1058,8 +1029,10 @@ class Estimator:
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
-        rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
-        return tuple(map(sum, zip(*rows)))
+        totals: dict[tuple[int, ...], int] = {}
+        for line, cost in zip(self._lines, costs):
+            totals[line[1]] = totals.get(line[1], 0) + cost
+        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
 
     def moments(self, **streams: Any) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them, with the sizes that some of them depend on."""

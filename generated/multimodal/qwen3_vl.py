@@ -442,6 +442,11 @@ def _checked(key: str, kind: str, value: Any) -> Any:
     raise ValueError(f"the config's '{key}' is {value!r}, not a {kind}")
 
 
+def _at(path: str, lines: list[Line]) -> list[Line]:
+    """The lines of a module that stands at ``path``."""
+    return [(f"{path}.{module}", amount, unit, forward, gradients, again) for module, amount, unit, forward, gradients, again in lines]
+
+
 def _full(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'full': every parameter trains."""
     Lv = sizes.depth
@@ -459,147 +464,62 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     d = sizes.head_dim
     F = sizes.intermediate_size
     V = sizes.vocab_size
+    part_1 = max(0, Lv - 25) + 25
     # what a contraction runs over, in multiples of (n, x, xx, n_images, htw, htw_2, hhtww)
     images_ = (0, 0, 0, 0, 0, 1, 0)
     attn_pairs_ = (0, 0, 0, 0, 0, 0, 1)
     model_visual_deepstack_merger_list_0_linear_fc1_rows_ = (0, 0, 0, 0, 1, 0, 0)
     text_ = (0, 1, 0, 0, 0, 0, 0)
     model_language_model_layers_0_self_attn_pairs_ = (0, 1, 1, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 2, 0, 0, 0, 0)
+    # what equal modules have in common, each below its own path
+    deepstack_merger_list_1: list[Line] = [
+        ("linear_fc1",  model_visual_deepstack_merger_list_0_linear_fc1_rows_,  2*Dv**2*s**4,  1,  (1, 1),  0),  # y = xW
+        ("linear_fc2",  model_visual_deepstack_merger_list_0_linear_fc1_rows_,  2*Dv*O*s**2,   1,  (1, 1),  0),  # y = xW
+    ]
+    layers_1: list[Line] = [
+        ("self_attn.q_proj",  text_,                                           2*D*H*d,  1,  (1, 1),  0),  # y = xW
+        ("self_attn.k_proj",  text_,                                           2*D*G*d,  1,  (1, 1),  0),  # y = xW
+        ("self_attn.v_proj",  text_,                                           2*D*G*d,  1,  (1, 1),  0),  # y = xW
+        ("self_attn",         model_language_model_layers_0_self_attn_pairs_,  H*d,      1,  (1, 1),  0),  # scores = qk
+        ("self_attn",         model_language_model_layers_0_self_attn_pairs_,  H*d,      1,  (1, 1),  0),  # mix = pv
+        ("self_attn.o_proj",  text_,                                           2*D*H*d,  1,  (1, 1),  0),  # y = xW
+        ("mlp.gate_proj",     text_,                                           2*D*F,    1,  (1, 1),  0),  # y = xW
+        ("mlp.up_proj",       text_,                                           2*D*F,    1,  (1, 1),  0),  # y = xW
+        ("mlp.down_proj",     text_,                                           2*D*F,    1,  (1, 1),  0),  # y = xW
+    ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.visual.patch_embed.proj",                    images_,                                                2*Dv*c*T*p**2,  1,                     (0, 1),                                        0),  # y = xW
-        ("model.visual.blocks.*.attn.qkv",                   images_,                                                6*Dv**2,        max(0, Lv - 25) + 25,  (max(0, Lv - 25) + 25, max(0, Lv - 25) + 25),  0),  # y = xW
-        ("model.visual.blocks.*.attn",                       attn_pairs_,                                            2*Dv,           max(0, Lv - 25) + 25,  (max(0, Lv - 25) + 25, max(0, Lv - 25) + 25),  0),  # scores = qk
-        ("model.visual.blocks.*.attn",                       attn_pairs_,                                            2*Dv,           max(0, Lv - 25) + 25,  (max(0, Lv - 25) + 25, max(0, Lv - 25) + 25),  0),  # mix = pv
-        ("model.visual.blocks.*.attn.proj",                  images_,                                                2*Dv**2,        max(0, Lv - 25) + 25,  (max(0, Lv - 25) + 25, max(0, Lv - 25) + 25),  0),  # y = xW
-        ("model.visual.blocks.*.mlp.linear_fc1",             images_,                                                2*Dv*Fv,        max(0, Lv - 25) + 25,  (max(0, Lv - 25) + 25, max(0, Lv - 25) + 25),  0),  # y = xW
-        ("model.visual.blocks.*.mlp.linear_fc2",             images_,                                                2*Dv*Fv,        max(0, Lv - 25) + 25,  (max(0, Lv - 25) + 25, max(0, Lv - 25) + 25),  0),  # y = xW
-        ("model.visual.deepstack_merger_list.0.linear_fc1",  model_visual_deepstack_merger_list_0_linear_fc1_rows_,  2*Dv**2*s**4,   1,                     (1, 1),                                        0),  # y = xW
-        ("model.visual.deepstack_merger_list.0.linear_fc2",  model_visual_deepstack_merger_list_0_linear_fc1_rows_,  2*Dv*O*s**2,    1,                     (1, 1),                                        0),  # y = xW
-        ("model.visual.deepstack_merger_list.1.linear_fc1",  model_visual_deepstack_merger_list_0_linear_fc1_rows_,  2*Dv**2*s**4,   1,                     (1, 1),                                        0),  # y = xW
-        ("model.visual.deepstack_merger_list.1.linear_fc2",  model_visual_deepstack_merger_list_0_linear_fc1_rows_,  2*Dv*O*s**2,    1,                     (1, 1),                                        0),  # y = xW
-        ("model.visual.deepstack_merger_list.2.linear_fc1",  model_visual_deepstack_merger_list_0_linear_fc1_rows_,  2*Dv**2*s**4,   1,                     (1, 1),                                        0),  # y = xW
-        ("model.visual.deepstack_merger_list.2.linear_fc2",  model_visual_deepstack_merger_list_0_linear_fc1_rows_,  2*Dv*O*s**2,    1,                     (1, 1),                                        0),  # y = xW
-        ("model.visual.merger.linear_fc1",                   model_visual_deepstack_merger_list_0_linear_fc1_rows_,  2*Dv**2*s**4,   1,                     (1, 1),                                        0),  # y = xW
-        ("model.visual.merger.linear_fc2",                   model_visual_deepstack_merger_list_0_linear_fc1_rows_,  2*Dv*O*s**2,    1,                     (1, 1),                                        0),  # y = xW
-        ("model.language_model.layers.0.self_attn.q_proj",   text_,                                                  2*D*H*d,        1,                     (1, 1),                                        0),  # y = xW
-        ("model.language_model.layers.0.self_attn.k_proj",   text_,                                                  2*D*G*d,        1,                     (1, 1),                                        0),  # y = xW
-        ("model.language_model.layers.0.self_attn.v_proj",   text_,                                                  2*D*G*d,        1,                     (1, 1),                                        0),  # y = xW
-        ("model.language_model.layers.0.self_attn",          model_language_model_layers_0_self_attn_pairs_,         H*d,            1,                     (1, 1),                                        0),  # scores = qk
-        ("model.language_model.layers.0.self_attn",          model_language_model_layers_0_self_attn_pairs_,         H*d,            1,                     (1, 1),                                        0),  # mix = pv
-        ("model.language_model.layers.0.self_attn.o_proj",   text_,                                                  2*D*H*d,        1,                     (1, 1),                                        0),  # y = xW
-        ("model.language_model.layers.0.mlp.gate_proj",      text_,                                                  2*D*F,          1,                     (1, 1),                                        0),  # y = xW
-        ("model.language_model.layers.0.mlp.up_proj",        text_,                                                  2*D*F,          1,                     (1, 1),                                        0),  # y = xW
-        ("model.language_model.layers.0.mlp.down_proj",      text_,                                                  2*D*F,          1,                     (1, 1),                                        0),  # y = xW
-        ("model.language_model.layers.1.self_attn.q_proj",   text_,                                                  2*D*H*d,        1,                     (1, 1),                                        0),  # y = xW
-        ("model.language_model.layers.1.self_attn.k_proj",   text_,                                                  2*D*G*d,        1,                     (1, 1),                                        0),  # y = xW
-        ("model.language_model.layers.1.self_attn.v_proj",   text_,                                                  2*D*G*d,        1,                     (1, 1),                                        0),  # y = xW
-        ("model.language_model.layers.1.self_attn",          model_language_model_layers_0_self_attn_pairs_,         H*d,            1,                     (1, 1),                                        0),  # scores = qk
-        ("model.language_model.layers.1.self_attn",          model_language_model_layers_0_self_attn_pairs_,         H*d,            1,                     (1, 1),                                        0),  # mix = pv
-        ("model.language_model.layers.1.self_attn.o_proj",   text_,                                                  2*D*H*d,        1,                     (1, 1),                                        0),  # y = xW
-        ("model.language_model.layers.1.mlp.gate_proj",      text_,                                                  2*D*F,          1,                     (1, 1),                                        0),  # y = xW
-        ("model.language_model.layers.1.mlp.up_proj",        text_,                                                  2*D*F,          1,                     (1, 1),                                        0),  # y = xW
-        ("model.language_model.layers.1.mlp.down_proj",      text_,                                                  2*D*F,          1,                     (1, 1),                                        0),  # y = xW
-        ("model.language_model.layers.2.self_attn.q_proj",   text_,                                                  2*D*H*d,        1,                     (1, 1),                                        0),  # y = xW
-        ("model.language_model.layers.2.self_attn.k_proj",   text_,                                                  2*D*G*d,        1,                     (1, 1),                                        0),  # y = xW
-        ("model.language_model.layers.2.self_attn.v_proj",   text_,                                                  2*D*G*d,        1,                     (1, 1),                                        0),  # y = xW
-        ("model.language_model.layers.2.self_attn",          model_language_model_layers_0_self_attn_pairs_,         H*d,            1,                     (1, 1),                                        0),  # scores = qk
-        ("model.language_model.layers.2.self_attn",          model_language_model_layers_0_self_attn_pairs_,         H*d,            1,                     (1, 1),                                        0),  # mix = pv
-        ("model.language_model.layers.2.self_attn.o_proj",   text_,                                                  2*D*H*d,        1,                     (1, 1),                                        0),  # y = xW
-        ("model.language_model.layers.2.mlp.gate_proj",      text_,                                                  2*D*F,          1,                     (1, 1),                                        0),  # y = xW
-        ("model.language_model.layers.2.mlp.up_proj",        text_,                                                  2*D*F,          1,                     (1, 1),                                        0),  # y = xW
-        ("model.language_model.layers.2.mlp.down_proj",      text_,                                                  2*D*F,          1,                     (1, 1),                                        0),  # y = xW
-        ("model.language_model.layers.*.self_attn.q_proj",   text_,                                                  2*D*H*d,        max(0, L - 3),         (max(0, L - 3), max(0, L - 3)),                0),  # y = xW
-        ("model.language_model.layers.*.self_attn.k_proj",   text_,                                                  2*D*G*d,        max(0, L - 3),         (max(0, L - 3), max(0, L - 3)),                0),  # y = xW
-        ("model.language_model.layers.*.self_attn.v_proj",   text_,                                                  2*D*G*d,        max(0, L - 3),         (max(0, L - 3), max(0, L - 3)),                0),  # y = xW
-        ("model.language_model.layers.*.self_attn",          model_language_model_layers_0_self_attn_pairs_,         H*d,            max(0, L - 3),         (max(0, L - 3), max(0, L - 3)),                0),  # scores = qk
-        ("model.language_model.layers.*.self_attn",          model_language_model_layers_0_self_attn_pairs_,         H*d,            max(0, L - 3),         (max(0, L - 3), max(0, L - 3)),                0),  # mix = pv
-        ("model.language_model.layers.*.self_attn.o_proj",   text_,                                                  2*D*H*d,        max(0, L - 3),         (max(0, L - 3), max(0, L - 3)),                0),  # y = xW
-        ("model.language_model.layers.*.mlp.gate_proj",      text_,                                                  2*D*F,          max(0, L - 3),         (max(0, L - 3), max(0, L - 3)),                0),  # y = xW
-        ("model.language_model.layers.*.mlp.up_proj",        text_,                                                  2*D*F,          max(0, L - 3),         (max(0, L - 3), max(0, L - 3)),                0),  # y = xW
-        ("model.language_model.layers.*.mlp.down_proj",      text_,                                                  2*D*F,          max(0, L - 3),         (max(0, L - 3), max(0, L - 3)),                0),  # y = xW
-        ("lm_head",                                          text_,                                                  2*D*V,          1,                     (1, 1),                                        0),  # y = xW
+        ("model.visual.patch_embed.proj",                   images_,                                         2*Dv*c*T*p**2,  1,              (0, 1),                          0),  # y = xW
+        ("model.visual.blocks.*.attn.qkv",                  images_,                                         6*Dv**2,        part_1,         (part_1, part_1),                0),  # y = xW
+        ("model.visual.blocks.*.attn",                      attn_pairs_,                                     2*Dv,           part_1,         (part_1, part_1),                0),  # scores = qk
+        ("model.visual.blocks.*.attn",                      attn_pairs_,                                     2*Dv,           part_1,         (part_1, part_1),                0),  # mix = pv
+        ("model.visual.blocks.*.attn.proj",                 images_,                                         2*Dv**2,        part_1,         (part_1, part_1),                0),  # y = xW
+        ("model.visual.blocks.*.mlp.linear_fc1",            images_,                                         2*Dv*Fv,        part_1,         (part_1, part_1),                0),  # y = xW
+        ("model.visual.blocks.*.mlp.linear_fc2",            images_,                                         2*Dv*Fv,        part_1,         (part_1, part_1),                0),  # y = xW
+        *_at("model.visual.deepstack_merger_list.0", deepstack_merger_list_1),
+        *_at("model.visual.deepstack_merger_list.1", deepstack_merger_list_1),
+        *_at("model.visual.deepstack_merger_list.2", deepstack_merger_list_1),
+        *_at("model.visual.merger", deepstack_merger_list_1),
+        *_at("model.language_model.layers.0", layers_1),
+        *_at("model.language_model.layers.1", layers_1),
+        *_at("model.language_model.layers.2", layers_1),
+        ("model.language_model.layers.*.self_attn.q_proj",  text_,                                           2*D*H*d,        max(0, L - 3),  (max(0, L - 3), max(0, L - 3)),  0),  # y = xW
+        ("model.language_model.layers.*.self_attn.k_proj",  text_,                                           2*D*G*d,        max(0, L - 3),  (max(0, L - 3), max(0, L - 3)),  0),  # y = xW
+        ("model.language_model.layers.*.self_attn.v_proj",  text_,                                           2*D*G*d,        max(0, L - 3),  (max(0, L - 3), max(0, L - 3)),  0),  # y = xW
+        ("model.language_model.layers.*.self_attn",         model_language_model_layers_0_self_attn_pairs_,  H*d,            max(0, L - 3),  (max(0, L - 3), max(0, L - 3)),  0),  # scores = qk
+        ("model.language_model.layers.*.self_attn",         model_language_model_layers_0_self_attn_pairs_,  H*d,            max(0, L - 3),  (max(0, L - 3), max(0, L - 3)),  0),  # mix = pv
+        ("model.language_model.layers.*.self_attn.o_proj",  text_,                                           2*D*H*d,        max(0, L - 3),  (max(0, L - 3), max(0, L - 3)),  0),  # y = xW
+        ("model.language_model.layers.*.mlp.gate_proj",     text_,                                           2*D*F,          max(0, L - 3),  (max(0, L - 3), max(0, L - 3)),  0),  # y = xW
+        ("model.language_model.layers.*.mlp.up_proj",       text_,                                           2*D*F,          max(0, L - 3),  (max(0, L - 3), max(0, L - 3)),  0),  # y = xW
+        ("model.language_model.layers.*.mlp.down_proj",     text_,                                           2*D*F,          max(0, L - 3),  (max(0, L - 3), max(0, L - 3)),  0),  # y = xW
+        ("lm_head",                                         text_,                                           2*D*V,          1,              (1, 1),                          0),  # y = xW
     ]
 
 
 def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'forward': nothing trains, only the forward pass runs."""
-    Lv = sizes.depth
-    Dv = sizes.vision_hidden_size
-    Fv = sizes.vision_intermediate_size
-    O = sizes.out_hidden_size
-    c = sizes.in_channels
-    T = sizes.temporal_patch_size
-    p = sizes.patch_size
-    s = sizes.spatial_merge_size
-    L = sizes.num_hidden_layers
-    D = sizes.hidden_size
-    H = sizes.num_attention_heads
-    G = sizes.num_key_value_heads
-    d = sizes.head_dim
-    F = sizes.intermediate_size
-    V = sizes.vocab_size
-    # what a contraction runs over, in multiples of (n, x, xx, n_images, htw, htw_2, hhtww)
-    images_ = (0, 0, 0, 0, 0, 1, 0)
-    attn_pairs_ = (0, 0, 0, 0, 0, 0, 1)
-    model_visual_deepstack_merger_list_0_linear_fc1_rows_ = (0, 0, 0, 0, 1, 0, 0)
-    text_ = (0, 1, 0, 0, 0, 0, 0)
-    model_language_model_layers_0_self_attn_pairs_ = (0, 1, 1, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 2, 0, 0, 0, 0)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.visual.patch_embed.proj",                    images_,                                                2*Dv*c*T*p**2,  1,                     (0, 0),  0),  # y = xW
-        ("model.visual.blocks.*.attn.qkv",                   images_,                                                6*Dv**2,        max(0, Lv - 25) + 25,  (0, 0),  0),  # y = xW
-        ("model.visual.blocks.*.attn",                       attn_pairs_,                                            2*Dv,           max(0, Lv - 25) + 25,  (0, 0),  0),  # scores = qk
-        ("model.visual.blocks.*.attn",                       attn_pairs_,                                            2*Dv,           max(0, Lv - 25) + 25,  (0, 0),  0),  # mix = pv
-        ("model.visual.blocks.*.attn.proj",                  images_,                                                2*Dv**2,        max(0, Lv - 25) + 25,  (0, 0),  0),  # y = xW
-        ("model.visual.blocks.*.mlp.linear_fc1",             images_,                                                2*Dv*Fv,        max(0, Lv - 25) + 25,  (0, 0),  0),  # y = xW
-        ("model.visual.blocks.*.mlp.linear_fc2",             images_,                                                2*Dv*Fv,        max(0, Lv - 25) + 25,  (0, 0),  0),  # y = xW
-        ("model.visual.deepstack_merger_list.0.linear_fc1",  model_visual_deepstack_merger_list_0_linear_fc1_rows_,  2*Dv**2*s**4,   1,                     (0, 0),  0),  # y = xW
-        ("model.visual.deepstack_merger_list.0.linear_fc2",  model_visual_deepstack_merger_list_0_linear_fc1_rows_,  2*Dv*O*s**2,    1,                     (0, 0),  0),  # y = xW
-        ("model.visual.deepstack_merger_list.1.linear_fc1",  model_visual_deepstack_merger_list_0_linear_fc1_rows_,  2*Dv**2*s**4,   1,                     (0, 0),  0),  # y = xW
-        ("model.visual.deepstack_merger_list.1.linear_fc2",  model_visual_deepstack_merger_list_0_linear_fc1_rows_,  2*Dv*O*s**2,    1,                     (0, 0),  0),  # y = xW
-        ("model.visual.deepstack_merger_list.2.linear_fc1",  model_visual_deepstack_merger_list_0_linear_fc1_rows_,  2*Dv**2*s**4,   1,                     (0, 0),  0),  # y = xW
-        ("model.visual.deepstack_merger_list.2.linear_fc2",  model_visual_deepstack_merger_list_0_linear_fc1_rows_,  2*Dv*O*s**2,    1,                     (0, 0),  0),  # y = xW
-        ("model.visual.merger.linear_fc1",                   model_visual_deepstack_merger_list_0_linear_fc1_rows_,  2*Dv**2*s**4,   1,                     (0, 0),  0),  # y = xW
-        ("model.visual.merger.linear_fc2",                   model_visual_deepstack_merger_list_0_linear_fc1_rows_,  2*Dv*O*s**2,    1,                     (0, 0),  0),  # y = xW
-        ("model.language_model.layers.0.self_attn.q_proj",   text_,                                                  2*D*H*d,        1,                     (0, 0),  0),  # y = xW
-        ("model.language_model.layers.0.self_attn.k_proj",   text_,                                                  2*D*G*d,        1,                     (0, 0),  0),  # y = xW
-        ("model.language_model.layers.0.self_attn.v_proj",   text_,                                                  2*D*G*d,        1,                     (0, 0),  0),  # y = xW
-        ("model.language_model.layers.0.self_attn",          model_language_model_layers_0_self_attn_pairs_,         H*d,            1,                     (0, 0),  0),  # scores = qk
-        ("model.language_model.layers.0.self_attn",          model_language_model_layers_0_self_attn_pairs_,         H*d,            1,                     (0, 0),  0),  # mix = pv
-        ("model.language_model.layers.0.self_attn.o_proj",   text_,                                                  2*D*H*d,        1,                     (0, 0),  0),  # y = xW
-        ("model.language_model.layers.0.mlp.gate_proj",      text_,                                                  2*D*F,          1,                     (0, 0),  0),  # y = xW
-        ("model.language_model.layers.0.mlp.up_proj",        text_,                                                  2*D*F,          1,                     (0, 0),  0),  # y = xW
-        ("model.language_model.layers.0.mlp.down_proj",      text_,                                                  2*D*F,          1,                     (0, 0),  0),  # y = xW
-        ("model.language_model.layers.1.self_attn.q_proj",   text_,                                                  2*D*H*d,        1,                     (0, 0),  0),  # y = xW
-        ("model.language_model.layers.1.self_attn.k_proj",   text_,                                                  2*D*G*d,        1,                     (0, 0),  0),  # y = xW
-        ("model.language_model.layers.1.self_attn.v_proj",   text_,                                                  2*D*G*d,        1,                     (0, 0),  0),  # y = xW
-        ("model.language_model.layers.1.self_attn",          model_language_model_layers_0_self_attn_pairs_,         H*d,            1,                     (0, 0),  0),  # scores = qk
-        ("model.language_model.layers.1.self_attn",          model_language_model_layers_0_self_attn_pairs_,         H*d,            1,                     (0, 0),  0),  # mix = pv
-        ("model.language_model.layers.1.self_attn.o_proj",   text_,                                                  2*D*H*d,        1,                     (0, 0),  0),  # y = xW
-        ("model.language_model.layers.1.mlp.gate_proj",      text_,                                                  2*D*F,          1,                     (0, 0),  0),  # y = xW
-        ("model.language_model.layers.1.mlp.up_proj",        text_,                                                  2*D*F,          1,                     (0, 0),  0),  # y = xW
-        ("model.language_model.layers.1.mlp.down_proj",      text_,                                                  2*D*F,          1,                     (0, 0),  0),  # y = xW
-        ("model.language_model.layers.2.self_attn.q_proj",   text_,                                                  2*D*H*d,        1,                     (0, 0),  0),  # y = xW
-        ("model.language_model.layers.2.self_attn.k_proj",   text_,                                                  2*D*G*d,        1,                     (0, 0),  0),  # y = xW
-        ("model.language_model.layers.2.self_attn.v_proj",   text_,                                                  2*D*G*d,        1,                     (0, 0),  0),  # y = xW
-        ("model.language_model.layers.2.self_attn",          model_language_model_layers_0_self_attn_pairs_,         H*d,            1,                     (0, 0),  0),  # scores = qk
-        ("model.language_model.layers.2.self_attn",          model_language_model_layers_0_self_attn_pairs_,         H*d,            1,                     (0, 0),  0),  # mix = pv
-        ("model.language_model.layers.2.self_attn.o_proj",   text_,                                                  2*D*H*d,        1,                     (0, 0),  0),  # y = xW
-        ("model.language_model.layers.2.mlp.gate_proj",      text_,                                                  2*D*F,          1,                     (0, 0),  0),  # y = xW
-        ("model.language_model.layers.2.mlp.up_proj",        text_,                                                  2*D*F,          1,                     (0, 0),  0),  # y = xW
-        ("model.language_model.layers.2.mlp.down_proj",      text_,                                                  2*D*F,          1,                     (0, 0),  0),  # y = xW
-        ("model.language_model.layers.*.self_attn.q_proj",   text_,                                                  2*D*H*d,        max(0, L - 3),         (0, 0),  0),  # y = xW
-        ("model.language_model.layers.*.self_attn.k_proj",   text_,                                                  2*D*G*d,        max(0, L - 3),         (0, 0),  0),  # y = xW
-        ("model.language_model.layers.*.self_attn.v_proj",   text_,                                                  2*D*G*d,        max(0, L - 3),         (0, 0),  0),  # y = xW
-        ("model.language_model.layers.*.self_attn",          model_language_model_layers_0_self_attn_pairs_,         H*d,            max(0, L - 3),         (0, 0),  0),  # scores = qk
-        ("model.language_model.layers.*.self_attn",          model_language_model_layers_0_self_attn_pairs_,         H*d,            max(0, L - 3),         (0, 0),  0),  # mix = pv
-        ("model.language_model.layers.*.self_attn.o_proj",   text_,                                                  2*D*H*d,        max(0, L - 3),         (0, 0),  0),  # y = xW
-        ("model.language_model.layers.*.mlp.gate_proj",      text_,                                                  2*D*F,          max(0, L - 3),         (0, 0),  0),  # y = xW
-        ("model.language_model.layers.*.mlp.up_proj",        text_,                                                  2*D*F,          max(0, L - 3),         (0, 0),  0),  # y = xW
-        ("model.language_model.layers.*.mlp.down_proj",      text_,                                                  2*D*F,          max(0, L - 3),         (0, 0),  0),  # y = xW
-        ("lm_head",                                          text_,                                                  2*D*V,          1,                     (0, 0),  0),  # y = xW
-    ]
+    lines = _full(sizes, pairs)
+    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
 
 
 def _lora(sizes: Sizes, pairs: str) -> list[Line]:
@@ -619,99 +539,98 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     d = sizes.head_dim
     F = sizes.intermediate_size
     V = sizes.vocab_size
+    part_1 = max(0, Lv - 25) + 25
     # what a contraction runs over, in multiples of (n, x, xx, n_images, htw, htw_2, hhtww)
     images_ = (0, 0, 0, 0, 0, 1, 0)
     attn_pairs_ = (0, 0, 0, 0, 0, 0, 1)
     model_visual_deepstack_merger_list_0_linear_fc1_rows_ = (0, 0, 0, 0, 1, 0, 0)
     text_ = (0, 1, 0, 0, 0, 0, 0)
     model_language_model_layers_0_self_attn_pairs_ = (0, 1, 1, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 2, 0, 0, 0, 0)
+    # what equal modules have in common, each below its own path
+    deepstack_merger_list_1: list[Line] = [
+        ("linear_fc1",  model_visual_deepstack_merger_list_0_linear_fc1_rows_,  2*Dv**2*s**4,  1,  (0, 0),  0),  # y = xW
+        ("linear_fc2",  model_visual_deepstack_merger_list_0_linear_fc1_rows_,  2*Dv*O*s**2,   1,  (0, 0),  0),  # y = xW
+    ]
+    k_proj_1: list[Line] = [
+        ("base_layer",      text_,  2*D*G*d,  1,  (0, 0),  0),  # y = xW
+        ("lora_A.default",  text_,  32*D,     1,  (0, 1),  0),  # y = xW
+        ("lora_B.default",  text_,  32*G*d,   1,  (1, 1),  0),  # y = xW
+    ]
+    o_proj_1: list[Line] = [
+        ("base_layer",      text_,  2*D*H*d,  1,  (1, 0),  0),  # y = xW
+        ("lora_A.default",  text_,  32*H*d,   1,  (1, 1),  0),  # y = xW
+        ("lora_B.default",  text_,  32*D,     1,  (1, 1),  0),  # y = xW
+    ]
+    mlp_1: list[Line] = [
+        ("gate_proj",  text_,  2*D*F,  1,  (1, 0),  0),  # y = xW
+        ("up_proj",    text_,  2*D*F,  1,  (1, 0),  0),  # y = xW
+        ("down_proj",  text_,  2*D*F,  1,  (1, 0),  0),  # y = xW
+    ]
+    k_proj_2: list[Line] = [
+        ("base_layer",      text_,  2*D*G*d,  1,  (1, 0),  0),  # y = xW
+        ("lora_A.default",  text_,  32*D,     1,  (1, 1),  0),  # y = xW
+        ("lora_B.default",  text_,  32*G*d,   1,  (1, 1),  0),  # y = xW
+    ]
+    layers_1: list[Line] = [
+        ("self_attn.q_proj.base_layer",      text_,                                           2*D*H*d,  1,  (1, 0),  0),  # y = xW
+        ("self_attn.q_proj.lora_A.default",  text_,                                           32*D,     1,  (1, 1),  0),  # y = xW
+        ("self_attn.q_proj.lora_B.default",  text_,                                           32*H*d,   1,  (1, 1),  0),  # y = xW
+        *_at("self_attn.k_proj", k_proj_2),
+        *_at("self_attn.v_proj", k_proj_2),
+        ("self_attn",                        model_language_model_layers_0_self_attn_pairs_,  H*d,      1,  (1, 1),  0),  # scores = qk
+        ("self_attn",                        model_language_model_layers_0_self_attn_pairs_,  H*d,      1,  (1, 1),  0),  # mix = pv
+        *_at("self_attn.o_proj", o_proj_1),
+        *_at("mlp", mlp_1),
+    ]
+    k_proj_3: list[Line] = [
+        ("base_layer",      text_,  2*D*G*d,  max(0, L - 3),  (max(0, L - 3), 0),              0),  # y = xW
+        ("lora_A.default",  text_,  32*D,     max(0, L - 3),  (max(0, L - 3), max(0, L - 3)),  0),  # y = xW
+        ("lora_B.default",  text_,  32*G*d,   max(0, L - 3),  (max(0, L - 3), max(0, L - 3)),  0),  # y = xW
+    ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.visual.patch_embed.proj",                                  images_,                                                2*Dv*c*T*p**2,  1,                     (0, 0),                          0),  # y = xW
-        ("model.visual.blocks.*.attn.qkv",                                 images_,                                                6*Dv**2,        max(0, Lv - 25) + 25,  (0, 0),                          0),  # y = xW
-        ("model.visual.blocks.*.attn",                                     attn_pairs_,                                            2*Dv,           max(0, Lv - 25) + 25,  (0, 0),                          0),  # scores = qk
-        ("model.visual.blocks.*.attn",                                     attn_pairs_,                                            2*Dv,           max(0, Lv - 25) + 25,  (0, 0),                          0),  # mix = pv
-        ("model.visual.blocks.*.attn.proj",                                images_,                                                2*Dv**2,        max(0, Lv - 25) + 25,  (0, 0),                          0),  # y = xW
-        ("model.visual.blocks.*.mlp.linear_fc1",                           images_,                                                2*Dv*Fv,        max(0, Lv - 25) + 25,  (0, 0),                          0),  # y = xW
-        ("model.visual.blocks.*.mlp.linear_fc2",                           images_,                                                2*Dv*Fv,        max(0, Lv - 25) + 25,  (0, 0),                          0),  # y = xW
-        ("model.visual.deepstack_merger_list.0.linear_fc1",                model_visual_deepstack_merger_list_0_linear_fc1_rows_,  2*Dv**2*s**4,   1,                     (0, 0),                          0),  # y = xW
-        ("model.visual.deepstack_merger_list.0.linear_fc2",                model_visual_deepstack_merger_list_0_linear_fc1_rows_,  2*Dv*O*s**2,    1,                     (0, 0),                          0),  # y = xW
-        ("model.visual.deepstack_merger_list.1.linear_fc1",                model_visual_deepstack_merger_list_0_linear_fc1_rows_,  2*Dv**2*s**4,   1,                     (0, 0),                          0),  # y = xW
-        ("model.visual.deepstack_merger_list.1.linear_fc2",                model_visual_deepstack_merger_list_0_linear_fc1_rows_,  2*Dv*O*s**2,    1,                     (0, 0),                          0),  # y = xW
-        ("model.visual.deepstack_merger_list.2.linear_fc1",                model_visual_deepstack_merger_list_0_linear_fc1_rows_,  2*Dv**2*s**4,   1,                     (0, 0),                          0),  # y = xW
-        ("model.visual.deepstack_merger_list.2.linear_fc2",                model_visual_deepstack_merger_list_0_linear_fc1_rows_,  2*Dv*O*s**2,    1,                     (0, 0),                          0),  # y = xW
-        ("model.visual.merger.linear_fc1",                                 model_visual_deepstack_merger_list_0_linear_fc1_rows_,  2*Dv**2*s**4,   1,                     (0, 0),                          0),  # y = xW
-        ("model.visual.merger.linear_fc2",                                 model_visual_deepstack_merger_list_0_linear_fc1_rows_,  2*Dv*O*s**2,    1,                     (0, 0),                          0),  # y = xW
-        ("model.language_model.layers.0.self_attn.q_proj.base_layer",      text_,                                                  2*D*H*d,        1,                     (0, 0),                          0),  # y = xW
-        ("model.language_model.layers.0.self_attn.q_proj.lora_A.default",  text_,                                                  32*D,           1,                     (0, 1),                          0),  # y = xW
-        ("model.language_model.layers.0.self_attn.q_proj.lora_B.default",  text_,                                                  32*H*d,         1,                     (1, 1),                          0),  # y = xW
-        ("model.language_model.layers.0.self_attn.k_proj.base_layer",      text_,                                                  2*D*G*d,        1,                     (0, 0),                          0),  # y = xW
-        ("model.language_model.layers.0.self_attn.k_proj.lora_A.default",  text_,                                                  32*D,           1,                     (0, 1),                          0),  # y = xW
-        ("model.language_model.layers.0.self_attn.k_proj.lora_B.default",  text_,                                                  32*G*d,         1,                     (1, 1),                          0),  # y = xW
-        ("model.language_model.layers.0.self_attn.v_proj.base_layer",      text_,                                                  2*D*G*d,        1,                     (0, 0),                          0),  # y = xW
-        ("model.language_model.layers.0.self_attn.v_proj.lora_A.default",  text_,                                                  32*D,           1,                     (0, 1),                          0),  # y = xW
-        ("model.language_model.layers.0.self_attn.v_proj.lora_B.default",  text_,                                                  32*G*d,         1,                     (1, 1),                          0),  # y = xW
-        ("model.language_model.layers.0.self_attn",                        model_language_model_layers_0_self_attn_pairs_,         H*d,            1,                     (1, 1),                          0),  # scores = qk
-        ("model.language_model.layers.0.self_attn",                        model_language_model_layers_0_self_attn_pairs_,         H*d,            1,                     (1, 1),                          0),  # mix = pv
-        ("model.language_model.layers.0.self_attn.o_proj.base_layer",      text_,                                                  2*D*H*d,        1,                     (1, 0),                          0),  # y = xW
-        ("model.language_model.layers.0.self_attn.o_proj.lora_A.default",  text_,                                                  32*H*d,         1,                     (1, 1),                          0),  # y = xW
-        ("model.language_model.layers.0.self_attn.o_proj.lora_B.default",  text_,                                                  32*D,           1,                     (1, 1),                          0),  # y = xW
-        ("model.language_model.layers.0.mlp.gate_proj",                    text_,                                                  2*D*F,          1,                     (1, 0),                          0),  # y = xW
-        ("model.language_model.layers.0.mlp.up_proj",                      text_,                                                  2*D*F,          1,                     (1, 0),                          0),  # y = xW
-        ("model.language_model.layers.0.mlp.down_proj",                    text_,                                                  2*D*F,          1,                     (1, 0),                          0),  # y = xW
-        ("model.language_model.layers.1.self_attn.q_proj.base_layer",      text_,                                                  2*D*H*d,        1,                     (1, 0),                          0),  # y = xW
-        ("model.language_model.layers.1.self_attn.q_proj.lora_A.default",  text_,                                                  32*D,           1,                     (1, 1),                          0),  # y = xW
-        ("model.language_model.layers.1.self_attn.q_proj.lora_B.default",  text_,                                                  32*H*d,         1,                     (1, 1),                          0),  # y = xW
-        ("model.language_model.layers.1.self_attn.k_proj.base_layer",      text_,                                                  2*D*G*d,        1,                     (1, 0),                          0),  # y = xW
-        ("model.language_model.layers.1.self_attn.k_proj.lora_A.default",  text_,                                                  32*D,           1,                     (1, 1),                          0),  # y = xW
-        ("model.language_model.layers.1.self_attn.k_proj.lora_B.default",  text_,                                                  32*G*d,         1,                     (1, 1),                          0),  # y = xW
-        ("model.language_model.layers.1.self_attn.v_proj.base_layer",      text_,                                                  2*D*G*d,        1,                     (1, 0),                          0),  # y = xW
-        ("model.language_model.layers.1.self_attn.v_proj.lora_A.default",  text_,                                                  32*D,           1,                     (1, 1),                          0),  # y = xW
-        ("model.language_model.layers.1.self_attn.v_proj.lora_B.default",  text_,                                                  32*G*d,         1,                     (1, 1),                          0),  # y = xW
-        ("model.language_model.layers.1.self_attn",                        model_language_model_layers_0_self_attn_pairs_,         H*d,            1,                     (1, 1),                          0),  # scores = qk
-        ("model.language_model.layers.1.self_attn",                        model_language_model_layers_0_self_attn_pairs_,         H*d,            1,                     (1, 1),                          0),  # mix = pv
-        ("model.language_model.layers.1.self_attn.o_proj.base_layer",      text_,                                                  2*D*H*d,        1,                     (1, 0),                          0),  # y = xW
-        ("model.language_model.layers.1.self_attn.o_proj.lora_A.default",  text_,                                                  32*H*d,         1,                     (1, 1),                          0),  # y = xW
-        ("model.language_model.layers.1.self_attn.o_proj.lora_B.default",  text_,                                                  32*D,           1,                     (1, 1),                          0),  # y = xW
-        ("model.language_model.layers.1.mlp.gate_proj",                    text_,                                                  2*D*F,          1,                     (1, 0),                          0),  # y = xW
-        ("model.language_model.layers.1.mlp.up_proj",                      text_,                                                  2*D*F,          1,                     (1, 0),                          0),  # y = xW
-        ("model.language_model.layers.1.mlp.down_proj",                    text_,                                                  2*D*F,          1,                     (1, 0),                          0),  # y = xW
-        ("model.language_model.layers.2.self_attn.q_proj.base_layer",      text_,                                                  2*D*H*d,        1,                     (1, 0),                          0),  # y = xW
-        ("model.language_model.layers.2.self_attn.q_proj.lora_A.default",  text_,                                                  32*D,           1,                     (1, 1),                          0),  # y = xW
-        ("model.language_model.layers.2.self_attn.q_proj.lora_B.default",  text_,                                                  32*H*d,         1,                     (1, 1),                          0),  # y = xW
-        ("model.language_model.layers.2.self_attn.k_proj.base_layer",      text_,                                                  2*D*G*d,        1,                     (1, 0),                          0),  # y = xW
-        ("model.language_model.layers.2.self_attn.k_proj.lora_A.default",  text_,                                                  32*D,           1,                     (1, 1),                          0),  # y = xW
-        ("model.language_model.layers.2.self_attn.k_proj.lora_B.default",  text_,                                                  32*G*d,         1,                     (1, 1),                          0),  # y = xW
-        ("model.language_model.layers.2.self_attn.v_proj.base_layer",      text_,                                                  2*D*G*d,        1,                     (1, 0),                          0),  # y = xW
-        ("model.language_model.layers.2.self_attn.v_proj.lora_A.default",  text_,                                                  32*D,           1,                     (1, 1),                          0),  # y = xW
-        ("model.language_model.layers.2.self_attn.v_proj.lora_B.default",  text_,                                                  32*G*d,         1,                     (1, 1),                          0),  # y = xW
-        ("model.language_model.layers.2.self_attn",                        model_language_model_layers_0_self_attn_pairs_,         H*d,            1,                     (1, 1),                          0),  # scores = qk
-        ("model.language_model.layers.2.self_attn",                        model_language_model_layers_0_self_attn_pairs_,         H*d,            1,                     (1, 1),                          0),  # mix = pv
-        ("model.language_model.layers.2.self_attn.o_proj.base_layer",      text_,                                                  2*D*H*d,        1,                     (1, 0),                          0),  # y = xW
-        ("model.language_model.layers.2.self_attn.o_proj.lora_A.default",  text_,                                                  32*H*d,         1,                     (1, 1),                          0),  # y = xW
-        ("model.language_model.layers.2.self_attn.o_proj.lora_B.default",  text_,                                                  32*D,           1,                     (1, 1),                          0),  # y = xW
-        ("model.language_model.layers.2.mlp.gate_proj",                    text_,                                                  2*D*F,          1,                     (1, 0),                          0),  # y = xW
-        ("model.language_model.layers.2.mlp.up_proj",                      text_,                                                  2*D*F,          1,                     (1, 0),                          0),  # y = xW
-        ("model.language_model.layers.2.mlp.down_proj",                    text_,                                                  2*D*F,          1,                     (1, 0),                          0),  # y = xW
-        ("model.language_model.layers.*.self_attn.q_proj.base_layer",      text_,                                                  2*D*H*d,        max(0, L - 3),         (max(0, L - 3), 0),              0),  # y = xW
-        ("model.language_model.layers.*.self_attn.q_proj.lora_A.default",  text_,                                                  32*D,           max(0, L - 3),         (max(0, L - 3), max(0, L - 3)),  0),  # y = xW
-        ("model.language_model.layers.*.self_attn.q_proj.lora_B.default",  text_,                                                  32*H*d,         max(0, L - 3),         (max(0, L - 3), max(0, L - 3)),  0),  # y = xW
-        ("model.language_model.layers.*.self_attn.k_proj.base_layer",      text_,                                                  2*D*G*d,        max(0, L - 3),         (max(0, L - 3), 0),              0),  # y = xW
-        ("model.language_model.layers.*.self_attn.k_proj.lora_A.default",  text_,                                                  32*D,           max(0, L - 3),         (max(0, L - 3), max(0, L - 3)),  0),  # y = xW
-        ("model.language_model.layers.*.self_attn.k_proj.lora_B.default",  text_,                                                  32*G*d,         max(0, L - 3),         (max(0, L - 3), max(0, L - 3)),  0),  # y = xW
-        ("model.language_model.layers.*.self_attn.v_proj.base_layer",      text_,                                                  2*D*G*d,        max(0, L - 3),         (max(0, L - 3), 0),              0),  # y = xW
-        ("model.language_model.layers.*.self_attn.v_proj.lora_A.default",  text_,                                                  32*D,           max(0, L - 3),         (max(0, L - 3), max(0, L - 3)),  0),  # y = xW
-        ("model.language_model.layers.*.self_attn.v_proj.lora_B.default",  text_,                                                  32*G*d,         max(0, L - 3),         (max(0, L - 3), max(0, L - 3)),  0),  # y = xW
-        ("model.language_model.layers.*.self_attn",                        model_language_model_layers_0_self_attn_pairs_,         H*d,            max(0, L - 3),         (max(0, L - 3), max(0, L - 3)),  0),  # scores = qk
-        ("model.language_model.layers.*.self_attn",                        model_language_model_layers_0_self_attn_pairs_,         H*d,            max(0, L - 3),         (max(0, L - 3), max(0, L - 3)),  0),  # mix = pv
-        ("model.language_model.layers.*.self_attn.o_proj.base_layer",      text_,                                                  2*D*H*d,        max(0, L - 3),         (max(0, L - 3), 0),              0),  # y = xW
-        ("model.language_model.layers.*.self_attn.o_proj.lora_A.default",  text_,                                                  32*H*d,         max(0, L - 3),         (max(0, L - 3), max(0, L - 3)),  0),  # y = xW
-        ("model.language_model.layers.*.self_attn.o_proj.lora_B.default",  text_,                                                  32*D,           max(0, L - 3),         (max(0, L - 3), max(0, L - 3)),  0),  # y = xW
-        ("model.language_model.layers.*.mlp.gate_proj",                    text_,                                                  2*D*F,          max(0, L - 3),         (max(0, L - 3), 0),              0),  # y = xW
-        ("model.language_model.layers.*.mlp.up_proj",                      text_,                                                  2*D*F,          max(0, L - 3),         (max(0, L - 3), 0),              0),  # y = xW
-        ("model.language_model.layers.*.mlp.down_proj",                    text_,                                                  2*D*F,          max(0, L - 3),         (max(0, L - 3), 0),              0),  # y = xW
-        ("lm_head",                                                        text_,                                                  2*D*V,          1,                     (1, 0),                          0),  # y = xW
+        ("model.visual.patch_embed.proj",                                  images_,                                         2*Dv*c*T*p**2,  1,              (0, 0),                          0),  # y = xW
+        ("model.visual.blocks.*.attn.qkv",                                 images_,                                         6*Dv**2,        part_1,         (0, 0),                          0),  # y = xW
+        ("model.visual.blocks.*.attn",                                     attn_pairs_,                                     2*Dv,           part_1,         (0, 0),                          0),  # scores = qk
+        ("model.visual.blocks.*.attn",                                     attn_pairs_,                                     2*Dv,           part_1,         (0, 0),                          0),  # mix = pv
+        ("model.visual.blocks.*.attn.proj",                                images_,                                         2*Dv**2,        part_1,         (0, 0),                          0),  # y = xW
+        ("model.visual.blocks.*.mlp.linear_fc1",                           images_,                                         2*Dv*Fv,        part_1,         (0, 0),                          0),  # y = xW
+        ("model.visual.blocks.*.mlp.linear_fc2",                           images_,                                         2*Dv*Fv,        part_1,         (0, 0),                          0),  # y = xW
+        *_at("model.visual.deepstack_merger_list.0", deepstack_merger_list_1),
+        *_at("model.visual.deepstack_merger_list.1", deepstack_merger_list_1),
+        *_at("model.visual.deepstack_merger_list.2", deepstack_merger_list_1),
+        *_at("model.visual.merger", deepstack_merger_list_1),
+        ("model.language_model.layers.0.self_attn.q_proj.base_layer",      text_,                                           2*D*H*d,        1,              (0, 0),                          0),  # y = xW
+        ("model.language_model.layers.0.self_attn.q_proj.lora_A.default",  text_,                                           32*D,           1,              (0, 1),                          0),  # y = xW
+        ("model.language_model.layers.0.self_attn.q_proj.lora_B.default",  text_,                                           32*H*d,         1,              (1, 1),                          0),  # y = xW
+        *_at("model.language_model.layers.0.self_attn.k_proj", k_proj_1),
+        *_at("model.language_model.layers.0.self_attn.v_proj", k_proj_1),
+        ("model.language_model.layers.0.self_attn",                        model_language_model_layers_0_self_attn_pairs_,  H*d,            1,              (1, 1),                          0),  # scores = qk
+        ("model.language_model.layers.0.self_attn",                        model_language_model_layers_0_self_attn_pairs_,  H*d,            1,              (1, 1),                          0),  # mix = pv
+        *_at("model.language_model.layers.0.self_attn.o_proj", o_proj_1),
+        *_at("model.language_model.layers.0.mlp", mlp_1),
+        *_at("model.language_model.layers.1", layers_1),
+        *_at("model.language_model.layers.2", layers_1),
+        ("model.language_model.layers.*.self_attn.q_proj.base_layer",      text_,                                           2*D*H*d,        max(0, L - 3),  (max(0, L - 3), 0),              0),  # y = xW
+        ("model.language_model.layers.*.self_attn.q_proj.lora_A.default",  text_,                                           32*D,           max(0, L - 3),  (max(0, L - 3), max(0, L - 3)),  0),  # y = xW
+        ("model.language_model.layers.*.self_attn.q_proj.lora_B.default",  text_,                                           32*H*d,         max(0, L - 3),  (max(0, L - 3), max(0, L - 3)),  0),  # y = xW
+        *_at("model.language_model.layers.*.self_attn.k_proj", k_proj_3),
+        *_at("model.language_model.layers.*.self_attn.v_proj", k_proj_3),
+        ("model.language_model.layers.*.self_attn",                        model_language_model_layers_0_self_attn_pairs_,  H*d,            max(0, L - 3),  (max(0, L - 3), max(0, L - 3)),  0),  # scores = qk
+        ("model.language_model.layers.*.self_attn",                        model_language_model_layers_0_self_attn_pairs_,  H*d,            max(0, L - 3),  (max(0, L - 3), max(0, L - 3)),  0),  # mix = pv
+        ("model.language_model.layers.*.self_attn.o_proj.base_layer",      text_,                                           2*D*H*d,        max(0, L - 3),  (max(0, L - 3), 0),              0),  # y = xW
+        ("model.language_model.layers.*.self_attn.o_proj.lora_A.default",  text_,                                           32*H*d,         max(0, L - 3),  (max(0, L - 3), max(0, L - 3)),  0),  # y = xW
+        ("model.language_model.layers.*.self_attn.o_proj.lora_B.default",  text_,                                           32*D,           max(0, L - 3),  (max(0, L - 3), max(0, L - 3)),  0),  # y = xW
+        ("model.language_model.layers.*.mlp.gate_proj",                    text_,                                           2*D*F,          max(0, L - 3),  (max(0, L - 3), 0),              0),  # y = xW
+        ("model.language_model.layers.*.mlp.up_proj",                      text_,                                           2*D*F,          max(0, L - 3),  (max(0, L - 3), 0),              0),  # y = xW
+        ("model.language_model.layers.*.mlp.down_proj",                    text_,                                           2*D*F,          max(0, L - 3),  (max(0, L - 3), 0),              0),  # y = xW
+        ("lm_head",                                                        text_,                                           2*D*V,          1,              (1, 0),                          0),  # y = xW
     ]
+
+
+def _inside(path: str, elements: dict[str, int]) -> dict[str, int]:
+    """The parameters of a module that stands at ``path``."""
+    return {f"{path}.{name}": count for name, count in elements.items()}
 
 
 def _parameters(sizes: Sizes) -> dict[str, int]:
@@ -734,101 +653,80 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     V = sizes.vocab_size
     biased = sizes.attention_bias
     tied = sizes.tie_word_embeddings
+    part_1 = max(0, Lv - 25)*Dv*Fv
+    norm1_1 = {
+        "weight":  9*Dv + 8*Dv + 8*Dv + max(0, Lv - 25)*Dv,
+        "bias":    9*Dv + 8*Dv + 8*Dv + max(0, Lv - 25)*Dv,
+    }
+    linear_fc1_1 = {
+        "weight":  Dv**2*s**4,
+        "bias":    Dv*s**2,
+    }
+    linear_fc2_1 = {
+        "weight":  Dv*O*s**2,
+        "bias":    O,
+    }
+    deepstack_merger_list_1 = {
+        "norm.weight":  Dv*s**2,
+        "norm.bias":    Dv*s**2,
+        **_inside("linear_fc1", linear_fc1_1),
+        **_inside("linear_fc2", linear_fc2_1),
+    }
+    k_proj_1 = {
+        "weight":  D*G*d,
+        "bias":    G*d*biased,
+    }
+    layers_1 = {
+        "input_layernorm.weight":           D,
+        "self_attn.q_proj.weight":          D*H*d,
+        "self_attn.q_proj.bias":            H*d*biased,
+        "self_attn.q_norm.weight":          d,
+        **_inside("self_attn.k_proj", k_proj_1),
+        "self_attn.k_norm.weight":          d,
+        **_inside("self_attn.v_proj", k_proj_1),
+        "self_attn.o_proj.weight":          D*H*d,
+        "self_attn.o_proj.bias":            D*biased,
+        "post_attention_layernorm.weight":  D,
+        "mlp.gate_proj.weight":             D*F,
+        "mlp.up_proj.weight":               D*F,
+        "mlp.down_proj.weight":             D*F,
+    }
+    k_proj_2 = {
+        "weight":  max(0, L - 3)*D*G*d,
+        "bias":    max(0, L - 3)*G*d*biased,
+    }
     return {
         "model.language_model.embed_tokens.weight":                       D*V,
         "model.visual.patch_embed.proj.weight":                           Dv*c*T*p**2,
         "model.visual.patch_embed.proj.bias":                             Dv,
         "model.visual.pos_embed.weight":                                  Dv*places,
-        "model.visual.blocks.*.norm1.weight":                             9*Dv + 8*Dv + 8*Dv + max(0, Lv - 25)*Dv,
-        "model.visual.blocks.*.norm1.bias":                               9*Dv + 8*Dv + 8*Dv + max(0, Lv - 25)*Dv,
+        **_inside("model.visual.blocks.*.norm1", norm1_1),
         "model.visual.blocks.*.attn.qkv.weight":                          27*Dv**2 + 24*Dv**2 + 24*Dv**2 + 3*max(0, Lv - 25)*Dv**2,
         "model.visual.blocks.*.attn.qkv.bias":                            27*Dv + 24*Dv + 24*Dv + 3*max(0, Lv - 25)*Dv,
         "model.visual.blocks.*.attn.proj.weight":                         9*Dv**2 + 8*Dv**2 + 8*Dv**2 + max(0, Lv - 25)*Dv**2,
         "model.visual.blocks.*.attn.proj.bias":                           9*Dv + 8*Dv + 8*Dv + max(0, Lv - 25)*Dv,
-        "model.visual.blocks.*.norm2.weight":                             9*Dv + 8*Dv + 8*Dv + max(0, Lv - 25)*Dv,
-        "model.visual.blocks.*.norm2.bias":                               9*Dv + 8*Dv + 8*Dv + max(0, Lv - 25)*Dv,
-        "model.visual.blocks.*.mlp.linear_fc1.weight":                    9*Dv*Fv + 8*Dv*Fv + 8*Dv*Fv + max(0, Lv - 25)*Dv*Fv,
+        **_inside("model.visual.blocks.*.norm2", norm1_1),
+        "model.visual.blocks.*.mlp.linear_fc1.weight":                    9*Dv*Fv + 8*Dv*Fv + 8*Dv*Fv + part_1,
         "model.visual.blocks.*.mlp.linear_fc1.bias":                      9*Fv + 8*Fv + 8*Fv + max(0, Lv - 25)*Fv,
-        "model.visual.blocks.*.mlp.linear_fc2.weight":                    9*Dv*Fv + 8*Dv*Fv + 8*Dv*Fv + max(0, Lv - 25)*Dv*Fv,
+        "model.visual.blocks.*.mlp.linear_fc2.weight":                    9*Dv*Fv + 8*Dv*Fv + 8*Dv*Fv + part_1,
         "model.visual.blocks.*.mlp.linear_fc2.bias":                      9*Dv + 8*Dv + 8*Dv + max(0, Lv - 25)*Dv,
-        "model.visual.deepstack_merger_list.0.norm.weight":               Dv*s**2,
-        "model.visual.deepstack_merger_list.0.norm.bias":                 Dv*s**2,
-        "model.visual.deepstack_merger_list.0.linear_fc1.weight":         Dv**2*s**4,
-        "model.visual.deepstack_merger_list.0.linear_fc1.bias":           Dv*s**2,
-        "model.visual.deepstack_merger_list.0.linear_fc2.weight":         Dv*O*s**2,
-        "model.visual.deepstack_merger_list.0.linear_fc2.bias":           O,
-        "model.visual.deepstack_merger_list.1.norm.weight":               Dv*s**2,
-        "model.visual.deepstack_merger_list.1.norm.bias":                 Dv*s**2,
-        "model.visual.deepstack_merger_list.1.linear_fc1.weight":         Dv**2*s**4,
-        "model.visual.deepstack_merger_list.1.linear_fc1.bias":           Dv*s**2,
-        "model.visual.deepstack_merger_list.1.linear_fc2.weight":         Dv*O*s**2,
-        "model.visual.deepstack_merger_list.1.linear_fc2.bias":           O,
-        "model.visual.deepstack_merger_list.2.norm.weight":               Dv*s**2,
-        "model.visual.deepstack_merger_list.2.norm.bias":                 Dv*s**2,
-        "model.visual.deepstack_merger_list.2.linear_fc1.weight":         Dv**2*s**4,
-        "model.visual.deepstack_merger_list.2.linear_fc1.bias":           Dv*s**2,
-        "model.visual.deepstack_merger_list.2.linear_fc2.weight":         Dv*O*s**2,
-        "model.visual.deepstack_merger_list.2.linear_fc2.bias":           O,
+        **_inside("model.visual.deepstack_merger_list.0", deepstack_merger_list_1),
+        **_inside("model.visual.deepstack_merger_list.1", deepstack_merger_list_1),
+        **_inside("model.visual.deepstack_merger_list.2", deepstack_merger_list_1),
         "model.visual.merger.norm.weight":                                Dv,
         "model.visual.merger.norm.bias":                                  Dv,
-        "model.visual.merger.linear_fc1.weight":                          Dv**2*s**4,
-        "model.visual.merger.linear_fc1.bias":                            Dv*s**2,
-        "model.visual.merger.linear_fc2.weight":                          Dv*O*s**2,
-        "model.visual.merger.linear_fc2.bias":                            O,
-        "model.language_model.layers.0.input_layernorm.weight":           D,
-        "model.language_model.layers.0.self_attn.q_proj.weight":          D*H*d,
-        "model.language_model.layers.0.self_attn.q_proj.bias":            H*d*biased,
-        "model.language_model.layers.0.self_attn.q_norm.weight":          d,
-        "model.language_model.layers.0.self_attn.k_proj.weight":          D*G*d,
-        "model.language_model.layers.0.self_attn.k_proj.bias":            G*d*biased,
-        "model.language_model.layers.0.self_attn.k_norm.weight":          d,
-        "model.language_model.layers.0.self_attn.v_proj.weight":          D*G*d,
-        "model.language_model.layers.0.self_attn.v_proj.bias":            G*d*biased,
-        "model.language_model.layers.0.self_attn.o_proj.weight":          D*H*d,
-        "model.language_model.layers.0.self_attn.o_proj.bias":            D*biased,
-        "model.language_model.layers.0.post_attention_layernorm.weight":  D,
-        "model.language_model.layers.0.mlp.gate_proj.weight":             D*F,
-        "model.language_model.layers.0.mlp.up_proj.weight":               D*F,
-        "model.language_model.layers.0.mlp.down_proj.weight":             D*F,
-        "model.language_model.layers.1.input_layernorm.weight":           D,
-        "model.language_model.layers.1.self_attn.q_proj.weight":          D*H*d,
-        "model.language_model.layers.1.self_attn.q_proj.bias":            H*d*biased,
-        "model.language_model.layers.1.self_attn.q_norm.weight":          d,
-        "model.language_model.layers.1.self_attn.k_proj.weight":          D*G*d,
-        "model.language_model.layers.1.self_attn.k_proj.bias":            G*d*biased,
-        "model.language_model.layers.1.self_attn.k_norm.weight":          d,
-        "model.language_model.layers.1.self_attn.v_proj.weight":          D*G*d,
-        "model.language_model.layers.1.self_attn.v_proj.bias":            G*d*biased,
-        "model.language_model.layers.1.self_attn.o_proj.weight":          D*H*d,
-        "model.language_model.layers.1.self_attn.o_proj.bias":            D*biased,
-        "model.language_model.layers.1.post_attention_layernorm.weight":  D,
-        "model.language_model.layers.1.mlp.gate_proj.weight":             D*F,
-        "model.language_model.layers.1.mlp.up_proj.weight":               D*F,
-        "model.language_model.layers.1.mlp.down_proj.weight":             D*F,
-        "model.language_model.layers.2.input_layernorm.weight":           D,
-        "model.language_model.layers.2.self_attn.q_proj.weight":          D*H*d,
-        "model.language_model.layers.2.self_attn.q_proj.bias":            H*d*biased,
-        "model.language_model.layers.2.self_attn.q_norm.weight":          d,
-        "model.language_model.layers.2.self_attn.k_proj.weight":          D*G*d,
-        "model.language_model.layers.2.self_attn.k_proj.bias":            G*d*biased,
-        "model.language_model.layers.2.self_attn.k_norm.weight":          d,
-        "model.language_model.layers.2.self_attn.v_proj.weight":          D*G*d,
-        "model.language_model.layers.2.self_attn.v_proj.bias":            G*d*biased,
-        "model.language_model.layers.2.self_attn.o_proj.weight":          D*H*d,
-        "model.language_model.layers.2.self_attn.o_proj.bias":            D*biased,
-        "model.language_model.layers.2.post_attention_layernorm.weight":  D,
-        "model.language_model.layers.2.mlp.gate_proj.weight":             D*F,
-        "model.language_model.layers.2.mlp.up_proj.weight":               D*F,
-        "model.language_model.layers.2.mlp.down_proj.weight":             D*F,
+        **_inside("model.visual.merger.linear_fc1", linear_fc1_1),
+        **_inside("model.visual.merger.linear_fc2", linear_fc2_1),
+        **_inside("model.language_model.layers.0", layers_1),
+        **_inside("model.language_model.layers.1", layers_1),
+        **_inside("model.language_model.layers.2", layers_1),
         "model.language_model.layers.*.input_layernorm.weight":           max(0, L - 3)*D,
         "model.language_model.layers.*.self_attn.q_proj.weight":          max(0, L - 3)*D*H*d,
         "model.language_model.layers.*.self_attn.q_proj.bias":            max(0, L - 3)*H*d*biased,
         "model.language_model.layers.*.self_attn.q_norm.weight":          max(0, L - 3)*d,
-        "model.language_model.layers.*.self_attn.k_proj.weight":          max(0, L - 3)*D*G*d,
-        "model.language_model.layers.*.self_attn.k_proj.bias":            max(0, L - 3)*G*d*biased,
+        **_inside("model.language_model.layers.*.self_attn.k_proj", k_proj_2),
         "model.language_model.layers.*.self_attn.k_norm.weight":          max(0, L - 3)*d,
-        "model.language_model.layers.*.self_attn.v_proj.weight":          max(0, L - 3)*D*G*d,
-        "model.language_model.layers.*.self_attn.v_proj.bias":            max(0, L - 3)*G*d*biased,
+        **_inside("model.language_model.layers.*.self_attn.v_proj", k_proj_2),
         "model.language_model.layers.*.self_attn.o_proj.weight":          max(0, L - 3)*D*H*d,
         "model.language_model.layers.*.self_attn.o_proj.bias":            max(0, L - 3)*D*biased,
         "model.language_model.layers.*.post_attention_layernorm.weight":  max(0, L - 3)*D,
@@ -860,134 +758,94 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     V = sizes.vocab_size
     biased = sizes.attention_bias
     tied = sizes.tie_word_embeddings
+    part_1 = max(0, Lv - 25)*Dv*Fv
+    part_2 = 16*max(0, L - 3)*H*d
+    norm1_1 = {
+        "weight":  9*Dv + 8*Dv + 8*Dv + max(0, Lv - 25)*Dv,
+        "bias":    9*Dv + 8*Dv + 8*Dv + max(0, Lv - 25)*Dv,
+    }
+    linear_fc1_1 = {
+        "weight":  Dv**2*s**4,
+        "bias":    Dv*s**2,
+    }
+    linear_fc2_1 = {
+        "weight":  Dv*O*s**2,
+        "bias":    O,
+    }
+    deepstack_merger_list_1 = {
+        "norm.weight":  Dv*s**2,
+        "norm.bias":    Dv*s**2,
+        **_inside("linear_fc1", linear_fc1_1),
+        **_inside("linear_fc2", linear_fc2_1),
+    }
+    k_proj_1 = {
+        "base_layer.weight":      D*G*d,
+        "base_layer.bias":        G*d*biased,
+        "lora_A.default.weight":  16*D,
+        "lora_B.default.weight":  16*G*d,
+    }
+    layers_1 = {
+        "input_layernorm.weight":                  D,
+        "self_attn.q_proj.base_layer.weight":      D*H*d,
+        "self_attn.q_proj.base_layer.bias":        H*d*biased,
+        "self_attn.q_proj.lora_A.default.weight":  16*D,
+        "self_attn.q_proj.lora_B.default.weight":  16*H*d,
+        "self_attn.q_norm.weight":                 d,
+        **_inside("self_attn.k_proj", k_proj_1),
+        "self_attn.k_norm.weight":                 d,
+        **_inside("self_attn.v_proj", k_proj_1),
+        "self_attn.o_proj.base_layer.weight":      D*H*d,
+        "self_attn.o_proj.base_layer.bias":        D*biased,
+        "self_attn.o_proj.lora_A.default.weight":  16*H*d,
+        "self_attn.o_proj.lora_B.default.weight":  16*D,
+        "post_attention_layernorm.weight":         D,
+        "mlp.gate_proj.weight":                    D*F,
+        "mlp.up_proj.weight":                      D*F,
+        "mlp.down_proj.weight":                    D*F,
+    }
+    k_proj_2 = {
+        "base_layer.weight":      max(0, L - 3)*D*G*d,
+        "base_layer.bias":        max(0, L - 3)*G*d*biased,
+        "lora_A.default.weight":  16*max(0, L - 3)*D,
+        "lora_B.default.weight":  16*max(0, L - 3)*G*d,
+    }
     return {
         "model.language_model.embed_tokens.weight":                              D*V,
         "model.visual.patch_embed.proj.weight":                                  Dv*c*T*p**2,
         "model.visual.patch_embed.proj.bias":                                    Dv,
         "model.visual.pos_embed.weight":                                         Dv*places,
-        "model.visual.blocks.*.norm1.weight":                                    9*Dv + 8*Dv + 8*Dv + max(0, Lv - 25)*Dv,
-        "model.visual.blocks.*.norm1.bias":                                      9*Dv + 8*Dv + 8*Dv + max(0, Lv - 25)*Dv,
+        **_inside("model.visual.blocks.*.norm1", norm1_1),
         "model.visual.blocks.*.attn.qkv.weight":                                 27*Dv**2 + 24*Dv**2 + 24*Dv**2 + 3*max(0, Lv - 25)*Dv**2,
         "model.visual.blocks.*.attn.qkv.bias":                                   27*Dv + 24*Dv + 24*Dv + 3*max(0, Lv - 25)*Dv,
         "model.visual.blocks.*.attn.proj.weight":                                9*Dv**2 + 8*Dv**2 + 8*Dv**2 + max(0, Lv - 25)*Dv**2,
         "model.visual.blocks.*.attn.proj.bias":                                  9*Dv + 8*Dv + 8*Dv + max(0, Lv - 25)*Dv,
-        "model.visual.blocks.*.norm2.weight":                                    9*Dv + 8*Dv + 8*Dv + max(0, Lv - 25)*Dv,
-        "model.visual.blocks.*.norm2.bias":                                      9*Dv + 8*Dv + 8*Dv + max(0, Lv - 25)*Dv,
-        "model.visual.blocks.*.mlp.linear_fc1.weight":                           9*Dv*Fv + 8*Dv*Fv + 8*Dv*Fv + max(0, Lv - 25)*Dv*Fv,
+        **_inside("model.visual.blocks.*.norm2", norm1_1),
+        "model.visual.blocks.*.mlp.linear_fc1.weight":                           9*Dv*Fv + 8*Dv*Fv + 8*Dv*Fv + part_1,
         "model.visual.blocks.*.mlp.linear_fc1.bias":                             9*Fv + 8*Fv + 8*Fv + max(0, Lv - 25)*Fv,
-        "model.visual.blocks.*.mlp.linear_fc2.weight":                           9*Dv*Fv + 8*Dv*Fv + 8*Dv*Fv + max(0, Lv - 25)*Dv*Fv,
+        "model.visual.blocks.*.mlp.linear_fc2.weight":                           9*Dv*Fv + 8*Dv*Fv + 8*Dv*Fv + part_1,
         "model.visual.blocks.*.mlp.linear_fc2.bias":                             9*Dv + 8*Dv + 8*Dv + max(0, Lv - 25)*Dv,
-        "model.visual.deepstack_merger_list.0.norm.weight":                      Dv*s**2,
-        "model.visual.deepstack_merger_list.0.norm.bias":                        Dv*s**2,
-        "model.visual.deepstack_merger_list.0.linear_fc1.weight":                Dv**2*s**4,
-        "model.visual.deepstack_merger_list.0.linear_fc1.bias":                  Dv*s**2,
-        "model.visual.deepstack_merger_list.0.linear_fc2.weight":                Dv*O*s**2,
-        "model.visual.deepstack_merger_list.0.linear_fc2.bias":                  O,
-        "model.visual.deepstack_merger_list.1.norm.weight":                      Dv*s**2,
-        "model.visual.deepstack_merger_list.1.norm.bias":                        Dv*s**2,
-        "model.visual.deepstack_merger_list.1.linear_fc1.weight":                Dv**2*s**4,
-        "model.visual.deepstack_merger_list.1.linear_fc1.bias":                  Dv*s**2,
-        "model.visual.deepstack_merger_list.1.linear_fc2.weight":                Dv*O*s**2,
-        "model.visual.deepstack_merger_list.1.linear_fc2.bias":                  O,
-        "model.visual.deepstack_merger_list.2.norm.weight":                      Dv*s**2,
-        "model.visual.deepstack_merger_list.2.norm.bias":                        Dv*s**2,
-        "model.visual.deepstack_merger_list.2.linear_fc1.weight":                Dv**2*s**4,
-        "model.visual.deepstack_merger_list.2.linear_fc1.bias":                  Dv*s**2,
-        "model.visual.deepstack_merger_list.2.linear_fc2.weight":                Dv*O*s**2,
-        "model.visual.deepstack_merger_list.2.linear_fc2.bias":                  O,
+        **_inside("model.visual.deepstack_merger_list.0", deepstack_merger_list_1),
+        **_inside("model.visual.deepstack_merger_list.1", deepstack_merger_list_1),
+        **_inside("model.visual.deepstack_merger_list.2", deepstack_merger_list_1),
         "model.visual.merger.norm.weight":                                       Dv,
         "model.visual.merger.norm.bias":                                         Dv,
-        "model.visual.merger.linear_fc1.weight":                                 Dv**2*s**4,
-        "model.visual.merger.linear_fc1.bias":                                   Dv*s**2,
-        "model.visual.merger.linear_fc2.weight":                                 Dv*O*s**2,
-        "model.visual.merger.linear_fc2.bias":                                   O,
-        "model.language_model.layers.0.input_layernorm.weight":                  D,
-        "model.language_model.layers.0.self_attn.q_proj.base_layer.weight":      D*H*d,
-        "model.language_model.layers.0.self_attn.q_proj.base_layer.bias":        H*d*biased,
-        "model.language_model.layers.0.self_attn.q_proj.lora_A.default.weight":  16*D,
-        "model.language_model.layers.0.self_attn.q_proj.lora_B.default.weight":  16*H*d,
-        "model.language_model.layers.0.self_attn.q_norm.weight":                 d,
-        "model.language_model.layers.0.self_attn.k_proj.base_layer.weight":      D*G*d,
-        "model.language_model.layers.0.self_attn.k_proj.base_layer.bias":        G*d*biased,
-        "model.language_model.layers.0.self_attn.k_proj.lora_A.default.weight":  16*D,
-        "model.language_model.layers.0.self_attn.k_proj.lora_B.default.weight":  16*G*d,
-        "model.language_model.layers.0.self_attn.k_norm.weight":                 d,
-        "model.language_model.layers.0.self_attn.v_proj.base_layer.weight":      D*G*d,
-        "model.language_model.layers.0.self_attn.v_proj.base_layer.bias":        G*d*biased,
-        "model.language_model.layers.0.self_attn.v_proj.lora_A.default.weight":  16*D,
-        "model.language_model.layers.0.self_attn.v_proj.lora_B.default.weight":  16*G*d,
-        "model.language_model.layers.0.self_attn.o_proj.base_layer.weight":      D*H*d,
-        "model.language_model.layers.0.self_attn.o_proj.base_layer.bias":        D*biased,
-        "model.language_model.layers.0.self_attn.o_proj.lora_A.default.weight":  16*H*d,
-        "model.language_model.layers.0.self_attn.o_proj.lora_B.default.weight":  16*D,
-        "model.language_model.layers.0.post_attention_layernorm.weight":         D,
-        "model.language_model.layers.0.mlp.gate_proj.weight":                    D*F,
-        "model.language_model.layers.0.mlp.up_proj.weight":                      D*F,
-        "model.language_model.layers.0.mlp.down_proj.weight":                    D*F,
-        "model.language_model.layers.1.input_layernorm.weight":                  D,
-        "model.language_model.layers.1.self_attn.q_proj.base_layer.weight":      D*H*d,
-        "model.language_model.layers.1.self_attn.q_proj.base_layer.bias":        H*d*biased,
-        "model.language_model.layers.1.self_attn.q_proj.lora_A.default.weight":  16*D,
-        "model.language_model.layers.1.self_attn.q_proj.lora_B.default.weight":  16*H*d,
-        "model.language_model.layers.1.self_attn.q_norm.weight":                 d,
-        "model.language_model.layers.1.self_attn.k_proj.base_layer.weight":      D*G*d,
-        "model.language_model.layers.1.self_attn.k_proj.base_layer.bias":        G*d*biased,
-        "model.language_model.layers.1.self_attn.k_proj.lora_A.default.weight":  16*D,
-        "model.language_model.layers.1.self_attn.k_proj.lora_B.default.weight":  16*G*d,
-        "model.language_model.layers.1.self_attn.k_norm.weight":                 d,
-        "model.language_model.layers.1.self_attn.v_proj.base_layer.weight":      D*G*d,
-        "model.language_model.layers.1.self_attn.v_proj.base_layer.bias":        G*d*biased,
-        "model.language_model.layers.1.self_attn.v_proj.lora_A.default.weight":  16*D,
-        "model.language_model.layers.1.self_attn.v_proj.lora_B.default.weight":  16*G*d,
-        "model.language_model.layers.1.self_attn.o_proj.base_layer.weight":      D*H*d,
-        "model.language_model.layers.1.self_attn.o_proj.base_layer.bias":        D*biased,
-        "model.language_model.layers.1.self_attn.o_proj.lora_A.default.weight":  16*H*d,
-        "model.language_model.layers.1.self_attn.o_proj.lora_B.default.weight":  16*D,
-        "model.language_model.layers.1.post_attention_layernorm.weight":         D,
-        "model.language_model.layers.1.mlp.gate_proj.weight":                    D*F,
-        "model.language_model.layers.1.mlp.up_proj.weight":                      D*F,
-        "model.language_model.layers.1.mlp.down_proj.weight":                    D*F,
-        "model.language_model.layers.2.input_layernorm.weight":                  D,
-        "model.language_model.layers.2.self_attn.q_proj.base_layer.weight":      D*H*d,
-        "model.language_model.layers.2.self_attn.q_proj.base_layer.bias":        H*d*biased,
-        "model.language_model.layers.2.self_attn.q_proj.lora_A.default.weight":  16*D,
-        "model.language_model.layers.2.self_attn.q_proj.lora_B.default.weight":  16*H*d,
-        "model.language_model.layers.2.self_attn.q_norm.weight":                 d,
-        "model.language_model.layers.2.self_attn.k_proj.base_layer.weight":      D*G*d,
-        "model.language_model.layers.2.self_attn.k_proj.base_layer.bias":        G*d*biased,
-        "model.language_model.layers.2.self_attn.k_proj.lora_A.default.weight":  16*D,
-        "model.language_model.layers.2.self_attn.k_proj.lora_B.default.weight":  16*G*d,
-        "model.language_model.layers.2.self_attn.k_norm.weight":                 d,
-        "model.language_model.layers.2.self_attn.v_proj.base_layer.weight":      D*G*d,
-        "model.language_model.layers.2.self_attn.v_proj.base_layer.bias":        G*d*biased,
-        "model.language_model.layers.2.self_attn.v_proj.lora_A.default.weight":  16*D,
-        "model.language_model.layers.2.self_attn.v_proj.lora_B.default.weight":  16*G*d,
-        "model.language_model.layers.2.self_attn.o_proj.base_layer.weight":      D*H*d,
-        "model.language_model.layers.2.self_attn.o_proj.base_layer.bias":        D*biased,
-        "model.language_model.layers.2.self_attn.o_proj.lora_A.default.weight":  16*H*d,
-        "model.language_model.layers.2.self_attn.o_proj.lora_B.default.weight":  16*D,
-        "model.language_model.layers.2.post_attention_layernorm.weight":         D,
-        "model.language_model.layers.2.mlp.gate_proj.weight":                    D*F,
-        "model.language_model.layers.2.mlp.up_proj.weight":                      D*F,
-        "model.language_model.layers.2.mlp.down_proj.weight":                    D*F,
+        **_inside("model.visual.merger.linear_fc1", linear_fc1_1),
+        **_inside("model.visual.merger.linear_fc2", linear_fc2_1),
+        **_inside("model.language_model.layers.0", layers_1),
+        **_inside("model.language_model.layers.1", layers_1),
+        **_inside("model.language_model.layers.2", layers_1),
         "model.language_model.layers.*.input_layernorm.weight":                  max(0, L - 3)*D,
         "model.language_model.layers.*.self_attn.q_proj.base_layer.weight":      max(0, L - 3)*D*H*d,
         "model.language_model.layers.*.self_attn.q_proj.base_layer.bias":        max(0, L - 3)*H*d*biased,
         "model.language_model.layers.*.self_attn.q_proj.lora_A.default.weight":  16*max(0, L - 3)*D,
-        "model.language_model.layers.*.self_attn.q_proj.lora_B.default.weight":  16*max(0, L - 3)*H*d,
+        "model.language_model.layers.*.self_attn.q_proj.lora_B.default.weight":  part_2,
         "model.language_model.layers.*.self_attn.q_norm.weight":                 max(0, L - 3)*d,
-        "model.language_model.layers.*.self_attn.k_proj.base_layer.weight":      max(0, L - 3)*D*G*d,
-        "model.language_model.layers.*.self_attn.k_proj.base_layer.bias":        max(0, L - 3)*G*d*biased,
-        "model.language_model.layers.*.self_attn.k_proj.lora_A.default.weight":  16*max(0, L - 3)*D,
-        "model.language_model.layers.*.self_attn.k_proj.lora_B.default.weight":  16*max(0, L - 3)*G*d,
+        **_inside("model.language_model.layers.*.self_attn.k_proj", k_proj_2),
         "model.language_model.layers.*.self_attn.k_norm.weight":                 max(0, L - 3)*d,
-        "model.language_model.layers.*.self_attn.v_proj.base_layer.weight":      max(0, L - 3)*D*G*d,
-        "model.language_model.layers.*.self_attn.v_proj.base_layer.bias":        max(0, L - 3)*G*d*biased,
-        "model.language_model.layers.*.self_attn.v_proj.lora_A.default.weight":  16*max(0, L - 3)*D,
-        "model.language_model.layers.*.self_attn.v_proj.lora_B.default.weight":  16*max(0, L - 3)*G*d,
+        **_inside("model.language_model.layers.*.self_attn.v_proj", k_proj_2),
         "model.language_model.layers.*.self_attn.o_proj.base_layer.weight":      max(0, L - 3)*D*H*d,
         "model.language_model.layers.*.self_attn.o_proj.base_layer.bias":        max(0, L - 3)*D*biased,
-        "model.language_model.layers.*.self_attn.o_proj.lora_A.default.weight":  16*max(0, L - 3)*H*d,
+        "model.language_model.layers.*.self_attn.o_proj.lora_A.default.weight":  part_2,
         "model.language_model.layers.*.self_attn.o_proj.lora_B.default.weight":  16*max(0, L - 3)*D,
         "model.language_model.layers.*.post_attention_layernorm.weight":         max(0, L - 3)*D,
         "model.language_model.layers.*.mlp.gate_proj.weight":                    max(0, L - 3)*D*F,
@@ -1088,8 +946,10 @@ class Estimator:
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
-        rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
-        return tuple(map(sum, zip(*rows)))
+        totals: dict[tuple[int, ...], int] = {}
+        for line, cost in zip(self._lines, costs):
+            totals[line[1]] = totals.get(line[1], 0) + cost
+        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
 
     def moments(self, **streams: Any) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them, with the sizes that some of them depend on."""

@@ -267,16 +267,8 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
 
 def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'forward': nothing trains, only the forward pass runs."""
-    I = sizes.in1_features
-    J = sizes.in2_features
-    O = sizes.out_features
-    # what a contraction runs over, in multiples of (n)
-    bilinear_rows_ = (1,)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("",  bilinear_rows_,  2*I*J*O,  1,  (0, 0),  0),  # u = W x2
-        ("",  bilinear_rows_,  2*I*O,    1,  (0, 0),  0),  # y = x1 u
-    ]
+    lines = _full(sizes, pairs)
+    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
 
 
 def _parameters(sizes: Sizes) -> dict[str, int]:
@@ -355,8 +347,10 @@ class Estimator:
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
-        rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
-        return tuple(map(sum, zip(*rows))) or (0,) * 1
+        totals: dict[tuple[int, ...], int] = {}
+        for line, cost in zip(self._lines, costs):
+            totals[line[1]] = totals.get(line[1], 0) + cost
+        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items())))) or (0,) * 1
 
     def moments(self, **streams: Any) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them."""

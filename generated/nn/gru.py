@@ -272,7 +272,6 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     both = sizes.bidirectional
     # what a contraction runs over, in multiples of (n, g, x)
     source_ = (0, 0, 1)
-    source_ = (0, 0, 1)
     linear_rows_ = (0, 1, 0)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
@@ -290,8 +289,6 @@ def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     both = sizes.bidirectional
     # what a contraction runs over, in multiples of (n, g, x)
     source_ = (0, 0, 1)
-    source_ = (0, 0, 1)
-    linear_rows_ = (0, 1, 0)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
         ("",  source_,  6*I*H,   both + 1,  (0, 0),  0),  # y = xW
@@ -393,8 +390,10 @@ class Estimator:
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
-        rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
-        return tuple(map(sum, zip(*rows)))
+        totals: dict[tuple[int, ...], int] = {}
+        for line, cost in zip(self._lines, costs):
+            totals[line[1]] = totals.get(line[1], 0) + cost
+        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
 
     def moments(self, **streams: Any) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them."""

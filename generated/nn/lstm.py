@@ -275,17 +275,18 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     H = sizes.hidden_size
     both = sizes.bidirectional
     P = sizes.proj_size
+    part_1 = 8*H**2 + 8*H*P - 8*H**2*(P >= 1)
+    part_2 = both*(P >= 1) + (P >= 1)
     # what a contraction runs over, in multiples of (n, g, x)
-    source_ = (0, 0, 1)
     source_ = (0, 0, 1)
     linear_rows_ = (0, 1, 0)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("",  source_,       8*I*H,                             both + 1,                  (0, 0),                                                0),  # y = xW
-        ("",  source_,       8*I*H,                             0,                         (0, both + 1),                                         0),  # y = xW
-        ("",  source_,       8*H**2 + 8*H*P - 8*H**2*(P >= 1),  both + 1,                  (0, both + 1),                                         0),  # y = xW
-        ("",  linear_rows_,  8*H**2 + 8*H*P - 8*H**2*(P >= 1),  0,                         (both + 1, 0),                                         0),  # y = xW
-        ("",  source_,       2*H*P,                             both*(P >= 1) + (P >= 1),  (both*(P >= 1) + (P >= 1), both*(P >= 1) + (P >= 1)),  0),  # y = xW
+        ("",  source_,       8*I*H,   both + 1,  (0, 0),            0),  # y = xW
+        ("",  source_,       8*I*H,   0,         (0, both + 1),     0),  # y = xW
+        ("",  source_,       part_1,  both + 1,  (0, both + 1),     0),  # y = xW
+        ("",  linear_rows_,  part_1,  0,         (both + 1, 0),     0),  # y = xW
+        ("",  source_,       2*H*P,   part_2,    (part_2, part_2),  0),  # y = xW
     ]
 
 
@@ -297,8 +298,6 @@ def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     P = sizes.proj_size
     # what a contraction runs over, in multiples of (n, g, x)
     source_ = (0, 0, 1)
-    source_ = (0, 0, 1)
-    linear_rows_ = (0, 1, 0)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
         ("",  source_,  8*I*H,                             both + 1,                  (0, 0),  0),  # y = xW
@@ -404,8 +403,10 @@ class Estimator:
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
-        rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
-        return tuple(map(sum, zip(*rows)))
+        totals: dict[tuple[int, ...], int] = {}
+        for line, cost in zip(self._lines, costs):
+            totals[line[1]] = totals.get(line[1], 0) + cost
+        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
 
     def moments(self, **streams: Any) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them."""

@@ -308,24 +308,8 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
 
 def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'forward': nothing trains, only the forward pass runs."""
-    D = sizes.embed_dim
-    K = sizes.kdim
-    V = sizes.vdim
-    extra = sizes.add_bias_kv
-    zero = sizes.add_zero_attn
-    # what a contraction runs over, in multiples of (n, x, y, xy)
-    target_ = (0, 1, 0, 0)
-    source_ = (0, 0, 1, 0)
-    attention_pairs_ = (0, extra + zero, 0, 1)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("",          target_,           2*D**2,  1,  (0, 0),  0),  # y = xW
-        ("",          source_,           2*D*K,   1,  (0, 0),  0),  # y = xW
-        ("",          source_,           2*D*V,   1,  (0, 0),  0),  # y = xW
-        ("",          attention_pairs_,  2*D,     1,  (0, 0),  0),  # scores = qk
-        ("",          attention_pairs_,  2*D,     1,  (0, 0),  0),  # mix = pv
-        ("out_proj",  target_,           2*D**2,  1,  (0, 0),  0),  # y = xW
-    ]
+    lines = _full(sizes, pairs)
+    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
 
 
 def _parameters(sizes: Sizes) -> dict[str, int]:
@@ -410,8 +394,10 @@ class Estimator:
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
-        rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
-        return tuple(map(sum, zip(*rows)))
+        totals: dict[tuple[int, ...], int] = {}
+        for line, cost in zip(self._lines, costs):
+            totals[line[1]] = totals.get(line[1], 0) + cost
+        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
 
     def moments(self, **streams: Any) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them."""

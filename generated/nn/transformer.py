@@ -333,57 +333,29 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
         ("encoder.layers.*.self_attn",                source_,                2*D**2,  3*L,  (3*L*(M >= 1)*first + 3*max(0, L - 1)*(M >= 1) - 3*max(0, L - 1)*(M >= 1)*first, 3*L*(M >= 1)),  0),  # y = xW
-        ("encoder.layers.*.self_attn",                self_attn_pairs_,       2*D,     L,    (L*(M >= 1), L*(M >= 1)),                                                                        0),  # scores = qk
-        ("encoder.layers.*.self_attn",                self_attn_pairs_,       2*D,     L,    (L*(M >= 1), L*(M >= 1)),                                                                        0),  # mix = pv
-        ("encoder.layers.*.self_attn.out_proj",       source_,                2*D**2,  L,    (L*(M >= 1), L*(M >= 1)),                                                                        0),  # y = xW
-        ("encoder.layers.*.linear1",                  source_,                2*D*F,   L,    (L*(M >= 1), L*(M >= 1)),                                                                        0),  # y = xW
-        ("encoder.layers.*.linear2",                  source_,                2*D*F,   L,    (L*(M >= 1), L*(M >= 1)),                                                                        0),  # y = xW
-        ("decoder.layers.*.self_attn",                target_,                2*D**2,  3*M,  (3*M*first + 3*max(0, M - 1) - 3*max(0, M - 1)*first, 3*M),                                      0),  # y = xW
-        ("decoder.layers.*.self_attn",                self_attn_pairs_2_,     2*D,     M,    (M, M),                                                                                          0),  # scores = qk
-        ("decoder.layers.*.self_attn",                self_attn_pairs_2_,     2*D,     M,    (M, M),                                                                                          0),  # mix = pv
-        ("decoder.layers.*.self_attn.out_proj",       target_,                2*D**2,  M,    (M, M),                                                                                          0),  # y = xW
-        ("decoder.layers.*.multihead_attn",           target_,                2*D**2,  M,    (M, M),                                                                                          0),  # y = xW
-        ("decoder.layers.*.multihead_attn",           source_,                2*D**2,  2*M,  (2*M, 2*M),                                                                                      0),  # y = xW
-        ("decoder.layers.*.multihead_attn",           multihead_attn_pairs_,  2*D,     M,    (M, M),                                                                                          0),  # scores = qk
-        ("decoder.layers.*.multihead_attn",           multihead_attn_pairs_,  2*D,     M,    (M, M),                                                                                          0),  # mix = pv
-        ("decoder.layers.*.multihead_attn.out_proj",  target_,                2*D**2,  M,    (M, M),                                                                                          0),  # y = xW
-        ("decoder.layers.*.linear1",                  target_,                2*D*F,   M,    (M, M),                                                                                          0),  # y = xW
-        ("decoder.layers.*.linear2",                  target_,                2*D*F,   M,    (M, M),                                                                                          0),  # y = xW
+        ("encoder.layers.*.self_attn",                self_attn_pairs_,       2*D,     L,    (L*(M >= 1), L*(M >= 1)),                                    0),  # scores = qk
+        ("encoder.layers.*.self_attn",                self_attn_pairs_,       2*D,     L,    (L*(M >= 1), L*(M >= 1)),                                    0),  # mix = pv
+        ("encoder.layers.*.self_attn.out_proj",       source_,                2*D**2,  L,    (L*(M >= 1), L*(M >= 1)),                                    0),  # y = xW
+        ("encoder.layers.*.linear1",                  source_,                2*D*F,   L,    (L*(M >= 1), L*(M >= 1)),                                    0),  # y = xW
+        ("encoder.layers.*.linear2",                  source_,                2*D*F,   L,    (L*(M >= 1), L*(M >= 1)),                                    0),  # y = xW
+        ("decoder.layers.*.self_attn",                target_,                2*D**2,  3*M,  (3*M*first + 3*max(0, M - 1) - 3*max(0, M - 1)*first, 3*M),  0),  # y = xW
+        ("decoder.layers.*.self_attn",                self_attn_pairs_2_,     2*D,     M,    (M, M),                                                      0),  # scores = qk
+        ("decoder.layers.*.self_attn",                self_attn_pairs_2_,     2*D,     M,    (M, M),                                                      0),  # mix = pv
+        ("decoder.layers.*.self_attn.out_proj",       target_,                2*D**2,  M,    (M, M),                                                      0),  # y = xW
+        ("decoder.layers.*.multihead_attn",           target_,                2*D**2,  M,    (M, M),                                                      0),  # y = xW
+        ("decoder.layers.*.multihead_attn",           source_,                2*D**2,  2*M,  (2*M, 2*M),                                                  0),  # y = xW
+        ("decoder.layers.*.multihead_attn",           multihead_attn_pairs_,  2*D,     M,    (M, M),                                                      0),  # scores = qk
+        ("decoder.layers.*.multihead_attn",           multihead_attn_pairs_,  2*D,     M,    (M, M),                                                      0),  # mix = pv
+        ("decoder.layers.*.multihead_attn.out_proj",  target_,                2*D**2,  M,    (M, M),                                                      0),  # y = xW
+        ("decoder.layers.*.linear1",                  target_,                2*D*F,   M,    (M, M),                                                      0),  # y = xW
+        ("decoder.layers.*.linear2",                  target_,                2*D*F,   M,    (M, M),                                                      0),  # y = xW
     ]
 
 
 def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'forward': nothing trains, only the forward pass runs."""
-    D = sizes.d_model
-    L = sizes.num_encoder_layers
-    M = sizes.num_decoder_layers
-    F = sizes.dim_feedforward
-    # what a contraction runs over, in multiples of (n, x, y, xx, xy, yy)
-    source_ = (0, 0, 1, 0, 0, 0)
-    self_attn_pairs_ = (0, 0, 0, 0, 0, 1)
-    target_ = (0, 1, 0, 0, 0, 0)
-    self_attn_pairs_2_ = (0, 0, 0, 1, 0, 0)
-    multihead_attn_pairs_ = (0, 0, 0, 0, 1, 0)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("encoder.layers.*.self_attn",                source_,                2*D**2,  3*L,  (0, 0),  0),  # y = xW
-        ("encoder.layers.*.self_attn",                self_attn_pairs_,       2*D,     L,    (0, 0),  0),  # scores = qk
-        ("encoder.layers.*.self_attn",                self_attn_pairs_,       2*D,     L,    (0, 0),  0),  # mix = pv
-        ("encoder.layers.*.self_attn.out_proj",       source_,                2*D**2,  L,    (0, 0),  0),  # y = xW
-        ("encoder.layers.*.linear1",                  source_,                2*D*F,   L,    (0, 0),  0),  # y = xW
-        ("encoder.layers.*.linear2",                  source_,                2*D*F,   L,    (0, 0),  0),  # y = xW
-        ("decoder.layers.*.self_attn",                target_,                2*D**2,  3*M,  (0, 0),  0),  # y = xW
-        ("decoder.layers.*.self_attn",                self_attn_pairs_2_,     2*D,     M,    (0, 0),  0),  # scores = qk
-        ("decoder.layers.*.self_attn",                self_attn_pairs_2_,     2*D,     M,    (0, 0),  0),  # mix = pv
-        ("decoder.layers.*.self_attn.out_proj",       target_,                2*D**2,  M,    (0, 0),  0),  # y = xW
-        ("decoder.layers.*.multihead_attn",           target_,                2*D**2,  M,    (0, 0),  0),  # y = xW
-        ("decoder.layers.*.multihead_attn",           source_,                2*D**2,  2*M,  (0, 0),  0),  # y = xW
-        ("decoder.layers.*.multihead_attn",           multihead_attn_pairs_,  2*D,     M,    (0, 0),  0),  # scores = qk
-        ("decoder.layers.*.multihead_attn",           multihead_attn_pairs_,  2*D,     M,    (0, 0),  0),  # mix = pv
-        ("decoder.layers.*.multihead_attn.out_proj",  target_,                2*D**2,  M,    (0, 0),  0),  # y = xW
-        ("decoder.layers.*.linear1",                  target_,                2*D*F,   M,    (0, 0),  0),  # y = xW
-        ("decoder.layers.*.linear2",                  target_,                2*D*F,   M,    (0, 0),  0),  # y = xW
-    ]
+    lines = _full(sizes, pairs)
+    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
 
 
 def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
@@ -402,23 +374,28 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
         ("encoder.layers.*.self_attn",                source_,                2*D**2,  3*L,  (3*L*(M >= 1)*first + 3*max(0, L - 1)*(M >= 1) - 3*max(0, L - 1)*(M >= 1)*first, 3*L*(M >= 1)),  0),            # y = xW
-        ("encoder.layers.*.self_attn",                self_attn_pairs_,       2*D,     L,    (L*(M >= 1), L*(M >= 1)),                                                                        0),            # scores = qk
-        ("encoder.layers.*.self_attn",                self_attn_pairs_,       2*D,     L,    (L*(M >= 1), L*(M >= 1)),                                                                        0),            # mix = pv
-        ("encoder.layers.*.self_attn.out_proj",       source_,                2*D**2,  L,    (L*(M >= 1), L*(M >= 1)),                                                                        0),            # y = xW
-        ("encoder.layers.*.linear1",                  source_,                2*D*F,   L,    (L*(M >= 1), L*(M >= 1)),                                                                        0),            # y = xW
-        ("encoder.layers.*.linear2",                  source_,                2*D*F,   L,    (L*(M >= 1), L*(M >= 1)),                                                                        0),            # y = xW
-        ("decoder.layers.*.self_attn",                target_,                2*D**2,  3*M,  (3*M*first + 3*max(0, M - 1) - 3*max(0, M - 1)*first, 3*M),                                      3*M),          # y = xW
-        ("decoder.layers.*.self_attn",                self_attn_pairs_2_,     2*D,     M,    (M, M),                                                                                          M),            # scores = qk
-        ("decoder.layers.*.self_attn",                self_attn_pairs_2_,     2*D,     M,    (M, M),                                                                                          M),            # mix = pv
-        ("decoder.layers.*.self_attn.out_proj",       target_,                2*D**2,  M,    (M, M),                                                                                          M),            # y = xW
-        ("decoder.layers.*.multihead_attn",           target_,                2*D**2,  M,    (M, M),                                                                                          M),            # y = xW
-        ("decoder.layers.*.multihead_attn",           source_,                2*D**2,  2*M,  (2*M, 2*M),                                                                                      2*M),          # y = xW
-        ("decoder.layers.*.multihead_attn",           multihead_attn_pairs_,  2*D,     M,    (M, M),                                                                                          M),            # scores = qk
-        ("decoder.layers.*.multihead_attn",           multihead_attn_pairs_,  2*D,     M,    (M, M),                                                                                          M),            # mix = pv
-        ("decoder.layers.*.multihead_attn.out_proj",  target_,                2*D**2,  M,    (M, M),                                                                                          M),            # y = xW
-        ("decoder.layers.*.linear1",                  target_,                2*D*F,   M,    (M, M),                                                                                          M),            # y = xW
-        ("decoder.layers.*.linear2",                  target_,                2*D*F,   M,    (M, M),                                                                                          M - M*first),  # y = xW
+        ("encoder.layers.*.self_attn",                self_attn_pairs_,       2*D,     L,    (L*(M >= 1), L*(M >= 1)),                                    0),            # scores = qk
+        ("encoder.layers.*.self_attn",                self_attn_pairs_,       2*D,     L,    (L*(M >= 1), L*(M >= 1)),                                    0),            # mix = pv
+        ("encoder.layers.*.self_attn.out_proj",       source_,                2*D**2,  L,    (L*(M >= 1), L*(M >= 1)),                                    0),            # y = xW
+        ("encoder.layers.*.linear1",                  source_,                2*D*F,   L,    (L*(M >= 1), L*(M >= 1)),                                    0),            # y = xW
+        ("encoder.layers.*.linear2",                  source_,                2*D*F,   L,    (L*(M >= 1), L*(M >= 1)),                                    0),            # y = xW
+        ("decoder.layers.*.self_attn",                target_,                2*D**2,  3*M,  (3*M*first + 3*max(0, M - 1) - 3*max(0, M - 1)*first, 3*M),  3*M),          # y = xW
+        ("decoder.layers.*.self_attn",                self_attn_pairs_2_,     2*D,     M,    (M, M),                                                      M),            # scores = qk
+        ("decoder.layers.*.self_attn",                self_attn_pairs_2_,     2*D,     M,    (M, M),                                                      M),            # mix = pv
+        ("decoder.layers.*.self_attn.out_proj",       target_,                2*D**2,  M,    (M, M),                                                      M),            # y = xW
+        ("decoder.layers.*.multihead_attn",           target_,                2*D**2,  M,    (M, M),                                                      M),            # y = xW
+        ("decoder.layers.*.multihead_attn",           source_,                2*D**2,  2*M,  (2*M, 2*M),                                                  2*M),          # y = xW
+        ("decoder.layers.*.multihead_attn",           multihead_attn_pairs_,  2*D,     M,    (M, M),                                                      M),            # scores = qk
+        ("decoder.layers.*.multihead_attn",           multihead_attn_pairs_,  2*D,     M,    (M, M),                                                      M),            # mix = pv
+        ("decoder.layers.*.multihead_attn.out_proj",  target_,                2*D**2,  M,    (M, M),                                                      M),            # y = xW
+        ("decoder.layers.*.linear1",                  target_,                2*D*F,   M,    (M, M),                                                      M),            # y = xW
+        ("decoder.layers.*.linear2",                  target_,                2*D*F,   M,    (M, M),                                                      M - M*first),  # y = xW
     ]
+
+
+def _inside(path: str, elements: dict[str, int]) -> dict[str, int]:
+    """The parameters of a module that stands at ``path``."""
+    return {f"{path}.{name}": count for name, count in elements.items()}
 
 
 def _parameters(sizes: Sizes) -> dict[str, int]:
@@ -428,41 +405,46 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     M = sizes.num_decoder_layers
     F = sizes.dim_feedforward
     biased = sizes.bias
+    norm1_1 = {
+        "weight":  L*D,
+        "bias":    L*D*biased,
+    }
+    norm_1 = {
+        "weight":  D,
+        "bias":    D*biased,
+    }
+    norm1_2 = {
+        "weight":  M*D,
+        "bias":    M*D*biased,
+    }
+    self_attn_1 = {
+        "in_proj_weight":   3*M*D**2,
+        "in_proj_bias":     3*M*D*biased,
+        "out_proj.weight":  M*D**2,
+        "out_proj.bias":    M*D*biased,
+    }
     return {
-        "encoder.layers.*.norm1.weight":                    L*D,
-        "encoder.layers.*.norm1.bias":                      L*D*biased,
-        "encoder.layers.*.self_attn.in_proj_weight":        3*L*D**2,
-        "encoder.layers.*.self_attn.in_proj_bias":          3*L*D*biased,
-        "encoder.layers.*.self_attn.out_proj.weight":       L*D**2,
-        "encoder.layers.*.self_attn.out_proj.bias":         L*D*biased,
-        "encoder.layers.*.norm2.weight":                    L*D,
-        "encoder.layers.*.norm2.bias":                      L*D*biased,
-        "encoder.layers.*.linear1.weight":                  L*D*F,
-        "encoder.layers.*.linear1.bias":                    L*F*biased,
-        "encoder.layers.*.linear2.weight":                  L*D*F,
-        "encoder.layers.*.linear2.bias":                    L*D*biased,
-        "encoder.norm.weight":                              D,
-        "encoder.norm.bias":                                D*biased,
-        "decoder.layers.*.norm1.weight":                    M*D,
-        "decoder.layers.*.norm1.bias":                      M*D*biased,
-        "decoder.layers.*.self_attn.in_proj_weight":        3*M*D**2,
-        "decoder.layers.*.self_attn.in_proj_bias":          3*M*D*biased,
-        "decoder.layers.*.self_attn.out_proj.weight":       M*D**2,
-        "decoder.layers.*.self_attn.out_proj.bias":         M*D*biased,
-        "decoder.layers.*.norm2.weight":                    M*D,
-        "decoder.layers.*.norm2.bias":                      M*D*biased,
-        "decoder.layers.*.multihead_attn.in_proj_weight":   3*M*D**2,
-        "decoder.layers.*.multihead_attn.in_proj_bias":     3*M*D*biased,
-        "decoder.layers.*.multihead_attn.out_proj.weight":  M*D**2,
-        "decoder.layers.*.multihead_attn.out_proj.bias":    M*D*biased,
-        "decoder.layers.*.norm3.weight":                    M*D,
-        "decoder.layers.*.norm3.bias":                      M*D*biased,
-        "decoder.layers.*.linear1.weight":                  M*D*F,
-        "decoder.layers.*.linear1.bias":                    M*F*biased,
-        "decoder.layers.*.linear2.weight":                  M*D*F,
-        "decoder.layers.*.linear2.bias":                    M*D*biased,
-        "decoder.norm.weight":                              D,
-        "decoder.norm.bias":                                D*biased,
+        **_inside("encoder.layers.*.norm1", norm1_1),
+        "encoder.layers.*.self_attn.in_proj_weight":   3*L*D**2,
+        "encoder.layers.*.self_attn.in_proj_bias":     3*L*D*biased,
+        "encoder.layers.*.self_attn.out_proj.weight":  L*D**2,
+        "encoder.layers.*.self_attn.out_proj.bias":    L*D*biased,
+        **_inside("encoder.layers.*.norm2", norm1_1),
+        "encoder.layers.*.linear1.weight":             L*D*F,
+        "encoder.layers.*.linear1.bias":               L*F*biased,
+        "encoder.layers.*.linear2.weight":             L*D*F,
+        "encoder.layers.*.linear2.bias":               L*D*biased,
+        **_inside("encoder.norm", norm_1),
+        **_inside("decoder.layers.*.norm1", norm1_2),
+        **_inside("decoder.layers.*.self_attn", self_attn_1),
+        **_inside("decoder.layers.*.norm2", norm1_2),
+        **_inside("decoder.layers.*.multihead_attn", self_attn_1),
+        **_inside("decoder.layers.*.norm3", norm1_2),
+        "decoder.layers.*.linear1.weight":             M*D*F,
+        "decoder.layers.*.linear1.bias":               M*F*biased,
+        "decoder.layers.*.linear2.weight":             M*D*F,
+        "decoder.layers.*.linear2.bias":               M*D*biased,
+        **_inside("decoder.norm", norm_1),
     }
 
 
@@ -530,8 +512,10 @@ class Estimator:
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
-        rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
-        return tuple(map(sum, zip(*rows)))
+        totals: dict[tuple[int, ...], int] = {}
+        for line, cost in zip(self._lines, costs):
+            totals[line[1]] = totals.get(line[1], 0) + cost
+        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
 
     def moments(self, **streams: Any) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them."""

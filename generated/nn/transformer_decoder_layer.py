@@ -312,27 +312,13 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
 
 def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'forward': nothing trains, only the forward pass runs."""
-    D = sizes.d_model
-    F = sizes.dim_feedforward
-    # what a contraction runs over, in multiples of (n, x, y, xx, xy)
-    target_ = (0, 1, 0, 0, 0)
-    self_attn_pairs_ = (0, 0, 0, 1, 0)
-    source_ = (0, 0, 1, 0, 0)
-    multihead_attn_pairs_ = (0, 0, 0, 0, 1)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("self_attn",                target_,                2*D**2,  3,  (0, 0),  0),  # y = xW
-        ("self_attn",                self_attn_pairs_,       2*D,     1,  (0, 0),  0),  # scores = qk
-        ("self_attn",                self_attn_pairs_,       2*D,     1,  (0, 0),  0),  # mix = pv
-        ("self_attn.out_proj",       target_,                2*D**2,  1,  (0, 0),  0),  # y = xW
-        ("multihead_attn",           target_,                2*D**2,  1,  (0, 0),  0),  # y = xW
-        ("multihead_attn",           source_,                2*D**2,  2,  (0, 0),  0),  # y = xW
-        ("multihead_attn",           multihead_attn_pairs_,  2*D,     1,  (0, 0),  0),  # scores = qk
-        ("multihead_attn",           multihead_attn_pairs_,  2*D,     1,  (0, 0),  0),  # mix = pv
-        ("multihead_attn.out_proj",  target_,                2*D**2,  1,  (0, 0),  0),  # y = xW
-        ("linear1",                  target_,                2*D*F,   1,  (0, 0),  0),  # y = xW
-        ("linear2",                  target_,                2*D*F,   1,  (0, 0),  0),  # y = xW
-    ]
+    lines = _full(sizes, pairs)
+    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
+
+
+def _inside(path: str, elements: dict[str, int]) -> dict[str, int]:
+    """The parameters of a module that stands at ``path``."""
+    return {f"{path}.{name}": count for name, count in elements.items()}
 
 
 def _parameters(sizes: Sizes) -> dict[str, int]:
@@ -340,25 +326,26 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     D = sizes.d_model
     F = sizes.dim_feedforward
     biased = sizes.bias
+    norm1_1 = {
+        "weight":  D,
+        "bias":    D*biased,
+    }
+    self_attn_1 = {
+        "in_proj_weight":   3*D**2,
+        "in_proj_bias":     3*D*biased,
+        "out_proj.weight":  D**2,
+        "out_proj.bias":    D*biased,
+    }
     return {
-        "norm1.weight":                    D,
-        "norm1.bias":                      D*biased,
-        "self_attn.in_proj_weight":        3*D**2,
-        "self_attn.in_proj_bias":          3*D*biased,
-        "self_attn.out_proj.weight":       D**2,
-        "self_attn.out_proj.bias":         D*biased,
-        "norm2.weight":                    D,
-        "norm2.bias":                      D*biased,
-        "multihead_attn.in_proj_weight":   3*D**2,
-        "multihead_attn.in_proj_bias":     3*D*biased,
-        "multihead_attn.out_proj.weight":  D**2,
-        "multihead_attn.out_proj.bias":    D*biased,
-        "norm3.weight":                    D,
-        "norm3.bias":                      D*biased,
-        "linear1.weight":                  D*F,
-        "linear1.bias":                    F*biased,
-        "linear2.weight":                  D*F,
-        "linear2.bias":                    D*biased,
+        **_inside("norm1", norm1_1),
+        **_inside("self_attn", self_attn_1),
+        **_inside("norm2", norm1_1),
+        **_inside("multihead_attn", self_attn_1),
+        **_inside("norm3", norm1_1),
+        "linear1.weight":  D*F,
+        "linear1.bias":    F*biased,
+        "linear2.weight":  D*F,
+        "linear2.bias":    D*biased,
     }
 
 
@@ -424,8 +411,10 @@ class Estimator:
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
-        rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
-        return tuple(map(sum, zip(*rows)))
+        totals: dict[tuple[int, ...], int] = {}
+        for line, cost in zip(self._lines, costs):
+            totals[line[1]] = totals.get(line[1], 0) + cost
+        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
 
     def moments(self, **streams: Any) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them."""

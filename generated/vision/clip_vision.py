@@ -314,6 +314,11 @@ def _checked(key: str, kind: str, value: Any) -> Any:
     raise ValueError(f"the config's '{key}' is {value!r}, not a {kind}")
 
 
+def _at(path: str, lines: list[Line]) -> list[Line]:
+    """The lines of a module that stands at ``path``."""
+    return [(f"{path}.{module}", amount, unit, forward, gradients, again) for module, amount, unit, forward, gradients, again in lines]
+
+
 def _full(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'full': every parameter trains."""
     L = sizes.num_hidden_layers
@@ -344,30 +349,8 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
 
 def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'forward': nothing trains, only the forward pass runs."""
-    L = sizes.num_hidden_layers
-    D = sizes.hidden_size
-    F = sizes.intermediate_size
-    P = sizes.projection_dim
-    c = sizes.num_channels
-    p = sizes.patch_size
-    # what a contraction runs over, in multiples of (n, patches, patches_patches)
-    vision_model_embeddings_patch_embedding_rows_ = (0, 1, 0)
-    self_attn_q_proj_rows_ = (1, 1, 0)
-    self_attn_pairs_ = (1, 2, 1)
-    visual_projection_rows_ = (1, 0, 0)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("vision_model.embeddings.patch_embedding",           vision_model_embeddings_patch_embedding_rows_,  2*D*c*p**2,  1,  (0, 0),  0),  # y = xW
-        ("vision_model.encoder.layers.*.self_attn.q_proj",    self_attn_q_proj_rows_,                         2*D**2,      L,  (0, 0),  0),  # y = xW
-        ("vision_model.encoder.layers.*.self_attn.k_proj",    self_attn_q_proj_rows_,                         2*D**2,      L,  (0, 0),  0),  # y = xW
-        ("vision_model.encoder.layers.*.self_attn.v_proj",    self_attn_q_proj_rows_,                         2*D**2,      L,  (0, 0),  0),  # y = xW
-        ("vision_model.encoder.layers.*.self_attn",           self_attn_pairs_,                               2*D,         L,  (0, 0),  0),  # scores = qk
-        ("vision_model.encoder.layers.*.self_attn",           self_attn_pairs_,                               2*D,         L,  (0, 0),  0),  # mix = pv
-        ("vision_model.encoder.layers.*.self_attn.out_proj",  self_attn_q_proj_rows_,                         2*D**2,      L,  (0, 0),  0),  # y = xW
-        ("vision_model.encoder.layers.*.mlp.fc1",             self_attn_q_proj_rows_,                         2*D*F,       L,  (0, 0),  0),  # y = xW
-        ("vision_model.encoder.layers.*.mlp.fc2",             self_attn_q_proj_rows_,                         2*D*F,       L,  (0, 0),  0),  # y = xW
-        ("visual_projection",                                 visual_projection_rows_,                        2*D*P,       1,  (0, 0),  0),  # y = xW
-    ]
+    lines = _full(sizes, pairs)
+    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
 
 
 def _lora(sizes: Sizes, pairs: str) -> list[Line]:
@@ -383,25 +366,30 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     self_attn_q_proj_rows_ = (1, 1, 0)
     self_attn_pairs_ = (1, 2, 1)
     visual_projection_rows_ = (1, 0, 0)
+    # what equal modules have in common, each below its own path
+    q_proj_1: list[Line] = [
+        ("base_layer",      self_attn_q_proj_rows_,  2*D**2,  L,  (max(0, L - 1), 0),  0),  # y = xW
+        ("lora_A.default",  self_attn_q_proj_rows_,  32*D,    L,  (max(0, L - 1), L),  0),  # y = xW
+        ("lora_B.default",  self_attn_q_proj_rows_,  32*D,    L,  (L, L),              0),  # y = xW
+    ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("vision_model.embeddings.patch_embedding",                        vision_model_embeddings_patch_embedding_rows_,  2*D*c*p**2,  1,  (0, 0),              0),  # y = xW
-        ("vision_model.encoder.layers.*.self_attn.q_proj.base_layer",      self_attn_q_proj_rows_,                         2*D**2,      L,  (max(0, L - 1), 0),  0),  # y = xW
-        ("vision_model.encoder.layers.*.self_attn.q_proj.lora_A.default",  self_attn_q_proj_rows_,                         32*D,        L,  (max(0, L - 1), L),  0),  # y = xW
-        ("vision_model.encoder.layers.*.self_attn.q_proj.lora_B.default",  self_attn_q_proj_rows_,                         32*D,        L,  (L, L),              0),  # y = xW
-        ("vision_model.encoder.layers.*.self_attn.k_proj.base_layer",      self_attn_q_proj_rows_,                         2*D**2,      L,  (max(0, L - 1), 0),  0),  # y = xW
-        ("vision_model.encoder.layers.*.self_attn.k_proj.lora_A.default",  self_attn_q_proj_rows_,                         32*D,        L,  (max(0, L - 1), L),  0),  # y = xW
-        ("vision_model.encoder.layers.*.self_attn.k_proj.lora_B.default",  self_attn_q_proj_rows_,                         32*D,        L,  (L, L),              0),  # y = xW
-        ("vision_model.encoder.layers.*.self_attn.v_proj.base_layer",      self_attn_q_proj_rows_,                         2*D**2,      L,  (max(0, L - 1), 0),  0),  # y = xW
-        ("vision_model.encoder.layers.*.self_attn.v_proj.lora_A.default",  self_attn_q_proj_rows_,                         32*D,        L,  (max(0, L - 1), L),  0),  # y = xW
-        ("vision_model.encoder.layers.*.self_attn.v_proj.lora_B.default",  self_attn_q_proj_rows_,                         32*D,        L,  (L, L),              0),  # y = xW
-        ("vision_model.encoder.layers.*.self_attn",                        self_attn_pairs_,                               2*D,         L,  (L, L),              0),  # scores = qk
-        ("vision_model.encoder.layers.*.self_attn",                        self_attn_pairs_,                               2*D,         L,  (L, L),              0),  # mix = pv
-        ("vision_model.encoder.layers.*.self_attn.out_proj",               self_attn_q_proj_rows_,                         2*D**2,      L,  (L, 0),              0),  # y = xW
-        ("vision_model.encoder.layers.*.mlp.fc1",                          self_attn_q_proj_rows_,                         2*D*F,       L,  (L, 0),              0),  # y = xW
-        ("vision_model.encoder.layers.*.mlp.fc2",                          self_attn_q_proj_rows_,                         2*D*F,       L,  (L, 0),              0),  # y = xW
-        ("visual_projection",                                              visual_projection_rows_,                        2*D*P,       1,  ((L >= 1), 0),       0),  # y = xW
+        ("vision_model.embeddings.patch_embedding",           vision_model_embeddings_patch_embedding_rows_,  2*D*c*p**2,  1,  (0, 0),         0),  # y = xW
+        *_at("vision_model.encoder.layers.*.self_attn.q_proj", q_proj_1),
+        *_at("vision_model.encoder.layers.*.self_attn.k_proj", q_proj_1),
+        *_at("vision_model.encoder.layers.*.self_attn.v_proj", q_proj_1),
+        ("vision_model.encoder.layers.*.self_attn",           self_attn_pairs_,                               2*D,         L,  (L, L),         0),  # scores = qk
+        ("vision_model.encoder.layers.*.self_attn",           self_attn_pairs_,                               2*D,         L,  (L, L),         0),  # mix = pv
+        ("vision_model.encoder.layers.*.self_attn.out_proj",  self_attn_q_proj_rows_,                         2*D**2,      L,  (L, 0),         0),  # y = xW
+        ("vision_model.encoder.layers.*.mlp.fc1",             self_attn_q_proj_rows_,                         2*D*F,       L,  (L, 0),         0),  # y = xW
+        ("vision_model.encoder.layers.*.mlp.fc2",             self_attn_q_proj_rows_,                         2*D*F,       L,  (L, 0),         0),  # y = xW
+        ("visual_projection",                                 visual_projection_rows_,                        2*D*P,       1,  ((L >= 1), 0),  0),  # y = xW
     ]
+
+
+def _inside(path: str, elements: dict[str, int]) -> dict[str, int]:
+    """The parameters of a module that stands at ``path``."""
+    return {f"{path}.{name}": count for name, count in elements.items()}
 
 
 def _parameters(sizes: Sizes) -> dict[str, int]:
@@ -413,31 +401,35 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     c = sizes.num_channels
     p = sizes.patch_size
     S = sizes.image_size
+    pre_layrnorm_1 = {
+        "weight":  D,
+        "bias":    D,
+    }
+    layer_norm1_1 = {
+        "weight":  L*D,
+        "bias":    L*D,
+    }
+    q_proj_1 = {
+        "weight":  L*D**2,
+        "bias":    L*D,
+    }
     return {
-        "vision_model.embeddings.patch_embedding.weight":           D*c*p**2,
-        "vision_model.embeddings.class_embedding":                  D,
-        "vision_model.embeddings.position_embedding.weight":        D*(S//p)**2 + D,
-        "vision_model.pre_layrnorm.weight":                         D,
-        "vision_model.pre_layrnorm.bias":                           D,
-        "vision_model.encoder.layers.*.layer_norm1.weight":         L*D,
-        "vision_model.encoder.layers.*.layer_norm1.bias":           L*D,
-        "vision_model.encoder.layers.*.self_attn.q_proj.weight":    L*D**2,
-        "vision_model.encoder.layers.*.self_attn.q_proj.bias":      L*D,
-        "vision_model.encoder.layers.*.self_attn.k_proj.weight":    L*D**2,
-        "vision_model.encoder.layers.*.self_attn.k_proj.bias":      L*D,
-        "vision_model.encoder.layers.*.self_attn.v_proj.weight":    L*D**2,
-        "vision_model.encoder.layers.*.self_attn.v_proj.bias":      L*D,
-        "vision_model.encoder.layers.*.self_attn.out_proj.weight":  L*D**2,
-        "vision_model.encoder.layers.*.self_attn.out_proj.bias":    L*D,
-        "vision_model.encoder.layers.*.layer_norm2.weight":         L*D,
-        "vision_model.encoder.layers.*.layer_norm2.bias":           L*D,
-        "vision_model.encoder.layers.*.mlp.fc1.weight":             L*D*F,
-        "vision_model.encoder.layers.*.mlp.fc1.bias":               L*F,
-        "vision_model.encoder.layers.*.mlp.fc2.weight":             L*D*F,
-        "vision_model.encoder.layers.*.mlp.fc2.bias":               L*D,
-        "vision_model.post_layernorm.weight":                       D,
-        "vision_model.post_layernorm.bias":                         D,
-        "visual_projection.weight":                                 D*P,
+        "vision_model.embeddings.patch_embedding.weight":     D*c*p**2,
+        "vision_model.embeddings.class_embedding":            D,
+        "vision_model.embeddings.position_embedding.weight":  D*(S//p)**2 + D,
+        **_inside("vision_model.pre_layrnorm", pre_layrnorm_1),
+        **_inside("vision_model.encoder.layers.*.layer_norm1", layer_norm1_1),
+        **_inside("vision_model.encoder.layers.*.self_attn.q_proj", q_proj_1),
+        **_inside("vision_model.encoder.layers.*.self_attn.k_proj", q_proj_1),
+        **_inside("vision_model.encoder.layers.*.self_attn.v_proj", q_proj_1),
+        **_inside("vision_model.encoder.layers.*.self_attn.out_proj", q_proj_1),
+        **_inside("vision_model.encoder.layers.*.layer_norm2", layer_norm1_1),
+        "vision_model.encoder.layers.*.mlp.fc1.weight":       L*D*F,
+        "vision_model.encoder.layers.*.mlp.fc1.bias":         L*F,
+        "vision_model.encoder.layers.*.mlp.fc2.weight":       L*D*F,
+        "vision_model.encoder.layers.*.mlp.fc2.bias":         L*D,
+        **_inside("vision_model.post_layernorm", pre_layrnorm_1),
+        "visual_projection.weight":                           D*P,
     }
 
 
@@ -450,37 +442,40 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     c = sizes.num_channels
     p = sizes.patch_size
     S = sizes.image_size
+    pre_layrnorm_1 = {
+        "weight":  D,
+        "bias":    D,
+    }
+    layer_norm1_1 = {
+        "weight":  L*D,
+        "bias":    L*D,
+    }
+    base_layer_1 = {
+        "weight":  L*D**2,
+        "bias":    L*D,
+    }
+    q_proj_1 = {
+        **_inside("base_layer", base_layer_1),
+        "lora_A.default.weight":  16*L*D,
+        "lora_B.default.weight":  16*L*D,
+    }
     return {
-        "vision_model.embeddings.patch_embedding.weight":                        D*c*p**2,
-        "vision_model.embeddings.class_embedding":                               D,
-        "vision_model.embeddings.position_embedding.weight":                     D*(S//p)**2 + D,
-        "vision_model.pre_layrnorm.weight":                                      D,
-        "vision_model.pre_layrnorm.bias":                                        D,
-        "vision_model.encoder.layers.*.layer_norm1.weight":                      L*D,
-        "vision_model.encoder.layers.*.layer_norm1.bias":                        L*D,
-        "vision_model.encoder.layers.*.self_attn.q_proj.base_layer.weight":      L*D**2,
-        "vision_model.encoder.layers.*.self_attn.q_proj.base_layer.bias":        L*D,
-        "vision_model.encoder.layers.*.self_attn.q_proj.lora_A.default.weight":  16*L*D,
-        "vision_model.encoder.layers.*.self_attn.q_proj.lora_B.default.weight":  16*L*D,
-        "vision_model.encoder.layers.*.self_attn.k_proj.base_layer.weight":      L*D**2,
-        "vision_model.encoder.layers.*.self_attn.k_proj.base_layer.bias":        L*D,
-        "vision_model.encoder.layers.*.self_attn.k_proj.lora_A.default.weight":  16*L*D,
-        "vision_model.encoder.layers.*.self_attn.k_proj.lora_B.default.weight":  16*L*D,
-        "vision_model.encoder.layers.*.self_attn.v_proj.base_layer.weight":      L*D**2,
-        "vision_model.encoder.layers.*.self_attn.v_proj.base_layer.bias":        L*D,
-        "vision_model.encoder.layers.*.self_attn.v_proj.lora_A.default.weight":  16*L*D,
-        "vision_model.encoder.layers.*.self_attn.v_proj.lora_B.default.weight":  16*L*D,
-        "vision_model.encoder.layers.*.self_attn.out_proj.weight":               L*D**2,
-        "vision_model.encoder.layers.*.self_attn.out_proj.bias":                 L*D,
-        "vision_model.encoder.layers.*.layer_norm2.weight":                      L*D,
-        "vision_model.encoder.layers.*.layer_norm2.bias":                        L*D,
-        "vision_model.encoder.layers.*.mlp.fc1.weight":                          L*D*F,
-        "vision_model.encoder.layers.*.mlp.fc1.bias":                            L*F,
-        "vision_model.encoder.layers.*.mlp.fc2.weight":                          L*D*F,
-        "vision_model.encoder.layers.*.mlp.fc2.bias":                            L*D,
-        "vision_model.post_layernorm.weight":                                    D,
-        "vision_model.post_layernorm.bias":                                      D,
-        "visual_projection.weight":                                              D*P,
+        "vision_model.embeddings.patch_embedding.weight":     D*c*p**2,
+        "vision_model.embeddings.class_embedding":            D,
+        "vision_model.embeddings.position_embedding.weight":  D*(S//p)**2 + D,
+        **_inside("vision_model.pre_layrnorm", pre_layrnorm_1),
+        **_inside("vision_model.encoder.layers.*.layer_norm1", layer_norm1_1),
+        **_inside("vision_model.encoder.layers.*.self_attn.q_proj", q_proj_1),
+        **_inside("vision_model.encoder.layers.*.self_attn.k_proj", q_proj_1),
+        **_inside("vision_model.encoder.layers.*.self_attn.v_proj", q_proj_1),
+        **_inside("vision_model.encoder.layers.*.self_attn.out_proj", base_layer_1),
+        **_inside("vision_model.encoder.layers.*.layer_norm2", layer_norm1_1),
+        "vision_model.encoder.layers.*.mlp.fc1.weight":       L*D*F,
+        "vision_model.encoder.layers.*.mlp.fc1.bias":         L*F,
+        "vision_model.encoder.layers.*.mlp.fc2.weight":       L*D*F,
+        "vision_model.encoder.layers.*.mlp.fc2.bias":         L*D,
+        **_inside("vision_model.post_layernorm", pre_layrnorm_1),
+        "visual_projection.weight":                           D*P,
     }
 
 
@@ -557,8 +552,10 @@ class Estimator:
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
-        rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
-        return tuple(map(sum, zip(*rows)))
+        totals: dict[tuple[int, ...], int] = {}
+        for line, cost in zip(self._lines, costs):
+            totals[line[1]] = totals.get(line[1], 0) + cost
+        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
 
     def moments(self, **streams: Any) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them, with the sizes that some of them depend on."""

@@ -366,36 +366,13 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
 
 def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'forward': nothing trains, only the forward pass runs."""
-    W = sizes.hidden_sizes
-    c = sizes.num_channels
-    p = sizes.patch_size
-    N = sizes.num_labels
-    # what a contraction runs over, in multiples of (n, h_1, h_2, h_3, h)
-    convnext_embeddings_patch_embeddings_rows_ = (0, 0, 0, 0, 1)
-    convnext_encoder_stages_1_downsampling_layer_1_rows_ = (0, 1, 0, 0, 0)
-    convnext_encoder_stages_2_downsampling_layer_1_rows_ = (0, 0, 1, 0, 0)
-    convnext_encoder_stages_3_downsampling_layer_1_rows_ = (0, 0, 0, 1, 0)
-    classifier_rows_ = (1, 0, 0, 0, 0)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("convnext.embeddings.patch_embeddings",            convnext_embeddings_patch_embeddings_rows_,            2*W[0]*c*_each(p, 0)*_each(p, 1),  1,  (0, 0),  0),  # y = xW
-        ("convnext.encoder.stages.0.layers.*.dwconv",       convnext_embeddings_patch_embeddings_rows_,            98*W[0],                           3,  (0, 0),  0),  # y = xW
-        ("convnext.encoder.stages.0.layers.*.pwconv1",      convnext_embeddings_patch_embeddings_rows_,            8*W[0]**2,                         3,  (0, 0),  0),  # y = xW
-        ("convnext.encoder.stages.0.layers.*.pwconv2",      convnext_embeddings_patch_embeddings_rows_,            8*W[0]**2,                         3,  (0, 0),  0),  # y = xW
-        ("convnext.encoder.stages.1.downsampling_layer.1",  convnext_encoder_stages_1_downsampling_layer_1_rows_,  8*W[0]*W[1],                       1,  (0, 0),  0),  # y = xW
-        ("convnext.encoder.stages.1.layers.*.dwconv",       convnext_encoder_stages_1_downsampling_layer_1_rows_,  98*W[1],                           3,  (0, 0),  0),  # y = xW
-        ("convnext.encoder.stages.1.layers.*.pwconv1",      convnext_encoder_stages_1_downsampling_layer_1_rows_,  8*W[1]**2,                         3,  (0, 0),  0),  # y = xW
-        ("convnext.encoder.stages.1.layers.*.pwconv2",      convnext_encoder_stages_1_downsampling_layer_1_rows_,  8*W[1]**2,                         3,  (0, 0),  0),  # y = xW
-        ("convnext.encoder.stages.2.downsampling_layer.1",  convnext_encoder_stages_2_downsampling_layer_1_rows_,  8*W[1]*W[2],                       1,  (0, 0),  0),  # y = xW
-        ("convnext.encoder.stages.2.layers.*.dwconv",       convnext_encoder_stages_2_downsampling_layer_1_rows_,  98*W[2],                           9,  (0, 0),  0),  # y = xW
-        ("convnext.encoder.stages.2.layers.*.pwconv1",      convnext_encoder_stages_2_downsampling_layer_1_rows_,  8*W[2]**2,                         9,  (0, 0),  0),  # y = xW
-        ("convnext.encoder.stages.2.layers.*.pwconv2",      convnext_encoder_stages_2_downsampling_layer_1_rows_,  8*W[2]**2,                         9,  (0, 0),  0),  # y = xW
-        ("convnext.encoder.stages.3.downsampling_layer.1",  convnext_encoder_stages_3_downsampling_layer_1_rows_,  8*W[2]*W[3],                       1,  (0, 0),  0),  # y = xW
-        ("convnext.encoder.stages.3.layers.*.dwconv",       convnext_encoder_stages_3_downsampling_layer_1_rows_,  98*W[3],                           3,  (0, 0),  0),  # y = xW
-        ("convnext.encoder.stages.3.layers.*.pwconv1",      convnext_encoder_stages_3_downsampling_layer_1_rows_,  8*W[3]**2,                         3,  (0, 0),  0),  # y = xW
-        ("convnext.encoder.stages.3.layers.*.pwconv2",      convnext_encoder_stages_3_downsampling_layer_1_rows_,  8*W[3]**2,                         3,  (0, 0),  0),  # y = xW
-        ("classifier",                                      classifier_rows_,                                      2*W[3]*N,                          1,  (0, 0),  0),  # y = xW
-    ]
+    lines = _full(sizes, pairs)
+    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
+
+
+def _inside(path: str, elements: dict[str, int]) -> dict[str, int]:
+    """The parameters of a module that stands at ``path``."""
+    return {f"{path}.{name}": count for name, count in elements.items()}
 
 
 def _parameters(sizes: Sizes) -> dict[str, int]:
@@ -405,11 +382,14 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     p = sizes.patch_size
     scale = sizes.layer_scale_init_value
     N = sizes.num_labels
+    layernorm_1 = {
+        "weight":  W[0],
+        "bias":    W[0],
+    }
     return {
         "convnext.embeddings.patch_embeddings.weight":               W[0]*c*_each(p, 0)*_each(p, 1),
         "convnext.embeddings.patch_embeddings.bias":                 W[0],
-        "convnext.embeddings.layernorm.weight":                      W[0],
-        "convnext.embeddings.layernorm.bias":                        W[0],
+        **_inside("convnext.embeddings.layernorm", layernorm_1),
         "convnext.encoder.stages.0.layers.*.dwconv.weight":          147*W[0],
         "convnext.encoder.stages.0.layers.*.dwconv.bias":            3*W[0],
         "convnext.encoder.stages.0.layers.*.layernorm.weight":       3*W[0],
@@ -419,8 +399,7 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         "convnext.encoder.stages.0.layers.*.layer_scale_parameter":  3*W[0] - 3*W[0]*(scale == 0),
         "convnext.encoder.stages.0.layers.*.pwconv2.weight":         12*W[0]**2,
         "convnext.encoder.stages.0.layers.*.pwconv2.bias":           3*W[0],
-        "convnext.encoder.stages.1.downsampling_layer.0.weight":     W[0],
-        "convnext.encoder.stages.1.downsampling_layer.0.bias":       W[0],
+        **_inside("convnext.encoder.stages.1.downsampling_layer.0", layernorm_1),
         "convnext.encoder.stages.1.downsampling_layer.1.weight":     4*W[0]*W[1],
         "convnext.encoder.stages.1.downsampling_layer.1.bias":       W[1],
         "convnext.encoder.stages.1.layers.*.dwconv.weight":          147*W[1],
@@ -541,8 +520,10 @@ class Estimator:
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
-        rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
-        return tuple(map(sum, zip(*rows)))
+        totals: dict[tuple[int, ...], int] = {}
+        for line, cost in zip(self._lines, costs):
+            totals[line[1]] = totals.get(line[1], 0) + cost
+        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
 
     def moments(self, **streams: Any) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them, with the sizes that some of them depend on."""

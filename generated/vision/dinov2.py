@@ -335,6 +335,11 @@ def _checked(key: str, kind: str, value: Any) -> Any:
     raise ValueError(f"the config's '{key}' is {value!r}, not a {kind}")
 
 
+def _at(path: str, lines: list[Line]) -> list[Line]:
+    """The lines of a module that stands at ``path``."""
+    return [(f"{path}.{module}", amount, unit, forward, gradients, again) for module, amount, unit, forward, gradients, again in lines]
+
+
 def _full(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'full': every parameter trains."""
     L = sizes.num_hidden_layers
@@ -368,33 +373,8 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
 
 def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'forward': nothing trains, only the forward pass runs."""
-    L = sizes.num_hidden_layers
-    D = sizes.hidden_size
-    r = sizes.mlp_ratio
-    c = sizes.num_channels
-    p = sizes.patch_size
-    gated = sizes.use_swiglu_ffn
-    F = D*r
-    G = 8*(-(-((2*F)//3)//8))
-    # what a contraction runs over, in multiples of (n, patches, patches_patches)
-    embeddings_patch_embeddings_projection_rows_ = (0, 1, 0)
-    attention_q_proj_rows_ = (1, 1, 0)
-    attention_pairs_ = (1, 2, 1)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("embeddings.patch_embeddings.projection",  embeddings_patch_embeddings_projection_rows_,  2*D*c*p**2,  1,            (0, 0),  0),  # y = xW
-        ("encoder.layer.*.attention.q_proj",        attention_q_proj_rows_,                        2*D**2,      L,            (0, 0),  0),  # y = xW
-        ("encoder.layer.*.attention.k_proj",        attention_q_proj_rows_,                        2*D**2,      L,            (0, 0),  0),  # y = xW
-        ("encoder.layer.*.attention.v_proj",        attention_q_proj_rows_,                        2*D**2,      L,            (0, 0),  0),  # y = xW
-        ("encoder.layer.*.attention",               attention_pairs_,                              2*D,         L,            (0, 0),  0),  # scores = qk
-        ("encoder.layer.*.attention",               attention_pairs_,                              2*D,         L,            (0, 0),  0),  # mix = pv
-        ("encoder.layer.*.attention.o_proj",        attention_q_proj_rows_,                        2*D**2,      L,            (0, 0),  0),  # y = xW
-        ("encoder.layer.*.mlp.fc1",                 attention_q_proj_rows_,                        2*F*D,       L - L*gated,  (0, 0),  0),  # y = xW
-        ("encoder.layer.*.mlp.fc2",                 attention_q_proj_rows_,                        2*F*D,       L - L*gated,  (0, 0),  0),  # y = xW
-        ("encoder.layer.*.mlp.gate_proj",           attention_q_proj_rows_,                        2*G*D,       L*gated,      (0, 0),  0),  # y = xW
-        ("encoder.layer.*.mlp.up_proj",             attention_q_proj_rows_,                        2*G*D,       L*gated,      (0, 0),  0),  # y = xW
-        ("encoder.layer.*.mlp.down_proj",           attention_q_proj_rows_,                        2*G*D,       L*gated,      (0, 0),  0),  # y = xW
-    ]
+    lines = _full(sizes, pairs)
+    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
 
 
 def _lora(sizes: Sizes, pairs: str) -> list[Line]:
@@ -411,28 +391,28 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     embeddings_patch_embeddings_projection_rows_ = (0, 1, 0)
     attention_q_proj_rows_ = (1, 1, 0)
     attention_pairs_ = (1, 2, 1)
+    # what equal modules have in common, each below its own path
+    q_proj_1: list[Line] = [
+        ("base_layer",      attention_q_proj_rows_,  2*D**2,  L,  (max(0, L - 1), 0),  0),  # y = xW
+        ("lora_A.default",  attention_q_proj_rows_,  32*D,    L,  (max(0, L - 1), L),  0),  # y = xW
+        ("lora_B.default",  attention_q_proj_rows_,  32*D,    L,  (L, L),              0),  # y = xW
+    ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("embeddings.patch_embeddings.projection",           embeddings_patch_embeddings_projection_rows_,  2*D*c*p**2,  1,            (0, 0),              0),  # y = xW
-        ("encoder.layer.*.attention.q_proj.base_layer",      attention_q_proj_rows_,                        2*D**2,      L,            (max(0, L - 1), 0),  0),  # y = xW
-        ("encoder.layer.*.attention.q_proj.lora_A.default",  attention_q_proj_rows_,                        32*D,        L,            (max(0, L - 1), L),  0),  # y = xW
-        ("encoder.layer.*.attention.q_proj.lora_B.default",  attention_q_proj_rows_,                        32*D,        L,            (L, L),              0),  # y = xW
-        ("encoder.layer.*.attention.k_proj.base_layer",      attention_q_proj_rows_,                        2*D**2,      L,            (max(0, L - 1), 0),  0),  # y = xW
-        ("encoder.layer.*.attention.k_proj.lora_A.default",  attention_q_proj_rows_,                        32*D,        L,            (max(0, L - 1), L),  0),  # y = xW
-        ("encoder.layer.*.attention.k_proj.lora_B.default",  attention_q_proj_rows_,                        32*D,        L,            (L, L),              0),  # y = xW
-        ("encoder.layer.*.attention.v_proj.base_layer",      attention_q_proj_rows_,                        2*D**2,      L,            (max(0, L - 1), 0),  0),  # y = xW
-        ("encoder.layer.*.attention.v_proj.lora_A.default",  attention_q_proj_rows_,                        32*D,        L,            (max(0, L - 1), L),  0),  # y = xW
-        ("encoder.layer.*.attention.v_proj.lora_B.default",  attention_q_proj_rows_,                        32*D,        L,            (L, L),              0),  # y = xW
-        ("encoder.layer.*.attention",                        attention_pairs_,                              2*D,         L,            (L, L),              0),  # scores = qk
-        ("encoder.layer.*.attention",                        attention_pairs_,                              2*D,         L,            (L, L),              0),  # mix = pv
-        ("encoder.layer.*.attention.o_proj.base_layer",      attention_q_proj_rows_,                        2*D**2,      L,            (L, 0),              0),  # y = xW
-        ("encoder.layer.*.attention.o_proj.lora_A.default",  attention_q_proj_rows_,                        32*D,        L,            (L, L),              0),  # y = xW
-        ("encoder.layer.*.attention.o_proj.lora_B.default",  attention_q_proj_rows_,                        32*D,        L,            (L, L),              0),  # y = xW
-        ("encoder.layer.*.mlp.fc1",                          attention_q_proj_rows_,                        2*F*D,       L - L*gated,  (L - L*gated, 0),    0),  # y = xW
-        ("encoder.layer.*.mlp.fc2",                          attention_q_proj_rows_,                        2*F*D,       L - L*gated,  (L - L*gated, 0),    0),  # y = xW
-        ("encoder.layer.*.mlp.gate_proj",                    attention_q_proj_rows_,                        2*G*D,       L*gated,      (L*gated, 0),        0),  # y = xW
-        ("encoder.layer.*.mlp.up_proj",                      attention_q_proj_rows_,                        2*G*D,       L*gated,      (L*gated, 0),        0),  # y = xW
-        ("encoder.layer.*.mlp.down_proj",                    attention_q_proj_rows_,                        2*G*D,       L*gated,      (L*gated, 0),        0),  # y = xW
+        ("embeddings.patch_embeddings.projection",           embeddings_patch_embeddings_projection_rows_,  2*D*c*p**2,  1,            (0, 0),            0),  # y = xW
+        *_at("encoder.layer.*.attention.q_proj", q_proj_1),
+        *_at("encoder.layer.*.attention.k_proj", q_proj_1),
+        *_at("encoder.layer.*.attention.v_proj", q_proj_1),
+        ("encoder.layer.*.attention",                        attention_pairs_,                              2*D,         L,            (L, L),            0),  # scores = qk
+        ("encoder.layer.*.attention",                        attention_pairs_,                              2*D,         L,            (L, L),            0),  # mix = pv
+        ("encoder.layer.*.attention.o_proj.base_layer",      attention_q_proj_rows_,                        2*D**2,      L,            (L, 0),            0),  # y = xW
+        ("encoder.layer.*.attention.o_proj.lora_A.default",  attention_q_proj_rows_,                        32*D,        L,            (L, L),            0),  # y = xW
+        ("encoder.layer.*.attention.o_proj.lora_B.default",  attention_q_proj_rows_,                        32*D,        L,            (L, L),            0),  # y = xW
+        ("encoder.layer.*.mlp.fc1",                          attention_q_proj_rows_,                        2*F*D,       L - L*gated,  (L - L*gated, 0),  0),  # y = xW
+        ("encoder.layer.*.mlp.fc2",                          attention_q_proj_rows_,                        2*F*D,       L - L*gated,  (L - L*gated, 0),  0),  # y = xW
+        ("encoder.layer.*.mlp.gate_proj",                    attention_q_proj_rows_,                        2*G*D,       L*gated,      (L*gated, 0),      0),  # y = xW
+        ("encoder.layer.*.mlp.up_proj",                      attention_q_proj_rows_,                        2*G*D,       L*gated,      (L*gated, 0),      0),  # y = xW
+        ("encoder.layer.*.mlp.down_proj",                    attention_q_proj_rows_,                        2*G*D,       L*gated,      (L*gated, 0),      0),  # y = xW
     ]
 
 
@@ -467,6 +447,11 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     ]
 
 
+def _inside(path: str, elements: dict[str, int]) -> dict[str, int]:
+    """The parameters of a module that stands at ``path``."""
+    return {f"{path}.{name}": count for name, count in elements.items()}
+
+
 def _parameters(sizes: Sizes) -> dict[str, int]:
     """Elements per parameter, all copies together."""
     L = sizes.num_hidden_layers
@@ -480,34 +465,39 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     masked = sizes.use_mask_token
     F = D*r
     G = 8*(-(-((2*F)//3)//8))
+    norm1_1 = {
+        "weight":  L*D,
+        "bias":    L*D,
+    }
+    q_proj_1 = {
+        "weight":  L*D**2,
+        "bias":    L*D*biased,
+    }
+    gate_proj_1 = {
+        "weight":  L*G*D*gated,
+        "bias":    L*G*gated,
+    }
     return {
         "embeddings.patch_embeddings.projection.weight":  D*c*p**2,
         "embeddings.patch_embeddings.projection.bias":    D,
         "embeddings.mask_token":                          D*masked,
         "embeddings.cls_token":                           D,
         "embeddings.position_embeddings":                 D*(S//p)**2 + D,
-        "encoder.layer.*.norm1.weight":                   L*D,
-        "encoder.layer.*.norm1.bias":                     L*D,
-        "encoder.layer.*.attention.q_proj.weight":        L*D**2,
-        "encoder.layer.*.attention.q_proj.bias":          L*D*biased,
-        "encoder.layer.*.attention.k_proj.weight":        L*D**2,
-        "encoder.layer.*.attention.k_proj.bias":          L*D*biased,
-        "encoder.layer.*.attention.v_proj.weight":        L*D**2,
-        "encoder.layer.*.attention.v_proj.bias":          L*D*biased,
+        **_inside("encoder.layer.*.norm1", norm1_1),
+        **_inside("encoder.layer.*.attention.q_proj", q_proj_1),
+        **_inside("encoder.layer.*.attention.k_proj", q_proj_1),
+        **_inside("encoder.layer.*.attention.v_proj", q_proj_1),
         "encoder.layer.*.layer_scale1.lambda1":           L*D,
         "encoder.layer.*.attention.o_proj.weight":        L*D**2,
         "encoder.layer.*.attention.o_proj.bias":          L*D,
-        "encoder.layer.*.norm2.weight":                   L*D,
-        "encoder.layer.*.norm2.bias":                     L*D,
+        **_inside("encoder.layer.*.norm2", norm1_1),
         "encoder.layer.*.layer_scale2.lambda1":           L*D,
         "encoder.layer.*.mlp.fc1.weight":                 L*F*D - L*F*D*gated,
         "encoder.layer.*.mlp.fc1.bias":                   L*F - L*F*gated,
         "encoder.layer.*.mlp.fc2.weight":                 L*F*D - L*F*D*gated,
         "encoder.layer.*.mlp.fc2.bias":                   L*D - L*D*gated,
-        "encoder.layer.*.mlp.gate_proj.weight":           L*G*D*gated,
-        "encoder.layer.*.mlp.gate_proj.bias":             L*G*gated,
-        "encoder.layer.*.mlp.up_proj.weight":             L*G*D*gated,
-        "encoder.layer.*.mlp.up_proj.bias":               L*G*gated,
+        **_inside("encoder.layer.*.mlp.gate_proj", gate_proj_1),
+        **_inside("encoder.layer.*.mlp.up_proj", gate_proj_1),
         "encoder.layer.*.mlp.down_proj.weight":           L*G*D*gated,
         "encoder.layer.*.mlp.down_proj.bias":             L*D*gated,
         "layernorm.weight":                               D,
@@ -528,42 +518,43 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     masked = sizes.use_mask_token
     F = D*r
     G = 8*(-(-((2*F)//3)//8))
+    norm1_1 = {
+        "weight":  L*D,
+        "bias":    L*D,
+    }
+    q_proj_1 = {
+        "base_layer.weight":      L*D**2,
+        "base_layer.bias":        L*D*biased,
+        "lora_A.default.weight":  16*L*D,
+        "lora_B.default.weight":  16*L*D,
+    }
+    gate_proj_1 = {
+        "weight":  L*G*D*gated,
+        "bias":    L*G*gated,
+    }
     return {
         "embeddings.patch_embeddings.projection.weight":           D*c*p**2,
         "embeddings.patch_embeddings.projection.bias":             D,
         "embeddings.mask_token":                                   D*masked,
         "embeddings.cls_token":                                    D,
         "embeddings.position_embeddings":                          D*(S//p)**2 + D,
-        "encoder.layer.*.norm1.weight":                            L*D,
-        "encoder.layer.*.norm1.bias":                              L*D,
-        "encoder.layer.*.attention.q_proj.base_layer.weight":      L*D**2,
-        "encoder.layer.*.attention.q_proj.base_layer.bias":        L*D*biased,
-        "encoder.layer.*.attention.q_proj.lora_A.default.weight":  16*L*D,
-        "encoder.layer.*.attention.q_proj.lora_B.default.weight":  16*L*D,
-        "encoder.layer.*.attention.k_proj.base_layer.weight":      L*D**2,
-        "encoder.layer.*.attention.k_proj.base_layer.bias":        L*D*biased,
-        "encoder.layer.*.attention.k_proj.lora_A.default.weight":  16*L*D,
-        "encoder.layer.*.attention.k_proj.lora_B.default.weight":  16*L*D,
-        "encoder.layer.*.attention.v_proj.base_layer.weight":      L*D**2,
-        "encoder.layer.*.attention.v_proj.base_layer.bias":        L*D*biased,
-        "encoder.layer.*.attention.v_proj.lora_A.default.weight":  16*L*D,
-        "encoder.layer.*.attention.v_proj.lora_B.default.weight":  16*L*D,
+        **_inside("encoder.layer.*.norm1", norm1_1),
+        **_inside("encoder.layer.*.attention.q_proj", q_proj_1),
+        **_inside("encoder.layer.*.attention.k_proj", q_proj_1),
+        **_inside("encoder.layer.*.attention.v_proj", q_proj_1),
         "encoder.layer.*.layer_scale1.lambda1":                    L*D,
         "encoder.layer.*.attention.o_proj.base_layer.weight":      L*D**2,
         "encoder.layer.*.attention.o_proj.base_layer.bias":        L*D,
         "encoder.layer.*.attention.o_proj.lora_A.default.weight":  16*L*D,
         "encoder.layer.*.attention.o_proj.lora_B.default.weight":  16*L*D,
-        "encoder.layer.*.norm2.weight":                            L*D,
-        "encoder.layer.*.norm2.bias":                              L*D,
+        **_inside("encoder.layer.*.norm2", norm1_1),
         "encoder.layer.*.layer_scale2.lambda1":                    L*D,
         "encoder.layer.*.mlp.fc1.weight":                          L*F*D - L*F*D*gated,
         "encoder.layer.*.mlp.fc1.bias":                            L*F - L*F*gated,
         "encoder.layer.*.mlp.fc2.weight":                          L*F*D - L*F*D*gated,
         "encoder.layer.*.mlp.fc2.bias":                            L*D - L*D*gated,
-        "encoder.layer.*.mlp.gate_proj.weight":                    L*G*D*gated,
-        "encoder.layer.*.mlp.gate_proj.bias":                      L*G*gated,
-        "encoder.layer.*.mlp.up_proj.weight":                      L*G*D*gated,
-        "encoder.layer.*.mlp.up_proj.bias":                        L*G*gated,
+        **_inside("encoder.layer.*.mlp.gate_proj", gate_proj_1),
+        **_inside("encoder.layer.*.mlp.up_proj", gate_proj_1),
         "encoder.layer.*.mlp.down_proj.weight":                    L*G*D*gated,
         "encoder.layer.*.mlp.down_proj.bias":                      L*D*gated,
         "layernorm.weight":                                        D,
@@ -646,8 +637,10 @@ class Estimator:
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
-        rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
-        return tuple(map(sum, zip(*rows)))
+        totals: dict[tuple[int, ...], int] = {}
+        for line, cost in zip(self._lines, costs):
+            totals[line[1]] = totals.get(line[1], 0) + cost
+        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
 
     def moments(self, **streams: Any) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them, with the sizes that some of them depend on."""

@@ -333,6 +333,11 @@ def _checked(key: str, kind: str, value: Any) -> Any:
     raise ValueError(f"the config's '{key}' is {value!r}, not a {kind}")
 
 
+def _at(path: str, lines: list[Line]) -> list[Line]:
+    """The lines of a module that stands at ``path``."""
+    return [(f"{path}.{module}", amount, unit, forward, gradients, again) for module, amount, unit, forward, gradients, again in lines]
+
+
 def _full(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'full': every parameter trains."""
     L = sizes.num_hidden_layers
@@ -363,30 +368,8 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
 
 def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'forward': nothing trains, only the forward pass runs."""
-    L = sizes.num_hidden_layers
-    D = sizes.hidden_size
-    F = sizes.intermediate_size
-    R = sizes.num_register_tokens
-    c = sizes.num_channels
-    p = sizes.patch_size
-    gated = sizes.use_gated_mlp
-    # what a contraction runs over, in multiples of (n, patches, patches_patches)
-    embeddings_patch_embeddings_rows_ = (0, 1, 0)
-    attention_q_proj_rows_ = (R + 1, 1, 0)
-    attention_pairs_ = (R**2 + 2*R + 1, 2*R + 2, 1)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("embeddings.patch_embeddings",     embeddings_patch_embeddings_rows_,  2*D*c*p**2,  1,        (0, 0),  0),  # y = xW
-        ("model.layer.*.attention.q_proj",  attention_q_proj_rows_,             2*D**2,      L,        (0, 0),  0),  # y = xW
-        ("model.layer.*.attention.k_proj",  attention_q_proj_rows_,             2*D**2,      L,        (0, 0),  0),  # y = xW
-        ("model.layer.*.attention.v_proj",  attention_q_proj_rows_,             2*D**2,      L,        (0, 0),  0),  # y = xW
-        ("model.layer.*.attention",         attention_pairs_,                   2*D,         L,        (0, 0),  0),  # scores = qk
-        ("model.layer.*.attention",         attention_pairs_,                   2*D,         L,        (0, 0),  0),  # mix = pv
-        ("model.layer.*.attention.o_proj",  attention_q_proj_rows_,             2*D**2,      L,        (0, 0),  0),  # y = xW
-        ("model.layer.*.mlp.gate_proj",     attention_q_proj_rows_,             2*D*F,       L*gated,  (0, 0),  0),  # y = xW
-        ("model.layer.*.mlp.up_proj",       attention_q_proj_rows_,             2*D*F,       L,        (0, 0),  0),  # y = xW
-        ("model.layer.*.mlp.down_proj",     attention_q_proj_rows_,             2*D*F,       L,        (0, 0),  0),  # y = xW
-    ]
+    lines = _full(sizes, pairs)
+    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
 
 
 def _lora(sizes: Sizes, pairs: str) -> list[Line]:
@@ -402,27 +385,32 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     embeddings_patch_embeddings_rows_ = (0, 1, 0)
     attention_q_proj_rows_ = (R + 1, 1, 0)
     attention_pairs_ = (R**2 + 2*R + 1, 2*R + 2, 1)
+    # what equal modules have in common, each below its own path
+    q_proj_1: list[Line] = [
+        ("base_layer",      attention_q_proj_rows_,  2*D**2,  L,  (max(0, L - 1), 0),  0),  # y = xW
+        ("lora_A.default",  attention_q_proj_rows_,  32*D,    L,  (max(0, L - 1), L),  0),  # y = xW
+        ("lora_B.default",  attention_q_proj_rows_,  32*D,    L,  (L, L),              0),  # y = xW
+    ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("embeddings.patch_embeddings",                    embeddings_patch_embeddings_rows_,  2*D*c*p**2,  1,        (0, 0),              0),  # y = xW
-        ("model.layer.*.attention.q_proj.base_layer",      attention_q_proj_rows_,             2*D**2,      L,        (max(0, L - 1), 0),  0),  # y = xW
-        ("model.layer.*.attention.q_proj.lora_A.default",  attention_q_proj_rows_,             32*D,        L,        (max(0, L - 1), L),  0),  # y = xW
-        ("model.layer.*.attention.q_proj.lora_B.default",  attention_q_proj_rows_,             32*D,        L,        (L, L),              0),  # y = xW
-        ("model.layer.*.attention.k_proj.base_layer",      attention_q_proj_rows_,             2*D**2,      L,        (max(0, L - 1), 0),  0),  # y = xW
-        ("model.layer.*.attention.k_proj.lora_A.default",  attention_q_proj_rows_,             32*D,        L,        (max(0, L - 1), L),  0),  # y = xW
-        ("model.layer.*.attention.k_proj.lora_B.default",  attention_q_proj_rows_,             32*D,        L,        (L, L),              0),  # y = xW
-        ("model.layer.*.attention.v_proj.base_layer",      attention_q_proj_rows_,             2*D**2,      L,        (max(0, L - 1), 0),  0),  # y = xW
-        ("model.layer.*.attention.v_proj.lora_A.default",  attention_q_proj_rows_,             32*D,        L,        (max(0, L - 1), L),  0),  # y = xW
-        ("model.layer.*.attention.v_proj.lora_B.default",  attention_q_proj_rows_,             32*D,        L,        (L, L),              0),  # y = xW
-        ("model.layer.*.attention",                        attention_pairs_,                   2*D,         L,        (L, L),              0),  # scores = qk
-        ("model.layer.*.attention",                        attention_pairs_,                   2*D,         L,        (L, L),              0),  # mix = pv
-        ("model.layer.*.attention.o_proj.base_layer",      attention_q_proj_rows_,             2*D**2,      L,        (L, 0),              0),  # y = xW
-        ("model.layer.*.attention.o_proj.lora_A.default",  attention_q_proj_rows_,             32*D,        L,        (L, L),              0),  # y = xW
-        ("model.layer.*.attention.o_proj.lora_B.default",  attention_q_proj_rows_,             32*D,        L,        (L, L),              0),  # y = xW
-        ("model.layer.*.mlp.gate_proj",                    attention_q_proj_rows_,             2*D*F,       L*gated,  (L*gated, 0),        0),  # y = xW
-        ("model.layer.*.mlp.up_proj",                      attention_q_proj_rows_,             2*D*F,       L,        (L, 0),              0),  # y = xW
-        ("model.layer.*.mlp.down_proj",                    attention_q_proj_rows_,             2*D*F,       L,        (L, 0),              0),  # y = xW
+        ("embeddings.patch_embeddings",                    embeddings_patch_embeddings_rows_,  2*D*c*p**2,  1,        (0, 0),        0),  # y = xW
+        *_at("model.layer.*.attention.q_proj", q_proj_1),
+        *_at("model.layer.*.attention.k_proj", q_proj_1),
+        *_at("model.layer.*.attention.v_proj", q_proj_1),
+        ("model.layer.*.attention",                        attention_pairs_,                   2*D,         L,        (L, L),        0),  # scores = qk
+        ("model.layer.*.attention",                        attention_pairs_,                   2*D,         L,        (L, L),        0),  # mix = pv
+        ("model.layer.*.attention.o_proj.base_layer",      attention_q_proj_rows_,             2*D**2,      L,        (L, 0),        0),  # y = xW
+        ("model.layer.*.attention.o_proj.lora_A.default",  attention_q_proj_rows_,             32*D,        L,        (L, L),        0),  # y = xW
+        ("model.layer.*.attention.o_proj.lora_B.default",  attention_q_proj_rows_,             32*D,        L,        (L, L),        0),  # y = xW
+        ("model.layer.*.mlp.gate_proj",                    attention_q_proj_rows_,             2*D*F,       L*gated,  (L*gated, 0),  0),  # y = xW
+        ("model.layer.*.mlp.up_proj",                      attention_q_proj_rows_,             2*D*F,       L,        (L, 0),        0),  # y = xW
+        ("model.layer.*.mlp.down_proj",                    attention_q_proj_rows_,             2*D*F,       L,        (L, 0),        0),  # y = xW
     ]
+
+
+def _inside(path: str, elements: dict[str, int]) -> dict[str, int]:
+    """The parameters of a module that stands at ``path``."""
+    return {f"{path}.{name}": count for name, count in elements.items()}
 
 
 def _parameters(sizes: Sizes) -> dict[str, int]:
@@ -439,14 +427,17 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     v_biased = sizes.value_bias
     o_biased = sizes.proj_bias
     mlp_biased = sizes.mlp_bias
+    norm1_1 = {
+        "weight":  L*D,
+        "bias":    L*D,
+    }
     return {
         "embeddings.patch_embeddings.weight":     D*c*p**2,
         "embeddings.patch_embeddings.bias":       D,
         "embeddings.mask_token":                  D,
         "embeddings.cls_token":                   D,
         "embeddings.register_tokens":             D*R,
-        "model.layer.*.norm1.weight":             L*D,
-        "model.layer.*.norm1.bias":               L*D,
+        **_inside("model.layer.*.norm1", norm1_1),
         "model.layer.*.attention.q_proj.weight":  L*D**2,
         "model.layer.*.attention.q_proj.bias":    L*D*q_biased,
         "model.layer.*.attention.k_proj.weight":  L*D**2,
@@ -456,8 +447,7 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         "model.layer.*.layer_scale1.lambda1":     L*D,
         "model.layer.*.attention.o_proj.weight":  L*D**2,
         "model.layer.*.attention.o_proj.bias":    L*D*o_biased,
-        "model.layer.*.norm2.weight":             L*D,
-        "model.layer.*.norm2.bias":               L*D,
+        **_inside("model.layer.*.norm2", norm1_1),
         "model.layer.*.layer_scale2.lambda1":     L*D,
         "model.layer.*.mlp.gate_proj.weight":     L*D*F*gated,
         "model.layer.*.mlp.gate_proj.bias":       L*F*gated*mlp_biased,
@@ -484,14 +474,17 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     v_biased = sizes.value_bias
     o_biased = sizes.proj_bias
     mlp_biased = sizes.mlp_bias
+    norm1_1 = {
+        "weight":  L*D,
+        "bias":    L*D,
+    }
     return {
         "embeddings.patch_embeddings.weight":                    D*c*p**2,
         "embeddings.patch_embeddings.bias":                      D,
         "embeddings.mask_token":                                 D,
         "embeddings.cls_token":                                  D,
         "embeddings.register_tokens":                            D*R,
-        "model.layer.*.norm1.weight":                            L*D,
-        "model.layer.*.norm1.bias":                              L*D,
+        **_inside("model.layer.*.norm1", norm1_1),
         "model.layer.*.attention.q_proj.base_layer.weight":      L*D**2,
         "model.layer.*.attention.q_proj.base_layer.bias":        L*D*q_biased,
         "model.layer.*.attention.q_proj.lora_A.default.weight":  16*L*D,
@@ -509,8 +502,7 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
         "model.layer.*.attention.o_proj.base_layer.bias":        L*D*o_biased,
         "model.layer.*.attention.o_proj.lora_A.default.weight":  16*L*D,
         "model.layer.*.attention.o_proj.lora_B.default.weight":  16*L*D,
-        "model.layer.*.norm2.weight":                            L*D,
-        "model.layer.*.norm2.bias":                              L*D,
+        **_inside("model.layer.*.norm2", norm1_1),
         "model.layer.*.layer_scale2.lambda1":                    L*D,
         "model.layer.*.mlp.gate_proj.weight":                    L*D*F*gated,
         "model.layer.*.mlp.gate_proj.bias":                      L*F*gated*mlp_biased,
@@ -596,8 +588,10 @@ class Estimator:
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
-        rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
-        return tuple(map(sum, zip(*rows)))
+        totals: dict[tuple[int, ...], int] = {}
+        for line, cost in zip(self._lines, costs):
+            totals[line[1]] = totals.get(line[1], 0) + cost
+        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
 
     def moments(self, **streams: Any) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them, with the sizes that some of them depend on."""

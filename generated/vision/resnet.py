@@ -362,50 +362,13 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
 
 def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'forward': nothing trains, only the forward pass runs."""
-    W = sizes.hidden_sizes
-    E = sizes.embedding_size
-    c = sizes.num_channels
-    N = sizes.num_labels
-    # what a contraction runs over, in multiples of (n, y_4, y_3, y_2, y, h)
-    resnet_embedder_embedder_convolution_rows_ = (0, 0, 0, 0, 0, 1)
-    resnet_encoder_stages_0_layers_0_layer_0_convolution_rows_ = (0, 0, 0, 0, 1, 0)
-    resnet_encoder_stages_1_layers_0_layer_1_convolution_rows_ = (0, 0, 0, 1, 0, 0)
-    resnet_encoder_stages_2_layers_0_layer_1_convolution_rows_ = (0, 0, 1, 0, 0, 0)
-    resnet_encoder_stages_3_layers_0_layer_1_convolution_rows_ = (0, 1, 0, 0, 0, 0)
-    classifier_1_rows_ = (1, 0, 0, 0, 0, 0)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("resnet.embedder.embedder.convolution",                   resnet_embedder_embedder_convolution_rows_,                  98*E*c,            1,                (0, 0),  0),  # y = xW
-        ("resnet.encoder.stages.0.layers.0.layer.0.convolution",   resnet_encoder_stages_0_layers_0_layer_0_convolution_rows_,  2*(W[0]//4)*E,     1,                (0, 0),  0),  # y = xW
-        ("resnet.encoder.stages.0.layers.0.layer.1.convolution",   resnet_encoder_stages_0_layers_0_layer_0_convolution_rows_,  18*(W[0]//4)**2,   1,                (0, 0),  0),  # y = xW
-        ("resnet.encoder.stages.0.layers.0.layer.2.convolution",   resnet_encoder_stages_0_layers_0_layer_0_convolution_rows_,  2*(W[0]//4)*W[0],  1,                (0, 0),  0),  # y = xW
-        ("resnet.encoder.stages.0.layers.0.shortcut.convolution",  resnet_encoder_stages_0_layers_0_layer_0_convolution_rows_,  2*W[0]*E,          1 - (W[0] == E),  (0, 0),  0),  # y = xW
-        ("resnet.encoder.stages.0.layers.*.layer.0.convolution",   resnet_encoder_stages_0_layers_0_layer_0_convolution_rows_,  2*(W[0]//4)*W[0],  2,                (0, 0),  0),  # y = xW
-        ("resnet.encoder.stages.0.layers.*.layer.1.convolution",   resnet_encoder_stages_0_layers_0_layer_0_convolution_rows_,  18*(W[0]//4)**2,   2,                (0, 0),  0),  # y = xW
-        ("resnet.encoder.stages.0.layers.*.layer.2.convolution",   resnet_encoder_stages_0_layers_0_layer_0_convolution_rows_,  2*(W[0]//4)*W[0],  2,                (0, 0),  0),  # y = xW
-        ("resnet.encoder.stages.1.layers.0.layer.0.convolution",   resnet_encoder_stages_0_layers_0_layer_0_convolution_rows_,  2*(W[1]//4)*W[0],  1,                (0, 0),  0),  # y = xW
-        ("resnet.encoder.stages.1.layers.0.layer.1.convolution",   resnet_encoder_stages_1_layers_0_layer_1_convolution_rows_,  18*(W[1]//4)**2,   1,                (0, 0),  0),  # y = xW
-        ("resnet.encoder.stages.1.layers.0.layer.2.convolution",   resnet_encoder_stages_1_layers_0_layer_1_convolution_rows_,  2*(W[1]//4)*W[1],  1,                (0, 0),  0),  # y = xW
-        ("resnet.encoder.stages.1.layers.0.shortcut.convolution",  resnet_encoder_stages_1_layers_0_layer_1_convolution_rows_,  2*W[0]*W[1],       1,                (0, 0),  0),  # y = xW
-        ("resnet.encoder.stages.1.layers.*.layer.0.convolution",   resnet_encoder_stages_1_layers_0_layer_1_convolution_rows_,  2*(W[1]//4)*W[1],  3,                (0, 0),  0),  # y = xW
-        ("resnet.encoder.stages.1.layers.*.layer.1.convolution",   resnet_encoder_stages_1_layers_0_layer_1_convolution_rows_,  18*(W[1]//4)**2,   3,                (0, 0),  0),  # y = xW
-        ("resnet.encoder.stages.1.layers.*.layer.2.convolution",   resnet_encoder_stages_1_layers_0_layer_1_convolution_rows_,  2*(W[1]//4)*W[1],  3,                (0, 0),  0),  # y = xW
-        ("resnet.encoder.stages.2.layers.0.layer.0.convolution",   resnet_encoder_stages_1_layers_0_layer_1_convolution_rows_,  2*(W[2]//4)*W[1],  1,                (0, 0),  0),  # y = xW
-        ("resnet.encoder.stages.2.layers.0.layer.1.convolution",   resnet_encoder_stages_2_layers_0_layer_1_convolution_rows_,  18*(W[2]//4)**2,   1,                (0, 0),  0),  # y = xW
-        ("resnet.encoder.stages.2.layers.0.layer.2.convolution",   resnet_encoder_stages_2_layers_0_layer_1_convolution_rows_,  2*(W[2]//4)*W[2],  1,                (0, 0),  0),  # y = xW
-        ("resnet.encoder.stages.2.layers.0.shortcut.convolution",  resnet_encoder_stages_2_layers_0_layer_1_convolution_rows_,  2*W[1]*W[2],       1,                (0, 0),  0),  # y = xW
-        ("resnet.encoder.stages.2.layers.*.layer.0.convolution",   resnet_encoder_stages_2_layers_0_layer_1_convolution_rows_,  2*(W[2]//4)*W[2],  5,                (0, 0),  0),  # y = xW
-        ("resnet.encoder.stages.2.layers.*.layer.1.convolution",   resnet_encoder_stages_2_layers_0_layer_1_convolution_rows_,  18*(W[2]//4)**2,   5,                (0, 0),  0),  # y = xW
-        ("resnet.encoder.stages.2.layers.*.layer.2.convolution",   resnet_encoder_stages_2_layers_0_layer_1_convolution_rows_,  2*(W[2]//4)*W[2],  5,                (0, 0),  0),  # y = xW
-        ("resnet.encoder.stages.3.layers.0.layer.0.convolution",   resnet_encoder_stages_2_layers_0_layer_1_convolution_rows_,  2*(W[3]//4)*W[2],  1,                (0, 0),  0),  # y = xW
-        ("resnet.encoder.stages.3.layers.0.layer.1.convolution",   resnet_encoder_stages_3_layers_0_layer_1_convolution_rows_,  18*(W[3]//4)**2,   1,                (0, 0),  0),  # y = xW
-        ("resnet.encoder.stages.3.layers.0.layer.2.convolution",   resnet_encoder_stages_3_layers_0_layer_1_convolution_rows_,  2*(W[3]//4)*W[3],  1,                (0, 0),  0),  # y = xW
-        ("resnet.encoder.stages.3.layers.0.shortcut.convolution",  resnet_encoder_stages_3_layers_0_layer_1_convolution_rows_,  2*W[2]*W[3],       1,                (0, 0),  0),  # y = xW
-        ("resnet.encoder.stages.3.layers.*.layer.0.convolution",   resnet_encoder_stages_3_layers_0_layer_1_convolution_rows_,  2*(W[3]//4)*W[3],  2,                (0, 0),  0),  # y = xW
-        ("resnet.encoder.stages.3.layers.*.layer.1.convolution",   resnet_encoder_stages_3_layers_0_layer_1_convolution_rows_,  18*(W[3]//4)**2,   2,                (0, 0),  0),  # y = xW
-        ("resnet.encoder.stages.3.layers.*.layer.2.convolution",   resnet_encoder_stages_3_layers_0_layer_1_convolution_rows_,  2*(W[3]//4)*W[3],  2,                (0, 0),  0),  # y = xW
-        ("classifier.1",                                           classifier_1_rows_,                                          2*W[3]*N,          1,                (0, 0),  0),  # y = xW
-    ]
+    lines = _full(sizes, pairs)
+    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
+
+
+def _inside(path: str, elements: dict[str, int]) -> dict[str, int]:
+    """The parameters of a module that stands at ``path``."""
+    return {f"{path}.{name}": count for name, count in elements.items()}
 
 
 def _parameters(sizes: Sizes) -> dict[str, int]:
@@ -414,91 +377,114 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     E = sizes.embedding_size
     c = sizes.num_channels
     N = sizes.num_labels
+    part_1 = W[0] - (W[0] == E)*W[0]
+    normalization_1 = {
+        "weight":  W[0]//4,
+        "bias":    W[0]//4,
+    }
+    normalization_2 = {
+        "weight":  2*(W[0]//4),
+        "bias":    2*(W[0]//4),
+    }
+    normalization_3 = {
+        "weight":  W[1]//4,
+        "bias":    W[1]//4,
+    }
+    normalization_4 = {
+        "weight":  W[1],
+        "bias":    W[1],
+    }
+    normalization_5 = {
+        "weight":  3*(W[1]//4),
+        "bias":    3*(W[1]//4),
+    }
+    normalization_6 = {
+        "weight":  W[2]//4,
+        "bias":    W[2]//4,
+    }
+    normalization_7 = {
+        "weight":  W[2],
+        "bias":    W[2],
+    }
+    normalization_8 = {
+        "weight":  5*(W[2]//4),
+        "bias":    5*(W[2]//4),
+    }
+    normalization_9 = {
+        "weight":  W[3]//4,
+        "bias":    W[3]//4,
+    }
+    normalization_10 = {
+        "weight":  W[3],
+        "bias":    W[3],
+    }
+    normalization_11 = {
+        "weight":  2*(W[3]//4),
+        "bias":    2*(W[3]//4),
+    }
     return {
         "resnet.embedder.embedder.convolution.weight":                     49*E*c,
         "resnet.embedder.embedder.normalization.weight":                   E,
         "resnet.embedder.embedder.normalization.bias":                     E,
         "resnet.encoder.stages.0.layers.0.layer.0.convolution.weight":     (W[0]//4)*E,
-        "resnet.encoder.stages.0.layers.0.layer.0.normalization.weight":   W[0]//4,
-        "resnet.encoder.stages.0.layers.0.layer.0.normalization.bias":     W[0]//4,
+        **_inside("resnet.encoder.stages.0.layers.0.layer.0.normalization", normalization_1),
         "resnet.encoder.stages.0.layers.0.layer.1.convolution.weight":     9*(W[0]//4)**2,
-        "resnet.encoder.stages.0.layers.0.layer.1.normalization.weight":   W[0]//4,
-        "resnet.encoder.stages.0.layers.0.layer.1.normalization.bias":     W[0]//4,
+        **_inside("resnet.encoder.stages.0.layers.0.layer.1.normalization", normalization_1),
         "resnet.encoder.stages.0.layers.0.layer.2.convolution.weight":     (W[0]//4)*W[0],
         "resnet.encoder.stages.0.layers.0.layer.2.normalization.weight":   W[0],
         "resnet.encoder.stages.0.layers.0.layer.2.normalization.bias":     W[0],
         "resnet.encoder.stages.0.layers.0.shortcut.convolution.weight":    W[0]*E - (W[0] == E)*W[0]*E,
-        "resnet.encoder.stages.0.layers.0.shortcut.normalization.weight":  W[0] - (W[0] == E)*W[0],
-        "resnet.encoder.stages.0.layers.0.shortcut.normalization.bias":    W[0] - (W[0] == E)*W[0],
+        "resnet.encoder.stages.0.layers.0.shortcut.normalization.weight":  part_1,
+        "resnet.encoder.stages.0.layers.0.shortcut.normalization.bias":    part_1,
         "resnet.encoder.stages.0.layers.*.layer.0.convolution.weight":     2*(W[0]//4)*W[0],
-        "resnet.encoder.stages.0.layers.*.layer.0.normalization.weight":   2*(W[0]//4),
-        "resnet.encoder.stages.0.layers.*.layer.0.normalization.bias":     2*(W[0]//4),
+        **_inside("resnet.encoder.stages.0.layers.*.layer.0.normalization", normalization_2),
         "resnet.encoder.stages.0.layers.*.layer.1.convolution.weight":     18*(W[0]//4)**2,
-        "resnet.encoder.stages.0.layers.*.layer.1.normalization.weight":   2*(W[0]//4),
-        "resnet.encoder.stages.0.layers.*.layer.1.normalization.bias":     2*(W[0]//4),
+        **_inside("resnet.encoder.stages.0.layers.*.layer.1.normalization", normalization_2),
         "resnet.encoder.stages.0.layers.*.layer.2.convolution.weight":     2*(W[0]//4)*W[0],
         "resnet.encoder.stages.0.layers.*.layer.2.normalization.weight":   2*W[0],
         "resnet.encoder.stages.0.layers.*.layer.2.normalization.bias":     2*W[0],
         "resnet.encoder.stages.1.layers.0.layer.0.convolution.weight":     (W[1]//4)*W[0],
-        "resnet.encoder.stages.1.layers.0.layer.0.normalization.weight":   W[1]//4,
-        "resnet.encoder.stages.1.layers.0.layer.0.normalization.bias":     W[1]//4,
+        **_inside("resnet.encoder.stages.1.layers.0.layer.0.normalization", normalization_3),
         "resnet.encoder.stages.1.layers.0.layer.1.convolution.weight":     9*(W[1]//4)**2,
-        "resnet.encoder.stages.1.layers.0.layer.1.normalization.weight":   W[1]//4,
-        "resnet.encoder.stages.1.layers.0.layer.1.normalization.bias":     W[1]//4,
+        **_inside("resnet.encoder.stages.1.layers.0.layer.1.normalization", normalization_3),
         "resnet.encoder.stages.1.layers.0.layer.2.convolution.weight":     (W[1]//4)*W[1],
-        "resnet.encoder.stages.1.layers.0.layer.2.normalization.weight":   W[1],
-        "resnet.encoder.stages.1.layers.0.layer.2.normalization.bias":     W[1],
+        **_inside("resnet.encoder.stages.1.layers.0.layer.2.normalization", normalization_4),
         "resnet.encoder.stages.1.layers.0.shortcut.convolution.weight":    W[0]*W[1],
-        "resnet.encoder.stages.1.layers.0.shortcut.normalization.weight":  W[1],
-        "resnet.encoder.stages.1.layers.0.shortcut.normalization.bias":    W[1],
+        **_inside("resnet.encoder.stages.1.layers.0.shortcut.normalization", normalization_4),
         "resnet.encoder.stages.1.layers.*.layer.0.convolution.weight":     3*(W[1]//4)*W[1],
-        "resnet.encoder.stages.1.layers.*.layer.0.normalization.weight":   3*(W[1]//4),
-        "resnet.encoder.stages.1.layers.*.layer.0.normalization.bias":     3*(W[1]//4),
+        **_inside("resnet.encoder.stages.1.layers.*.layer.0.normalization", normalization_5),
         "resnet.encoder.stages.1.layers.*.layer.1.convolution.weight":     27*(W[1]//4)**2,
-        "resnet.encoder.stages.1.layers.*.layer.1.normalization.weight":   3*(W[1]//4),
-        "resnet.encoder.stages.1.layers.*.layer.1.normalization.bias":     3*(W[1]//4),
+        **_inside("resnet.encoder.stages.1.layers.*.layer.1.normalization", normalization_5),
         "resnet.encoder.stages.1.layers.*.layer.2.convolution.weight":     3*(W[1]//4)*W[1],
         "resnet.encoder.stages.1.layers.*.layer.2.normalization.weight":   3*W[1],
         "resnet.encoder.stages.1.layers.*.layer.2.normalization.bias":     3*W[1],
         "resnet.encoder.stages.2.layers.0.layer.0.convolution.weight":     (W[2]//4)*W[1],
-        "resnet.encoder.stages.2.layers.0.layer.0.normalization.weight":   W[2]//4,
-        "resnet.encoder.stages.2.layers.0.layer.0.normalization.bias":     W[2]//4,
+        **_inside("resnet.encoder.stages.2.layers.0.layer.0.normalization", normalization_6),
         "resnet.encoder.stages.2.layers.0.layer.1.convolution.weight":     9*(W[2]//4)**2,
-        "resnet.encoder.stages.2.layers.0.layer.1.normalization.weight":   W[2]//4,
-        "resnet.encoder.stages.2.layers.0.layer.1.normalization.bias":     W[2]//4,
+        **_inside("resnet.encoder.stages.2.layers.0.layer.1.normalization", normalization_6),
         "resnet.encoder.stages.2.layers.0.layer.2.convolution.weight":     (W[2]//4)*W[2],
-        "resnet.encoder.stages.2.layers.0.layer.2.normalization.weight":   W[2],
-        "resnet.encoder.stages.2.layers.0.layer.2.normalization.bias":     W[2],
+        **_inside("resnet.encoder.stages.2.layers.0.layer.2.normalization", normalization_7),
         "resnet.encoder.stages.2.layers.0.shortcut.convolution.weight":    W[1]*W[2],
-        "resnet.encoder.stages.2.layers.0.shortcut.normalization.weight":  W[2],
-        "resnet.encoder.stages.2.layers.0.shortcut.normalization.bias":    W[2],
+        **_inside("resnet.encoder.stages.2.layers.0.shortcut.normalization", normalization_7),
         "resnet.encoder.stages.2.layers.*.layer.0.convolution.weight":     5*(W[2]//4)*W[2],
-        "resnet.encoder.stages.2.layers.*.layer.0.normalization.weight":   5*(W[2]//4),
-        "resnet.encoder.stages.2.layers.*.layer.0.normalization.bias":     5*(W[2]//4),
+        **_inside("resnet.encoder.stages.2.layers.*.layer.0.normalization", normalization_8),
         "resnet.encoder.stages.2.layers.*.layer.1.convolution.weight":     45*(W[2]//4)**2,
-        "resnet.encoder.stages.2.layers.*.layer.1.normalization.weight":   5*(W[2]//4),
-        "resnet.encoder.stages.2.layers.*.layer.1.normalization.bias":     5*(W[2]//4),
+        **_inside("resnet.encoder.stages.2.layers.*.layer.1.normalization", normalization_8),
         "resnet.encoder.stages.2.layers.*.layer.2.convolution.weight":     5*(W[2]//4)*W[2],
         "resnet.encoder.stages.2.layers.*.layer.2.normalization.weight":   5*W[2],
         "resnet.encoder.stages.2.layers.*.layer.2.normalization.bias":     5*W[2],
         "resnet.encoder.stages.3.layers.0.layer.0.convolution.weight":     (W[3]//4)*W[2],
-        "resnet.encoder.stages.3.layers.0.layer.0.normalization.weight":   W[3]//4,
-        "resnet.encoder.stages.3.layers.0.layer.0.normalization.bias":     W[3]//4,
+        **_inside("resnet.encoder.stages.3.layers.0.layer.0.normalization", normalization_9),
         "resnet.encoder.stages.3.layers.0.layer.1.convolution.weight":     9*(W[3]//4)**2,
-        "resnet.encoder.stages.3.layers.0.layer.1.normalization.weight":   W[3]//4,
-        "resnet.encoder.stages.3.layers.0.layer.1.normalization.bias":     W[3]//4,
+        **_inside("resnet.encoder.stages.3.layers.0.layer.1.normalization", normalization_9),
         "resnet.encoder.stages.3.layers.0.layer.2.convolution.weight":     (W[3]//4)*W[3],
-        "resnet.encoder.stages.3.layers.0.layer.2.normalization.weight":   W[3],
-        "resnet.encoder.stages.3.layers.0.layer.2.normalization.bias":     W[3],
+        **_inside("resnet.encoder.stages.3.layers.0.layer.2.normalization", normalization_10),
         "resnet.encoder.stages.3.layers.0.shortcut.convolution.weight":    W[2]*W[3],
-        "resnet.encoder.stages.3.layers.0.shortcut.normalization.weight":  W[3],
-        "resnet.encoder.stages.3.layers.0.shortcut.normalization.bias":    W[3],
+        **_inside("resnet.encoder.stages.3.layers.0.shortcut.normalization", normalization_10),
         "resnet.encoder.stages.3.layers.*.layer.0.convolution.weight":     2*(W[3]//4)*W[3],
-        "resnet.encoder.stages.3.layers.*.layer.0.normalization.weight":   2*(W[3]//4),
-        "resnet.encoder.stages.3.layers.*.layer.0.normalization.bias":     2*(W[3]//4),
+        **_inside("resnet.encoder.stages.3.layers.*.layer.0.normalization", normalization_11),
         "resnet.encoder.stages.3.layers.*.layer.1.convolution.weight":     18*(W[3]//4)**2,
-        "resnet.encoder.stages.3.layers.*.layer.1.normalization.weight":   2*(W[3]//4),
-        "resnet.encoder.stages.3.layers.*.layer.1.normalization.bias":     2*(W[3]//4),
+        **_inside("resnet.encoder.stages.3.layers.*.layer.1.normalization", normalization_11),
         "resnet.encoder.stages.3.layers.*.layer.2.convolution.weight":     2*(W[3]//4)*W[3],
         "resnet.encoder.stages.3.layers.*.layer.2.normalization.weight":   2*W[3],
         "resnet.encoder.stages.3.layers.*.layer.2.normalization.bias":     2*W[3],
@@ -583,8 +569,10 @@ class Estimator:
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
-        rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
-        return tuple(map(sum, zip(*rows)))
+        totals: dict[tuple[int, ...], int] = {}
+        for line, cost in zip(self._lines, costs):
+            totals[line[1]] = totals.get(line[1], 0) + cost
+        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
 
     def moments(self, **streams: Any) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them."""

@@ -462,6 +462,11 @@ def _checked(key: str, kind: str, value: Any) -> Any:
     raise ValueError(f"the config's '{key}' is {value!r}, not a {kind}")
 
 
+def _at(path: str, lines: list[Line]) -> list[Line]:
+    """The lines of a module that stands at ``path``."""
+    return [(f"{path}.{module}", amount, unit, forward, gradients, again) for module, amount, unit, forward, gradients, again in lines]
+
+
 def _full(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'full': every parameter trains."""
     depths = sizes.depths
@@ -485,121 +490,57 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     classifier_rows_ = (1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("segformer.stages.0.patch_embeddings.proj",                                     segformer_stages_0_patch_embeddings_proj_rows_,           2*W[0]*p[0]**2*c,     1,          (0, 1),                  0),  # y = xW
-        ("segformer.stages.0.blocks.*.attention.q_proj",                                 segformer_stages_0_patch_embeddings_proj_rows_,           2*W[0]**2,            depths[0],  (depths[0], depths[0]),  0),  # y = xW
+        ("segformer.stages.0.patch_embeddings.proj",       segformer_stages_0_patch_embeddings_proj_rows_,           2*W[0]*p[0]**2*c,     1,          (0, 1),                  0),  # y = xW
+        ("segformer.stages.0.blocks.*.attention.q_proj",   segformer_stages_0_patch_embeddings_proj_rows_,           2*W[0]**2,            depths[0],  (depths[0], depths[0]),  0),  # y = xW
         ("segformer.stages.0.blocks.*.attention.sequence_reduction.sequence_reduction",  attention_sequence_reduction_sequence_reduction_rows_,    128*W[0]**2,          depths[0],  (depths[0], depths[0]),  0),  # y = xW
-        ("segformer.stages.0.blocks.*.attention.k_proj",                                 attention_sequence_reduction_sequence_reduction_rows_,    2*W[0]**2,            depths[0],  (depths[0], depths[0]),  0),  # y = xW
-        ("segformer.stages.0.blocks.*.attention.v_proj",                                 attention_sequence_reduction_sequence_reduction_rows_,    2*W[0]**2,            depths[0],  (depths[0], depths[0]),  0),  # y = xW
-        ("segformer.stages.0.blocks.*.attention",                                        attention_pairs_,                                         2*W[0],               depths[0],  (depths[0], depths[0]),  0),  # scores = qk
-        ("segformer.stages.0.blocks.*.attention",                                        attention_pairs_,                                         2*W[0],               depths[0],  (depths[0], depths[0]),  0),  # mix = pv
-        ("segformer.stages.0.blocks.*.attention.o_proj",                                 segformer_stages_0_patch_embeddings_proj_rows_,           2*W[0]**2,            depths[0],  (depths[0], depths[0]),  0),  # y = xW
-        ("segformer.stages.0.blocks.*.mlp.fc1",                                          segformer_stages_0_patch_embeddings_proj_rows_,           2*W[0]**2*m[0],       depths[0],  (depths[0], depths[0]),  0),  # y = xW
-        ("segformer.stages.0.blocks.*.mlp.dwconv.dwconv",                                segformer_stages_0_patch_embeddings_proj_rows_,           18*W[0]*m[0],         depths[0],  (depths[0], depths[0]),  0),  # y = xW
-        ("segformer.stages.0.blocks.*.mlp.fc2",                                          segformer_stages_0_patch_embeddings_proj_rows_,           2*W[0]**2*m[0],       depths[0],  (depths[0], depths[0]),  0),  # y = xW
-        ("segformer.stages.1.patch_embeddings.proj",                                     segformer_stages_1_patch_embeddings_proj_rows_,           2*W[0]*W[1]*p[1]**2,  1,          (1, 1),                  0),  # y = xW
-        ("segformer.stages.1.blocks.*.attention.q_proj",                                 segformer_stages_1_patch_embeddings_proj_rows_,           2*W[1]**2,            depths[1],  (depths[1], depths[1]),  0),  # y = xW
+        ("segformer.stages.0.blocks.*.attention.k_proj",   attention_sequence_reduction_sequence_reduction_rows_,    2*W[0]**2,            depths[0],  (depths[0], depths[0]),  0),  # y = xW
+        ("segformer.stages.0.blocks.*.attention.v_proj",   attention_sequence_reduction_sequence_reduction_rows_,    2*W[0]**2,            depths[0],  (depths[0], depths[0]),  0),  # y = xW
+        ("segformer.stages.0.blocks.*.attention",          attention_pairs_,                                         2*W[0],               depths[0],  (depths[0], depths[0]),  0),  # scores = qk
+        ("segformer.stages.0.blocks.*.attention",          attention_pairs_,                                         2*W[0],               depths[0],  (depths[0], depths[0]),  0),  # mix = pv
+        ("segformer.stages.0.blocks.*.attention.o_proj",   segformer_stages_0_patch_embeddings_proj_rows_,           2*W[0]**2,            depths[0],  (depths[0], depths[0]),  0),  # y = xW
+        ("segformer.stages.0.blocks.*.mlp.fc1",            segformer_stages_0_patch_embeddings_proj_rows_,           2*W[0]**2*m[0],       depths[0],  (depths[0], depths[0]),  0),  # y = xW
+        ("segformer.stages.0.blocks.*.mlp.dwconv.dwconv",  segformer_stages_0_patch_embeddings_proj_rows_,           18*W[0]*m[0],         depths[0],  (depths[0], depths[0]),  0),  # y = xW
+        ("segformer.stages.0.blocks.*.mlp.fc2",            segformer_stages_0_patch_embeddings_proj_rows_,           2*W[0]**2*m[0],       depths[0],  (depths[0], depths[0]),  0),  # y = xW
+        ("segformer.stages.1.patch_embeddings.proj",       segformer_stages_1_patch_embeddings_proj_rows_,           2*W[0]*W[1]*p[1]**2,  1,          (1, 1),                  0),  # y = xW
+        ("segformer.stages.1.blocks.*.attention.q_proj",   segformer_stages_1_patch_embeddings_proj_rows_,           2*W[1]**2,            depths[1],  (depths[1], depths[1]),  0),  # y = xW
         ("segformer.stages.1.blocks.*.attention.sequence_reduction.sequence_reduction",  attention_sequence_reduction_sequence_reduction_rows_2_,  32*W[1]**2,           depths[1],  (depths[1], depths[1]),  0),  # y = xW
-        ("segformer.stages.1.blocks.*.attention.k_proj",                                 attention_sequence_reduction_sequence_reduction_rows_2_,  2*W[1]**2,            depths[1],  (depths[1], depths[1]),  0),  # y = xW
-        ("segformer.stages.1.blocks.*.attention.v_proj",                                 attention_sequence_reduction_sequence_reduction_rows_2_,  2*W[1]**2,            depths[1],  (depths[1], depths[1]),  0),  # y = xW
-        ("segformer.stages.1.blocks.*.attention",                                        attention_pairs_2_,                                       2*W[1],               depths[1],  (depths[1], depths[1]),  0),  # scores = qk
-        ("segformer.stages.1.blocks.*.attention",                                        attention_pairs_2_,                                       2*W[1],               depths[1],  (depths[1], depths[1]),  0),  # mix = pv
-        ("segformer.stages.1.blocks.*.attention.o_proj",                                 segformer_stages_1_patch_embeddings_proj_rows_,           2*W[1]**2,            depths[1],  (depths[1], depths[1]),  0),  # y = xW
-        ("segformer.stages.1.blocks.*.mlp.fc1",                                          segformer_stages_1_patch_embeddings_proj_rows_,           2*W[1]**2*m[1],       depths[1],  (depths[1], depths[1]),  0),  # y = xW
-        ("segformer.stages.1.blocks.*.mlp.dwconv.dwconv",                                segformer_stages_1_patch_embeddings_proj_rows_,           18*W[1]*m[1],         depths[1],  (depths[1], depths[1]),  0),  # y = xW
-        ("segformer.stages.1.blocks.*.mlp.fc2",                                          segformer_stages_1_patch_embeddings_proj_rows_,           2*W[1]**2*m[1],       depths[1],  (depths[1], depths[1]),  0),  # y = xW
-        ("segformer.stages.2.patch_embeddings.proj",                                     segformer_stages_2_patch_embeddings_proj_rows_,           2*W[1]*W[2]*p[2]**2,  1,          (1, 1),                  0),  # y = xW
-        ("segformer.stages.2.blocks.*.attention.q_proj",                                 segformer_stages_2_patch_embeddings_proj_rows_,           2*W[2]**2,            depths[2],  (depths[2], depths[2]),  0),  # y = xW
+        ("segformer.stages.1.blocks.*.attention.k_proj",   attention_sequence_reduction_sequence_reduction_rows_2_,  2*W[1]**2,            depths[1],  (depths[1], depths[1]),  0),  # y = xW
+        ("segformer.stages.1.blocks.*.attention.v_proj",   attention_sequence_reduction_sequence_reduction_rows_2_,  2*W[1]**2,            depths[1],  (depths[1], depths[1]),  0),  # y = xW
+        ("segformer.stages.1.blocks.*.attention",          attention_pairs_2_,                                       2*W[1],               depths[1],  (depths[1], depths[1]),  0),  # scores = qk
+        ("segformer.stages.1.blocks.*.attention",          attention_pairs_2_,                                       2*W[1],               depths[1],  (depths[1], depths[1]),  0),  # mix = pv
+        ("segformer.stages.1.blocks.*.attention.o_proj",   segformer_stages_1_patch_embeddings_proj_rows_,           2*W[1]**2,            depths[1],  (depths[1], depths[1]),  0),  # y = xW
+        ("segformer.stages.1.blocks.*.mlp.fc1",            segformer_stages_1_patch_embeddings_proj_rows_,           2*W[1]**2*m[1],       depths[1],  (depths[1], depths[1]),  0),  # y = xW
+        ("segformer.stages.1.blocks.*.mlp.dwconv.dwconv",  segformer_stages_1_patch_embeddings_proj_rows_,           18*W[1]*m[1],         depths[1],  (depths[1], depths[1]),  0),  # y = xW
+        ("segformer.stages.1.blocks.*.mlp.fc2",            segformer_stages_1_patch_embeddings_proj_rows_,           2*W[1]**2*m[1],       depths[1],  (depths[1], depths[1]),  0),  # y = xW
+        ("segformer.stages.2.patch_embeddings.proj",       segformer_stages_2_patch_embeddings_proj_rows_,           2*W[1]*W[2]*p[2]**2,  1,          (1, 1),                  0),  # y = xW
+        ("segformer.stages.2.blocks.*.attention.q_proj",   segformer_stages_2_patch_embeddings_proj_rows_,           2*W[2]**2,            depths[2],  (depths[2], depths[2]),  0),  # y = xW
         ("segformer.stages.2.blocks.*.attention.sequence_reduction.sequence_reduction",  attention_sequence_reduction_sequence_reduction_rows_3_,  8*W[2]**2,            depths[2],  (depths[2], depths[2]),  0),  # y = xW
-        ("segformer.stages.2.blocks.*.attention.k_proj",                                 attention_sequence_reduction_sequence_reduction_rows_3_,  2*W[2]**2,            depths[2],  (depths[2], depths[2]),  0),  # y = xW
-        ("segformer.stages.2.blocks.*.attention.v_proj",                                 attention_sequence_reduction_sequence_reduction_rows_3_,  2*W[2]**2,            depths[2],  (depths[2], depths[2]),  0),  # y = xW
-        ("segformer.stages.2.blocks.*.attention",                                        attention_pairs_3_,                                       2*W[2],               depths[2],  (depths[2], depths[2]),  0),  # scores = qk
-        ("segformer.stages.2.blocks.*.attention",                                        attention_pairs_3_,                                       2*W[2],               depths[2],  (depths[2], depths[2]),  0),  # mix = pv
-        ("segformer.stages.2.blocks.*.attention.o_proj",                                 segformer_stages_2_patch_embeddings_proj_rows_,           2*W[2]**2,            depths[2],  (depths[2], depths[2]),  0),  # y = xW
-        ("segformer.stages.2.blocks.*.mlp.fc1",                                          segformer_stages_2_patch_embeddings_proj_rows_,           2*W[2]**2*m[2],       depths[2],  (depths[2], depths[2]),  0),  # y = xW
-        ("segformer.stages.2.blocks.*.mlp.dwconv.dwconv",                                segformer_stages_2_patch_embeddings_proj_rows_,           18*W[2]*m[2],         depths[2],  (depths[2], depths[2]),  0),  # y = xW
-        ("segformer.stages.2.blocks.*.mlp.fc2",                                          segformer_stages_2_patch_embeddings_proj_rows_,           2*W[2]**2*m[2],       depths[2],  (depths[2], depths[2]),  0),  # y = xW
-        ("segformer.stages.3.patch_embeddings.proj",                                     segformer_stages_3_patch_embeddings_proj_rows_,           2*W[2]*W[3]*p[3]**2,  1,          (1, 1),                  0),  # y = xW
-        ("segformer.stages.3.blocks.*.attention.q_proj",                                 segformer_stages_3_patch_embeddings_proj_rows_,           2*W[3]**2,            depths[3],  (depths[3], depths[3]),  0),  # y = xW
-        ("segformer.stages.3.blocks.*.attention.k_proj",                                 segformer_stages_3_patch_embeddings_proj_rows_,           2*W[3]**2,            depths[3],  (depths[3], depths[3]),  0),  # y = xW
-        ("segformer.stages.3.blocks.*.attention.v_proj",                                 segformer_stages_3_patch_embeddings_proj_rows_,           2*W[3]**2,            depths[3],  (depths[3], depths[3]),  0),  # y = xW
-        ("segformer.stages.3.blocks.*.attention",                                        attention_pairs_4_,                                       2*W[3],               depths[3],  (depths[3], depths[3]),  0),  # scores = qk
-        ("segformer.stages.3.blocks.*.attention",                                        attention_pairs_4_,                                       2*W[3],               depths[3],  (depths[3], depths[3]),  0),  # mix = pv
-        ("segformer.stages.3.blocks.*.attention.o_proj",                                 segformer_stages_3_patch_embeddings_proj_rows_,           2*W[3]**2,            depths[3],  (depths[3], depths[3]),  0),  # y = xW
-        ("segformer.stages.3.blocks.*.mlp.fc1",                                          segformer_stages_3_patch_embeddings_proj_rows_,           2*W[3]**2*m[3],       depths[3],  (depths[3], depths[3]),  0),  # y = xW
-        ("segformer.stages.3.blocks.*.mlp.dwconv.dwconv",                                segformer_stages_3_patch_embeddings_proj_rows_,           18*W[3]*m[3],         depths[3],  (depths[3], depths[3]),  0),  # y = xW
-        ("segformer.stages.3.blocks.*.mlp.fc2",                                          segformer_stages_3_patch_embeddings_proj_rows_,           2*W[3]**2*m[3],       depths[3],  (depths[3], depths[3]),  0),  # y = xW
-        ("classifier",                                                                   classifier_rows_,                                         2*W[3]*N,             1,          (1, 1),                  0),  # y = xW
+        ("segformer.stages.2.blocks.*.attention.k_proj",   attention_sequence_reduction_sequence_reduction_rows_3_,  2*W[2]**2,            depths[2],  (depths[2], depths[2]),  0),  # y = xW
+        ("segformer.stages.2.blocks.*.attention.v_proj",   attention_sequence_reduction_sequence_reduction_rows_3_,  2*W[2]**2,            depths[2],  (depths[2], depths[2]),  0),  # y = xW
+        ("segformer.stages.2.blocks.*.attention",          attention_pairs_3_,                                       2*W[2],               depths[2],  (depths[2], depths[2]),  0),  # scores = qk
+        ("segformer.stages.2.blocks.*.attention",          attention_pairs_3_,                                       2*W[2],               depths[2],  (depths[2], depths[2]),  0),  # mix = pv
+        ("segformer.stages.2.blocks.*.attention.o_proj",   segformer_stages_2_patch_embeddings_proj_rows_,           2*W[2]**2,            depths[2],  (depths[2], depths[2]),  0),  # y = xW
+        ("segformer.stages.2.blocks.*.mlp.fc1",            segformer_stages_2_patch_embeddings_proj_rows_,           2*W[2]**2*m[2],       depths[2],  (depths[2], depths[2]),  0),  # y = xW
+        ("segformer.stages.2.blocks.*.mlp.dwconv.dwconv",  segformer_stages_2_patch_embeddings_proj_rows_,           18*W[2]*m[2],         depths[2],  (depths[2], depths[2]),  0),  # y = xW
+        ("segformer.stages.2.blocks.*.mlp.fc2",            segformer_stages_2_patch_embeddings_proj_rows_,           2*W[2]**2*m[2],       depths[2],  (depths[2], depths[2]),  0),  # y = xW
+        ("segformer.stages.3.patch_embeddings.proj",       segformer_stages_3_patch_embeddings_proj_rows_,           2*W[2]*W[3]*p[3]**2,  1,          (1, 1),                  0),  # y = xW
+        ("segformer.stages.3.blocks.*.attention.q_proj",   segformer_stages_3_patch_embeddings_proj_rows_,           2*W[3]**2,            depths[3],  (depths[3], depths[3]),  0),  # y = xW
+        ("segformer.stages.3.blocks.*.attention.k_proj",   segformer_stages_3_patch_embeddings_proj_rows_,           2*W[3]**2,            depths[3],  (depths[3], depths[3]),  0),  # y = xW
+        ("segformer.stages.3.blocks.*.attention.v_proj",   segformer_stages_3_patch_embeddings_proj_rows_,           2*W[3]**2,            depths[3],  (depths[3], depths[3]),  0),  # y = xW
+        ("segformer.stages.3.blocks.*.attention",          attention_pairs_4_,                                       2*W[3],               depths[3],  (depths[3], depths[3]),  0),  # scores = qk
+        ("segformer.stages.3.blocks.*.attention",          attention_pairs_4_,                                       2*W[3],               depths[3],  (depths[3], depths[3]),  0),  # mix = pv
+        ("segformer.stages.3.blocks.*.attention.o_proj",   segformer_stages_3_patch_embeddings_proj_rows_,           2*W[3]**2,            depths[3],  (depths[3], depths[3]),  0),  # y = xW
+        ("segformer.stages.3.blocks.*.mlp.fc1",            segformer_stages_3_patch_embeddings_proj_rows_,           2*W[3]**2*m[3],       depths[3],  (depths[3], depths[3]),  0),  # y = xW
+        ("segformer.stages.3.blocks.*.mlp.dwconv.dwconv",  segformer_stages_3_patch_embeddings_proj_rows_,           18*W[3]*m[3],         depths[3],  (depths[3], depths[3]),  0),  # y = xW
+        ("segformer.stages.3.blocks.*.mlp.fc2",            segformer_stages_3_patch_embeddings_proj_rows_,           2*W[3]**2*m[3],       depths[3],  (depths[3], depths[3]),  0),  # y = xW
+        ("classifier",                                     classifier_rows_,                                         2*W[3]*N,             1,          (1, 1),                  0),  # y = xW
     ]
 
 
 def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'forward': nothing trains, only the forward pass runs."""
-    depths = sizes.depths
-    W = sizes.hidden_sizes
-    p = sizes.patch_sizes
-    m = sizes.mlp_ratios
-    c = sizes.num_channels
-    N = sizes.num_labels
-    # what a contraction runs over, in multiples of (n, n_4, x_3, n_7, x_6, x_9, n_2, x, x_3_n_4, x_6_n_7, x_9_x_9, xn)
-    segformer_stages_0_patch_embeddings_proj_rows_ = (0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0)
-    attention_sequence_reduction_sequence_reduction_rows_ = (0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0)
-    attention_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1)
-    segformer_stages_1_patch_embeddings_proj_rows_ = (0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    attention_sequence_reduction_sequence_reduction_rows_2_ = (0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    attention_pairs_2_ = (0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0)
-    segformer_stages_2_patch_embeddings_proj_rows_ = (0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0)
-    attention_sequence_reduction_sequence_reduction_rows_3_ = (0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0)
-    attention_pairs_3_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0)
-    segformer_stages_3_patch_embeddings_proj_rows_ = (0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0)
-    attention_pairs_4_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0)
-    classifier_rows_ = (1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("segformer.stages.0.patch_embeddings.proj",                                     segformer_stages_0_patch_embeddings_proj_rows_,           2*W[0]*p[0]**2*c,     1,          (0, 0),  0),  # y = xW
-        ("segformer.stages.0.blocks.*.attention.q_proj",                                 segformer_stages_0_patch_embeddings_proj_rows_,           2*W[0]**2,            depths[0],  (0, 0),  0),  # y = xW
-        ("segformer.stages.0.blocks.*.attention.sequence_reduction.sequence_reduction",  attention_sequence_reduction_sequence_reduction_rows_,    128*W[0]**2,          depths[0],  (0, 0),  0),  # y = xW
-        ("segformer.stages.0.blocks.*.attention.k_proj",                                 attention_sequence_reduction_sequence_reduction_rows_,    2*W[0]**2,            depths[0],  (0, 0),  0),  # y = xW
-        ("segformer.stages.0.blocks.*.attention.v_proj",                                 attention_sequence_reduction_sequence_reduction_rows_,    2*W[0]**2,            depths[0],  (0, 0),  0),  # y = xW
-        ("segformer.stages.0.blocks.*.attention",                                        attention_pairs_,                                         2*W[0],               depths[0],  (0, 0),  0),  # scores = qk
-        ("segformer.stages.0.blocks.*.attention",                                        attention_pairs_,                                         2*W[0],               depths[0],  (0, 0),  0),  # mix = pv
-        ("segformer.stages.0.blocks.*.attention.o_proj",                                 segformer_stages_0_patch_embeddings_proj_rows_,           2*W[0]**2,            depths[0],  (0, 0),  0),  # y = xW
-        ("segformer.stages.0.blocks.*.mlp.fc1",                                          segformer_stages_0_patch_embeddings_proj_rows_,           2*W[0]**2*m[0],       depths[0],  (0, 0),  0),  # y = xW
-        ("segformer.stages.0.blocks.*.mlp.dwconv.dwconv",                                segformer_stages_0_patch_embeddings_proj_rows_,           18*W[0]*m[0],         depths[0],  (0, 0),  0),  # y = xW
-        ("segformer.stages.0.blocks.*.mlp.fc2",                                          segformer_stages_0_patch_embeddings_proj_rows_,           2*W[0]**2*m[0],       depths[0],  (0, 0),  0),  # y = xW
-        ("segformer.stages.1.patch_embeddings.proj",                                     segformer_stages_1_patch_embeddings_proj_rows_,           2*W[0]*W[1]*p[1]**2,  1,          (0, 0),  0),  # y = xW
-        ("segformer.stages.1.blocks.*.attention.q_proj",                                 segformer_stages_1_patch_embeddings_proj_rows_,           2*W[1]**2,            depths[1],  (0, 0),  0),  # y = xW
-        ("segformer.stages.1.blocks.*.attention.sequence_reduction.sequence_reduction",  attention_sequence_reduction_sequence_reduction_rows_2_,  32*W[1]**2,           depths[1],  (0, 0),  0),  # y = xW
-        ("segformer.stages.1.blocks.*.attention.k_proj",                                 attention_sequence_reduction_sequence_reduction_rows_2_,  2*W[1]**2,            depths[1],  (0, 0),  0),  # y = xW
-        ("segformer.stages.1.blocks.*.attention.v_proj",                                 attention_sequence_reduction_sequence_reduction_rows_2_,  2*W[1]**2,            depths[1],  (0, 0),  0),  # y = xW
-        ("segformer.stages.1.blocks.*.attention",                                        attention_pairs_2_,                                       2*W[1],               depths[1],  (0, 0),  0),  # scores = qk
-        ("segformer.stages.1.blocks.*.attention",                                        attention_pairs_2_,                                       2*W[1],               depths[1],  (0, 0),  0),  # mix = pv
-        ("segformer.stages.1.blocks.*.attention.o_proj",                                 segformer_stages_1_patch_embeddings_proj_rows_,           2*W[1]**2,            depths[1],  (0, 0),  0),  # y = xW
-        ("segformer.stages.1.blocks.*.mlp.fc1",                                          segformer_stages_1_patch_embeddings_proj_rows_,           2*W[1]**2*m[1],       depths[1],  (0, 0),  0),  # y = xW
-        ("segformer.stages.1.blocks.*.mlp.dwconv.dwconv",                                segformer_stages_1_patch_embeddings_proj_rows_,           18*W[1]*m[1],         depths[1],  (0, 0),  0),  # y = xW
-        ("segformer.stages.1.blocks.*.mlp.fc2",                                          segformer_stages_1_patch_embeddings_proj_rows_,           2*W[1]**2*m[1],       depths[1],  (0, 0),  0),  # y = xW
-        ("segformer.stages.2.patch_embeddings.proj",                                     segformer_stages_2_patch_embeddings_proj_rows_,           2*W[1]*W[2]*p[2]**2,  1,          (0, 0),  0),  # y = xW
-        ("segformer.stages.2.blocks.*.attention.q_proj",                                 segformer_stages_2_patch_embeddings_proj_rows_,           2*W[2]**2,            depths[2],  (0, 0),  0),  # y = xW
-        ("segformer.stages.2.blocks.*.attention.sequence_reduction.sequence_reduction",  attention_sequence_reduction_sequence_reduction_rows_3_,  8*W[2]**2,            depths[2],  (0, 0),  0),  # y = xW
-        ("segformer.stages.2.blocks.*.attention.k_proj",                                 attention_sequence_reduction_sequence_reduction_rows_3_,  2*W[2]**2,            depths[2],  (0, 0),  0),  # y = xW
-        ("segformer.stages.2.blocks.*.attention.v_proj",                                 attention_sequence_reduction_sequence_reduction_rows_3_,  2*W[2]**2,            depths[2],  (0, 0),  0),  # y = xW
-        ("segformer.stages.2.blocks.*.attention",                                        attention_pairs_3_,                                       2*W[2],               depths[2],  (0, 0),  0),  # scores = qk
-        ("segformer.stages.2.blocks.*.attention",                                        attention_pairs_3_,                                       2*W[2],               depths[2],  (0, 0),  0),  # mix = pv
-        ("segformer.stages.2.blocks.*.attention.o_proj",                                 segformer_stages_2_patch_embeddings_proj_rows_,           2*W[2]**2,            depths[2],  (0, 0),  0),  # y = xW
-        ("segformer.stages.2.blocks.*.mlp.fc1",                                          segformer_stages_2_patch_embeddings_proj_rows_,           2*W[2]**2*m[2],       depths[2],  (0, 0),  0),  # y = xW
-        ("segformer.stages.2.blocks.*.mlp.dwconv.dwconv",                                segformer_stages_2_patch_embeddings_proj_rows_,           18*W[2]*m[2],         depths[2],  (0, 0),  0),  # y = xW
-        ("segformer.stages.2.blocks.*.mlp.fc2",                                          segformer_stages_2_patch_embeddings_proj_rows_,           2*W[2]**2*m[2],       depths[2],  (0, 0),  0),  # y = xW
-        ("segformer.stages.3.patch_embeddings.proj",                                     segformer_stages_3_patch_embeddings_proj_rows_,           2*W[2]*W[3]*p[3]**2,  1,          (0, 0),  0),  # y = xW
-        ("segformer.stages.3.blocks.*.attention.q_proj",                                 segformer_stages_3_patch_embeddings_proj_rows_,           2*W[3]**2,            depths[3],  (0, 0),  0),  # y = xW
-        ("segformer.stages.3.blocks.*.attention.k_proj",                                 segformer_stages_3_patch_embeddings_proj_rows_,           2*W[3]**2,            depths[3],  (0, 0),  0),  # y = xW
-        ("segformer.stages.3.blocks.*.attention.v_proj",                                 segformer_stages_3_patch_embeddings_proj_rows_,           2*W[3]**2,            depths[3],  (0, 0),  0),  # y = xW
-        ("segformer.stages.3.blocks.*.attention",                                        attention_pairs_4_,                                       2*W[3],               depths[3],  (0, 0),  0),  # scores = qk
-        ("segformer.stages.3.blocks.*.attention",                                        attention_pairs_4_,                                       2*W[3],               depths[3],  (0, 0),  0),  # mix = pv
-        ("segformer.stages.3.blocks.*.attention.o_proj",                                 segformer_stages_3_patch_embeddings_proj_rows_,           2*W[3]**2,            depths[3],  (0, 0),  0),  # y = xW
-        ("segformer.stages.3.blocks.*.mlp.fc1",                                          segformer_stages_3_patch_embeddings_proj_rows_,           2*W[3]**2*m[3],       depths[3],  (0, 0),  0),  # y = xW
-        ("segformer.stages.3.blocks.*.mlp.dwconv.dwconv",                                segformer_stages_3_patch_embeddings_proj_rows_,           18*W[3]*m[3],         depths[3],  (0, 0),  0),  # y = xW
-        ("segformer.stages.3.blocks.*.mlp.fc2",                                          segformer_stages_3_patch_embeddings_proj_rows_,           2*W[3]**2*m[3],       depths[3],  (0, 0),  0),  # y = xW
-        ("classifier",                                                                   classifier_rows_,                                         2*W[3]*N,             1,          (0, 0),  0),  # y = xW
-    ]
+    lines = _full(sizes, pairs)
+    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
 
 
 def _lora(sizes: Sizes, pairs: str) -> list[Line]:
@@ -610,6 +551,14 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     m = sizes.mlp_ratios
     c = sizes.num_channels
     N = sizes.num_labels
+    part_1 = max(0, depths[0] - 1)
+    part_2 = max(0, depths[1] - 1)
+    part_3 = (depths[0] >= 1)*depths[1] + part_2 - (depths[0] >= 1)*part_2
+    part_4 = max(0, depths[2] - 1)
+    part_5 = (depths[0] >= 1)*(depths[1] >= 1)*part_4 + (depths[0] >= 1)*depths[2] + (depths[1] >= 1)*depths[2] + part_4 - (depths[0] >= 1)*(depths[1] >= 1)*depths[2] - (depths[0] >= 1)*part_4 - (depths[1] >= 1)*part_4
+    part_6 = max(0, depths[3] - 1)
+    part_7 = (depths[0] >= 1)*(depths[1] >= 1)*(depths[2] >= 1)*depths[3] + (depths[0] >= 1)*(depths[1] >= 1)*part_6 + (depths[0] >= 1)*(depths[2] >= 1)*part_6 + (depths[1] >= 1)*(depths[2] >= 1)*part_6 + (depths[0] >= 1)*depths[3] + (depths[1] >= 1)*depths[3] + (depths[2] >= 1)*depths[3] + part_6 - (depths[0] >= 1)*(depths[1] >= 1)*(depths[2] >= 1)*part_6 - (depths[0] >= 1)*(depths[1] >= 1)*depths[3] - (depths[0] >= 1)*(depths[2] >= 1)*depths[3] - (depths[1] >= 1)*(depths[2] >= 1)*depths[3] - (depths[0] >= 1)*part_6 - (depths[1] >= 1)*part_6 - (depths[2] >= 1)*part_6
+    part_8 = (depths[0] >= 1)*(depths[1] >= 1)*(depths[2] >= 1)
     # what a contraction runs over, in multiples of (n, n_4, x_3, n_7, x_6, x_9, n_2, x, x_3_n_4, x_6_n_7, x_9_x_9, xn)
     segformer_stages_0_patch_embeddings_proj_rows_ = (0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0)
     attention_sequence_reduction_sequence_reduction_rows_ = (0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0)
@@ -623,85 +572,93 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     segformer_stages_3_patch_embeddings_proj_rows_ = (0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0)
     attention_pairs_4_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0)
     classifier_rows_ = (1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+    # what equal modules have in common, each below its own path
+    k_proj_1: list[Line] = [
+        ("base_layer",      attention_sequence_reduction_sequence_reduction_rows_,  2*W[0]**2,  depths[0],  (part_1, 0),             0),  # y = xW
+        ("lora_A.default",  attention_sequence_reduction_sequence_reduction_rows_,  32*W[0],    depths[0],  (part_1, depths[0]),     0),  # y = xW
+        ("lora_B.default",  attention_sequence_reduction_sequence_reduction_rows_,  32*W[0],    depths[0],  (depths[0], depths[0]),  0),  # y = xW
+    ]
+    k_proj_2: list[Line] = [
+        ("base_layer",      attention_sequence_reduction_sequence_reduction_rows_2_,  2*W[1]**2,  depths[1],  (part_3, 0),             0),  # y = xW
+        ("lora_A.default",  attention_sequence_reduction_sequence_reduction_rows_2_,  32*W[1],    depths[1],  (part_3, depths[1]),     0),  # y = xW
+        ("lora_B.default",  attention_sequence_reduction_sequence_reduction_rows_2_,  32*W[1],    depths[1],  (depths[1], depths[1]),  0),  # y = xW
+    ]
+    k_proj_3: list[Line] = [
+        ("base_layer",      attention_sequence_reduction_sequence_reduction_rows_3_,  2*W[2]**2,  depths[2],  (part_5, 0),             0),  # y = xW
+        ("lora_A.default",  attention_sequence_reduction_sequence_reduction_rows_3_,  32*W[2],    depths[2],  (part_5, depths[2]),     0),  # y = xW
+        ("lora_B.default",  attention_sequence_reduction_sequence_reduction_rows_3_,  32*W[2],    depths[2],  (depths[2], depths[2]),  0),  # y = xW
+    ]
+    q_proj_1: list[Line] = [
+        ("base_layer",      segformer_stages_3_patch_embeddings_proj_rows_,  2*W[3]**2,  depths[3],  (part_7, 0),             0),  # y = xW
+        ("lora_A.default",  segformer_stages_3_patch_embeddings_proj_rows_,  32*W[3],    depths[3],  (part_7, depths[3]),     0),  # y = xW
+        ("lora_B.default",  segformer_stages_3_patch_embeddings_proj_rows_,  32*W[3],    depths[3],  (depths[3], depths[3]),  0),  # y = xW
+    ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("segformer.stages.0.patch_embeddings.proj",                                     segformer_stages_0_patch_embeddings_proj_rows_,           2*W[0]*p[0]**2*c,     1,          (0, 0),                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                  0),  # y = xW
-        ("segformer.stages.0.blocks.*.attention.q_proj.base_layer",                      segformer_stages_0_patch_embeddings_proj_rows_,           2*W[0]**2,            depths[0],  (max(0, depths[0] - 1), 0),                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                              0),  # y = xW
-        ("segformer.stages.0.blocks.*.attention.q_proj.lora_A.default",                  segformer_stages_0_patch_embeddings_proj_rows_,           32*W[0],              depths[0],  (max(0, depths[0] - 1), depths[0]),                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                      0),  # y = xW
-        ("segformer.stages.0.blocks.*.attention.q_proj.lora_B.default",                  segformer_stages_0_patch_embeddings_proj_rows_,           32*W[0],              depths[0],  (depths[0], depths[0]),                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                  0),  # y = xW
-        ("segformer.stages.0.blocks.*.attention.sequence_reduction.sequence_reduction",  attention_sequence_reduction_sequence_reduction_rows_,    128*W[0]**2,          depths[0],  (max(0, depths[0] - 1), 0),                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                              0),  # y = xW
-        ("segformer.stages.0.blocks.*.attention.k_proj.base_layer",                      attention_sequence_reduction_sequence_reduction_rows_,    2*W[0]**2,            depths[0],  (max(0, depths[0] - 1), 0),                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                              0),  # y = xW
-        ("segformer.stages.0.blocks.*.attention.k_proj.lora_A.default",                  attention_sequence_reduction_sequence_reduction_rows_,    32*W[0],              depths[0],  (max(0, depths[0] - 1), depths[0]),                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                      0),  # y = xW
-        ("segformer.stages.0.blocks.*.attention.k_proj.lora_B.default",                  attention_sequence_reduction_sequence_reduction_rows_,    32*W[0],              depths[0],  (depths[0], depths[0]),                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                  0),  # y = xW
-        ("segformer.stages.0.blocks.*.attention.v_proj.base_layer",                      attention_sequence_reduction_sequence_reduction_rows_,    2*W[0]**2,            depths[0],  (max(0, depths[0] - 1), 0),                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                              0),  # y = xW
-        ("segformer.stages.0.blocks.*.attention.v_proj.lora_A.default",                  attention_sequence_reduction_sequence_reduction_rows_,    32*W[0],              depths[0],  (max(0, depths[0] - 1), depths[0]),                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                      0),  # y = xW
-        ("segformer.stages.0.blocks.*.attention.v_proj.lora_B.default",                  attention_sequence_reduction_sequence_reduction_rows_,    32*W[0],              depths[0],  (depths[0], depths[0]),                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                  0),  # y = xW
-        ("segformer.stages.0.blocks.*.attention",                                        attention_pairs_,                                         2*W[0],               depths[0],  (depths[0], depths[0]),                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                  0),  # scores = qk
-        ("segformer.stages.0.blocks.*.attention",                                        attention_pairs_,                                         2*W[0],               depths[0],  (depths[0], depths[0]),                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                  0),  # mix = pv
-        ("segformer.stages.0.blocks.*.attention.o_proj.base_layer",                      segformer_stages_0_patch_embeddings_proj_rows_,           2*W[0]**2,            depths[0],  (depths[0], 0),                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                          0),  # y = xW
-        ("segformer.stages.0.blocks.*.attention.o_proj.lora_A.default",                  segformer_stages_0_patch_embeddings_proj_rows_,           32*W[0],              depths[0],  (depths[0], depths[0]),                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                  0),  # y = xW
-        ("segformer.stages.0.blocks.*.attention.o_proj.lora_B.default",                  segformer_stages_0_patch_embeddings_proj_rows_,           32*W[0],              depths[0],  (depths[0], depths[0]),                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                  0),  # y = xW
-        ("segformer.stages.0.blocks.*.mlp.fc1",                                          segformer_stages_0_patch_embeddings_proj_rows_,           2*W[0]**2*m[0],       depths[0],  (depths[0], 0),                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                          0),  # y = xW
-        ("segformer.stages.0.blocks.*.mlp.dwconv.dwconv",                                segformer_stages_0_patch_embeddings_proj_rows_,           18*W[0]*m[0],         depths[0],  (depths[0], 0),                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                          0),  # y = xW
-        ("segformer.stages.0.blocks.*.mlp.fc2",                                          segformer_stages_0_patch_embeddings_proj_rows_,           2*W[0]**2*m[0],       depths[0],  (depths[0], 0),                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                          0),  # y = xW
-        ("segformer.stages.1.patch_embeddings.proj",                                     segformer_stages_1_patch_embeddings_proj_rows_,           2*W[0]*W[1]*p[1]**2,  1,          ((depths[0] >= 1), 0),                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                   0),  # y = xW
-        ("segformer.stages.1.blocks.*.attention.q_proj.base_layer",                      segformer_stages_1_patch_embeddings_proj_rows_,           2*W[1]**2,            depths[1],  ((depths[0] >= 1)*depths[1] + max(0, depths[1] - 1) - (depths[0] >= 1)*max(0, depths[1] - 1), 0),                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                        0),  # y = xW
-        ("segformer.stages.1.blocks.*.attention.q_proj.lora_A.default",                  segformer_stages_1_patch_embeddings_proj_rows_,           32*W[1],              depths[1],  ((depths[0] >= 1)*depths[1] + max(0, depths[1] - 1) - (depths[0] >= 1)*max(0, depths[1] - 1), depths[1]),                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                0),  # y = xW
-        ("segformer.stages.1.blocks.*.attention.q_proj.lora_B.default",                  segformer_stages_1_patch_embeddings_proj_rows_,           32*W[1],              depths[1],  (depths[1], depths[1]),                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                  0),  # y = xW
-        ("segformer.stages.1.blocks.*.attention.sequence_reduction.sequence_reduction",  attention_sequence_reduction_sequence_reduction_rows_2_,  32*W[1]**2,           depths[1],  ((depths[0] >= 1)*depths[1] + max(0, depths[1] - 1) - (depths[0] >= 1)*max(0, depths[1] - 1), 0),                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                        0),  # y = xW
-        ("segformer.stages.1.blocks.*.attention.k_proj.base_layer",                      attention_sequence_reduction_sequence_reduction_rows_2_,  2*W[1]**2,            depths[1],  ((depths[0] >= 1)*depths[1] + max(0, depths[1] - 1) - (depths[0] >= 1)*max(0, depths[1] - 1), 0),                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                        0),  # y = xW
-        ("segformer.stages.1.blocks.*.attention.k_proj.lora_A.default",                  attention_sequence_reduction_sequence_reduction_rows_2_,  32*W[1],              depths[1],  ((depths[0] >= 1)*depths[1] + max(0, depths[1] - 1) - (depths[0] >= 1)*max(0, depths[1] - 1), depths[1]),                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                0),  # y = xW
-        ("segformer.stages.1.blocks.*.attention.k_proj.lora_B.default",                  attention_sequence_reduction_sequence_reduction_rows_2_,  32*W[1],              depths[1],  (depths[1], depths[1]),                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                  0),  # y = xW
-        ("segformer.stages.1.blocks.*.attention.v_proj.base_layer",                      attention_sequence_reduction_sequence_reduction_rows_2_,  2*W[1]**2,            depths[1],  ((depths[0] >= 1)*depths[1] + max(0, depths[1] - 1) - (depths[0] >= 1)*max(0, depths[1] - 1), 0),                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                        0),  # y = xW
-        ("segformer.stages.1.blocks.*.attention.v_proj.lora_A.default",                  attention_sequence_reduction_sequence_reduction_rows_2_,  32*W[1],              depths[1],  ((depths[0] >= 1)*depths[1] + max(0, depths[1] - 1) - (depths[0] >= 1)*max(0, depths[1] - 1), depths[1]),                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                0),  # y = xW
-        ("segformer.stages.1.blocks.*.attention.v_proj.lora_B.default",                  attention_sequence_reduction_sequence_reduction_rows_2_,  32*W[1],              depths[1],  (depths[1], depths[1]),                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                  0),  # y = xW
-        ("segformer.stages.1.blocks.*.attention",                                        attention_pairs_2_,                                       2*W[1],               depths[1],  (depths[1], depths[1]),                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                  0),  # scores = qk
-        ("segformer.stages.1.blocks.*.attention",                                        attention_pairs_2_,                                       2*W[1],               depths[1],  (depths[1], depths[1]),                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                  0),  # mix = pv
-        ("segformer.stages.1.blocks.*.attention.o_proj.base_layer",                      segformer_stages_1_patch_embeddings_proj_rows_,           2*W[1]**2,            depths[1],  (depths[1], 0),                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                          0),  # y = xW
-        ("segformer.stages.1.blocks.*.attention.o_proj.lora_A.default",                  segformer_stages_1_patch_embeddings_proj_rows_,           32*W[1],              depths[1],  (depths[1], depths[1]),                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                  0),  # y = xW
-        ("segformer.stages.1.blocks.*.attention.o_proj.lora_B.default",                  segformer_stages_1_patch_embeddings_proj_rows_,           32*W[1],              depths[1],  (depths[1], depths[1]),                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                  0),  # y = xW
-        ("segformer.stages.1.blocks.*.mlp.fc1",                                          segformer_stages_1_patch_embeddings_proj_rows_,           2*W[1]**2*m[1],       depths[1],  (depths[1], 0),                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                          0),  # y = xW
-        ("segformer.stages.1.blocks.*.mlp.dwconv.dwconv",                                segformer_stages_1_patch_embeddings_proj_rows_,           18*W[1]*m[1],         depths[1],  (depths[1], 0),                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                          0),  # y = xW
-        ("segformer.stages.1.blocks.*.mlp.fc2",                                          segformer_stages_1_patch_embeddings_proj_rows_,           2*W[1]**2*m[1],       depths[1],  (depths[1], 0),                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                          0),  # y = xW
-        ("segformer.stages.2.patch_embeddings.proj",                                     segformer_stages_2_patch_embeddings_proj_rows_,           2*W[1]*W[2]*p[2]**2,  1,          ((depths[0] >= 1) + (depths[1] >= 1) - (depths[0] >= 1)*(depths[1] >= 1), 0),                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                            0),  # y = xW
-        ("segformer.stages.2.blocks.*.attention.q_proj.base_layer",                      segformer_stages_2_patch_embeddings_proj_rows_,           2*W[2]**2,            depths[2],  ((depths[0] >= 1)*(depths[1] >= 1)*max(0, depths[2] - 1) + (depths[0] >= 1)*depths[2] + (depths[1] >= 1)*depths[2] + max(0, depths[2] - 1) - (depths[0] >= 1)*(depths[1] >= 1)*depths[2] - (depths[0] >= 1)*max(0, depths[2] - 1) - (depths[1] >= 1)*max(0, depths[2] - 1), 0),                                                                                                                                                                                                                                                                                                                                                                                                                                          0),  # y = xW
-        ("segformer.stages.2.blocks.*.attention.q_proj.lora_A.default",                  segformer_stages_2_patch_embeddings_proj_rows_,           32*W[2],              depths[2],  ((depths[0] >= 1)*(depths[1] >= 1)*max(0, depths[2] - 1) + (depths[0] >= 1)*depths[2] + (depths[1] >= 1)*depths[2] + max(0, depths[2] - 1) - (depths[0] >= 1)*(depths[1] >= 1)*depths[2] - (depths[0] >= 1)*max(0, depths[2] - 1) - (depths[1] >= 1)*max(0, depths[2] - 1), depths[2]),                                                                                                                                                                                                                                                                                                                                                                                                                                  0),  # y = xW
-        ("segformer.stages.2.blocks.*.attention.q_proj.lora_B.default",                  segformer_stages_2_patch_embeddings_proj_rows_,           32*W[2],              depths[2],  (depths[2], depths[2]),                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                  0),  # y = xW
-        ("segformer.stages.2.blocks.*.attention.sequence_reduction.sequence_reduction",  attention_sequence_reduction_sequence_reduction_rows_3_,  8*W[2]**2,            depths[2],  ((depths[0] >= 1)*(depths[1] >= 1)*max(0, depths[2] - 1) + (depths[0] >= 1)*depths[2] + (depths[1] >= 1)*depths[2] + max(0, depths[2] - 1) - (depths[0] >= 1)*(depths[1] >= 1)*depths[2] - (depths[0] >= 1)*max(0, depths[2] - 1) - (depths[1] >= 1)*max(0, depths[2] - 1), 0),                                                                                                                                                                                                                                                                                                                                                                                                                                          0),  # y = xW
-        ("segformer.stages.2.blocks.*.attention.k_proj.base_layer",                      attention_sequence_reduction_sequence_reduction_rows_3_,  2*W[2]**2,            depths[2],  ((depths[0] >= 1)*(depths[1] >= 1)*max(0, depths[2] - 1) + (depths[0] >= 1)*depths[2] + (depths[1] >= 1)*depths[2] + max(0, depths[2] - 1) - (depths[0] >= 1)*(depths[1] >= 1)*depths[2] - (depths[0] >= 1)*max(0, depths[2] - 1) - (depths[1] >= 1)*max(0, depths[2] - 1), 0),                                                                                                                                                                                                                                                                                                                                                                                                                                          0),  # y = xW
-        ("segformer.stages.2.blocks.*.attention.k_proj.lora_A.default",                  attention_sequence_reduction_sequence_reduction_rows_3_,  32*W[2],              depths[2],  ((depths[0] >= 1)*(depths[1] >= 1)*max(0, depths[2] - 1) + (depths[0] >= 1)*depths[2] + (depths[1] >= 1)*depths[2] + max(0, depths[2] - 1) - (depths[0] >= 1)*(depths[1] >= 1)*depths[2] - (depths[0] >= 1)*max(0, depths[2] - 1) - (depths[1] >= 1)*max(0, depths[2] - 1), depths[2]),                                                                                                                                                                                                                                                                                                                                                                                                                                  0),  # y = xW
-        ("segformer.stages.2.blocks.*.attention.k_proj.lora_B.default",                  attention_sequence_reduction_sequence_reduction_rows_3_,  32*W[2],              depths[2],  (depths[2], depths[2]),                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                  0),  # y = xW
-        ("segformer.stages.2.blocks.*.attention.v_proj.base_layer",                      attention_sequence_reduction_sequence_reduction_rows_3_,  2*W[2]**2,            depths[2],  ((depths[0] >= 1)*(depths[1] >= 1)*max(0, depths[2] - 1) + (depths[0] >= 1)*depths[2] + (depths[1] >= 1)*depths[2] + max(0, depths[2] - 1) - (depths[0] >= 1)*(depths[1] >= 1)*depths[2] - (depths[0] >= 1)*max(0, depths[2] - 1) - (depths[1] >= 1)*max(0, depths[2] - 1), 0),                                                                                                                                                                                                                                                                                                                                                                                                                                          0),  # y = xW
-        ("segformer.stages.2.blocks.*.attention.v_proj.lora_A.default",                  attention_sequence_reduction_sequence_reduction_rows_3_,  32*W[2],              depths[2],  ((depths[0] >= 1)*(depths[1] >= 1)*max(0, depths[2] - 1) + (depths[0] >= 1)*depths[2] + (depths[1] >= 1)*depths[2] + max(0, depths[2] - 1) - (depths[0] >= 1)*(depths[1] >= 1)*depths[2] - (depths[0] >= 1)*max(0, depths[2] - 1) - (depths[1] >= 1)*max(0, depths[2] - 1), depths[2]),                                                                                                                                                                                                                                                                                                                                                                                                                                  0),  # y = xW
-        ("segformer.stages.2.blocks.*.attention.v_proj.lora_B.default",                  attention_sequence_reduction_sequence_reduction_rows_3_,  32*W[2],              depths[2],  (depths[2], depths[2]),                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                  0),  # y = xW
-        ("segformer.stages.2.blocks.*.attention",                                        attention_pairs_3_,                                       2*W[2],               depths[2],  (depths[2], depths[2]),                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                  0),  # scores = qk
-        ("segformer.stages.2.blocks.*.attention",                                        attention_pairs_3_,                                       2*W[2],               depths[2],  (depths[2], depths[2]),                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                  0),  # mix = pv
-        ("segformer.stages.2.blocks.*.attention.o_proj.base_layer",                      segformer_stages_2_patch_embeddings_proj_rows_,           2*W[2]**2,            depths[2],  (depths[2], 0),                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                          0),  # y = xW
-        ("segformer.stages.2.blocks.*.attention.o_proj.lora_A.default",                  segformer_stages_2_patch_embeddings_proj_rows_,           32*W[2],              depths[2],  (depths[2], depths[2]),                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                  0),  # y = xW
-        ("segformer.stages.2.blocks.*.attention.o_proj.lora_B.default",                  segformer_stages_2_patch_embeddings_proj_rows_,           32*W[2],              depths[2],  (depths[2], depths[2]),                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                  0),  # y = xW
-        ("segformer.stages.2.blocks.*.mlp.fc1",                                          segformer_stages_2_patch_embeddings_proj_rows_,           2*W[2]**2*m[2],       depths[2],  (depths[2], 0),                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                          0),  # y = xW
-        ("segformer.stages.2.blocks.*.mlp.dwconv.dwconv",                                segformer_stages_2_patch_embeddings_proj_rows_,           18*W[2]*m[2],         depths[2],  (depths[2], 0),                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                          0),  # y = xW
-        ("segformer.stages.2.blocks.*.mlp.fc2",                                          segformer_stages_2_patch_embeddings_proj_rows_,           2*W[2]**2*m[2],       depths[2],  (depths[2], 0),                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                          0),  # y = xW
-        ("segformer.stages.3.patch_embeddings.proj",                                     segformer_stages_3_patch_embeddings_proj_rows_,           2*W[2]*W[3]*p[3]**2,  1,          ((depths[0] >= 1)*(depths[1] >= 1)*(depths[2] >= 1) + (depths[0] >= 1) + (depths[1] >= 1) + (depths[2] >= 1) - (depths[0] >= 1)*(depths[1] >= 1) - (depths[0] >= 1)*(depths[2] >= 1) - (depths[1] >= 1)*(depths[2] >= 1), 0),                                                                                                                                                                                                                                                                                                                                                                                                                                                                                            0),  # y = xW
-        ("segformer.stages.3.blocks.*.attention.q_proj.base_layer",                      segformer_stages_3_patch_embeddings_proj_rows_,           2*W[3]**2,            depths[3],  ((depths[0] >= 1)*(depths[1] >= 1)*(depths[2] >= 1)*depths[3] + (depths[0] >= 1)*(depths[1] >= 1)*max(0, depths[3] - 1) + (depths[0] >= 1)*(depths[2] >= 1)*max(0, depths[3] - 1) + (depths[1] >= 1)*(depths[2] >= 1)*max(0, depths[3] - 1) + (depths[0] >= 1)*depths[3] + (depths[1] >= 1)*depths[3] + (depths[2] >= 1)*depths[3] + max(0, depths[3] - 1) - (depths[0] >= 1)*(depths[1] >= 1)*(depths[2] >= 1)*max(0, depths[3] - 1) - (depths[0] >= 1)*(depths[1] >= 1)*depths[3] - (depths[0] >= 1)*(depths[2] >= 1)*depths[3] - (depths[1] >= 1)*(depths[2] >= 1)*depths[3] - (depths[0] >= 1)*max(0, depths[3] - 1) - (depths[1] >= 1)*max(0, depths[3] - 1) - (depths[2] >= 1)*max(0, depths[3] - 1), 0),          0),  # y = xW
-        ("segformer.stages.3.blocks.*.attention.q_proj.lora_A.default",                  segformer_stages_3_patch_embeddings_proj_rows_,           32*W[3],              depths[3],  ((depths[0] >= 1)*(depths[1] >= 1)*(depths[2] >= 1)*depths[3] + (depths[0] >= 1)*(depths[1] >= 1)*max(0, depths[3] - 1) + (depths[0] >= 1)*(depths[2] >= 1)*max(0, depths[3] - 1) + (depths[1] >= 1)*(depths[2] >= 1)*max(0, depths[3] - 1) + (depths[0] >= 1)*depths[3] + (depths[1] >= 1)*depths[3] + (depths[2] >= 1)*depths[3] + max(0, depths[3] - 1) - (depths[0] >= 1)*(depths[1] >= 1)*(depths[2] >= 1)*max(0, depths[3] - 1) - (depths[0] >= 1)*(depths[1] >= 1)*depths[3] - (depths[0] >= 1)*(depths[2] >= 1)*depths[3] - (depths[1] >= 1)*(depths[2] >= 1)*depths[3] - (depths[0] >= 1)*max(0, depths[3] - 1) - (depths[1] >= 1)*max(0, depths[3] - 1) - (depths[2] >= 1)*max(0, depths[3] - 1), depths[3]),  0),  # y = xW
-        ("segformer.stages.3.blocks.*.attention.q_proj.lora_B.default",                  segformer_stages_3_patch_embeddings_proj_rows_,           32*W[3],              depths[3],  (depths[3], depths[3]),                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                  0),  # y = xW
-        ("segformer.stages.3.blocks.*.attention.k_proj.base_layer",                      segformer_stages_3_patch_embeddings_proj_rows_,           2*W[3]**2,            depths[3],  ((depths[0] >= 1)*(depths[1] >= 1)*(depths[2] >= 1)*depths[3] + (depths[0] >= 1)*(depths[1] >= 1)*max(0, depths[3] - 1) + (depths[0] >= 1)*(depths[2] >= 1)*max(0, depths[3] - 1) + (depths[1] >= 1)*(depths[2] >= 1)*max(0, depths[3] - 1) + (depths[0] >= 1)*depths[3] + (depths[1] >= 1)*depths[3] + (depths[2] >= 1)*depths[3] + max(0, depths[3] - 1) - (depths[0] >= 1)*(depths[1] >= 1)*(depths[2] >= 1)*max(0, depths[3] - 1) - (depths[0] >= 1)*(depths[1] >= 1)*depths[3] - (depths[0] >= 1)*(depths[2] >= 1)*depths[3] - (depths[1] >= 1)*(depths[2] >= 1)*depths[3] - (depths[0] >= 1)*max(0, depths[3] - 1) - (depths[1] >= 1)*max(0, depths[3] - 1) - (depths[2] >= 1)*max(0, depths[3] - 1), 0),          0),  # y = xW
-        ("segformer.stages.3.blocks.*.attention.k_proj.lora_A.default",                  segformer_stages_3_patch_embeddings_proj_rows_,           32*W[3],              depths[3],  ((depths[0] >= 1)*(depths[1] >= 1)*(depths[2] >= 1)*depths[3] + (depths[0] >= 1)*(depths[1] >= 1)*max(0, depths[3] - 1) + (depths[0] >= 1)*(depths[2] >= 1)*max(0, depths[3] - 1) + (depths[1] >= 1)*(depths[2] >= 1)*max(0, depths[3] - 1) + (depths[0] >= 1)*depths[3] + (depths[1] >= 1)*depths[3] + (depths[2] >= 1)*depths[3] + max(0, depths[3] - 1) - (depths[0] >= 1)*(depths[1] >= 1)*(depths[2] >= 1)*max(0, depths[3] - 1) - (depths[0] >= 1)*(depths[1] >= 1)*depths[3] - (depths[0] >= 1)*(depths[2] >= 1)*depths[3] - (depths[1] >= 1)*(depths[2] >= 1)*depths[3] - (depths[0] >= 1)*max(0, depths[3] - 1) - (depths[1] >= 1)*max(0, depths[3] - 1) - (depths[2] >= 1)*max(0, depths[3] - 1), depths[3]),  0),  # y = xW
-        ("segformer.stages.3.blocks.*.attention.k_proj.lora_B.default",                  segformer_stages_3_patch_embeddings_proj_rows_,           32*W[3],              depths[3],  (depths[3], depths[3]),                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                  0),  # y = xW
-        ("segformer.stages.3.blocks.*.attention.v_proj.base_layer",                      segformer_stages_3_patch_embeddings_proj_rows_,           2*W[3]**2,            depths[3],  ((depths[0] >= 1)*(depths[1] >= 1)*(depths[2] >= 1)*depths[3] + (depths[0] >= 1)*(depths[1] >= 1)*max(0, depths[3] - 1) + (depths[0] >= 1)*(depths[2] >= 1)*max(0, depths[3] - 1) + (depths[1] >= 1)*(depths[2] >= 1)*max(0, depths[3] - 1) + (depths[0] >= 1)*depths[3] + (depths[1] >= 1)*depths[3] + (depths[2] >= 1)*depths[3] + max(0, depths[3] - 1) - (depths[0] >= 1)*(depths[1] >= 1)*(depths[2] >= 1)*max(0, depths[3] - 1) - (depths[0] >= 1)*(depths[1] >= 1)*depths[3] - (depths[0] >= 1)*(depths[2] >= 1)*depths[3] - (depths[1] >= 1)*(depths[2] >= 1)*depths[3] - (depths[0] >= 1)*max(0, depths[3] - 1) - (depths[1] >= 1)*max(0, depths[3] - 1) - (depths[2] >= 1)*max(0, depths[3] - 1), 0),          0),  # y = xW
-        ("segformer.stages.3.blocks.*.attention.v_proj.lora_A.default",                  segformer_stages_3_patch_embeddings_proj_rows_,           32*W[3],              depths[3],  ((depths[0] >= 1)*(depths[1] >= 1)*(depths[2] >= 1)*depths[3] + (depths[0] >= 1)*(depths[1] >= 1)*max(0, depths[3] - 1) + (depths[0] >= 1)*(depths[2] >= 1)*max(0, depths[3] - 1) + (depths[1] >= 1)*(depths[2] >= 1)*max(0, depths[3] - 1) + (depths[0] >= 1)*depths[3] + (depths[1] >= 1)*depths[3] + (depths[2] >= 1)*depths[3] + max(0, depths[3] - 1) - (depths[0] >= 1)*(depths[1] >= 1)*(depths[2] >= 1)*max(0, depths[3] - 1) - (depths[0] >= 1)*(depths[1] >= 1)*depths[3] - (depths[0] >= 1)*(depths[2] >= 1)*depths[3] - (depths[1] >= 1)*(depths[2] >= 1)*depths[3] - (depths[0] >= 1)*max(0, depths[3] - 1) - (depths[1] >= 1)*max(0, depths[3] - 1) - (depths[2] >= 1)*max(0, depths[3] - 1), depths[3]),  0),  # y = xW
-        ("segformer.stages.3.blocks.*.attention.v_proj.lora_B.default",                  segformer_stages_3_patch_embeddings_proj_rows_,           32*W[3],              depths[3],  (depths[3], depths[3]),                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                  0),  # y = xW
-        ("segformer.stages.3.blocks.*.attention",                                        attention_pairs_4_,                                       2*W[3],               depths[3],  (depths[3], depths[3]),                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                  0),  # scores = qk
-        ("segformer.stages.3.blocks.*.attention",                                        attention_pairs_4_,                                       2*W[3],               depths[3],  (depths[3], depths[3]),                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                  0),  # mix = pv
-        ("segformer.stages.3.blocks.*.attention.o_proj.base_layer",                      segformer_stages_3_patch_embeddings_proj_rows_,           2*W[3]**2,            depths[3],  (depths[3], 0),                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                          0),  # y = xW
-        ("segformer.stages.3.blocks.*.attention.o_proj.lora_A.default",                  segformer_stages_3_patch_embeddings_proj_rows_,           32*W[3],              depths[3],  (depths[3], depths[3]),                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                  0),  # y = xW
-        ("segformer.stages.3.blocks.*.attention.o_proj.lora_B.default",                  segformer_stages_3_patch_embeddings_proj_rows_,           32*W[3],              depths[3],  (depths[3], depths[3]),                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                  0),  # y = xW
-        ("segformer.stages.3.blocks.*.mlp.fc1",                                          segformer_stages_3_patch_embeddings_proj_rows_,           2*W[3]**2*m[3],       depths[3],  (depths[3], 0),                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                          0),  # y = xW
-        ("segformer.stages.3.blocks.*.mlp.dwconv.dwconv",                                segformer_stages_3_patch_embeddings_proj_rows_,           18*W[3]*m[3],         depths[3],  (depths[3], 0),                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                          0),  # y = xW
-        ("segformer.stages.3.blocks.*.mlp.fc2",                                          segformer_stages_3_patch_embeddings_proj_rows_,           2*W[3]**2*m[3],       depths[3],  (depths[3], 0),                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                          0),  # y = xW
-        ("classifier",                                                                   classifier_rows_,                                         2*W[3]*N,             1,          ((depths[0] >= 1)*(depths[1] >= 1)*(depths[2] >= 1) + (depths[0] >= 1)*(depths[1] >= 1)*(depths[3] >= 1) + (depths[0] >= 1)*(depths[2] >= 1)*(depths[3] >= 1) + (depths[1] >= 1)*(depths[2] >= 1)*(depths[3] >= 1) + (depths[0] >= 1) + (depths[1] >= 1) + (depths[2] >= 1) + (depths[3] >= 1) - (depths[0] >= 1)*(depths[1] >= 1)*(depths[2] >= 1)*(depths[3] >= 1) - (depths[0] >= 1)*(depths[1] >= 1) - (depths[0] >= 1)*(depths[2] >= 1) - (depths[0] >= 1)*(depths[3] >= 1) - (depths[1] >= 1)*(depths[2] >= 1) - (depths[1] >= 1)*(depths[3] >= 1) - (depths[2] >= 1)*(depths[3] >= 1), 0),                                                                                                                        0),  # y = xW
+        ("segformer.stages.0.patch_embeddings.proj",                     segformer_stages_0_patch_embeddings_proj_rows_,           2*W[0]*p[0]**2*c,     1,          (0, 0),                  0),  # y = xW
+        ("segformer.stages.0.blocks.*.attention.q_proj.base_layer",      segformer_stages_0_patch_embeddings_proj_rows_,           2*W[0]**2,            depths[0],  (part_1, 0),             0),  # y = xW
+        ("segformer.stages.0.blocks.*.attention.q_proj.lora_A.default",  segformer_stages_0_patch_embeddings_proj_rows_,           32*W[0],              depths[0],  (part_1, depths[0]),     0),  # y = xW
+        ("segformer.stages.0.blocks.*.attention.q_proj.lora_B.default",  segformer_stages_0_patch_embeddings_proj_rows_,           32*W[0],              depths[0],  (depths[0], depths[0]),  0),  # y = xW
+        ("segformer.stages.0.blocks.*.attention.sequence_reduction.sequence_reduction",  attention_sequence_reduction_sequence_reduction_rows_,    128*W[0]**2,          depths[0],  (part_1, 0),             0),  # y = xW
+        *_at("segformer.stages.0.blocks.*.attention.k_proj", k_proj_1),
+        *_at("segformer.stages.0.blocks.*.attention.v_proj", k_proj_1),
+        ("segformer.stages.0.blocks.*.attention",                        attention_pairs_,                                         2*W[0],               depths[0],  (depths[0], depths[0]),  0),  # scores = qk
+        ("segformer.stages.0.blocks.*.attention",                        attention_pairs_,                                         2*W[0],               depths[0],  (depths[0], depths[0]),  0),  # mix = pv
+        ("segformer.stages.0.blocks.*.attention.o_proj.base_layer",      segformer_stages_0_patch_embeddings_proj_rows_,           2*W[0]**2,            depths[0],  (depths[0], 0),          0),  # y = xW
+        ("segformer.stages.0.blocks.*.attention.o_proj.lora_A.default",  segformer_stages_0_patch_embeddings_proj_rows_,           32*W[0],              depths[0],  (depths[0], depths[0]),  0),  # y = xW
+        ("segformer.stages.0.blocks.*.attention.o_proj.lora_B.default",  segformer_stages_0_patch_embeddings_proj_rows_,           32*W[0],              depths[0],  (depths[0], depths[0]),  0),  # y = xW
+        ("segformer.stages.0.blocks.*.mlp.fc1",                          segformer_stages_0_patch_embeddings_proj_rows_,           2*W[0]**2*m[0],       depths[0],  (depths[0], 0),          0),  # y = xW
+        ("segformer.stages.0.blocks.*.mlp.dwconv.dwconv",                segformer_stages_0_patch_embeddings_proj_rows_,           18*W[0]*m[0],         depths[0],  (depths[0], 0),          0),  # y = xW
+        ("segformer.stages.0.blocks.*.mlp.fc2",                          segformer_stages_0_patch_embeddings_proj_rows_,           2*W[0]**2*m[0],       depths[0],  (depths[0], 0),          0),  # y = xW
+        ("segformer.stages.1.patch_embeddings.proj",                     segformer_stages_1_patch_embeddings_proj_rows_,           2*W[0]*W[1]*p[1]**2,  1,          ((depths[0] >= 1), 0),   0),  # y = xW
+        ("segformer.stages.1.blocks.*.attention.q_proj.base_layer",      segformer_stages_1_patch_embeddings_proj_rows_,           2*W[1]**2,            depths[1],  (part_3, 0),             0),  # y = xW
+        ("segformer.stages.1.blocks.*.attention.q_proj.lora_A.default",  segformer_stages_1_patch_embeddings_proj_rows_,           32*W[1],              depths[1],  (part_3, depths[1]),     0),  # y = xW
+        ("segformer.stages.1.blocks.*.attention.q_proj.lora_B.default",  segformer_stages_1_patch_embeddings_proj_rows_,           32*W[1],              depths[1],  (depths[1], depths[1]),  0),  # y = xW
+        ("segformer.stages.1.blocks.*.attention.sequence_reduction.sequence_reduction",  attention_sequence_reduction_sequence_reduction_rows_2_,  32*W[1]**2,           depths[1],  (part_3, 0),             0),  # y = xW
+        *_at("segformer.stages.1.blocks.*.attention.k_proj", k_proj_2),
+        *_at("segformer.stages.1.blocks.*.attention.v_proj", k_proj_2),
+        ("segformer.stages.1.blocks.*.attention",                        attention_pairs_2_,                                       2*W[1],               depths[1],  (depths[1], depths[1]),  0),  # scores = qk
+        ("segformer.stages.1.blocks.*.attention",                        attention_pairs_2_,                                       2*W[1],               depths[1],  (depths[1], depths[1]),  0),  # mix = pv
+        ("segformer.stages.1.blocks.*.attention.o_proj.base_layer",      segformer_stages_1_patch_embeddings_proj_rows_,           2*W[1]**2,            depths[1],  (depths[1], 0),          0),  # y = xW
+        ("segformer.stages.1.blocks.*.attention.o_proj.lora_A.default",  segformer_stages_1_patch_embeddings_proj_rows_,           32*W[1],              depths[1],  (depths[1], depths[1]),  0),  # y = xW
+        ("segformer.stages.1.blocks.*.attention.o_proj.lora_B.default",  segformer_stages_1_patch_embeddings_proj_rows_,           32*W[1],              depths[1],  (depths[1], depths[1]),  0),  # y = xW
+        ("segformer.stages.1.blocks.*.mlp.fc1",                          segformer_stages_1_patch_embeddings_proj_rows_,           2*W[1]**2*m[1],       depths[1],  (depths[1], 0),          0),  # y = xW
+        ("segformer.stages.1.blocks.*.mlp.dwconv.dwconv",                segformer_stages_1_patch_embeddings_proj_rows_,           18*W[1]*m[1],         depths[1],  (depths[1], 0),          0),  # y = xW
+        ("segformer.stages.1.blocks.*.mlp.fc2",                          segformer_stages_1_patch_embeddings_proj_rows_,           2*W[1]**2*m[1],       depths[1],  (depths[1], 0),          0),  # y = xW
+        ("segformer.stages.2.patch_embeddings.proj",                     segformer_stages_2_patch_embeddings_proj_rows_,           2*W[1]*W[2]*p[2]**2,  1,          ((depths[0] >= 1) + (depths[1] >= 1) - (depths[0] >= 1)*(depths[1] >= 1), 0),  0),  # y = xW
+        ("segformer.stages.2.blocks.*.attention.q_proj.base_layer",      segformer_stages_2_patch_embeddings_proj_rows_,           2*W[2]**2,            depths[2],  (part_5, 0),             0),  # y = xW
+        ("segformer.stages.2.blocks.*.attention.q_proj.lora_A.default",  segformer_stages_2_patch_embeddings_proj_rows_,           32*W[2],              depths[2],  (part_5, depths[2]),     0),  # y = xW
+        ("segformer.stages.2.blocks.*.attention.q_proj.lora_B.default",  segformer_stages_2_patch_embeddings_proj_rows_,           32*W[2],              depths[2],  (depths[2], depths[2]),  0),  # y = xW
+        ("segformer.stages.2.blocks.*.attention.sequence_reduction.sequence_reduction",  attention_sequence_reduction_sequence_reduction_rows_3_,  8*W[2]**2,            depths[2],  (part_5, 0),             0),  # y = xW
+        *_at("segformer.stages.2.blocks.*.attention.k_proj", k_proj_3),
+        *_at("segformer.stages.2.blocks.*.attention.v_proj", k_proj_3),
+        ("segformer.stages.2.blocks.*.attention",                        attention_pairs_3_,                                       2*W[2],               depths[2],  (depths[2], depths[2]),  0),  # scores = qk
+        ("segformer.stages.2.blocks.*.attention",                        attention_pairs_3_,                                       2*W[2],               depths[2],  (depths[2], depths[2]),  0),  # mix = pv
+        ("segformer.stages.2.blocks.*.attention.o_proj.base_layer",      segformer_stages_2_patch_embeddings_proj_rows_,           2*W[2]**2,            depths[2],  (depths[2], 0),          0),  # y = xW
+        ("segformer.stages.2.blocks.*.attention.o_proj.lora_A.default",  segformer_stages_2_patch_embeddings_proj_rows_,           32*W[2],              depths[2],  (depths[2], depths[2]),  0),  # y = xW
+        ("segformer.stages.2.blocks.*.attention.o_proj.lora_B.default",  segformer_stages_2_patch_embeddings_proj_rows_,           32*W[2],              depths[2],  (depths[2], depths[2]),  0),  # y = xW
+        ("segformer.stages.2.blocks.*.mlp.fc1",                          segformer_stages_2_patch_embeddings_proj_rows_,           2*W[2]**2*m[2],       depths[2],  (depths[2], 0),          0),  # y = xW
+        ("segformer.stages.2.blocks.*.mlp.dwconv.dwconv",                segformer_stages_2_patch_embeddings_proj_rows_,           18*W[2]*m[2],         depths[2],  (depths[2], 0),          0),  # y = xW
+        ("segformer.stages.2.blocks.*.mlp.fc2",                          segformer_stages_2_patch_embeddings_proj_rows_,           2*W[2]**2*m[2],       depths[2],  (depths[2], 0),          0),  # y = xW
+        ("segformer.stages.3.patch_embeddings.proj",                     segformer_stages_3_patch_embeddings_proj_rows_,           2*W[2]*W[3]*p[3]**2,  1,          (part_8 + (depths[0] >= 1) + (depths[1] >= 1) + (depths[2] >= 1) - (depths[0] >= 1)*(depths[1] >= 1) - (depths[0] >= 1)*(depths[2] >= 1) - (depths[1] >= 1)*(depths[2] >= 1), 0),  0),  # y = xW
+        *_at("segformer.stages.3.blocks.*.attention.q_proj", q_proj_1),
+        *_at("segformer.stages.3.blocks.*.attention.k_proj", q_proj_1),
+        *_at("segformer.stages.3.blocks.*.attention.v_proj", q_proj_1),
+        ("segformer.stages.3.blocks.*.attention",                        attention_pairs_4_,                                       2*W[3],               depths[3],  (depths[3], depths[3]),  0),  # scores = qk
+        ("segformer.stages.3.blocks.*.attention",                        attention_pairs_4_,                                       2*W[3],               depths[3],  (depths[3], depths[3]),  0),  # mix = pv
+        ("segformer.stages.3.blocks.*.attention.o_proj.base_layer",      segformer_stages_3_patch_embeddings_proj_rows_,           2*W[3]**2,            depths[3],  (depths[3], 0),          0),  # y = xW
+        ("segformer.stages.3.blocks.*.attention.o_proj.lora_A.default",  segformer_stages_3_patch_embeddings_proj_rows_,           32*W[3],              depths[3],  (depths[3], depths[3]),  0),  # y = xW
+        ("segformer.stages.3.blocks.*.attention.o_proj.lora_B.default",  segformer_stages_3_patch_embeddings_proj_rows_,           32*W[3],              depths[3],  (depths[3], depths[3]),  0),  # y = xW
+        ("segformer.stages.3.blocks.*.mlp.fc1",                          segformer_stages_3_patch_embeddings_proj_rows_,           2*W[3]**2*m[3],       depths[3],  (depths[3], 0),          0),  # y = xW
+        ("segformer.stages.3.blocks.*.mlp.dwconv.dwconv",                segformer_stages_3_patch_embeddings_proj_rows_,           18*W[3]*m[3],         depths[3],  (depths[3], 0),          0),  # y = xW
+        ("segformer.stages.3.blocks.*.mlp.fc2",                          segformer_stages_3_patch_embeddings_proj_rows_,           2*W[3]**2*m[3],       depths[3],  (depths[3], 0),          0),  # y = xW
+        ("classifier",                                                   classifier_rows_,                                         2*W[3]*N,             1,          (part_8 + (depths[0] >= 1)*(depths[1] >= 1)*(depths[3] >= 1) + (depths[0] >= 1)*(depths[2] >= 1)*(depths[3] >= 1) + (depths[1] >= 1)*(depths[2] >= 1)*(depths[3] >= 1) + (depths[0] >= 1) + (depths[1] >= 1) + (depths[2] >= 1) + (depths[3] >= 1) - (depths[0] >= 1)*(depths[1] >= 1)*(depths[2] >= 1)*(depths[3] >= 1) - (depths[0] >= 1)*(depths[1] >= 1) - (depths[0] >= 1)*(depths[2] >= 1) - (depths[0] >= 1)*(depths[3] >= 1) - (depths[1] >= 1)*(depths[2] >= 1) - (depths[1] >= 1)*(depths[3] >= 1) - (depths[2] >= 1)*(depths[3] >= 1), 0),  0),  # y = xW
     ]
+
+
+def _inside(path: str, elements: dict[str, int]) -> dict[str, int]:
+    """The parameters of a module that stands at ``path``."""
+    return {f"{path}.{name}": count for name, count in elements.items()}
 
 
 def _parameters(sizes: Sizes) -> dict[str, int]:
@@ -712,117 +669,134 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     m = sizes.mlp_ratios
     c = sizes.num_channels
     N = sizes.num_labels
+    part_1 = depths[0]*W[0]**2*m[0]
+    part_2 = depths[1]*W[1]**2*m[1]
+    part_3 = depths[2]*W[2]**2*m[2]
+    part_4 = depths[3]*W[3]**2*m[3]
+    layer_norm_1 = {
+        "weight":  W[0],
+        "bias":    W[0],
+    }
+    layernorm_before_1 = {
+        "weight":  depths[0]*W[0],
+        "bias":    depths[0]*W[0],
+    }
+    q_proj_1 = {
+        "weight":  depths[0]*W[0]**2,
+        "bias":    depths[0]*W[0],
+    }
+    layer_norm_2 = {
+        "weight":  W[1],
+        "bias":    W[1],
+    }
+    layernorm_before_2 = {
+        "weight":  depths[1]*W[1],
+        "bias":    depths[1]*W[1],
+    }
+    q_proj_2 = {
+        "weight":  depths[1]*W[1]**2,
+        "bias":    depths[1]*W[1],
+    }
+    layer_norm_3 = {
+        "weight":  W[2],
+        "bias":    W[2],
+    }
+    layernorm_before_3 = {
+        "weight":  depths[2]*W[2],
+        "bias":    depths[2]*W[2],
+    }
+    q_proj_3 = {
+        "weight":  depths[2]*W[2]**2,
+        "bias":    depths[2]*W[2],
+    }
+    layer_norm_4 = {
+        "weight":  W[3],
+        "bias":    W[3],
+    }
+    layernorm_before_4 = {
+        "weight":  depths[3]*W[3],
+        "bias":    depths[3]*W[3],
+    }
+    q_proj_4 = {
+        "weight":  depths[3]*W[3]**2,
+        "bias":    depths[3]*W[3],
+    }
     return {
-        "segformer.stages.0.patch_embeddings.proj.weight":                                     W[0]*p[0]**2*c,
-        "segformer.stages.0.patch_embeddings.proj.bias":                                       W[0],
-        "segformer.stages.0.patch_embeddings.layer_norm.weight":                               W[0],
-        "segformer.stages.0.patch_embeddings.layer_norm.bias":                                 W[0],
-        "segformer.stages.0.blocks.*.layernorm_before.weight":                                 depths[0]*W[0],
-        "segformer.stages.0.blocks.*.layernorm_before.bias":                                   depths[0]*W[0],
-        "segformer.stages.0.blocks.*.attention.q_proj.weight":                                 depths[0]*W[0]**2,
-        "segformer.stages.0.blocks.*.attention.q_proj.bias":                                   depths[0]*W[0],
+        "segformer.stages.0.patch_embeddings.proj.weight":       W[0]*p[0]**2*c,
+        "segformer.stages.0.patch_embeddings.proj.bias":         W[0],
+        **_inside("segformer.stages.0.patch_embeddings.layer_norm", layer_norm_1),
+        **_inside("segformer.stages.0.blocks.*.layernorm_before", layernorm_before_1),
+        **_inside("segformer.stages.0.blocks.*.attention.q_proj", q_proj_1),
         "segformer.stages.0.blocks.*.attention.sequence_reduction.sequence_reduction.weight":  64*depths[0]*W[0]**2,
-        "segformer.stages.0.blocks.*.attention.sequence_reduction.sequence_reduction.bias":    depths[0]*W[0],
-        "segformer.stages.0.blocks.*.attention.sequence_reduction.layer_norm.weight":          depths[0]*W[0],
-        "segformer.stages.0.blocks.*.attention.sequence_reduction.layer_norm.bias":            depths[0]*W[0],
-        "segformer.stages.0.blocks.*.attention.k_proj.weight":                                 depths[0]*W[0]**2,
-        "segformer.stages.0.blocks.*.attention.k_proj.bias":                                   depths[0]*W[0],
-        "segformer.stages.0.blocks.*.attention.v_proj.weight":                                 depths[0]*W[0]**2,
-        "segformer.stages.0.blocks.*.attention.v_proj.bias":                                   depths[0]*W[0],
-        "segformer.stages.0.blocks.*.attention.o_proj.weight":                                 depths[0]*W[0]**2,
-        "segformer.stages.0.blocks.*.attention.o_proj.bias":                                   depths[0]*W[0],
-        "segformer.stages.0.blocks.*.layernorm_after.weight":                                  depths[0]*W[0],
-        "segformer.stages.0.blocks.*.layernorm_after.bias":                                    depths[0]*W[0],
-        "segformer.stages.0.blocks.*.mlp.fc1.weight":                                          depths[0]*W[0]**2*m[0],
-        "segformer.stages.0.blocks.*.mlp.fc1.bias":                                            depths[0]*W[0]*m[0],
-        "segformer.stages.0.blocks.*.mlp.dwconv.dwconv.weight":                                9*depths[0]*W[0]*m[0],
-        "segformer.stages.0.blocks.*.mlp.dwconv.dwconv.bias":                                  depths[0]*W[0]*m[0],
-        "segformer.stages.0.blocks.*.mlp.fc2.weight":                                          depths[0]*W[0]**2*m[0],
-        "segformer.stages.0.blocks.*.mlp.fc2.bias":                                            depths[0]*W[0],
-        "segformer.stages.0.layer_norm.weight":                                                W[0],
-        "segformer.stages.0.layer_norm.bias":                                                  W[0],
-        "segformer.stages.1.patch_embeddings.proj.weight":                                     W[0]*W[1]*p[1]**2,
-        "segformer.stages.1.patch_embeddings.proj.bias":                                       W[1],
-        "segformer.stages.1.patch_embeddings.layer_norm.weight":                               W[1],
-        "segformer.stages.1.patch_embeddings.layer_norm.bias":                                 W[1],
-        "segformer.stages.1.blocks.*.layernorm_before.weight":                                 depths[1]*W[1],
-        "segformer.stages.1.blocks.*.layernorm_before.bias":                                   depths[1]*W[1],
-        "segformer.stages.1.blocks.*.attention.q_proj.weight":                                 depths[1]*W[1]**2,
-        "segformer.stages.1.blocks.*.attention.q_proj.bias":                                   depths[1]*W[1],
+        "segformer.stages.0.blocks.*.attention.sequence_reduction.sequence_reduction.bias":  depths[0]*W[0],
+        **_inside("segformer.stages.0.blocks.*.attention.sequence_reduction.layer_norm", layernorm_before_1),
+        **_inside("segformer.stages.0.blocks.*.attention.k_proj", q_proj_1),
+        **_inside("segformer.stages.0.blocks.*.attention.v_proj", q_proj_1),
+        **_inside("segformer.stages.0.blocks.*.attention.o_proj", q_proj_1),
+        **_inside("segformer.stages.0.blocks.*.layernorm_after", layernorm_before_1),
+        "segformer.stages.0.blocks.*.mlp.fc1.weight":            part_1,
+        "segformer.stages.0.blocks.*.mlp.fc1.bias":              depths[0]*W[0]*m[0],
+        "segformer.stages.0.blocks.*.mlp.dwconv.dwconv.weight":  9*depths[0]*W[0]*m[0],
+        "segformer.stages.0.blocks.*.mlp.dwconv.dwconv.bias":    depths[0]*W[0]*m[0],
+        "segformer.stages.0.blocks.*.mlp.fc2.weight":            part_1,
+        "segformer.stages.0.blocks.*.mlp.fc2.bias":              depths[0]*W[0],
+        **_inside("segformer.stages.0.layer_norm", layer_norm_1),
+        "segformer.stages.1.patch_embeddings.proj.weight":       W[0]*W[1]*p[1]**2,
+        "segformer.stages.1.patch_embeddings.proj.bias":         W[1],
+        **_inside("segformer.stages.1.patch_embeddings.layer_norm", layer_norm_2),
+        **_inside("segformer.stages.1.blocks.*.layernorm_before", layernorm_before_2),
+        **_inside("segformer.stages.1.blocks.*.attention.q_proj", q_proj_2),
         "segformer.stages.1.blocks.*.attention.sequence_reduction.sequence_reduction.weight":  16*depths[1]*W[1]**2,
-        "segformer.stages.1.blocks.*.attention.sequence_reduction.sequence_reduction.bias":    depths[1]*W[1],
-        "segformer.stages.1.blocks.*.attention.sequence_reduction.layer_norm.weight":          depths[1]*W[1],
-        "segformer.stages.1.blocks.*.attention.sequence_reduction.layer_norm.bias":            depths[1]*W[1],
-        "segformer.stages.1.blocks.*.attention.k_proj.weight":                                 depths[1]*W[1]**2,
-        "segformer.stages.1.blocks.*.attention.k_proj.bias":                                   depths[1]*W[1],
-        "segformer.stages.1.blocks.*.attention.v_proj.weight":                                 depths[1]*W[1]**2,
-        "segformer.stages.1.blocks.*.attention.v_proj.bias":                                   depths[1]*W[1],
-        "segformer.stages.1.blocks.*.attention.o_proj.weight":                                 depths[1]*W[1]**2,
-        "segformer.stages.1.blocks.*.attention.o_proj.bias":                                   depths[1]*W[1],
-        "segformer.stages.1.blocks.*.layernorm_after.weight":                                  depths[1]*W[1],
-        "segformer.stages.1.blocks.*.layernorm_after.bias":                                    depths[1]*W[1],
-        "segformer.stages.1.blocks.*.mlp.fc1.weight":                                          depths[1]*W[1]**2*m[1],
-        "segformer.stages.1.blocks.*.mlp.fc1.bias":                                            depths[1]*W[1]*m[1],
-        "segformer.stages.1.blocks.*.mlp.dwconv.dwconv.weight":                                9*depths[1]*W[1]*m[1],
-        "segformer.stages.1.blocks.*.mlp.dwconv.dwconv.bias":                                  depths[1]*W[1]*m[1],
-        "segformer.stages.1.blocks.*.mlp.fc2.weight":                                          depths[1]*W[1]**2*m[1],
-        "segformer.stages.1.blocks.*.mlp.fc2.bias":                                            depths[1]*W[1],
-        "segformer.stages.1.layer_norm.weight":                                                W[1],
-        "segformer.stages.1.layer_norm.bias":                                                  W[1],
-        "segformer.stages.2.patch_embeddings.proj.weight":                                     W[1]*W[2]*p[2]**2,
-        "segformer.stages.2.patch_embeddings.proj.bias":                                       W[2],
-        "segformer.stages.2.patch_embeddings.layer_norm.weight":                               W[2],
-        "segformer.stages.2.patch_embeddings.layer_norm.bias":                                 W[2],
-        "segformer.stages.2.blocks.*.layernorm_before.weight":                                 depths[2]*W[2],
-        "segformer.stages.2.blocks.*.layernorm_before.bias":                                   depths[2]*W[2],
-        "segformer.stages.2.blocks.*.attention.q_proj.weight":                                 depths[2]*W[2]**2,
-        "segformer.stages.2.blocks.*.attention.q_proj.bias":                                   depths[2]*W[2],
+        "segformer.stages.1.blocks.*.attention.sequence_reduction.sequence_reduction.bias":  depths[1]*W[1],
+        **_inside("segformer.stages.1.blocks.*.attention.sequence_reduction.layer_norm", layernorm_before_2),
+        **_inside("segformer.stages.1.blocks.*.attention.k_proj", q_proj_2),
+        **_inside("segformer.stages.1.blocks.*.attention.v_proj", q_proj_2),
+        **_inside("segformer.stages.1.blocks.*.attention.o_proj", q_proj_2),
+        **_inside("segformer.stages.1.blocks.*.layernorm_after", layernorm_before_2),
+        "segformer.stages.1.blocks.*.mlp.fc1.weight":            part_2,
+        "segformer.stages.1.blocks.*.mlp.fc1.bias":              depths[1]*W[1]*m[1],
+        "segformer.stages.1.blocks.*.mlp.dwconv.dwconv.weight":  9*depths[1]*W[1]*m[1],
+        "segformer.stages.1.blocks.*.mlp.dwconv.dwconv.bias":    depths[1]*W[1]*m[1],
+        "segformer.stages.1.blocks.*.mlp.fc2.weight":            part_2,
+        "segformer.stages.1.blocks.*.mlp.fc2.bias":              depths[1]*W[1],
+        **_inside("segformer.stages.1.layer_norm", layer_norm_2),
+        "segformer.stages.2.patch_embeddings.proj.weight":       W[1]*W[2]*p[2]**2,
+        "segformer.stages.2.patch_embeddings.proj.bias":         W[2],
+        **_inside("segformer.stages.2.patch_embeddings.layer_norm", layer_norm_3),
+        **_inside("segformer.stages.2.blocks.*.layernorm_before", layernorm_before_3),
+        **_inside("segformer.stages.2.blocks.*.attention.q_proj", q_proj_3),
         "segformer.stages.2.blocks.*.attention.sequence_reduction.sequence_reduction.weight":  4*depths[2]*W[2]**2,
-        "segformer.stages.2.blocks.*.attention.sequence_reduction.sequence_reduction.bias":    depths[2]*W[2],
-        "segformer.stages.2.blocks.*.attention.sequence_reduction.layer_norm.weight":          depths[2]*W[2],
-        "segformer.stages.2.blocks.*.attention.sequence_reduction.layer_norm.bias":            depths[2]*W[2],
-        "segformer.stages.2.blocks.*.attention.k_proj.weight":                                 depths[2]*W[2]**2,
-        "segformer.stages.2.blocks.*.attention.k_proj.bias":                                   depths[2]*W[2],
-        "segformer.stages.2.blocks.*.attention.v_proj.weight":                                 depths[2]*W[2]**2,
-        "segformer.stages.2.blocks.*.attention.v_proj.bias":                                   depths[2]*W[2],
-        "segformer.stages.2.blocks.*.attention.o_proj.weight":                                 depths[2]*W[2]**2,
-        "segformer.stages.2.blocks.*.attention.o_proj.bias":                                   depths[2]*W[2],
-        "segformer.stages.2.blocks.*.layernorm_after.weight":                                  depths[2]*W[2],
-        "segformer.stages.2.blocks.*.layernorm_after.bias":                                    depths[2]*W[2],
-        "segformer.stages.2.blocks.*.mlp.fc1.weight":                                          depths[2]*W[2]**2*m[2],
-        "segformer.stages.2.blocks.*.mlp.fc1.bias":                                            depths[2]*W[2]*m[2],
-        "segformer.stages.2.blocks.*.mlp.dwconv.dwconv.weight":                                9*depths[2]*W[2]*m[2],
-        "segformer.stages.2.blocks.*.mlp.dwconv.dwconv.bias":                                  depths[2]*W[2]*m[2],
-        "segformer.stages.2.blocks.*.mlp.fc2.weight":                                          depths[2]*W[2]**2*m[2],
-        "segformer.stages.2.blocks.*.mlp.fc2.bias":                                            depths[2]*W[2],
-        "segformer.stages.2.layer_norm.weight":                                                W[2],
-        "segformer.stages.2.layer_norm.bias":                                                  W[2],
-        "segformer.stages.3.patch_embeddings.proj.weight":                                     W[2]*W[3]*p[3]**2,
-        "segformer.stages.3.patch_embeddings.proj.bias":                                       W[3],
-        "segformer.stages.3.patch_embeddings.layer_norm.weight":                               W[3],
-        "segformer.stages.3.patch_embeddings.layer_norm.bias":                                 W[3],
-        "segformer.stages.3.blocks.*.layernorm_before.weight":                                 depths[3]*W[3],
-        "segformer.stages.3.blocks.*.layernorm_before.bias":                                   depths[3]*W[3],
-        "segformer.stages.3.blocks.*.attention.q_proj.weight":                                 depths[3]*W[3]**2,
-        "segformer.stages.3.blocks.*.attention.q_proj.bias":                                   depths[3]*W[3],
-        "segformer.stages.3.blocks.*.attention.k_proj.weight":                                 depths[3]*W[3]**2,
-        "segformer.stages.3.blocks.*.attention.k_proj.bias":                                   depths[3]*W[3],
-        "segformer.stages.3.blocks.*.attention.v_proj.weight":                                 depths[3]*W[3]**2,
-        "segformer.stages.3.blocks.*.attention.v_proj.bias":                                   depths[3]*W[3],
-        "segformer.stages.3.blocks.*.attention.o_proj.weight":                                 depths[3]*W[3]**2,
-        "segformer.stages.3.blocks.*.attention.o_proj.bias":                                   depths[3]*W[3],
-        "segformer.stages.3.blocks.*.layernorm_after.weight":                                  depths[3]*W[3],
-        "segformer.stages.3.blocks.*.layernorm_after.bias":                                    depths[3]*W[3],
-        "segformer.stages.3.blocks.*.mlp.fc1.weight":                                          depths[3]*W[3]**2*m[3],
-        "segformer.stages.3.blocks.*.mlp.fc1.bias":                                            depths[3]*W[3]*m[3],
-        "segformer.stages.3.blocks.*.mlp.dwconv.dwconv.weight":                                9*depths[3]*W[3]*m[3],
-        "segformer.stages.3.blocks.*.mlp.dwconv.dwconv.bias":                                  depths[3]*W[3]*m[3],
-        "segformer.stages.3.blocks.*.mlp.fc2.weight":                                          depths[3]*W[3]**2*m[3],
-        "segformer.stages.3.blocks.*.mlp.fc2.bias":                                            depths[3]*W[3],
-        "segformer.stages.3.layer_norm.weight":                                                W[3],
-        "segformer.stages.3.layer_norm.bias":                                                  W[3],
-        "classifier.weight":                                                                   W[3]*N,
-        "classifier.bias":                                                                     N,
+        "segformer.stages.2.blocks.*.attention.sequence_reduction.sequence_reduction.bias":  depths[2]*W[2],
+        **_inside("segformer.stages.2.blocks.*.attention.sequence_reduction.layer_norm", layernorm_before_3),
+        **_inside("segformer.stages.2.blocks.*.attention.k_proj", q_proj_3),
+        **_inside("segformer.stages.2.blocks.*.attention.v_proj", q_proj_3),
+        **_inside("segformer.stages.2.blocks.*.attention.o_proj", q_proj_3),
+        **_inside("segformer.stages.2.blocks.*.layernorm_after", layernorm_before_3),
+        "segformer.stages.2.blocks.*.mlp.fc1.weight":            part_3,
+        "segformer.stages.2.blocks.*.mlp.fc1.bias":              depths[2]*W[2]*m[2],
+        "segformer.stages.2.blocks.*.mlp.dwconv.dwconv.weight":  9*depths[2]*W[2]*m[2],
+        "segformer.stages.2.blocks.*.mlp.dwconv.dwconv.bias":    depths[2]*W[2]*m[2],
+        "segformer.stages.2.blocks.*.mlp.fc2.weight":            part_3,
+        "segformer.stages.2.blocks.*.mlp.fc2.bias":              depths[2]*W[2],
+        **_inside("segformer.stages.2.layer_norm", layer_norm_3),
+        "segformer.stages.3.patch_embeddings.proj.weight":       W[2]*W[3]*p[3]**2,
+        "segformer.stages.3.patch_embeddings.proj.bias":         W[3],
+        **_inside("segformer.stages.3.patch_embeddings.layer_norm", layer_norm_4),
+        **_inside("segformer.stages.3.blocks.*.layernorm_before", layernorm_before_4),
+        **_inside("segformer.stages.3.blocks.*.attention.q_proj", q_proj_4),
+        **_inside("segformer.stages.3.blocks.*.attention.k_proj", q_proj_4),
+        **_inside("segformer.stages.3.blocks.*.attention.v_proj", q_proj_4),
+        **_inside("segformer.stages.3.blocks.*.attention.o_proj", q_proj_4),
+        **_inside("segformer.stages.3.blocks.*.layernorm_after", layernorm_before_4),
+        "segformer.stages.3.blocks.*.mlp.fc1.weight":            part_4,
+        "segformer.stages.3.blocks.*.mlp.fc1.bias":              depths[3]*W[3]*m[3],
+        "segformer.stages.3.blocks.*.mlp.dwconv.dwconv.weight":  9*depths[3]*W[3]*m[3],
+        "segformer.stages.3.blocks.*.mlp.dwconv.dwconv.bias":    depths[3]*W[3]*m[3],
+        "segformer.stages.3.blocks.*.mlp.fc2.weight":            part_4,
+        "segformer.stages.3.blocks.*.mlp.fc2.bias":              depths[3]*W[3],
+        **_inside("segformer.stages.3.layer_norm", layer_norm_4),
+        "classifier.weight":                                     W[3]*N,
+        "classifier.bias":                                       N,
     }
 
 
@@ -834,149 +808,142 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     m = sizes.mlp_ratios
     c = sizes.num_channels
     N = sizes.num_labels
+    part_1 = depths[0]*W[0]**2*m[0]
+    part_2 = depths[1]*W[1]**2*m[1]
+    part_3 = depths[2]*W[2]**2*m[2]
+    part_4 = depths[3]*W[3]**2*m[3]
+    layer_norm_1 = {
+        "weight":  W[0],
+        "bias":    W[0],
+    }
+    layernorm_before_1 = {
+        "weight":  depths[0]*W[0],
+        "bias":    depths[0]*W[0],
+    }
+    q_proj_1 = {
+        "base_layer.weight":      depths[0]*W[0]**2,
+        "base_layer.bias":        depths[0]*W[0],
+        "lora_A.default.weight":  16*depths[0]*W[0],
+        "lora_B.default.weight":  16*depths[0]*W[0],
+    }
+    layer_norm_2 = {
+        "weight":  W[1],
+        "bias":    W[1],
+    }
+    layernorm_before_2 = {
+        "weight":  depths[1]*W[1],
+        "bias":    depths[1]*W[1],
+    }
+    q_proj_2 = {
+        "base_layer.weight":      depths[1]*W[1]**2,
+        "base_layer.bias":        depths[1]*W[1],
+        "lora_A.default.weight":  16*depths[1]*W[1],
+        "lora_B.default.weight":  16*depths[1]*W[1],
+    }
+    layer_norm_3 = {
+        "weight":  W[2],
+        "bias":    W[2],
+    }
+    layernorm_before_3 = {
+        "weight":  depths[2]*W[2],
+        "bias":    depths[2]*W[2],
+    }
+    q_proj_3 = {
+        "base_layer.weight":      depths[2]*W[2]**2,
+        "base_layer.bias":        depths[2]*W[2],
+        "lora_A.default.weight":  16*depths[2]*W[2],
+        "lora_B.default.weight":  16*depths[2]*W[2],
+    }
+    layer_norm_4 = {
+        "weight":  W[3],
+        "bias":    W[3],
+    }
+    layernorm_before_4 = {
+        "weight":  depths[3]*W[3],
+        "bias":    depths[3]*W[3],
+    }
+    q_proj_4 = {
+        "base_layer.weight":      depths[3]*W[3]**2,
+        "base_layer.bias":        depths[3]*W[3],
+        "lora_A.default.weight":  16*depths[3]*W[3],
+        "lora_B.default.weight":  16*depths[3]*W[3],
+    }
     return {
-        "segformer.stages.0.patch_embeddings.proj.weight":                                     W[0]*p[0]**2*c,
-        "segformer.stages.0.patch_embeddings.proj.bias":                                       W[0],
-        "segformer.stages.0.patch_embeddings.layer_norm.weight":                               W[0],
-        "segformer.stages.0.patch_embeddings.layer_norm.bias":                                 W[0],
-        "segformer.stages.0.blocks.*.layernorm_before.weight":                                 depths[0]*W[0],
-        "segformer.stages.0.blocks.*.layernorm_before.bias":                                   depths[0]*W[0],
-        "segformer.stages.0.blocks.*.attention.q_proj.base_layer.weight":                      depths[0]*W[0]**2,
-        "segformer.stages.0.blocks.*.attention.q_proj.base_layer.bias":                        depths[0]*W[0],
-        "segformer.stages.0.blocks.*.attention.q_proj.lora_A.default.weight":                  16*depths[0]*W[0],
-        "segformer.stages.0.blocks.*.attention.q_proj.lora_B.default.weight":                  16*depths[0]*W[0],
+        "segformer.stages.0.patch_embeddings.proj.weight":       W[0]*p[0]**2*c,
+        "segformer.stages.0.patch_embeddings.proj.bias":         W[0],
+        **_inside("segformer.stages.0.patch_embeddings.layer_norm", layer_norm_1),
+        **_inside("segformer.stages.0.blocks.*.layernorm_before", layernorm_before_1),
+        **_inside("segformer.stages.0.blocks.*.attention.q_proj", q_proj_1),
         "segformer.stages.0.blocks.*.attention.sequence_reduction.sequence_reduction.weight":  64*depths[0]*W[0]**2,
-        "segformer.stages.0.blocks.*.attention.sequence_reduction.sequence_reduction.bias":    depths[0]*W[0],
-        "segformer.stages.0.blocks.*.attention.sequence_reduction.layer_norm.weight":          depths[0]*W[0],
-        "segformer.stages.0.blocks.*.attention.sequence_reduction.layer_norm.bias":            depths[0]*W[0],
-        "segformer.stages.0.blocks.*.attention.k_proj.base_layer.weight":                      depths[0]*W[0]**2,
-        "segformer.stages.0.blocks.*.attention.k_proj.base_layer.bias":                        depths[0]*W[0],
-        "segformer.stages.0.blocks.*.attention.k_proj.lora_A.default.weight":                  16*depths[0]*W[0],
-        "segformer.stages.0.blocks.*.attention.k_proj.lora_B.default.weight":                  16*depths[0]*W[0],
-        "segformer.stages.0.blocks.*.attention.v_proj.base_layer.weight":                      depths[0]*W[0]**2,
-        "segformer.stages.0.blocks.*.attention.v_proj.base_layer.bias":                        depths[0]*W[0],
-        "segformer.stages.0.blocks.*.attention.v_proj.lora_A.default.weight":                  16*depths[0]*W[0],
-        "segformer.stages.0.blocks.*.attention.v_proj.lora_B.default.weight":                  16*depths[0]*W[0],
-        "segformer.stages.0.blocks.*.attention.o_proj.base_layer.weight":                      depths[0]*W[0]**2,
-        "segformer.stages.0.blocks.*.attention.o_proj.base_layer.bias":                        depths[0]*W[0],
-        "segformer.stages.0.blocks.*.attention.o_proj.lora_A.default.weight":                  16*depths[0]*W[0],
-        "segformer.stages.0.blocks.*.attention.o_proj.lora_B.default.weight":                  16*depths[0]*W[0],
-        "segformer.stages.0.blocks.*.layernorm_after.weight":                                  depths[0]*W[0],
-        "segformer.stages.0.blocks.*.layernorm_after.bias":                                    depths[0]*W[0],
-        "segformer.stages.0.blocks.*.mlp.fc1.weight":                                          depths[0]*W[0]**2*m[0],
-        "segformer.stages.0.blocks.*.mlp.fc1.bias":                                            depths[0]*W[0]*m[0],
-        "segformer.stages.0.blocks.*.mlp.dwconv.dwconv.weight":                                9*depths[0]*W[0]*m[0],
-        "segformer.stages.0.blocks.*.mlp.dwconv.dwconv.bias":                                  depths[0]*W[0]*m[0],
-        "segformer.stages.0.blocks.*.mlp.fc2.weight":                                          depths[0]*W[0]**2*m[0],
-        "segformer.stages.0.blocks.*.mlp.fc2.bias":                                            depths[0]*W[0],
-        "segformer.stages.0.layer_norm.weight":                                                W[0],
-        "segformer.stages.0.layer_norm.bias":                                                  W[0],
-        "segformer.stages.1.patch_embeddings.proj.weight":                                     W[0]*W[1]*p[1]**2,
-        "segformer.stages.1.patch_embeddings.proj.bias":                                       W[1],
-        "segformer.stages.1.patch_embeddings.layer_norm.weight":                               W[1],
-        "segformer.stages.1.patch_embeddings.layer_norm.bias":                                 W[1],
-        "segformer.stages.1.blocks.*.layernorm_before.weight":                                 depths[1]*W[1],
-        "segformer.stages.1.blocks.*.layernorm_before.bias":                                   depths[1]*W[1],
-        "segformer.stages.1.blocks.*.attention.q_proj.base_layer.weight":                      depths[1]*W[1]**2,
-        "segformer.stages.1.blocks.*.attention.q_proj.base_layer.bias":                        depths[1]*W[1],
-        "segformer.stages.1.blocks.*.attention.q_proj.lora_A.default.weight":                  16*depths[1]*W[1],
-        "segformer.stages.1.blocks.*.attention.q_proj.lora_B.default.weight":                  16*depths[1]*W[1],
+        "segformer.stages.0.blocks.*.attention.sequence_reduction.sequence_reduction.bias":  depths[0]*W[0],
+        **_inside("segformer.stages.0.blocks.*.attention.sequence_reduction.layer_norm", layernorm_before_1),
+        **_inside("segformer.stages.0.blocks.*.attention.k_proj", q_proj_1),
+        **_inside("segformer.stages.0.blocks.*.attention.v_proj", q_proj_1),
+        **_inside("segformer.stages.0.blocks.*.attention.o_proj", q_proj_1),
+        **_inside("segformer.stages.0.blocks.*.layernorm_after", layernorm_before_1),
+        "segformer.stages.0.blocks.*.mlp.fc1.weight":            part_1,
+        "segformer.stages.0.blocks.*.mlp.fc1.bias":              depths[0]*W[0]*m[0],
+        "segformer.stages.0.blocks.*.mlp.dwconv.dwconv.weight":  9*depths[0]*W[0]*m[0],
+        "segformer.stages.0.blocks.*.mlp.dwconv.dwconv.bias":    depths[0]*W[0]*m[0],
+        "segformer.stages.0.blocks.*.mlp.fc2.weight":            part_1,
+        "segformer.stages.0.blocks.*.mlp.fc2.bias":              depths[0]*W[0],
+        **_inside("segformer.stages.0.layer_norm", layer_norm_1),
+        "segformer.stages.1.patch_embeddings.proj.weight":       W[0]*W[1]*p[1]**2,
+        "segformer.stages.1.patch_embeddings.proj.bias":         W[1],
+        **_inside("segformer.stages.1.patch_embeddings.layer_norm", layer_norm_2),
+        **_inside("segformer.stages.1.blocks.*.layernorm_before", layernorm_before_2),
+        **_inside("segformer.stages.1.blocks.*.attention.q_proj", q_proj_2),
         "segformer.stages.1.blocks.*.attention.sequence_reduction.sequence_reduction.weight":  16*depths[1]*W[1]**2,
-        "segformer.stages.1.blocks.*.attention.sequence_reduction.sequence_reduction.bias":    depths[1]*W[1],
-        "segformer.stages.1.blocks.*.attention.sequence_reduction.layer_norm.weight":          depths[1]*W[1],
-        "segformer.stages.1.blocks.*.attention.sequence_reduction.layer_norm.bias":            depths[1]*W[1],
-        "segformer.stages.1.blocks.*.attention.k_proj.base_layer.weight":                      depths[1]*W[1]**2,
-        "segformer.stages.1.blocks.*.attention.k_proj.base_layer.bias":                        depths[1]*W[1],
-        "segformer.stages.1.blocks.*.attention.k_proj.lora_A.default.weight":                  16*depths[1]*W[1],
-        "segformer.stages.1.blocks.*.attention.k_proj.lora_B.default.weight":                  16*depths[1]*W[1],
-        "segformer.stages.1.blocks.*.attention.v_proj.base_layer.weight":                      depths[1]*W[1]**2,
-        "segformer.stages.1.blocks.*.attention.v_proj.base_layer.bias":                        depths[1]*W[1],
-        "segformer.stages.1.blocks.*.attention.v_proj.lora_A.default.weight":                  16*depths[1]*W[1],
-        "segformer.stages.1.blocks.*.attention.v_proj.lora_B.default.weight":                  16*depths[1]*W[1],
-        "segformer.stages.1.blocks.*.attention.o_proj.base_layer.weight":                      depths[1]*W[1]**2,
-        "segformer.stages.1.blocks.*.attention.o_proj.base_layer.bias":                        depths[1]*W[1],
-        "segformer.stages.1.blocks.*.attention.o_proj.lora_A.default.weight":                  16*depths[1]*W[1],
-        "segformer.stages.1.blocks.*.attention.o_proj.lora_B.default.weight":                  16*depths[1]*W[1],
-        "segformer.stages.1.blocks.*.layernorm_after.weight":                                  depths[1]*W[1],
-        "segformer.stages.1.blocks.*.layernorm_after.bias":                                    depths[1]*W[1],
-        "segformer.stages.1.blocks.*.mlp.fc1.weight":                                          depths[1]*W[1]**2*m[1],
-        "segformer.stages.1.blocks.*.mlp.fc1.bias":                                            depths[1]*W[1]*m[1],
-        "segformer.stages.1.blocks.*.mlp.dwconv.dwconv.weight":                                9*depths[1]*W[1]*m[1],
-        "segformer.stages.1.blocks.*.mlp.dwconv.dwconv.bias":                                  depths[1]*W[1]*m[1],
-        "segformer.stages.1.blocks.*.mlp.fc2.weight":                                          depths[1]*W[1]**2*m[1],
-        "segformer.stages.1.blocks.*.mlp.fc2.bias":                                            depths[1]*W[1],
-        "segformer.stages.1.layer_norm.weight":                                                W[1],
-        "segformer.stages.1.layer_norm.bias":                                                  W[1],
-        "segformer.stages.2.patch_embeddings.proj.weight":                                     W[1]*W[2]*p[2]**2,
-        "segformer.stages.2.patch_embeddings.proj.bias":                                       W[2],
-        "segformer.stages.2.patch_embeddings.layer_norm.weight":                               W[2],
-        "segformer.stages.2.patch_embeddings.layer_norm.bias":                                 W[2],
-        "segformer.stages.2.blocks.*.layernorm_before.weight":                                 depths[2]*W[2],
-        "segformer.stages.2.blocks.*.layernorm_before.bias":                                   depths[2]*W[2],
-        "segformer.stages.2.blocks.*.attention.q_proj.base_layer.weight":                      depths[2]*W[2]**2,
-        "segformer.stages.2.blocks.*.attention.q_proj.base_layer.bias":                        depths[2]*W[2],
-        "segformer.stages.2.blocks.*.attention.q_proj.lora_A.default.weight":                  16*depths[2]*W[2],
-        "segformer.stages.2.blocks.*.attention.q_proj.lora_B.default.weight":                  16*depths[2]*W[2],
+        "segformer.stages.1.blocks.*.attention.sequence_reduction.sequence_reduction.bias":  depths[1]*W[1],
+        **_inside("segformer.stages.1.blocks.*.attention.sequence_reduction.layer_norm", layernorm_before_2),
+        **_inside("segformer.stages.1.blocks.*.attention.k_proj", q_proj_2),
+        **_inside("segformer.stages.1.blocks.*.attention.v_proj", q_proj_2),
+        **_inside("segformer.stages.1.blocks.*.attention.o_proj", q_proj_2),
+        **_inside("segformer.stages.1.blocks.*.layernorm_after", layernorm_before_2),
+        "segformer.stages.1.blocks.*.mlp.fc1.weight":            part_2,
+        "segformer.stages.1.blocks.*.mlp.fc1.bias":              depths[1]*W[1]*m[1],
+        "segformer.stages.1.blocks.*.mlp.dwconv.dwconv.weight":  9*depths[1]*W[1]*m[1],
+        "segformer.stages.1.blocks.*.mlp.dwconv.dwconv.bias":    depths[1]*W[1]*m[1],
+        "segformer.stages.1.blocks.*.mlp.fc2.weight":            part_2,
+        "segformer.stages.1.blocks.*.mlp.fc2.bias":              depths[1]*W[1],
+        **_inside("segformer.stages.1.layer_norm", layer_norm_2),
+        "segformer.stages.2.patch_embeddings.proj.weight":       W[1]*W[2]*p[2]**2,
+        "segformer.stages.2.patch_embeddings.proj.bias":         W[2],
+        **_inside("segformer.stages.2.patch_embeddings.layer_norm", layer_norm_3),
+        **_inside("segformer.stages.2.blocks.*.layernorm_before", layernorm_before_3),
+        **_inside("segformer.stages.2.blocks.*.attention.q_proj", q_proj_3),
         "segformer.stages.2.blocks.*.attention.sequence_reduction.sequence_reduction.weight":  4*depths[2]*W[2]**2,
-        "segformer.stages.2.blocks.*.attention.sequence_reduction.sequence_reduction.bias":    depths[2]*W[2],
-        "segformer.stages.2.blocks.*.attention.sequence_reduction.layer_norm.weight":          depths[2]*W[2],
-        "segformer.stages.2.blocks.*.attention.sequence_reduction.layer_norm.bias":            depths[2]*W[2],
-        "segformer.stages.2.blocks.*.attention.k_proj.base_layer.weight":                      depths[2]*W[2]**2,
-        "segformer.stages.2.blocks.*.attention.k_proj.base_layer.bias":                        depths[2]*W[2],
-        "segformer.stages.2.blocks.*.attention.k_proj.lora_A.default.weight":                  16*depths[2]*W[2],
-        "segformer.stages.2.blocks.*.attention.k_proj.lora_B.default.weight":                  16*depths[2]*W[2],
-        "segformer.stages.2.blocks.*.attention.v_proj.base_layer.weight":                      depths[2]*W[2]**2,
-        "segformer.stages.2.blocks.*.attention.v_proj.base_layer.bias":                        depths[2]*W[2],
-        "segformer.stages.2.blocks.*.attention.v_proj.lora_A.default.weight":                  16*depths[2]*W[2],
-        "segformer.stages.2.blocks.*.attention.v_proj.lora_B.default.weight":                  16*depths[2]*W[2],
-        "segformer.stages.2.blocks.*.attention.o_proj.base_layer.weight":                      depths[2]*W[2]**2,
-        "segformer.stages.2.blocks.*.attention.o_proj.base_layer.bias":                        depths[2]*W[2],
-        "segformer.stages.2.blocks.*.attention.o_proj.lora_A.default.weight":                  16*depths[2]*W[2],
-        "segformer.stages.2.blocks.*.attention.o_proj.lora_B.default.weight":                  16*depths[2]*W[2],
-        "segformer.stages.2.blocks.*.layernorm_after.weight":                                  depths[2]*W[2],
-        "segformer.stages.2.blocks.*.layernorm_after.bias":                                    depths[2]*W[2],
-        "segformer.stages.2.blocks.*.mlp.fc1.weight":                                          depths[2]*W[2]**2*m[2],
-        "segformer.stages.2.blocks.*.mlp.fc1.bias":                                            depths[2]*W[2]*m[2],
-        "segformer.stages.2.blocks.*.mlp.dwconv.dwconv.weight":                                9*depths[2]*W[2]*m[2],
-        "segformer.stages.2.blocks.*.mlp.dwconv.dwconv.bias":                                  depths[2]*W[2]*m[2],
-        "segformer.stages.2.blocks.*.mlp.fc2.weight":                                          depths[2]*W[2]**2*m[2],
-        "segformer.stages.2.blocks.*.mlp.fc2.bias":                                            depths[2]*W[2],
-        "segformer.stages.2.layer_norm.weight":                                                W[2],
-        "segformer.stages.2.layer_norm.bias":                                                  W[2],
-        "segformer.stages.3.patch_embeddings.proj.weight":                                     W[2]*W[3]*p[3]**2,
-        "segformer.stages.3.patch_embeddings.proj.bias":                                       W[3],
-        "segformer.stages.3.patch_embeddings.layer_norm.weight":                               W[3],
-        "segformer.stages.3.patch_embeddings.layer_norm.bias":                                 W[3],
-        "segformer.stages.3.blocks.*.layernorm_before.weight":                                 depths[3]*W[3],
-        "segformer.stages.3.blocks.*.layernorm_before.bias":                                   depths[3]*W[3],
-        "segformer.stages.3.blocks.*.attention.q_proj.base_layer.weight":                      depths[3]*W[3]**2,
-        "segformer.stages.3.blocks.*.attention.q_proj.base_layer.bias":                        depths[3]*W[3],
-        "segformer.stages.3.blocks.*.attention.q_proj.lora_A.default.weight":                  16*depths[3]*W[3],
-        "segformer.stages.3.blocks.*.attention.q_proj.lora_B.default.weight":                  16*depths[3]*W[3],
-        "segformer.stages.3.blocks.*.attention.k_proj.base_layer.weight":                      depths[3]*W[3]**2,
-        "segformer.stages.3.blocks.*.attention.k_proj.base_layer.bias":                        depths[3]*W[3],
-        "segformer.stages.3.blocks.*.attention.k_proj.lora_A.default.weight":                  16*depths[3]*W[3],
-        "segformer.stages.3.blocks.*.attention.k_proj.lora_B.default.weight":                  16*depths[3]*W[3],
-        "segformer.stages.3.blocks.*.attention.v_proj.base_layer.weight":                      depths[3]*W[3]**2,
-        "segformer.stages.3.blocks.*.attention.v_proj.base_layer.bias":                        depths[3]*W[3],
-        "segformer.stages.3.blocks.*.attention.v_proj.lora_A.default.weight":                  16*depths[3]*W[3],
-        "segformer.stages.3.blocks.*.attention.v_proj.lora_B.default.weight":                  16*depths[3]*W[3],
-        "segformer.stages.3.blocks.*.attention.o_proj.base_layer.weight":                      depths[3]*W[3]**2,
-        "segformer.stages.3.blocks.*.attention.o_proj.base_layer.bias":                        depths[3]*W[3],
-        "segformer.stages.3.blocks.*.attention.o_proj.lora_A.default.weight":                  16*depths[3]*W[3],
-        "segformer.stages.3.blocks.*.attention.o_proj.lora_B.default.weight":                  16*depths[3]*W[3],
-        "segformer.stages.3.blocks.*.layernorm_after.weight":                                  depths[3]*W[3],
-        "segformer.stages.3.blocks.*.layernorm_after.bias":                                    depths[3]*W[3],
-        "segformer.stages.3.blocks.*.mlp.fc1.weight":                                          depths[3]*W[3]**2*m[3],
-        "segformer.stages.3.blocks.*.mlp.fc1.bias":                                            depths[3]*W[3]*m[3],
-        "segformer.stages.3.blocks.*.mlp.dwconv.dwconv.weight":                                9*depths[3]*W[3]*m[3],
-        "segformer.stages.3.blocks.*.mlp.dwconv.dwconv.bias":                                  depths[3]*W[3]*m[3],
-        "segformer.stages.3.blocks.*.mlp.fc2.weight":                                          depths[3]*W[3]**2*m[3],
-        "segformer.stages.3.blocks.*.mlp.fc2.bias":                                            depths[3]*W[3],
-        "segformer.stages.3.layer_norm.weight":                                                W[3],
-        "segformer.stages.3.layer_norm.bias":                                                  W[3],
-        "classifier.weight":                                                                   W[3]*N,
-        "classifier.bias":                                                                     N,
+        "segformer.stages.2.blocks.*.attention.sequence_reduction.sequence_reduction.bias":  depths[2]*W[2],
+        **_inside("segformer.stages.2.blocks.*.attention.sequence_reduction.layer_norm", layernorm_before_3),
+        **_inside("segformer.stages.2.blocks.*.attention.k_proj", q_proj_3),
+        **_inside("segformer.stages.2.blocks.*.attention.v_proj", q_proj_3),
+        **_inside("segformer.stages.2.blocks.*.attention.o_proj", q_proj_3),
+        **_inside("segformer.stages.2.blocks.*.layernorm_after", layernorm_before_3),
+        "segformer.stages.2.blocks.*.mlp.fc1.weight":            part_3,
+        "segformer.stages.2.blocks.*.mlp.fc1.bias":              depths[2]*W[2]*m[2],
+        "segformer.stages.2.blocks.*.mlp.dwconv.dwconv.weight":  9*depths[2]*W[2]*m[2],
+        "segformer.stages.2.blocks.*.mlp.dwconv.dwconv.bias":    depths[2]*W[2]*m[2],
+        "segformer.stages.2.blocks.*.mlp.fc2.weight":            part_3,
+        "segformer.stages.2.blocks.*.mlp.fc2.bias":              depths[2]*W[2],
+        **_inside("segformer.stages.2.layer_norm", layer_norm_3),
+        "segformer.stages.3.patch_embeddings.proj.weight":       W[2]*W[3]*p[3]**2,
+        "segformer.stages.3.patch_embeddings.proj.bias":         W[3],
+        **_inside("segformer.stages.3.patch_embeddings.layer_norm", layer_norm_4),
+        **_inside("segformer.stages.3.blocks.*.layernorm_before", layernorm_before_4),
+        **_inside("segformer.stages.3.blocks.*.attention.q_proj", q_proj_4),
+        **_inside("segformer.stages.3.blocks.*.attention.k_proj", q_proj_4),
+        **_inside("segformer.stages.3.blocks.*.attention.v_proj", q_proj_4),
+        **_inside("segformer.stages.3.blocks.*.attention.o_proj", q_proj_4),
+        **_inside("segformer.stages.3.blocks.*.layernorm_after", layernorm_before_4),
+        "segformer.stages.3.blocks.*.mlp.fc1.weight":            part_4,
+        "segformer.stages.3.blocks.*.mlp.fc1.bias":              depths[3]*W[3]*m[3],
+        "segformer.stages.3.blocks.*.mlp.dwconv.dwconv.weight":  9*depths[3]*W[3]*m[3],
+        "segformer.stages.3.blocks.*.mlp.dwconv.dwconv.bias":    depths[3]*W[3]*m[3],
+        "segformer.stages.3.blocks.*.mlp.fc2.weight":            part_4,
+        "segformer.stages.3.blocks.*.mlp.fc2.bias":              depths[3]*W[3],
+        **_inside("segformer.stages.3.layer_norm", layer_norm_4),
+        "classifier.weight":                                     W[3]*N,
+        "classifier.bias":                                       N,
     }
 
 
@@ -1067,8 +1034,10 @@ class Estimator:
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
-        rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
-        return tuple(map(sum, zip(*rows)))
+        totals: dict[tuple[int, ...], int] = {}
+        for line, cost in zip(self._lines, costs):
+            totals[line[1]] = totals.get(line[1], 0) + cost
+        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
 
     def moments(self, **streams: Any) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them, with the sizes that some of them depend on."""

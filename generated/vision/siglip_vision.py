@@ -313,6 +313,11 @@ def _checked(key: str, kind: str, value: Any) -> Any:
     raise ValueError(f"the config's '{key}' is {value!r}, not a {kind}")
 
 
+def _at(path: str, lines: list[Line]) -> list[Line]:
+    """The lines of a module that stands at ``path``."""
+    return [(f"{path}.{module}", amount, unit, forward, gradients, again) for module, amount, unit, forward, gradients, again in lines]
+
+
 def _full(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'full': every parameter trains."""
     L = sizes.num_hidden_layers
@@ -348,35 +353,8 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
 
 def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'forward': nothing trains, only the forward pass runs."""
-    L = sizes.num_hidden_layers
-    D = sizes.hidden_size
-    F = sizes.intermediate_size
-    c = sizes.num_channels
-    p = sizes.patch_size
-    pooled = sizes.vision_use_head
-    # what a contraction runs over, in multiples of (n, h, hh)
-    embeddings_patch_embedding_rows_ = (0, 1, 0)
-    self_attn_pairs_ = (0, 0, 1)
-    head_attention_rows_ = (1, 0, 0)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("embeddings.patch_embedding",           embeddings_patch_embedding_rows_,  2*D*c*p**2,  1,       (0, 0),  0),  # y = xW
-        ("encoder.layers.*.self_attn.q_proj",    embeddings_patch_embedding_rows_,  2*D**2,      L,       (0, 0),  0),  # y = xW
-        ("encoder.layers.*.self_attn.k_proj",    embeddings_patch_embedding_rows_,  2*D**2,      L,       (0, 0),  0),  # y = xW
-        ("encoder.layers.*.self_attn.v_proj",    embeddings_patch_embedding_rows_,  2*D**2,      L,       (0, 0),  0),  # y = xW
-        ("encoder.layers.*.self_attn",           self_attn_pairs_,                  2*D,         L,       (0, 0),  0),  # scores = qk
-        ("encoder.layers.*.self_attn",           self_attn_pairs_,                  2*D,         L,       (0, 0),  0),  # mix = pv
-        ("encoder.layers.*.self_attn.out_proj",  embeddings_patch_embedding_rows_,  2*D**2,      L,       (0, 0),  0),  # y = xW
-        ("encoder.layers.*.mlp.fc1",             embeddings_patch_embedding_rows_,  2*D*F,       L,       (0, 0),  0),  # y = xW
-        ("encoder.layers.*.mlp.fc2",             embeddings_patch_embedding_rows_,  2*D*F,       L,       (0, 0),  0),  # y = xW
-        ("head.attention",                       head_attention_rows_,              2*D**2,      pooled,  (0, 0),  0),  # y = xW
-        ("head.attention",                       embeddings_patch_embedding_rows_,  4*D**2,      pooled,  (0, 0),  0),  # y = xW
-        ("head.attention",                       embeddings_patch_embedding_rows_,  2*D,         pooled,  (0, 0),  0),  # scores = qk
-        ("head.attention",                       embeddings_patch_embedding_rows_,  2*D,         pooled,  (0, 0),  0),  # mix = pv
-        ("head.attention.out_proj",              head_attention_rows_,              2*D**2,      pooled,  (0, 0),  0),  # y = xW
-        ("head.mlp.fc1",                         head_attention_rows_,              2*D*F,       pooled,  (0, 0),  0),  # y = xW
-        ("head.mlp.fc2",                         head_attention_rows_,              2*D*F,       pooled,  (0, 0),  0),  # y = xW
-    ]
+    lines = _full(sizes, pairs)
+    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
 
 
 def _lora(sizes: Sizes, pairs: str) -> list[Line]:
@@ -391,31 +369,36 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     embeddings_patch_embedding_rows_ = (0, 1, 0)
     self_attn_pairs_ = (0, 0, 1)
     head_attention_rows_ = (1, 0, 0)
+    # what equal modules have in common, each below its own path
+    q_proj_1: list[Line] = [
+        ("base_layer",      embeddings_patch_embedding_rows_,  2*D**2,  L,  (max(0, L - 1), 0),  0),  # y = xW
+        ("lora_A.default",  embeddings_patch_embedding_rows_,  32*D,    L,  (max(0, L - 1), L),  0),  # y = xW
+        ("lora_B.default",  embeddings_patch_embedding_rows_,  32*D,    L,  (L, L),              0),  # y = xW
+    ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("embeddings.patch_embedding",                        embeddings_patch_embedding_rows_,  2*D*c*p**2,  1,       (0, 0),                              0),  # y = xW
-        ("encoder.layers.*.self_attn.q_proj.base_layer",      embeddings_patch_embedding_rows_,  2*D**2,      L,       (max(0, L - 1), 0),                  0),  # y = xW
-        ("encoder.layers.*.self_attn.q_proj.lora_A.default",  embeddings_patch_embedding_rows_,  32*D,        L,       (max(0, L - 1), L),                  0),  # y = xW
-        ("encoder.layers.*.self_attn.q_proj.lora_B.default",  embeddings_patch_embedding_rows_,  32*D,        L,       (L, L),                              0),  # y = xW
-        ("encoder.layers.*.self_attn.k_proj.base_layer",      embeddings_patch_embedding_rows_,  2*D**2,      L,       (max(0, L - 1), 0),                  0),  # y = xW
-        ("encoder.layers.*.self_attn.k_proj.lora_A.default",  embeddings_patch_embedding_rows_,  32*D,        L,       (max(0, L - 1), L),                  0),  # y = xW
-        ("encoder.layers.*.self_attn.k_proj.lora_B.default",  embeddings_patch_embedding_rows_,  32*D,        L,       (L, L),                              0),  # y = xW
-        ("encoder.layers.*.self_attn.v_proj.base_layer",      embeddings_patch_embedding_rows_,  2*D**2,      L,       (max(0, L - 1), 0),                  0),  # y = xW
-        ("encoder.layers.*.self_attn.v_proj.lora_A.default",  embeddings_patch_embedding_rows_,  32*D,        L,       (max(0, L - 1), L),                  0),  # y = xW
-        ("encoder.layers.*.self_attn.v_proj.lora_B.default",  embeddings_patch_embedding_rows_,  32*D,        L,       (L, L),                              0),  # y = xW
-        ("encoder.layers.*.self_attn",                        self_attn_pairs_,                  2*D,         L,       (L, L),                              0),  # scores = qk
-        ("encoder.layers.*.self_attn",                        self_attn_pairs_,                  2*D,         L,       (L, L),                              0),  # mix = pv
-        ("encoder.layers.*.self_attn.out_proj",               embeddings_patch_embedding_rows_,  2*D**2,      L,       (L, 0),                              0),  # y = xW
-        ("encoder.layers.*.mlp.fc1",                          embeddings_patch_embedding_rows_,  2*D*F,       L,       (L, 0),                              0),  # y = xW
-        ("encoder.layers.*.mlp.fc2",                          embeddings_patch_embedding_rows_,  2*D*F,       L,       (L, 0),                              0),  # y = xW
-        ("head.attention",                                    head_attention_rows_,              2*D**2,      pooled,  (0, 0),                              0),  # y = xW
-        ("head.attention",                                    embeddings_patch_embedding_rows_,  4*D**2,      pooled,  ((L >= 1)*pooled, 0),                0),  # y = xW
-        ("head.attention",                                    embeddings_patch_embedding_rows_,  2*D,         pooled,  (0, (L >= 1)*pooled),                0),  # scores = qk
-        ("head.attention",                                    embeddings_patch_embedding_rows_,  2*D,         pooled,  ((L >= 1)*pooled, (L >= 1)*pooled),  0),  # mix = pv
-        ("head.attention.out_proj",                           head_attention_rows_,              2*D**2,      pooled,  ((L >= 1)*pooled, 0),                0),  # y = xW
-        ("head.mlp.fc1",                                      head_attention_rows_,              2*D*F,       pooled,  ((L >= 1)*pooled, 0),                0),  # y = xW
-        ("head.mlp.fc2",                                      head_attention_rows_,              2*D*F,       pooled,  ((L >= 1)*pooled, 0),                0),  # y = xW
+        ("embeddings.patch_embedding",           embeddings_patch_embedding_rows_,  2*D*c*p**2,  1,       (0, 0),                              0),  # y = xW
+        *_at("encoder.layers.*.self_attn.q_proj", q_proj_1),
+        *_at("encoder.layers.*.self_attn.k_proj", q_proj_1),
+        *_at("encoder.layers.*.self_attn.v_proj", q_proj_1),
+        ("encoder.layers.*.self_attn",           self_attn_pairs_,                  2*D,         L,       (L, L),                              0),  # scores = qk
+        ("encoder.layers.*.self_attn",           self_attn_pairs_,                  2*D,         L,       (L, L),                              0),  # mix = pv
+        ("encoder.layers.*.self_attn.out_proj",  embeddings_patch_embedding_rows_,  2*D**2,      L,       (L, 0),                              0),  # y = xW
+        ("encoder.layers.*.mlp.fc1",             embeddings_patch_embedding_rows_,  2*D*F,       L,       (L, 0),                              0),  # y = xW
+        ("encoder.layers.*.mlp.fc2",             embeddings_patch_embedding_rows_,  2*D*F,       L,       (L, 0),                              0),  # y = xW
+        ("head.attention",                       head_attention_rows_,              2*D**2,      pooled,  (0, 0),                              0),  # y = xW
+        ("head.attention",                       embeddings_patch_embedding_rows_,  4*D**2,      pooled,  ((L >= 1)*pooled, 0),                0),  # y = xW
+        ("head.attention",                       embeddings_patch_embedding_rows_,  2*D,         pooled,  (0, (L >= 1)*pooled),                0),  # scores = qk
+        ("head.attention",                       embeddings_patch_embedding_rows_,  2*D,         pooled,  ((L >= 1)*pooled, (L >= 1)*pooled),  0),  # mix = pv
+        ("head.attention.out_proj",              head_attention_rows_,              2*D**2,      pooled,  ((L >= 1)*pooled, 0),                0),  # y = xW
+        ("head.mlp.fc1",                         head_attention_rows_,              2*D*F,       pooled,  ((L >= 1)*pooled, 0),                0),  # y = xW
+        ("head.mlp.fc2",                         head_attention_rows_,              2*D*F,       pooled,  ((L >= 1)*pooled, 0),                0),  # y = xW
     ]
+
+
+def _inside(path: str, elements: dict[str, int]) -> dict[str, int]:
+    """The parameters of a module that stands at ``path``."""
+    return {f"{path}.{name}": count for name, count in elements.items()}
 
 
 def _parameters(sizes: Sizes) -> dict[str, int]:
@@ -427,39 +410,41 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     p = sizes.patch_size
     S = sizes.image_size
     pooled = sizes.vision_use_head
+    layer_norm1_1 = {
+        "weight":  L*D,
+        "bias":    L*D,
+    }
+    q_proj_1 = {
+        "weight":  L*D**2,
+        "bias":    L*D,
+    }
     return {
-        "embeddings.patch_embedding.weight":           D*c*p**2,
-        "embeddings.patch_embedding.bias":             D,
-        "embeddings.position_embedding.weight":        D*(S//p)**2,
-        "encoder.layers.*.layer_norm1.weight":         L*D,
-        "encoder.layers.*.layer_norm1.bias":           L*D,
-        "encoder.layers.*.self_attn.q_proj.weight":    L*D**2,
-        "encoder.layers.*.self_attn.q_proj.bias":      L*D,
-        "encoder.layers.*.self_attn.k_proj.weight":    L*D**2,
-        "encoder.layers.*.self_attn.k_proj.bias":      L*D,
-        "encoder.layers.*.self_attn.v_proj.weight":    L*D**2,
-        "encoder.layers.*.self_attn.v_proj.bias":      L*D,
-        "encoder.layers.*.self_attn.out_proj.weight":  L*D**2,
-        "encoder.layers.*.self_attn.out_proj.bias":    L*D,
-        "encoder.layers.*.layer_norm2.weight":         L*D,
-        "encoder.layers.*.layer_norm2.bias":           L*D,
-        "encoder.layers.*.mlp.fc1.weight":             L*D*F,
-        "encoder.layers.*.mlp.fc1.bias":               L*F,
-        "encoder.layers.*.mlp.fc2.weight":             L*D*F,
-        "encoder.layers.*.mlp.fc2.bias":               L*D,
-        "post_layernorm.weight":                       D,
-        "post_layernorm.bias":                         D,
-        "head.probe":                                  D*pooled,
-        "head.attention.in_proj_weight":               3*D**2*pooled,
-        "head.attention.in_proj_bias":                 3*D*pooled,
-        "head.attention.out_proj.weight":              D**2*pooled,
-        "head.attention.out_proj.bias":                D*pooled,
-        "head.layernorm.weight":                       D*pooled,
-        "head.layernorm.bias":                         D*pooled,
-        "head.mlp.fc1.weight":                         D*F*pooled,
-        "head.mlp.fc1.bias":                           F*pooled,
-        "head.mlp.fc2.weight":                         D*F*pooled,
-        "head.mlp.fc2.bias":                           D*pooled,
+        "embeddings.patch_embedding.weight":     D*c*p**2,
+        "embeddings.patch_embedding.bias":       D,
+        "embeddings.position_embedding.weight":  D*(S//p)**2,
+        **_inside("encoder.layers.*.layer_norm1", layer_norm1_1),
+        **_inside("encoder.layers.*.self_attn.q_proj", q_proj_1),
+        **_inside("encoder.layers.*.self_attn.k_proj", q_proj_1),
+        **_inside("encoder.layers.*.self_attn.v_proj", q_proj_1),
+        **_inside("encoder.layers.*.self_attn.out_proj", q_proj_1),
+        **_inside("encoder.layers.*.layer_norm2", layer_norm1_1),
+        "encoder.layers.*.mlp.fc1.weight":       L*D*F,
+        "encoder.layers.*.mlp.fc1.bias":         L*F,
+        "encoder.layers.*.mlp.fc2.weight":       L*D*F,
+        "encoder.layers.*.mlp.fc2.bias":         L*D,
+        "post_layernorm.weight":                 D,
+        "post_layernorm.bias":                   D,
+        "head.probe":                            D*pooled,
+        "head.attention.in_proj_weight":         3*D**2*pooled,
+        "head.attention.in_proj_bias":           3*D*pooled,
+        "head.attention.out_proj.weight":        D**2*pooled,
+        "head.attention.out_proj.bias":          D*pooled,
+        "head.layernorm.weight":                 D*pooled,
+        "head.layernorm.bias":                   D*pooled,
+        "head.mlp.fc1.weight":                   D*F*pooled,
+        "head.mlp.fc1.bias":                     F*pooled,
+        "head.mlp.fc2.weight":                   D*F*pooled,
+        "head.mlp.fc2.bias":                     D*pooled,
     }
 
 
@@ -472,45 +457,46 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     p = sizes.patch_size
     S = sizes.image_size
     pooled = sizes.vision_use_head
+    layer_norm1_1 = {
+        "weight":  L*D,
+        "bias":    L*D,
+    }
+    base_layer_1 = {
+        "weight":  L*D**2,
+        "bias":    L*D,
+    }
+    q_proj_1 = {
+        **_inside("base_layer", base_layer_1),
+        "lora_A.default.weight":  16*L*D,
+        "lora_B.default.weight":  16*L*D,
+    }
     return {
-        "embeddings.patch_embedding.weight":                        D*c*p**2,
-        "embeddings.patch_embedding.bias":                          D,
-        "embeddings.position_embedding.weight":                     D*(S//p)**2,
-        "encoder.layers.*.layer_norm1.weight":                      L*D,
-        "encoder.layers.*.layer_norm1.bias":                        L*D,
-        "encoder.layers.*.self_attn.q_proj.base_layer.weight":      L*D**2,
-        "encoder.layers.*.self_attn.q_proj.base_layer.bias":        L*D,
-        "encoder.layers.*.self_attn.q_proj.lora_A.default.weight":  16*L*D,
-        "encoder.layers.*.self_attn.q_proj.lora_B.default.weight":  16*L*D,
-        "encoder.layers.*.self_attn.k_proj.base_layer.weight":      L*D**2,
-        "encoder.layers.*.self_attn.k_proj.base_layer.bias":        L*D,
-        "encoder.layers.*.self_attn.k_proj.lora_A.default.weight":  16*L*D,
-        "encoder.layers.*.self_attn.k_proj.lora_B.default.weight":  16*L*D,
-        "encoder.layers.*.self_attn.v_proj.base_layer.weight":      L*D**2,
-        "encoder.layers.*.self_attn.v_proj.base_layer.bias":        L*D,
-        "encoder.layers.*.self_attn.v_proj.lora_A.default.weight":  16*L*D,
-        "encoder.layers.*.self_attn.v_proj.lora_B.default.weight":  16*L*D,
-        "encoder.layers.*.self_attn.out_proj.weight":               L*D**2,
-        "encoder.layers.*.self_attn.out_proj.bias":                 L*D,
-        "encoder.layers.*.layer_norm2.weight":                      L*D,
-        "encoder.layers.*.layer_norm2.bias":                        L*D,
-        "encoder.layers.*.mlp.fc1.weight":                          L*D*F,
-        "encoder.layers.*.mlp.fc1.bias":                            L*F,
-        "encoder.layers.*.mlp.fc2.weight":                          L*D*F,
-        "encoder.layers.*.mlp.fc2.bias":                            L*D,
-        "post_layernorm.weight":                                    D,
-        "post_layernorm.bias":                                      D,
-        "head.probe":                                               D*pooled,
-        "head.attention.in_proj_weight":                            3*D**2*pooled,
-        "head.attention.in_proj_bias":                              3*D*pooled,
-        "head.attention.out_proj.weight":                           D**2*pooled,
-        "head.attention.out_proj.bias":                             D*pooled,
-        "head.layernorm.weight":                                    D*pooled,
-        "head.layernorm.bias":                                      D*pooled,
-        "head.mlp.fc1.weight":                                      D*F*pooled,
-        "head.mlp.fc1.bias":                                        F*pooled,
-        "head.mlp.fc2.weight":                                      D*F*pooled,
-        "head.mlp.fc2.bias":                                        D*pooled,
+        "embeddings.patch_embedding.weight":     D*c*p**2,
+        "embeddings.patch_embedding.bias":       D,
+        "embeddings.position_embedding.weight":  D*(S//p)**2,
+        **_inside("encoder.layers.*.layer_norm1", layer_norm1_1),
+        **_inside("encoder.layers.*.self_attn.q_proj", q_proj_1),
+        **_inside("encoder.layers.*.self_attn.k_proj", q_proj_1),
+        **_inside("encoder.layers.*.self_attn.v_proj", q_proj_1),
+        **_inside("encoder.layers.*.self_attn.out_proj", base_layer_1),
+        **_inside("encoder.layers.*.layer_norm2", layer_norm1_1),
+        "encoder.layers.*.mlp.fc1.weight":       L*D*F,
+        "encoder.layers.*.mlp.fc1.bias":         L*F,
+        "encoder.layers.*.mlp.fc2.weight":       L*D*F,
+        "encoder.layers.*.mlp.fc2.bias":         L*D,
+        "post_layernorm.weight":                 D,
+        "post_layernorm.bias":                   D,
+        "head.probe":                            D*pooled,
+        "head.attention.in_proj_weight":         3*D**2*pooled,
+        "head.attention.in_proj_bias":           3*D*pooled,
+        "head.attention.out_proj.weight":        D**2*pooled,
+        "head.attention.out_proj.bias":          D*pooled,
+        "head.layernorm.weight":                 D*pooled,
+        "head.layernorm.bias":                   D*pooled,
+        "head.mlp.fc1.weight":                   D*F*pooled,
+        "head.mlp.fc1.bias":                     F*pooled,
+        "head.mlp.fc2.weight":                   D*F*pooled,
+        "head.mlp.fc2.bias":                     D*pooled,
     }
 
 
@@ -587,8 +573,10 @@ class Estimator:
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
-        rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
-        return tuple(map(sum, zip(*rows)))
+        totals: dict[tuple[int, ...], int] = {}
+        for line, cost in zip(self._lines, costs):
+            totals[line[1]] = totals.get(line[1], 0) + cost
+        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
 
     def moments(self, **streams: Any) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them, with the sizes that some of them depend on."""

@@ -418,6 +418,11 @@ def _checked(key: str, kind: str, value: Any) -> Any:
     raise ValueError(f"the config's '{key}' is {value!r}, not a {kind}")
 
 
+def _at(path: str, lines: list[Line]) -> list[Line]:
+    """The lines of a module that stands at ``path``."""
+    return [(f"{path}.{module}", amount, unit, forward, gradients, again) for module, amount, unit, forward, gradients, again in lines]
+
+
 def _full(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'full': every parameter trains."""
     D = sizes.embed_dim
@@ -486,68 +491,8 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
 
 def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'forward': nothing trains, only the forward pass runs."""
-    D = sizes.embed_dim
-    M = sizes.window_size
-    m = sizes.mlp_ratio
-    c = sizes.num_channels
-    p = sizes.patch_size
-    N = sizes.num_labels
-    ph = _each(p, 0)
-    pw = _each(p, 1)
-    # what a contraction runs over, in multiples of (n, q_3, x_2, q_5, x_4, q_7, x_6, q, x)
-    swin_embeddings_patch_embeddings_projection_rows_ = (0, 0, 0, 0, 0, 0, 0, 0, 1)
-    attention_q_proj_rows_ = (0, 0, 0, 0, 0, 0, 0, M**2, 0)
-    attention_pairs_ = (0, 0, 0, 0, 0, 0, 0, M**4, 0)
-    swin_encoder_layers_0_downsample_reduction_rows_ = (0, 0, 1, 0, 0, 0, 0, 0, 0)
-    attention_q_proj_rows_2_ = (0, M**2, 0, 0, 0, 0, 0, 0, 0)
-    attention_pairs_2_ = (0, M**4, 0, 0, 0, 0, 0, 0, 0)
-    swin_encoder_layers_1_downsample_reduction_rows_ = (0, 0, 0, 0, 1, 0, 0, 0, 0)
-    attention_q_proj_rows_3_ = (0, 0, 0, M**2, 0, 0, 0, 0, 0)
-    attention_pairs_3_ = (0, 0, 0, M**4, 0, 0, 0, 0, 0)
-    swin_encoder_layers_2_downsample_reduction_rows_ = (0, 0, 0, 0, 0, 0, 1, 0, 0)
-    attention_q_proj_rows_4_ = (0, 0, 0, 0, 0, M**2, 0, 0, 0)
-    attention_pairs_4_ = (0, 0, 0, 0, 0, M**4, 0, 0, 0)
-    classifier_rows_ = (1, 0, 0, 0, 0, 0, 0, 0, 0)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("swin.embeddings.patch_embeddings.projection",      swin_embeddings_patch_embeddings_projection_rows_,  2*ph*pw*D*c,        1,  (0, 0),  0),  # y = xW
-        ("swin.encoder.layers.0.blocks.*.attention.q_proj",  attention_q_proj_rows_,                             2*D**2,             2,  (0, 0),  0),  # y = xW
-        ("swin.encoder.layers.0.blocks.*.attention.k_proj",  attention_q_proj_rows_,                             2*D**2,             2,  (0, 0),  0),  # y = xW
-        ("swin.encoder.layers.0.blocks.*.attention.v_proj",  attention_q_proj_rows_,                             2*D**2,             2,  (0, 0),  0),  # y = xW
-        ("swin.encoder.layers.0.blocks.*.attention",         attention_pairs_,                                   2*D,                2,  (0, 0),  0),  # scores = qk
-        ("swin.encoder.layers.0.blocks.*.attention",         attention_pairs_,                                   2*D,                2,  (0, 0),  0),  # mix = pv
-        ("swin.encoder.layers.0.blocks.*.attention.o_proj",  attention_q_proj_rows_,                             2*D**2,             2,  (0, 0),  0),  # y = xW
-        ("swin.encoder.layers.0.blocks.*.mlp.fc1",           swin_embeddings_patch_embeddings_projection_rows_,  2*D*((D*m)//1),     2,  (0, 0),  0),  # y = xW
-        ("swin.encoder.layers.0.blocks.*.mlp.fc2",           swin_embeddings_patch_embeddings_projection_rows_,  2*D*((D*m)//1),     2,  (0, 0),  0),  # y = xW
-        ("swin.encoder.layers.0.downsample.reduction",       swin_encoder_layers_0_downsample_reduction_rows_,   16*D**2,            1,  (0, 0),  0),  # y = xW
-        ("swin.encoder.layers.1.blocks.*.attention.q_proj",  attention_q_proj_rows_2_,                           8*D**2,             2,  (0, 0),  0),  # y = xW
-        ("swin.encoder.layers.1.blocks.*.attention.k_proj",  attention_q_proj_rows_2_,                           8*D**2,             2,  (0, 0),  0),  # y = xW
-        ("swin.encoder.layers.1.blocks.*.attention.v_proj",  attention_q_proj_rows_2_,                           8*D**2,             2,  (0, 0),  0),  # y = xW
-        ("swin.encoder.layers.1.blocks.*.attention",         attention_pairs_2_,                                 4*D,                2,  (0, 0),  0),  # scores = qk
-        ("swin.encoder.layers.1.blocks.*.attention",         attention_pairs_2_,                                 4*D,                2,  (0, 0),  0),  # mix = pv
-        ("swin.encoder.layers.1.blocks.*.attention.o_proj",  attention_q_proj_rows_2_,                           8*D**2,             2,  (0, 0),  0),  # y = xW
-        ("swin.encoder.layers.1.blocks.*.mlp.fc1",           swin_encoder_layers_0_downsample_reduction_rows_,   4*D*((2*D*m)//1),   2,  (0, 0),  0),  # y = xW
-        ("swin.encoder.layers.1.blocks.*.mlp.fc2",           swin_encoder_layers_0_downsample_reduction_rows_,   4*D*((2*D*m)//1),   2,  (0, 0),  0),  # y = xW
-        ("swin.encoder.layers.1.downsample.reduction",       swin_encoder_layers_1_downsample_reduction_rows_,   64*D**2,            1,  (0, 0),  0),  # y = xW
-        ("swin.encoder.layers.2.blocks.*.attention.q_proj",  attention_q_proj_rows_3_,                           32*D**2,            6,  (0, 0),  0),  # y = xW
-        ("swin.encoder.layers.2.blocks.*.attention.k_proj",  attention_q_proj_rows_3_,                           32*D**2,            6,  (0, 0),  0),  # y = xW
-        ("swin.encoder.layers.2.blocks.*.attention.v_proj",  attention_q_proj_rows_3_,                           32*D**2,            6,  (0, 0),  0),  # y = xW
-        ("swin.encoder.layers.2.blocks.*.attention",         attention_pairs_3_,                                 8*D,                6,  (0, 0),  0),  # scores = qk
-        ("swin.encoder.layers.2.blocks.*.attention",         attention_pairs_3_,                                 8*D,                6,  (0, 0),  0),  # mix = pv
-        ("swin.encoder.layers.2.blocks.*.attention.o_proj",  attention_q_proj_rows_3_,                           32*D**2,            6,  (0, 0),  0),  # y = xW
-        ("swin.encoder.layers.2.blocks.*.mlp.fc1",           swin_encoder_layers_1_downsample_reduction_rows_,   8*D*((4*D*m)//1),   6,  (0, 0),  0),  # y = xW
-        ("swin.encoder.layers.2.blocks.*.mlp.fc2",           swin_encoder_layers_1_downsample_reduction_rows_,   8*D*((4*D*m)//1),   6,  (0, 0),  0),  # y = xW
-        ("swin.encoder.layers.2.downsample.reduction",       swin_encoder_layers_2_downsample_reduction_rows_,   256*D**2,           1,  (0, 0),  0),  # y = xW
-        ("swin.encoder.layers.3.blocks.*.attention.q_proj",  attention_q_proj_rows_4_,                           128*D**2,           2,  (0, 0),  0),  # y = xW
-        ("swin.encoder.layers.3.blocks.*.attention.k_proj",  attention_q_proj_rows_4_,                           128*D**2,           2,  (0, 0),  0),  # y = xW
-        ("swin.encoder.layers.3.blocks.*.attention.v_proj",  attention_q_proj_rows_4_,                           128*D**2,           2,  (0, 0),  0),  # y = xW
-        ("swin.encoder.layers.3.blocks.*.attention",         attention_pairs_4_,                                 16*D,               2,  (0, 0),  0),  # scores = qk
-        ("swin.encoder.layers.3.blocks.*.attention",         attention_pairs_4_,                                 16*D,               2,  (0, 0),  0),  # mix = pv
-        ("swin.encoder.layers.3.blocks.*.attention.o_proj",  attention_q_proj_rows_4_,                           128*D**2,           2,  (0, 0),  0),  # y = xW
-        ("swin.encoder.layers.3.blocks.*.mlp.fc1",           swin_encoder_layers_2_downsample_reduction_rows_,   16*D*((8*D*m)//1),  2,  (0, 0),  0),  # y = xW
-        ("swin.encoder.layers.3.blocks.*.mlp.fc2",           swin_encoder_layers_2_downsample_reduction_rows_,   16*D*((8*D*m)//1),  2,  (0, 0),  0),  # y = xW
-        ("classifier",                                       classifier_rows_,                                   16*D*N,             1,  (0, 0),  0),  # y = xW
-    ]
+    lines = _full(sizes, pairs)
+    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
 
 
 def _lora(sizes: Sizes, pairs: str) -> list[Line]:
@@ -574,18 +519,33 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     attention_q_proj_rows_4_ = (0, 0, 0, 0, 0, M**2, 0, 0, 0)
     attention_pairs_4_ = (0, 0, 0, 0, 0, M**4, 0, 0, 0)
     classifier_rows_ = (1, 0, 0, 0, 0, 0, 0, 0, 0)
+    # what equal modules have in common, each below its own path
+    q_proj_1: list[Line] = [
+        ("base_layer",      attention_q_proj_rows_,  2*D**2,  2,  (1, 0),  0),  # y = xW
+        ("lora_A.default",  attention_q_proj_rows_,  32*D,    2,  (1, 2),  0),  # y = xW
+        ("lora_B.default",  attention_q_proj_rows_,  32*D,    2,  (2, 2),  0),  # y = xW
+    ]
+    q_proj_2: list[Line] = [
+        ("base_layer",      attention_q_proj_rows_2_,  8*D**2,  2,  (2, 0),  0),  # y = xW
+        ("lora_A.default",  attention_q_proj_rows_2_,  64*D,    2,  (2, 2),  0),  # y = xW
+        ("lora_B.default",  attention_q_proj_rows_2_,  64*D,    2,  (2, 2),  0),  # y = xW
+    ]
+    q_proj_3: list[Line] = [
+        ("base_layer",      attention_q_proj_rows_3_,  32*D**2,  6,  (6, 0),  0),  # y = xW
+        ("lora_A.default",  attention_q_proj_rows_3_,  128*D,    6,  (6, 6),  0),  # y = xW
+        ("lora_B.default",  attention_q_proj_rows_3_,  128*D,    6,  (6, 6),  0),  # y = xW
+    ]
+    q_proj_4: list[Line] = [
+        ("base_layer",      attention_q_proj_rows_4_,  128*D**2,  2,  (2, 0),  0),  # y = xW
+        ("lora_A.default",  attention_q_proj_rows_4_,  256*D,     2,  (2, 2),  0),  # y = xW
+        ("lora_B.default",  attention_q_proj_rows_4_,  256*D,     2,  (2, 2),  0),  # y = xW
+    ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
         ("swin.embeddings.patch_embeddings.projection",                     swin_embeddings_patch_embeddings_projection_rows_,  2*ph*pw*D*c,        1,  (0, 0),  0),  # y = xW
-        ("swin.encoder.layers.0.blocks.*.attention.q_proj.base_layer",      attention_q_proj_rows_,                             2*D**2,             2,  (1, 0),  0),  # y = xW
-        ("swin.encoder.layers.0.blocks.*.attention.q_proj.lora_A.default",  attention_q_proj_rows_,                             32*D,               2,  (1, 2),  0),  # y = xW
-        ("swin.encoder.layers.0.blocks.*.attention.q_proj.lora_B.default",  attention_q_proj_rows_,                             32*D,               2,  (2, 2),  0),  # y = xW
-        ("swin.encoder.layers.0.blocks.*.attention.k_proj.base_layer",      attention_q_proj_rows_,                             2*D**2,             2,  (1, 0),  0),  # y = xW
-        ("swin.encoder.layers.0.blocks.*.attention.k_proj.lora_A.default",  attention_q_proj_rows_,                             32*D,               2,  (1, 2),  0),  # y = xW
-        ("swin.encoder.layers.0.blocks.*.attention.k_proj.lora_B.default",  attention_q_proj_rows_,                             32*D,               2,  (2, 2),  0),  # y = xW
-        ("swin.encoder.layers.0.blocks.*.attention.v_proj.base_layer",      attention_q_proj_rows_,                             2*D**2,             2,  (1, 0),  0),  # y = xW
-        ("swin.encoder.layers.0.blocks.*.attention.v_proj.lora_A.default",  attention_q_proj_rows_,                             32*D,               2,  (1, 2),  0),  # y = xW
-        ("swin.encoder.layers.0.blocks.*.attention.v_proj.lora_B.default",  attention_q_proj_rows_,                             32*D,               2,  (2, 2),  0),  # y = xW
+        *_at("swin.encoder.layers.0.blocks.*.attention.q_proj", q_proj_1),
+        *_at("swin.encoder.layers.0.blocks.*.attention.k_proj", q_proj_1),
+        *_at("swin.encoder.layers.0.blocks.*.attention.v_proj", q_proj_1),
         ("swin.encoder.layers.0.blocks.*.attention",                        attention_pairs_,                                   2*D,                2,  (2, 2),  0),  # scores = qk
         ("swin.encoder.layers.0.blocks.*.attention",                        attention_pairs_,                                   2*D,                2,  (2, 2),  0),  # mix = pv
         ("swin.encoder.layers.0.blocks.*.attention.o_proj.base_layer",      attention_q_proj_rows_,                             2*D**2,             2,  (2, 0),  0),  # y = xW
@@ -594,58 +554,39 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
         ("swin.encoder.layers.0.blocks.*.mlp.fc1",                          swin_embeddings_patch_embeddings_projection_rows_,  2*D*((D*m)//1),     2,  (2, 0),  0),  # y = xW
         ("swin.encoder.layers.0.blocks.*.mlp.fc2",                          swin_embeddings_patch_embeddings_projection_rows_,  2*D*((D*m)//1),     2,  (2, 0),  0),  # y = xW
         ("swin.encoder.layers.0.downsample.reduction",                      swin_encoder_layers_0_downsample_reduction_rows_,   16*D**2,            1,  (1, 0),  0),  # y = xW
-        ("swin.encoder.layers.1.blocks.*.attention.q_proj.base_layer",      attention_q_proj_rows_2_,                           8*D**2,             2,  (2, 0),  0),  # y = xW
-        ("swin.encoder.layers.1.blocks.*.attention.q_proj.lora_A.default",  attention_q_proj_rows_2_,                           64*D,               2,  (2, 2),  0),  # y = xW
-        ("swin.encoder.layers.1.blocks.*.attention.q_proj.lora_B.default",  attention_q_proj_rows_2_,                           64*D,               2,  (2, 2),  0),  # y = xW
-        ("swin.encoder.layers.1.blocks.*.attention.k_proj.base_layer",      attention_q_proj_rows_2_,                           8*D**2,             2,  (2, 0),  0),  # y = xW
-        ("swin.encoder.layers.1.blocks.*.attention.k_proj.lora_A.default",  attention_q_proj_rows_2_,                           64*D,               2,  (2, 2),  0),  # y = xW
-        ("swin.encoder.layers.1.blocks.*.attention.k_proj.lora_B.default",  attention_q_proj_rows_2_,                           64*D,               2,  (2, 2),  0),  # y = xW
-        ("swin.encoder.layers.1.blocks.*.attention.v_proj.base_layer",      attention_q_proj_rows_2_,                           8*D**2,             2,  (2, 0),  0),  # y = xW
-        ("swin.encoder.layers.1.blocks.*.attention.v_proj.lora_A.default",  attention_q_proj_rows_2_,                           64*D,               2,  (2, 2),  0),  # y = xW
-        ("swin.encoder.layers.1.blocks.*.attention.v_proj.lora_B.default",  attention_q_proj_rows_2_,                           64*D,               2,  (2, 2),  0),  # y = xW
+        *_at("swin.encoder.layers.1.blocks.*.attention.q_proj", q_proj_2),
+        *_at("swin.encoder.layers.1.blocks.*.attention.k_proj", q_proj_2),
+        *_at("swin.encoder.layers.1.blocks.*.attention.v_proj", q_proj_2),
         ("swin.encoder.layers.1.blocks.*.attention",                        attention_pairs_2_,                                 4*D,                2,  (2, 2),  0),  # scores = qk
         ("swin.encoder.layers.1.blocks.*.attention",                        attention_pairs_2_,                                 4*D,                2,  (2, 2),  0),  # mix = pv
-        ("swin.encoder.layers.1.blocks.*.attention.o_proj.base_layer",      attention_q_proj_rows_2_,                           8*D**2,             2,  (2, 0),  0),  # y = xW
-        ("swin.encoder.layers.1.blocks.*.attention.o_proj.lora_A.default",  attention_q_proj_rows_2_,                           64*D,               2,  (2, 2),  0),  # y = xW
-        ("swin.encoder.layers.1.blocks.*.attention.o_proj.lora_B.default",  attention_q_proj_rows_2_,                           64*D,               2,  (2, 2),  0),  # y = xW
+        *_at("swin.encoder.layers.1.blocks.*.attention.o_proj", q_proj_2),
         ("swin.encoder.layers.1.blocks.*.mlp.fc1",                          swin_encoder_layers_0_downsample_reduction_rows_,   4*D*((2*D*m)//1),   2,  (2, 0),  0),  # y = xW
         ("swin.encoder.layers.1.blocks.*.mlp.fc2",                          swin_encoder_layers_0_downsample_reduction_rows_,   4*D*((2*D*m)//1),   2,  (2, 0),  0),  # y = xW
         ("swin.encoder.layers.1.downsample.reduction",                      swin_encoder_layers_1_downsample_reduction_rows_,   64*D**2,            1,  (1, 0),  0),  # y = xW
-        ("swin.encoder.layers.2.blocks.*.attention.q_proj.base_layer",      attention_q_proj_rows_3_,                           32*D**2,            6,  (6, 0),  0),  # y = xW
-        ("swin.encoder.layers.2.blocks.*.attention.q_proj.lora_A.default",  attention_q_proj_rows_3_,                           128*D,              6,  (6, 6),  0),  # y = xW
-        ("swin.encoder.layers.2.blocks.*.attention.q_proj.lora_B.default",  attention_q_proj_rows_3_,                           128*D,              6,  (6, 6),  0),  # y = xW
-        ("swin.encoder.layers.2.blocks.*.attention.k_proj.base_layer",      attention_q_proj_rows_3_,                           32*D**2,            6,  (6, 0),  0),  # y = xW
-        ("swin.encoder.layers.2.blocks.*.attention.k_proj.lora_A.default",  attention_q_proj_rows_3_,                           128*D,              6,  (6, 6),  0),  # y = xW
-        ("swin.encoder.layers.2.blocks.*.attention.k_proj.lora_B.default",  attention_q_proj_rows_3_,                           128*D,              6,  (6, 6),  0),  # y = xW
-        ("swin.encoder.layers.2.blocks.*.attention.v_proj.base_layer",      attention_q_proj_rows_3_,                           32*D**2,            6,  (6, 0),  0),  # y = xW
-        ("swin.encoder.layers.2.blocks.*.attention.v_proj.lora_A.default",  attention_q_proj_rows_3_,                           128*D,              6,  (6, 6),  0),  # y = xW
-        ("swin.encoder.layers.2.blocks.*.attention.v_proj.lora_B.default",  attention_q_proj_rows_3_,                           128*D,              6,  (6, 6),  0),  # y = xW
+        *_at("swin.encoder.layers.2.blocks.*.attention.q_proj", q_proj_3),
+        *_at("swin.encoder.layers.2.blocks.*.attention.k_proj", q_proj_3),
+        *_at("swin.encoder.layers.2.blocks.*.attention.v_proj", q_proj_3),
         ("swin.encoder.layers.2.blocks.*.attention",                        attention_pairs_3_,                                 8*D,                6,  (6, 6),  0),  # scores = qk
         ("swin.encoder.layers.2.blocks.*.attention",                        attention_pairs_3_,                                 8*D,                6,  (6, 6),  0),  # mix = pv
-        ("swin.encoder.layers.2.blocks.*.attention.o_proj.base_layer",      attention_q_proj_rows_3_,                           32*D**2,            6,  (6, 0),  0),  # y = xW
-        ("swin.encoder.layers.2.blocks.*.attention.o_proj.lora_A.default",  attention_q_proj_rows_3_,                           128*D,              6,  (6, 6),  0),  # y = xW
-        ("swin.encoder.layers.2.blocks.*.attention.o_proj.lora_B.default",  attention_q_proj_rows_3_,                           128*D,              6,  (6, 6),  0),  # y = xW
+        *_at("swin.encoder.layers.2.blocks.*.attention.o_proj", q_proj_3),
         ("swin.encoder.layers.2.blocks.*.mlp.fc1",                          swin_encoder_layers_1_downsample_reduction_rows_,   8*D*((4*D*m)//1),   6,  (6, 0),  0),  # y = xW
         ("swin.encoder.layers.2.blocks.*.mlp.fc2",                          swin_encoder_layers_1_downsample_reduction_rows_,   8*D*((4*D*m)//1),   6,  (6, 0),  0),  # y = xW
         ("swin.encoder.layers.2.downsample.reduction",                      swin_encoder_layers_2_downsample_reduction_rows_,   256*D**2,           1,  (1, 0),  0),  # y = xW
-        ("swin.encoder.layers.3.blocks.*.attention.q_proj.base_layer",      attention_q_proj_rows_4_,                           128*D**2,           2,  (2, 0),  0),  # y = xW
-        ("swin.encoder.layers.3.blocks.*.attention.q_proj.lora_A.default",  attention_q_proj_rows_4_,                           256*D,              2,  (2, 2),  0),  # y = xW
-        ("swin.encoder.layers.3.blocks.*.attention.q_proj.lora_B.default",  attention_q_proj_rows_4_,                           256*D,              2,  (2, 2),  0),  # y = xW
-        ("swin.encoder.layers.3.blocks.*.attention.k_proj.base_layer",      attention_q_proj_rows_4_,                           128*D**2,           2,  (2, 0),  0),  # y = xW
-        ("swin.encoder.layers.3.blocks.*.attention.k_proj.lora_A.default",  attention_q_proj_rows_4_,                           256*D,              2,  (2, 2),  0),  # y = xW
-        ("swin.encoder.layers.3.blocks.*.attention.k_proj.lora_B.default",  attention_q_proj_rows_4_,                           256*D,              2,  (2, 2),  0),  # y = xW
-        ("swin.encoder.layers.3.blocks.*.attention.v_proj.base_layer",      attention_q_proj_rows_4_,                           128*D**2,           2,  (2, 0),  0),  # y = xW
-        ("swin.encoder.layers.3.blocks.*.attention.v_proj.lora_A.default",  attention_q_proj_rows_4_,                           256*D,              2,  (2, 2),  0),  # y = xW
-        ("swin.encoder.layers.3.blocks.*.attention.v_proj.lora_B.default",  attention_q_proj_rows_4_,                           256*D,              2,  (2, 2),  0),  # y = xW
+        *_at("swin.encoder.layers.3.blocks.*.attention.q_proj", q_proj_4),
+        *_at("swin.encoder.layers.3.blocks.*.attention.k_proj", q_proj_4),
+        *_at("swin.encoder.layers.3.blocks.*.attention.v_proj", q_proj_4),
         ("swin.encoder.layers.3.blocks.*.attention",                        attention_pairs_4_,                                 16*D,               2,  (2, 2),  0),  # scores = qk
         ("swin.encoder.layers.3.blocks.*.attention",                        attention_pairs_4_,                                 16*D,               2,  (2, 2),  0),  # mix = pv
-        ("swin.encoder.layers.3.blocks.*.attention.o_proj.base_layer",      attention_q_proj_rows_4_,                           128*D**2,           2,  (2, 0),  0),  # y = xW
-        ("swin.encoder.layers.3.blocks.*.attention.o_proj.lora_A.default",  attention_q_proj_rows_4_,                           256*D,              2,  (2, 2),  0),  # y = xW
-        ("swin.encoder.layers.3.blocks.*.attention.o_proj.lora_B.default",  attention_q_proj_rows_4_,                           256*D,              2,  (2, 2),  0),  # y = xW
+        *_at("swin.encoder.layers.3.blocks.*.attention.o_proj", q_proj_4),
         ("swin.encoder.layers.3.blocks.*.mlp.fc1",                          swin_encoder_layers_2_downsample_reduction_rows_,   16*D*((8*D*m)//1),  2,  (2, 0),  0),  # y = xW
         ("swin.encoder.layers.3.blocks.*.mlp.fc2",                          swin_encoder_layers_2_downsample_reduction_rows_,   16*D*((8*D*m)//1),  2,  (2, 0),  0),  # y = xW
         ("classifier",                                                      classifier_rows_,                                   16*D*N,             1,  (1, 0),  0),  # y = xW
     ]
+
+
+def _inside(path: str, elements: dict[str, int]) -> dict[str, int]:
+    """The parameters of a module that stands at ``path``."""
+    return {f"{path}.{name}": count for name, count in elements.items()}
 
 
 def _parameters(sizes: Sizes) -> dict[str, int]:
@@ -663,93 +604,105 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     ph = _each(p, 0)
     pw = _each(p, 1)
     places = (_each(S, 0)//ph)*(_each(S, 1)//pw)
+    layernorm_before_1 = {
+        "weight":  2*D,
+        "bias":    2*D,
+    }
+    q_proj_1 = {
+        "weight":  2*D**2,
+        "bias":    2*D*biased,
+    }
+    norm_1 = {
+        "weight":  4*D,
+        "bias":    4*D,
+    }
+    q_proj_2 = {
+        "weight":  8*D**2,
+        "bias":    4*D*biased,
+    }
+    norm_2 = {
+        "weight":  8*D,
+        "bias":    8*D,
+    }
+    layernorm_before_2 = {
+        "weight":  24*D,
+        "bias":    24*D,
+    }
+    q_proj_3 = {
+        "weight":  96*D**2,
+        "bias":    24*D*biased,
+    }
+    norm_3 = {
+        "weight":  16*D,
+        "bias":    16*D,
+    }
+    q_proj_4 = {
+        "weight":  128*D**2,
+        "bias":    16*D*biased,
+    }
     return {
-        "swin.embeddings.patch_embeddings.projection.weight":                                            ph*pw*D*c,
-        "swin.embeddings.patch_embeddings.projection.bias":                                              D,
-        "swin.embeddings.norm.weight":                                                                   D,
-        "swin.embeddings.norm.bias":                                                                     D,
-        "swin.embeddings.position_embeddings":                                                           places*D*placed,
-        "swin.encoder.layers.0.blocks.*.layernorm_before.weight":                                        2*D,
-        "swin.encoder.layers.0.blocks.*.layernorm_before.bias":                                          2*D,
-        "swin.encoder.layers.0.blocks.*.attention.q_proj.weight":                                        2*D**2,
-        "swin.encoder.layers.0.blocks.*.attention.q_proj.bias":                                          2*D*biased,
-        "swin.encoder.layers.0.blocks.*.attention.k_proj.weight":                                        2*D**2,
-        "swin.encoder.layers.0.blocks.*.attention.k_proj.bias":                                          2*D*biased,
-        "swin.encoder.layers.0.blocks.*.attention.v_proj.weight":                                        2*D**2,
-        "swin.encoder.layers.0.blocks.*.attention.v_proj.bias":                                          2*D*biased,
+        "swin.embeddings.patch_embeddings.projection.weight":      ph*pw*D*c,
+        "swin.embeddings.patch_embeddings.projection.bias":        D,
+        "swin.embeddings.norm.weight":                             D,
+        "swin.embeddings.norm.bias":                               D,
+        "swin.embeddings.position_embeddings":                     places*D*placed,
+        **_inside("swin.encoder.layers.0.blocks.*.layernorm_before", layernorm_before_1),
+        **_inside("swin.encoder.layers.0.blocks.*.attention.q_proj", q_proj_1),
+        **_inside("swin.encoder.layers.0.blocks.*.attention.k_proj", q_proj_1),
+        **_inside("swin.encoder.layers.0.blocks.*.attention.v_proj", q_proj_1),
         "swin.encoder.layers.0.blocks.*.attention.relative_position_bias.relative_position_bias_table":  8*H[0]*M**2 + 2*H[0] - 8*H[0]*M,
-        "swin.encoder.layers.0.blocks.*.attention.o_proj.weight":                                        2*D**2,
-        "swin.encoder.layers.0.blocks.*.attention.o_proj.bias":                                          2*D,
-        "swin.encoder.layers.0.blocks.*.layernorm_after.weight":                                         2*D,
-        "swin.encoder.layers.0.blocks.*.layernorm_after.bias":                                           2*D,
-        "swin.encoder.layers.0.blocks.*.mlp.fc1.weight":                                                 2*D*((D*m)//1),
-        "swin.encoder.layers.0.blocks.*.mlp.fc1.bias":                                                   2*((D*m)//1),
-        "swin.encoder.layers.0.blocks.*.mlp.fc2.weight":                                                 2*D*((D*m)//1),
-        "swin.encoder.layers.0.blocks.*.mlp.fc2.bias":                                                   2*D,
-        "swin.encoder.layers.0.downsample.norm.weight":                                                  4*D,
-        "swin.encoder.layers.0.downsample.norm.bias":                                                    4*D,
-        "swin.encoder.layers.0.downsample.reduction.weight":                                             8*D**2,
-        "swin.encoder.layers.1.blocks.*.layernorm_before.weight":                                        4*D,
-        "swin.encoder.layers.1.blocks.*.layernorm_before.bias":                                          4*D,
-        "swin.encoder.layers.1.blocks.*.attention.q_proj.weight":                                        8*D**2,
-        "swin.encoder.layers.1.blocks.*.attention.q_proj.bias":                                          4*D*biased,
-        "swin.encoder.layers.1.blocks.*.attention.k_proj.weight":                                        8*D**2,
-        "swin.encoder.layers.1.blocks.*.attention.k_proj.bias":                                          4*D*biased,
-        "swin.encoder.layers.1.blocks.*.attention.v_proj.weight":                                        8*D**2,
-        "swin.encoder.layers.1.blocks.*.attention.v_proj.bias":                                          4*D*biased,
+        "swin.encoder.layers.0.blocks.*.attention.o_proj.weight":  2*D**2,
+        "swin.encoder.layers.0.blocks.*.attention.o_proj.bias":    2*D,
+        **_inside("swin.encoder.layers.0.blocks.*.layernorm_after", layernorm_before_1),
+        "swin.encoder.layers.0.blocks.*.mlp.fc1.weight":           2*D*((D*m)//1),
+        "swin.encoder.layers.0.blocks.*.mlp.fc1.bias":             2*((D*m)//1),
+        "swin.encoder.layers.0.blocks.*.mlp.fc2.weight":           2*D*((D*m)//1),
+        "swin.encoder.layers.0.blocks.*.mlp.fc2.bias":             2*D,
+        **_inside("swin.encoder.layers.0.downsample.norm", norm_1),
+        "swin.encoder.layers.0.downsample.reduction.weight":       8*D**2,
+        **_inside("swin.encoder.layers.1.blocks.*.layernorm_before", norm_1),
+        **_inside("swin.encoder.layers.1.blocks.*.attention.q_proj", q_proj_2),
+        **_inside("swin.encoder.layers.1.blocks.*.attention.k_proj", q_proj_2),
+        **_inside("swin.encoder.layers.1.blocks.*.attention.v_proj", q_proj_2),
         "swin.encoder.layers.1.blocks.*.attention.relative_position_bias.relative_position_bias_table":  8*H[1]*M**2 + 2*H[1] - 8*H[1]*M,
-        "swin.encoder.layers.1.blocks.*.attention.o_proj.weight":                                        8*D**2,
-        "swin.encoder.layers.1.blocks.*.attention.o_proj.bias":                                          4*D,
-        "swin.encoder.layers.1.blocks.*.layernorm_after.weight":                                         4*D,
-        "swin.encoder.layers.1.blocks.*.layernorm_after.bias":                                           4*D,
-        "swin.encoder.layers.1.blocks.*.mlp.fc1.weight":                                                 4*D*((2*D*m)//1),
-        "swin.encoder.layers.1.blocks.*.mlp.fc1.bias":                                                   2*((2*D*m)//1),
-        "swin.encoder.layers.1.blocks.*.mlp.fc2.weight":                                                 4*D*((2*D*m)//1),
-        "swin.encoder.layers.1.blocks.*.mlp.fc2.bias":                                                   4*D,
-        "swin.encoder.layers.1.downsample.norm.weight":                                                  8*D,
-        "swin.encoder.layers.1.downsample.norm.bias":                                                    8*D,
-        "swin.encoder.layers.1.downsample.reduction.weight":                                             32*D**2,
-        "swin.encoder.layers.2.blocks.*.layernorm_before.weight":                                        24*D,
-        "swin.encoder.layers.2.blocks.*.layernorm_before.bias":                                          24*D,
-        "swin.encoder.layers.2.blocks.*.attention.q_proj.weight":                                        96*D**2,
-        "swin.encoder.layers.2.blocks.*.attention.q_proj.bias":                                          24*D*biased,
-        "swin.encoder.layers.2.blocks.*.attention.k_proj.weight":                                        96*D**2,
-        "swin.encoder.layers.2.blocks.*.attention.k_proj.bias":                                          24*D*biased,
-        "swin.encoder.layers.2.blocks.*.attention.v_proj.weight":                                        96*D**2,
-        "swin.encoder.layers.2.blocks.*.attention.v_proj.bias":                                          24*D*biased,
+        "swin.encoder.layers.1.blocks.*.attention.o_proj.weight":  8*D**2,
+        "swin.encoder.layers.1.blocks.*.attention.o_proj.bias":    4*D,
+        **_inside("swin.encoder.layers.1.blocks.*.layernorm_after", norm_1),
+        "swin.encoder.layers.1.blocks.*.mlp.fc1.weight":           4*D*((2*D*m)//1),
+        "swin.encoder.layers.1.blocks.*.mlp.fc1.bias":             2*((2*D*m)//1),
+        "swin.encoder.layers.1.blocks.*.mlp.fc2.weight":           4*D*((2*D*m)//1),
+        "swin.encoder.layers.1.blocks.*.mlp.fc2.bias":             4*D,
+        **_inside("swin.encoder.layers.1.downsample.norm", norm_2),
+        "swin.encoder.layers.1.downsample.reduction.weight":       32*D**2,
+        **_inside("swin.encoder.layers.2.blocks.*.layernorm_before", layernorm_before_2),
+        **_inside("swin.encoder.layers.2.blocks.*.attention.q_proj", q_proj_3),
+        **_inside("swin.encoder.layers.2.blocks.*.attention.k_proj", q_proj_3),
+        **_inside("swin.encoder.layers.2.blocks.*.attention.v_proj", q_proj_3),
         "swin.encoder.layers.2.blocks.*.attention.relative_position_bias.relative_position_bias_table":  24*H[2]*M**2 + 6*H[2] - 24*H[2]*M,
-        "swin.encoder.layers.2.blocks.*.attention.o_proj.weight":                                        96*D**2,
-        "swin.encoder.layers.2.blocks.*.attention.o_proj.bias":                                          24*D,
-        "swin.encoder.layers.2.blocks.*.layernorm_after.weight":                                         24*D,
-        "swin.encoder.layers.2.blocks.*.layernorm_after.bias":                                           24*D,
-        "swin.encoder.layers.2.blocks.*.mlp.fc1.weight":                                                 24*D*((4*D*m)//1),
-        "swin.encoder.layers.2.blocks.*.mlp.fc1.bias":                                                   6*((4*D*m)//1),
-        "swin.encoder.layers.2.blocks.*.mlp.fc2.weight":                                                 24*D*((4*D*m)//1),
-        "swin.encoder.layers.2.blocks.*.mlp.fc2.bias":                                                   24*D,
-        "swin.encoder.layers.2.downsample.norm.weight":                                                  16*D,
-        "swin.encoder.layers.2.downsample.norm.bias":                                                    16*D,
-        "swin.encoder.layers.2.downsample.reduction.weight":                                             128*D**2,
-        "swin.encoder.layers.3.blocks.*.layernorm_before.weight":                                        16*D,
-        "swin.encoder.layers.3.blocks.*.layernorm_before.bias":                                          16*D,
-        "swin.encoder.layers.3.blocks.*.attention.q_proj.weight":                                        128*D**2,
-        "swin.encoder.layers.3.blocks.*.attention.q_proj.bias":                                          16*D*biased,
-        "swin.encoder.layers.3.blocks.*.attention.k_proj.weight":                                        128*D**2,
-        "swin.encoder.layers.3.blocks.*.attention.k_proj.bias":                                          16*D*biased,
-        "swin.encoder.layers.3.blocks.*.attention.v_proj.weight":                                        128*D**2,
-        "swin.encoder.layers.3.blocks.*.attention.v_proj.bias":                                          16*D*biased,
+        "swin.encoder.layers.2.blocks.*.attention.o_proj.weight":  96*D**2,
+        "swin.encoder.layers.2.blocks.*.attention.o_proj.bias":    24*D,
+        **_inside("swin.encoder.layers.2.blocks.*.layernorm_after", layernorm_before_2),
+        "swin.encoder.layers.2.blocks.*.mlp.fc1.weight":           24*D*((4*D*m)//1),
+        "swin.encoder.layers.2.blocks.*.mlp.fc1.bias":             6*((4*D*m)//1),
+        "swin.encoder.layers.2.blocks.*.mlp.fc2.weight":           24*D*((4*D*m)//1),
+        "swin.encoder.layers.2.blocks.*.mlp.fc2.bias":             24*D,
+        **_inside("swin.encoder.layers.2.downsample.norm", norm_3),
+        "swin.encoder.layers.2.downsample.reduction.weight":       128*D**2,
+        **_inside("swin.encoder.layers.3.blocks.*.layernorm_before", norm_3),
+        **_inside("swin.encoder.layers.3.blocks.*.attention.q_proj", q_proj_4),
+        **_inside("swin.encoder.layers.3.blocks.*.attention.k_proj", q_proj_4),
+        **_inside("swin.encoder.layers.3.blocks.*.attention.v_proj", q_proj_4),
         "swin.encoder.layers.3.blocks.*.attention.relative_position_bias.relative_position_bias_table":  8*H[3]*M**2 + 2*H[3] - 8*H[3]*M,
-        "swin.encoder.layers.3.blocks.*.attention.o_proj.weight":                                        128*D**2,
-        "swin.encoder.layers.3.blocks.*.attention.o_proj.bias":                                          16*D,
-        "swin.encoder.layers.3.blocks.*.layernorm_after.weight":                                         16*D,
-        "swin.encoder.layers.3.blocks.*.layernorm_after.bias":                                           16*D,
-        "swin.encoder.layers.3.blocks.*.mlp.fc1.weight":                                                 16*D*((8*D*m)//1),
-        "swin.encoder.layers.3.blocks.*.mlp.fc1.bias":                                                   2*((8*D*m)//1),
-        "swin.encoder.layers.3.blocks.*.mlp.fc2.weight":                                                 16*D*((8*D*m)//1),
-        "swin.encoder.layers.3.blocks.*.mlp.fc2.bias":                                                   16*D,
-        "swin.layernorm.weight":                                                                         8*D,
-        "swin.layernorm.bias":                                                                           8*D,
-        "classifier.weight":                                                                             8*D*N,
-        "classifier.bias":                                                                               N,
+        "swin.encoder.layers.3.blocks.*.attention.o_proj.weight":  128*D**2,
+        "swin.encoder.layers.3.blocks.*.attention.o_proj.bias":    16*D,
+        **_inside("swin.encoder.layers.3.blocks.*.layernorm_after", norm_3),
+        "swin.encoder.layers.3.blocks.*.mlp.fc1.weight":           16*D*((8*D*m)//1),
+        "swin.encoder.layers.3.blocks.*.mlp.fc1.bias":             2*((8*D*m)//1),
+        "swin.encoder.layers.3.blocks.*.mlp.fc2.weight":           16*D*((8*D*m)//1),
+        "swin.encoder.layers.3.blocks.*.mlp.fc2.bias":             16*D,
+        **_inside("swin.layernorm", norm_2),
+        "classifier.weight":                                       8*D*N,
+        "classifier.bias":                                         N,
     }
 
 
@@ -768,125 +721,121 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     ph = _each(p, 0)
     pw = _each(p, 1)
     places = (_each(S, 0)//ph)*(_each(S, 1)//pw)
+    layernorm_before_1 = {
+        "weight":  2*D,
+        "bias":    2*D,
+    }
+    q_proj_1 = {
+        "base_layer.weight":      2*D**2,
+        "base_layer.bias":        2*D*biased,
+        "lora_A.default.weight":  32*D,
+        "lora_B.default.weight":  32*D,
+    }
+    norm_1 = {
+        "weight":  4*D,
+        "bias":    4*D,
+    }
+    q_proj_2 = {
+        "base_layer.weight":      8*D**2,
+        "base_layer.bias":        4*D*biased,
+        "lora_A.default.weight":  64*D,
+        "lora_B.default.weight":  64*D,
+    }
+    norm_2 = {
+        "weight":  8*D,
+        "bias":    8*D,
+    }
+    layernorm_before_2 = {
+        "weight":  24*D,
+        "bias":    24*D,
+    }
+    q_proj_3 = {
+        "base_layer.weight":      96*D**2,
+        "base_layer.bias":        24*D*biased,
+        "lora_A.default.weight":  384*D,
+        "lora_B.default.weight":  384*D,
+    }
+    norm_3 = {
+        "weight":  16*D,
+        "bias":    16*D,
+    }
+    q_proj_4 = {
+        "base_layer.weight":      128*D**2,
+        "base_layer.bias":        16*D*biased,
+        "lora_A.default.weight":  256*D,
+        "lora_B.default.weight":  256*D,
+    }
     return {
-        "swin.embeddings.patch_embeddings.projection.weight":                                            ph*pw*D*c,
-        "swin.embeddings.patch_embeddings.projection.bias":                                              D,
-        "swin.embeddings.norm.weight":                                                                   D,
-        "swin.embeddings.norm.bias":                                                                     D,
-        "swin.embeddings.position_embeddings":                                                           places*D*placed,
-        "swin.encoder.layers.0.blocks.*.layernorm_before.weight":                                        2*D,
-        "swin.encoder.layers.0.blocks.*.layernorm_before.bias":                                          2*D,
-        "swin.encoder.layers.0.blocks.*.attention.q_proj.base_layer.weight":                             2*D**2,
-        "swin.encoder.layers.0.blocks.*.attention.q_proj.base_layer.bias":                               2*D*biased,
-        "swin.encoder.layers.0.blocks.*.attention.q_proj.lora_A.default.weight":                         32*D,
-        "swin.encoder.layers.0.blocks.*.attention.q_proj.lora_B.default.weight":                         32*D,
-        "swin.encoder.layers.0.blocks.*.attention.k_proj.base_layer.weight":                             2*D**2,
-        "swin.encoder.layers.0.blocks.*.attention.k_proj.base_layer.bias":                               2*D*biased,
-        "swin.encoder.layers.0.blocks.*.attention.k_proj.lora_A.default.weight":                         32*D,
-        "swin.encoder.layers.0.blocks.*.attention.k_proj.lora_B.default.weight":                         32*D,
-        "swin.encoder.layers.0.blocks.*.attention.v_proj.base_layer.weight":                             2*D**2,
-        "swin.encoder.layers.0.blocks.*.attention.v_proj.base_layer.bias":                               2*D*biased,
-        "swin.encoder.layers.0.blocks.*.attention.v_proj.lora_A.default.weight":                         32*D,
-        "swin.encoder.layers.0.blocks.*.attention.v_proj.lora_B.default.weight":                         32*D,
+        "swin.embeddings.patch_embeddings.projection.weight":                     ph*pw*D*c,
+        "swin.embeddings.patch_embeddings.projection.bias":                       D,
+        "swin.embeddings.norm.weight":                                            D,
+        "swin.embeddings.norm.bias":                                              D,
+        "swin.embeddings.position_embeddings":                                    places*D*placed,
+        **_inside("swin.encoder.layers.0.blocks.*.layernorm_before", layernorm_before_1),
+        **_inside("swin.encoder.layers.0.blocks.*.attention.q_proj", q_proj_1),
+        **_inside("swin.encoder.layers.0.blocks.*.attention.k_proj", q_proj_1),
+        **_inside("swin.encoder.layers.0.blocks.*.attention.v_proj", q_proj_1),
         "swin.encoder.layers.0.blocks.*.attention.relative_position_bias.relative_position_bias_table":  8*H[0]*M**2 + 2*H[0] - 8*H[0]*M,
-        "swin.encoder.layers.0.blocks.*.attention.o_proj.base_layer.weight":                             2*D**2,
-        "swin.encoder.layers.0.blocks.*.attention.o_proj.base_layer.bias":                               2*D,
-        "swin.encoder.layers.0.blocks.*.attention.o_proj.lora_A.default.weight":                         32*D,
-        "swin.encoder.layers.0.blocks.*.attention.o_proj.lora_B.default.weight":                         32*D,
-        "swin.encoder.layers.0.blocks.*.layernorm_after.weight":                                         2*D,
-        "swin.encoder.layers.0.blocks.*.layernorm_after.bias":                                           2*D,
-        "swin.encoder.layers.0.blocks.*.mlp.fc1.weight":                                                 2*D*((D*m)//1),
-        "swin.encoder.layers.0.blocks.*.mlp.fc1.bias":                                                   2*((D*m)//1),
-        "swin.encoder.layers.0.blocks.*.mlp.fc2.weight":                                                 2*D*((D*m)//1),
-        "swin.encoder.layers.0.blocks.*.mlp.fc2.bias":                                                   2*D,
-        "swin.encoder.layers.0.downsample.norm.weight":                                                  4*D,
-        "swin.encoder.layers.0.downsample.norm.bias":                                                    4*D,
-        "swin.encoder.layers.0.downsample.reduction.weight":                                             8*D**2,
-        "swin.encoder.layers.1.blocks.*.layernorm_before.weight":                                        4*D,
-        "swin.encoder.layers.1.blocks.*.layernorm_before.bias":                                          4*D,
-        "swin.encoder.layers.1.blocks.*.attention.q_proj.base_layer.weight":                             8*D**2,
-        "swin.encoder.layers.1.blocks.*.attention.q_proj.base_layer.bias":                               4*D*biased,
-        "swin.encoder.layers.1.blocks.*.attention.q_proj.lora_A.default.weight":                         64*D,
-        "swin.encoder.layers.1.blocks.*.attention.q_proj.lora_B.default.weight":                         64*D,
-        "swin.encoder.layers.1.blocks.*.attention.k_proj.base_layer.weight":                             8*D**2,
-        "swin.encoder.layers.1.blocks.*.attention.k_proj.base_layer.bias":                               4*D*biased,
-        "swin.encoder.layers.1.blocks.*.attention.k_proj.lora_A.default.weight":                         64*D,
-        "swin.encoder.layers.1.blocks.*.attention.k_proj.lora_B.default.weight":                         64*D,
-        "swin.encoder.layers.1.blocks.*.attention.v_proj.base_layer.weight":                             8*D**2,
-        "swin.encoder.layers.1.blocks.*.attention.v_proj.base_layer.bias":                               4*D*biased,
-        "swin.encoder.layers.1.blocks.*.attention.v_proj.lora_A.default.weight":                         64*D,
-        "swin.encoder.layers.1.blocks.*.attention.v_proj.lora_B.default.weight":                         64*D,
+        "swin.encoder.layers.0.blocks.*.attention.o_proj.base_layer.weight":      2*D**2,
+        "swin.encoder.layers.0.blocks.*.attention.o_proj.base_layer.bias":        2*D,
+        "swin.encoder.layers.0.blocks.*.attention.o_proj.lora_A.default.weight":  32*D,
+        "swin.encoder.layers.0.blocks.*.attention.o_proj.lora_B.default.weight":  32*D,
+        **_inside("swin.encoder.layers.0.blocks.*.layernorm_after", layernorm_before_1),
+        "swin.encoder.layers.0.blocks.*.mlp.fc1.weight":                          2*D*((D*m)//1),
+        "swin.encoder.layers.0.blocks.*.mlp.fc1.bias":                            2*((D*m)//1),
+        "swin.encoder.layers.0.blocks.*.mlp.fc2.weight":                          2*D*((D*m)//1),
+        "swin.encoder.layers.0.blocks.*.mlp.fc2.bias":                            2*D,
+        **_inside("swin.encoder.layers.0.downsample.norm", norm_1),
+        "swin.encoder.layers.0.downsample.reduction.weight":                      8*D**2,
+        **_inside("swin.encoder.layers.1.blocks.*.layernorm_before", norm_1),
+        **_inside("swin.encoder.layers.1.blocks.*.attention.q_proj", q_proj_2),
+        **_inside("swin.encoder.layers.1.blocks.*.attention.k_proj", q_proj_2),
+        **_inside("swin.encoder.layers.1.blocks.*.attention.v_proj", q_proj_2),
         "swin.encoder.layers.1.blocks.*.attention.relative_position_bias.relative_position_bias_table":  8*H[1]*M**2 + 2*H[1] - 8*H[1]*M,
-        "swin.encoder.layers.1.blocks.*.attention.o_proj.base_layer.weight":                             8*D**2,
-        "swin.encoder.layers.1.blocks.*.attention.o_proj.base_layer.bias":                               4*D,
-        "swin.encoder.layers.1.blocks.*.attention.o_proj.lora_A.default.weight":                         64*D,
-        "swin.encoder.layers.1.blocks.*.attention.o_proj.lora_B.default.weight":                         64*D,
-        "swin.encoder.layers.1.blocks.*.layernorm_after.weight":                                         4*D,
-        "swin.encoder.layers.1.blocks.*.layernorm_after.bias":                                           4*D,
-        "swin.encoder.layers.1.blocks.*.mlp.fc1.weight":                                                 4*D*((2*D*m)//1),
-        "swin.encoder.layers.1.blocks.*.mlp.fc1.bias":                                                   2*((2*D*m)//1),
-        "swin.encoder.layers.1.blocks.*.mlp.fc2.weight":                                                 4*D*((2*D*m)//1),
-        "swin.encoder.layers.1.blocks.*.mlp.fc2.bias":                                                   4*D,
-        "swin.encoder.layers.1.downsample.norm.weight":                                                  8*D,
-        "swin.encoder.layers.1.downsample.norm.bias":                                                    8*D,
-        "swin.encoder.layers.1.downsample.reduction.weight":                                             32*D**2,
-        "swin.encoder.layers.2.blocks.*.layernorm_before.weight":                                        24*D,
-        "swin.encoder.layers.2.blocks.*.layernorm_before.bias":                                          24*D,
-        "swin.encoder.layers.2.blocks.*.attention.q_proj.base_layer.weight":                             96*D**2,
-        "swin.encoder.layers.2.blocks.*.attention.q_proj.base_layer.bias":                               24*D*biased,
-        "swin.encoder.layers.2.blocks.*.attention.q_proj.lora_A.default.weight":                         384*D,
-        "swin.encoder.layers.2.blocks.*.attention.q_proj.lora_B.default.weight":                         384*D,
-        "swin.encoder.layers.2.blocks.*.attention.k_proj.base_layer.weight":                             96*D**2,
-        "swin.encoder.layers.2.blocks.*.attention.k_proj.base_layer.bias":                               24*D*biased,
-        "swin.encoder.layers.2.blocks.*.attention.k_proj.lora_A.default.weight":                         384*D,
-        "swin.encoder.layers.2.blocks.*.attention.k_proj.lora_B.default.weight":                         384*D,
-        "swin.encoder.layers.2.blocks.*.attention.v_proj.base_layer.weight":                             96*D**2,
-        "swin.encoder.layers.2.blocks.*.attention.v_proj.base_layer.bias":                               24*D*biased,
-        "swin.encoder.layers.2.blocks.*.attention.v_proj.lora_A.default.weight":                         384*D,
-        "swin.encoder.layers.2.blocks.*.attention.v_proj.lora_B.default.weight":                         384*D,
+        "swin.encoder.layers.1.blocks.*.attention.o_proj.base_layer.weight":      8*D**2,
+        "swin.encoder.layers.1.blocks.*.attention.o_proj.base_layer.bias":        4*D,
+        "swin.encoder.layers.1.blocks.*.attention.o_proj.lora_A.default.weight":  64*D,
+        "swin.encoder.layers.1.blocks.*.attention.o_proj.lora_B.default.weight":  64*D,
+        **_inside("swin.encoder.layers.1.blocks.*.layernorm_after", norm_1),
+        "swin.encoder.layers.1.blocks.*.mlp.fc1.weight":                          4*D*((2*D*m)//1),
+        "swin.encoder.layers.1.blocks.*.mlp.fc1.bias":                            2*((2*D*m)//1),
+        "swin.encoder.layers.1.blocks.*.mlp.fc2.weight":                          4*D*((2*D*m)//1),
+        "swin.encoder.layers.1.blocks.*.mlp.fc2.bias":                            4*D,
+        **_inside("swin.encoder.layers.1.downsample.norm", norm_2),
+        "swin.encoder.layers.1.downsample.reduction.weight":                      32*D**2,
+        **_inside("swin.encoder.layers.2.blocks.*.layernorm_before", layernorm_before_2),
+        **_inside("swin.encoder.layers.2.blocks.*.attention.q_proj", q_proj_3),
+        **_inside("swin.encoder.layers.2.blocks.*.attention.k_proj", q_proj_3),
+        **_inside("swin.encoder.layers.2.blocks.*.attention.v_proj", q_proj_3),
         "swin.encoder.layers.2.blocks.*.attention.relative_position_bias.relative_position_bias_table":  24*H[2]*M**2 + 6*H[2] - 24*H[2]*M,
-        "swin.encoder.layers.2.blocks.*.attention.o_proj.base_layer.weight":                             96*D**2,
-        "swin.encoder.layers.2.blocks.*.attention.o_proj.base_layer.bias":                               24*D,
-        "swin.encoder.layers.2.blocks.*.attention.o_proj.lora_A.default.weight":                         384*D,
-        "swin.encoder.layers.2.blocks.*.attention.o_proj.lora_B.default.weight":                         384*D,
-        "swin.encoder.layers.2.blocks.*.layernorm_after.weight":                                         24*D,
-        "swin.encoder.layers.2.blocks.*.layernorm_after.bias":                                           24*D,
-        "swin.encoder.layers.2.blocks.*.mlp.fc1.weight":                                                 24*D*((4*D*m)//1),
-        "swin.encoder.layers.2.blocks.*.mlp.fc1.bias":                                                   6*((4*D*m)//1),
-        "swin.encoder.layers.2.blocks.*.mlp.fc2.weight":                                                 24*D*((4*D*m)//1),
-        "swin.encoder.layers.2.blocks.*.mlp.fc2.bias":                                                   24*D,
-        "swin.encoder.layers.2.downsample.norm.weight":                                                  16*D,
-        "swin.encoder.layers.2.downsample.norm.bias":                                                    16*D,
-        "swin.encoder.layers.2.downsample.reduction.weight":                                             128*D**2,
-        "swin.encoder.layers.3.blocks.*.layernorm_before.weight":                                        16*D,
-        "swin.encoder.layers.3.blocks.*.layernorm_before.bias":                                          16*D,
-        "swin.encoder.layers.3.blocks.*.attention.q_proj.base_layer.weight":                             128*D**2,
-        "swin.encoder.layers.3.blocks.*.attention.q_proj.base_layer.bias":                               16*D*biased,
-        "swin.encoder.layers.3.blocks.*.attention.q_proj.lora_A.default.weight":                         256*D,
-        "swin.encoder.layers.3.blocks.*.attention.q_proj.lora_B.default.weight":                         256*D,
-        "swin.encoder.layers.3.blocks.*.attention.k_proj.base_layer.weight":                             128*D**2,
-        "swin.encoder.layers.3.blocks.*.attention.k_proj.base_layer.bias":                               16*D*biased,
-        "swin.encoder.layers.3.blocks.*.attention.k_proj.lora_A.default.weight":                         256*D,
-        "swin.encoder.layers.3.blocks.*.attention.k_proj.lora_B.default.weight":                         256*D,
-        "swin.encoder.layers.3.blocks.*.attention.v_proj.base_layer.weight":                             128*D**2,
-        "swin.encoder.layers.3.blocks.*.attention.v_proj.base_layer.bias":                               16*D*biased,
-        "swin.encoder.layers.3.blocks.*.attention.v_proj.lora_A.default.weight":                         256*D,
-        "swin.encoder.layers.3.blocks.*.attention.v_proj.lora_B.default.weight":                         256*D,
+        "swin.encoder.layers.2.blocks.*.attention.o_proj.base_layer.weight":      96*D**2,
+        "swin.encoder.layers.2.blocks.*.attention.o_proj.base_layer.bias":        24*D,
+        "swin.encoder.layers.2.blocks.*.attention.o_proj.lora_A.default.weight":  384*D,
+        "swin.encoder.layers.2.blocks.*.attention.o_proj.lora_B.default.weight":  384*D,
+        **_inside("swin.encoder.layers.2.blocks.*.layernorm_after", layernorm_before_2),
+        "swin.encoder.layers.2.blocks.*.mlp.fc1.weight":                          24*D*((4*D*m)//1),
+        "swin.encoder.layers.2.blocks.*.mlp.fc1.bias":                            6*((4*D*m)//1),
+        "swin.encoder.layers.2.blocks.*.mlp.fc2.weight":                          24*D*((4*D*m)//1),
+        "swin.encoder.layers.2.blocks.*.mlp.fc2.bias":                            24*D,
+        **_inside("swin.encoder.layers.2.downsample.norm", norm_3),
+        "swin.encoder.layers.2.downsample.reduction.weight":                      128*D**2,
+        **_inside("swin.encoder.layers.3.blocks.*.layernorm_before", norm_3),
+        **_inside("swin.encoder.layers.3.blocks.*.attention.q_proj", q_proj_4),
+        **_inside("swin.encoder.layers.3.blocks.*.attention.k_proj", q_proj_4),
+        **_inside("swin.encoder.layers.3.blocks.*.attention.v_proj", q_proj_4),
         "swin.encoder.layers.3.blocks.*.attention.relative_position_bias.relative_position_bias_table":  8*H[3]*M**2 + 2*H[3] - 8*H[3]*M,
-        "swin.encoder.layers.3.blocks.*.attention.o_proj.base_layer.weight":                             128*D**2,
-        "swin.encoder.layers.3.blocks.*.attention.o_proj.base_layer.bias":                               16*D,
-        "swin.encoder.layers.3.blocks.*.attention.o_proj.lora_A.default.weight":                         256*D,
-        "swin.encoder.layers.3.blocks.*.attention.o_proj.lora_B.default.weight":                         256*D,
-        "swin.encoder.layers.3.blocks.*.layernorm_after.weight":                                         16*D,
-        "swin.encoder.layers.3.blocks.*.layernorm_after.bias":                                           16*D,
-        "swin.encoder.layers.3.blocks.*.mlp.fc1.weight":                                                 16*D*((8*D*m)//1),
-        "swin.encoder.layers.3.blocks.*.mlp.fc1.bias":                                                   2*((8*D*m)//1),
-        "swin.encoder.layers.3.blocks.*.mlp.fc2.weight":                                                 16*D*((8*D*m)//1),
-        "swin.encoder.layers.3.blocks.*.mlp.fc2.bias":                                                   16*D,
-        "swin.layernorm.weight":                                                                         8*D,
-        "swin.layernorm.bias":                                                                           8*D,
-        "classifier.weight":                                                                             8*D*N,
-        "classifier.bias":                                                                               N,
+        "swin.encoder.layers.3.blocks.*.attention.o_proj.base_layer.weight":      128*D**2,
+        "swin.encoder.layers.3.blocks.*.attention.o_proj.base_layer.bias":        16*D,
+        "swin.encoder.layers.3.blocks.*.attention.o_proj.lora_A.default.weight":  256*D,
+        "swin.encoder.layers.3.blocks.*.attention.o_proj.lora_B.default.weight":  256*D,
+        **_inside("swin.encoder.layers.3.blocks.*.layernorm_after", norm_3),
+        "swin.encoder.layers.3.blocks.*.mlp.fc1.weight":                          16*D*((8*D*m)//1),
+        "swin.encoder.layers.3.blocks.*.mlp.fc1.bias":                            2*((8*D*m)//1),
+        "swin.encoder.layers.3.blocks.*.mlp.fc2.weight":                          16*D*((8*D*m)//1),
+        "swin.encoder.layers.3.blocks.*.mlp.fc2.bias":                            16*D,
+        **_inside("swin.layernorm", norm_2),
+        "classifier.weight":                                                      8*D*N,
+        "classifier.bias":                                                        N,
     }
 
 
@@ -976,8 +925,10 @@ class Estimator:
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
-        rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
-        return tuple(map(sum, zip(*rows)))
+        totals: dict[tuple[int, ...], int] = {}
+        for line, cost in zip(self._lines, costs):
+            totals[line[1]] = totals.get(line[1], 0) + cost
+        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
 
     def moments(self, **streams: Any) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them, with the sizes that some of them depend on."""

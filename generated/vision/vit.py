@@ -318,6 +318,11 @@ def _checked(key: str, kind: str, value: Any) -> Any:
     raise ValueError(f"the config's '{key}' is {value!r}, not a {kind}")
 
 
+def _at(path: str, lines: list[Line]) -> list[Line]:
+    """The lines of a module that stands at ``path``."""
+    return [(f"{path}.{module}", amount, unit, forward, gradients, again) for module, amount, unit, forward, gradients, again in lines]
+
+
 def _full(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'full': every parameter trains."""
     L = sizes.num_hidden_layers
@@ -348,30 +353,8 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
 
 def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     """Regime 'forward': nothing trains, only the forward pass runs."""
-    L = sizes.num_hidden_layers
-    D = sizes.hidden_size
-    F = sizes.intermediate_size
-    c = sizes.num_channels
-    p = sizes.patch_size
-    N = sizes.num_labels
-    # what a contraction runs over, in multiples of (n, patches, patches_patches)
-    vit_embeddings_patch_embeddings_projection_rows_ = (0, 1, 0)
-    attention_q_proj_rows_ = (1, 1, 0)
-    attention_pairs_ = (1, 2, 1)
-    classifier_rows_ = (1, 0, 0)
-    return [
-        # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("vit.embeddings.patch_embeddings.projection",  vit_embeddings_patch_embeddings_projection_rows_,  2*D*c*p**2,  1,  (0, 0),  0),  # y = xW
-        ("vit.layers.*.attention.q_proj",               attention_q_proj_rows_,                            2*D**2,      L,  (0, 0),  0),  # y = xW
-        ("vit.layers.*.attention.k_proj",               attention_q_proj_rows_,                            2*D**2,      L,  (0, 0),  0),  # y = xW
-        ("vit.layers.*.attention.v_proj",               attention_q_proj_rows_,                            2*D**2,      L,  (0, 0),  0),  # y = xW
-        ("vit.layers.*.attention",                      attention_pairs_,                                  2*D,         L,  (0, 0),  0),  # scores = qk
-        ("vit.layers.*.attention",                      attention_pairs_,                                  2*D,         L,  (0, 0),  0),  # mix = pv
-        ("vit.layers.*.attention.o_proj",               attention_q_proj_rows_,                            2*D**2,      L,  (0, 0),  0),  # y = xW
-        ("vit.layers.*.mlp.fc1",                        attention_q_proj_rows_,                            2*D*F,       L,  (0, 0),  0),  # y = xW
-        ("vit.layers.*.mlp.fc2",                        attention_q_proj_rows_,                            2*D*F,       L,  (0, 0),  0),  # y = xW
-        ("classifier",                                  classifier_rows_,                                  2*D*N,       1,  (0, 0),  0),  # y = xW
-    ]
+    lines = _full(sizes, pairs)
+    return [(module, amount, unit, forward, (0,) * len(gradients), 0) for module, amount, unit, forward, gradients, _ in lines]
 
 
 def _lora(sizes: Sizes, pairs: str) -> list[Line]:
@@ -387,27 +370,32 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     attention_q_proj_rows_ = (1, 1, 0)
     attention_pairs_ = (1, 2, 1)
     classifier_rows_ = (1, 0, 0)
+    # what equal modules have in common, each below its own path
+    q_proj_1: list[Line] = [
+        ("base_layer",      attention_q_proj_rows_,  2*D**2,  L,  (max(0, L - 1), 0),  0),  # y = xW
+        ("lora_A.default",  attention_q_proj_rows_,  32*D,    L,  (max(0, L - 1), L),  0),  # y = xW
+        ("lora_B.default",  attention_q_proj_rows_,  32*D,    L,  (L, L),              0),  # y = xW
+    ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("vit.embeddings.patch_embeddings.projection",    vit_embeddings_patch_embeddings_projection_rows_,  2*D*c*p**2,  1,  (0, 0),              0),  # y = xW
-        ("vit.layers.*.attention.q_proj.base_layer",      attention_q_proj_rows_,                            2*D**2,      L,  (max(0, L - 1), 0),  0),  # y = xW
-        ("vit.layers.*.attention.q_proj.lora_A.default",  attention_q_proj_rows_,                            32*D,        L,  (max(0, L - 1), L),  0),  # y = xW
-        ("vit.layers.*.attention.q_proj.lora_B.default",  attention_q_proj_rows_,                            32*D,        L,  (L, L),              0),  # y = xW
-        ("vit.layers.*.attention.k_proj.base_layer",      attention_q_proj_rows_,                            2*D**2,      L,  (max(0, L - 1), 0),  0),  # y = xW
-        ("vit.layers.*.attention.k_proj.lora_A.default",  attention_q_proj_rows_,                            32*D,        L,  (max(0, L - 1), L),  0),  # y = xW
-        ("vit.layers.*.attention.k_proj.lora_B.default",  attention_q_proj_rows_,                            32*D,        L,  (L, L),              0),  # y = xW
-        ("vit.layers.*.attention.v_proj.base_layer",      attention_q_proj_rows_,                            2*D**2,      L,  (max(0, L - 1), 0),  0),  # y = xW
-        ("vit.layers.*.attention.v_proj.lora_A.default",  attention_q_proj_rows_,                            32*D,        L,  (max(0, L - 1), L),  0),  # y = xW
-        ("vit.layers.*.attention.v_proj.lora_B.default",  attention_q_proj_rows_,                            32*D,        L,  (L, L),              0),  # y = xW
-        ("vit.layers.*.attention",                        attention_pairs_,                                  2*D,         L,  (L, L),              0),  # scores = qk
-        ("vit.layers.*.attention",                        attention_pairs_,                                  2*D,         L,  (L, L),              0),  # mix = pv
-        ("vit.layers.*.attention.o_proj.base_layer",      attention_q_proj_rows_,                            2*D**2,      L,  (L, 0),              0),  # y = xW
-        ("vit.layers.*.attention.o_proj.lora_A.default",  attention_q_proj_rows_,                            32*D,        L,  (L, L),              0),  # y = xW
-        ("vit.layers.*.attention.o_proj.lora_B.default",  attention_q_proj_rows_,                            32*D,        L,  (L, L),              0),  # y = xW
-        ("vit.layers.*.mlp.fc1",                          attention_q_proj_rows_,                            2*D*F,       L,  (L, 0),              0),  # y = xW
-        ("vit.layers.*.mlp.fc2",                          attention_q_proj_rows_,                            2*D*F,       L,  (L, 0),              0),  # y = xW
-        ("classifier",                                    classifier_rows_,                                  2*D*N,       1,  ((L >= 1), 0),       0),  # y = xW
+        ("vit.embeddings.patch_embeddings.projection",    vit_embeddings_patch_embeddings_projection_rows_,  2*D*c*p**2,  1,  (0, 0),         0),  # y = xW
+        *_at("vit.layers.*.attention.q_proj", q_proj_1),
+        *_at("vit.layers.*.attention.k_proj", q_proj_1),
+        *_at("vit.layers.*.attention.v_proj", q_proj_1),
+        ("vit.layers.*.attention",                        attention_pairs_,                                  2*D,         L,  (L, L),         0),  # scores = qk
+        ("vit.layers.*.attention",                        attention_pairs_,                                  2*D,         L,  (L, L),         0),  # mix = pv
+        ("vit.layers.*.attention.o_proj.base_layer",      attention_q_proj_rows_,                            2*D**2,      L,  (L, 0),         0),  # y = xW
+        ("vit.layers.*.attention.o_proj.lora_A.default",  attention_q_proj_rows_,                            32*D,        L,  (L, L),         0),  # y = xW
+        ("vit.layers.*.attention.o_proj.lora_B.default",  attention_q_proj_rows_,                            32*D,        L,  (L, L),         0),  # y = xW
+        ("vit.layers.*.mlp.fc1",                          attention_q_proj_rows_,                            2*D*F,       L,  (L, 0),         0),  # y = xW
+        ("vit.layers.*.mlp.fc2",                          attention_q_proj_rows_,                            2*D*F,       L,  (L, 0),         0),  # y = xW
+        ("classifier",                                    classifier_rows_,                                  2*D*N,       1,  ((L >= 1), 0),  0),  # y = xW
     ]
+
+
+def _inside(path: str, elements: dict[str, int]) -> dict[str, int]:
+    """The parameters of a module that stands at ``path``."""
+    return {f"{path}.{name}": count for name, count in elements.items()}
 
 
 def _parameters(sizes: Sizes) -> dict[str, int]:
@@ -420,23 +408,26 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     S = sizes.image_size
     N = sizes.num_labels
     biased = sizes.qkv_bias
+    layernorm_before_1 = {
+        "weight":  L*D,
+        "bias":    L*D,
+    }
+    q_proj_1 = {
+        "weight":  L*D**2,
+        "bias":    L*D*biased,
+    }
     return {
         "vit.embeddings.patch_embeddings.projection.weight":  D*c*p**2,
         "vit.embeddings.patch_embeddings.projection.bias":    D,
         "vit.embeddings.cls_token":                           D,
         "vit.embeddings.position_embeddings":                 D*(S//p)**2 + D,
-        "vit.layers.*.layernorm_before.weight":               L*D,
-        "vit.layers.*.layernorm_before.bias":                 L*D,
-        "vit.layers.*.attention.q_proj.weight":               L*D**2,
-        "vit.layers.*.attention.q_proj.bias":                 L*D*biased,
-        "vit.layers.*.attention.k_proj.weight":               L*D**2,
-        "vit.layers.*.attention.k_proj.bias":                 L*D*biased,
-        "vit.layers.*.attention.v_proj.weight":               L*D**2,
-        "vit.layers.*.attention.v_proj.bias":                 L*D*biased,
+        **_inside("vit.layers.*.layernorm_before", layernorm_before_1),
+        **_inside("vit.layers.*.attention.q_proj", q_proj_1),
+        **_inside("vit.layers.*.attention.k_proj", q_proj_1),
+        **_inside("vit.layers.*.attention.v_proj", q_proj_1),
         "vit.layers.*.attention.o_proj.weight":               L*D**2,
         "vit.layers.*.attention.o_proj.bias":                 L*D,
-        "vit.layers.*.layernorm_after.weight":                L*D,
-        "vit.layers.*.layernorm_after.bias":                  L*D,
+        **_inside("vit.layers.*.layernorm_after", layernorm_before_1),
         "vit.layers.*.mlp.fc1.weight":                        L*D*F,
         "vit.layers.*.mlp.fc1.bias":                          L*F,
         "vit.layers.*.mlp.fc2.weight":                        L*D*F,
@@ -458,31 +449,30 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     S = sizes.image_size
     N = sizes.num_labels
     biased = sizes.qkv_bias
+    layernorm_before_1 = {
+        "weight":  L*D,
+        "bias":    L*D,
+    }
+    q_proj_1 = {
+        "base_layer.weight":      L*D**2,
+        "base_layer.bias":        L*D*biased,
+        "lora_A.default.weight":  16*L*D,
+        "lora_B.default.weight":  16*L*D,
+    }
     return {
         "vit.embeddings.patch_embeddings.projection.weight":    D*c*p**2,
         "vit.embeddings.patch_embeddings.projection.bias":      D,
         "vit.embeddings.cls_token":                             D,
         "vit.embeddings.position_embeddings":                   D*(S//p)**2 + D,
-        "vit.layers.*.layernorm_before.weight":                 L*D,
-        "vit.layers.*.layernorm_before.bias":                   L*D,
-        "vit.layers.*.attention.q_proj.base_layer.weight":      L*D**2,
-        "vit.layers.*.attention.q_proj.base_layer.bias":        L*D*biased,
-        "vit.layers.*.attention.q_proj.lora_A.default.weight":  16*L*D,
-        "vit.layers.*.attention.q_proj.lora_B.default.weight":  16*L*D,
-        "vit.layers.*.attention.k_proj.base_layer.weight":      L*D**2,
-        "vit.layers.*.attention.k_proj.base_layer.bias":        L*D*biased,
-        "vit.layers.*.attention.k_proj.lora_A.default.weight":  16*L*D,
-        "vit.layers.*.attention.k_proj.lora_B.default.weight":  16*L*D,
-        "vit.layers.*.attention.v_proj.base_layer.weight":      L*D**2,
-        "vit.layers.*.attention.v_proj.base_layer.bias":        L*D*biased,
-        "vit.layers.*.attention.v_proj.lora_A.default.weight":  16*L*D,
-        "vit.layers.*.attention.v_proj.lora_B.default.weight":  16*L*D,
+        **_inside("vit.layers.*.layernorm_before", layernorm_before_1),
+        **_inside("vit.layers.*.attention.q_proj", q_proj_1),
+        **_inside("vit.layers.*.attention.k_proj", q_proj_1),
+        **_inside("vit.layers.*.attention.v_proj", q_proj_1),
         "vit.layers.*.attention.o_proj.base_layer.weight":      L*D**2,
         "vit.layers.*.attention.o_proj.base_layer.bias":        L*D,
         "vit.layers.*.attention.o_proj.lora_A.default.weight":  16*L*D,
         "vit.layers.*.attention.o_proj.lora_B.default.weight":  16*L*D,
-        "vit.layers.*.layernorm_after.weight":                  L*D,
-        "vit.layers.*.layernorm_after.bias":                    L*D,
+        **_inside("vit.layers.*.layernorm_after", layernorm_before_1),
         "vit.layers.*.mlp.fc1.weight":                          L*D*F,
         "vit.layers.*.mlp.fc1.bias":                            L*F,
         "vit.layers.*.mlp.fc2.weight":                          L*D*F,
@@ -567,8 +557,10 @@ class Estimator:
 
     def _bound(self, costs: Sequence[int]) -> tuple[int, ...]:
         """One coefficient per moment."""
-        rows = [[cost * part for part in line[1]] for line, cost in zip(self._lines, costs)]
-        return tuple(map(sum, zip(*rows)))
+        totals: dict[tuple[int, ...], int] = {}
+        for line, cost in zip(self._lines, costs):
+            totals[line[1]] = totals.get(line[1], 0) + cost
+        return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
 
     def moments(self, **streams: Any) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them, with the sizes that some of them depend on."""
