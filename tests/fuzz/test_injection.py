@@ -68,10 +68,11 @@ def shape(text: str) -> list[str]:
 @pytest.mark.parametrize("text", TEXTS, ids=lambda text: text[:20])
 @pytest.mark.parametrize("place", ["TITLE", "DOC", "DEFAULT", "LAYOUT", "PATH"])
 def test_a_text_stays_a_text(tmp_path, monkeypatch, place, text):
-    clean = outputs(tmp_path, filled())
-    assert clean is not None
     given = "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'" if place == "DEFAULT" else text
     found = outputs(tmp_path, filled(**{place: given}))
+    like = {"DEFAULT": f"'{'m' * (len(json.dumps(text)) - 2)}'"} if place == "DEFAULT" else {}  # what is long gets a name
+    clean = outputs(tmp_path, filled(**like))
+    assert clean is not None
     if found is not None:
         check(found, clean, tmp_path, monkeypatch)
     else:
