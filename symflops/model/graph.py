@@ -97,12 +97,16 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """One side of a contraction: values, parameters (by position in the operator) or results of its other contractions."""
+    """One side of a contraction: values, parameters (by position in the operator) or results of its other contractions.
+
+    ``seen`` says whether PyTorch's counter sees its gradient, where that is not as it is of the contraction itself.
+    """
 
     label: str
     values: tuple[int, ...] = ()
     parameters: tuple[int, ...] = ()
     inner: tuple[str, ...] = ()
+    seen: bool | None = None
 
     @property
     def is_weight(self) -> bool:

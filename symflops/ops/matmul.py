@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sympy import Integer, Mul
 
+from symflops.algebra.truth import NO, YES
 from symflops.model.graph import ONCE, Stream, Value
 from symflops.ops.fields import FROM, Field, Form
 from symflops.ops.kind import Call, whole
@@ -22,6 +23,7 @@ class MatMul:
         Field("stream", Form.AXES, "the stream of the result: its name, or its axes"),
         Field("like", Form.VALUES, "take the stream of this value"),
         Field("width", Form.EXPRESSION, "the width of the result; default: 1"),
+        Field("seen", Form.EXPRESSION, "false where it is written as products and sums, which no counter sees", default="true"),
     )
 
     def apply(self, call: Call) -> None:
@@ -37,7 +39,10 @@ class MatMul:
         streams = tuple(value.stream for value in operands)
         dims = call.streams.lengths(call.fields["dims"], base.stream, streams)
         left, right = (whole(value) for value in operands)
-        call.contract("y = ab", left, right, Integer(1), base.stream.items, Mul(*dims), "product")
+        seen = call.truth("seen")
+        if seen not in (YES, NO):
+            call.fail("bad-field", "whether a counter sees a product depends on no size", "seen", "write true or false")
+        call.contract("y = ab", left, right, Integer(1), base.stream.items, Mul(*dims), "product", seen=seen is YES)
         call.caption = " x ".join(str(size) for size in dims)
         call.result(self.target(call, base.stream, streams), call.number("width") if call.has("width") else Integer(1))
 

@@ -14,6 +14,7 @@ from symflops.ops.norms import Norm
 from symflops.ops.reshape import Concat, Split, View
 from symflops.ops.scan import Scan
 from symflops.ops.stacks import Gather, Pop, Push
+from symflops.ops.triangular import TriangularInverse, TriangularSolve
 
 ALL: tuple[Kind, ...] = (
     Linear(),
@@ -28,6 +29,8 @@ ALL: tuple[Kind, ...] = (
     MatMul(),
     Bilinear(),
     Scan(),
+    TriangularSolve(),
+    TriangularInverse(),
     Mul(),
     Add(),
     Map(),

@@ -44,8 +44,8 @@ from symflops.stages.regions import (
     loop_counts,
     measures,
     merged,
+    pieces,
     repeated,
-    spread,
 )
 from symflops.stages.statistics import statistics, without_padding
 
@@ -63,7 +63,7 @@ class _Lower:
         self.graph = graph
         symbols = frozenset(length.symbol for length in graph.lengths)
         self.derivations = derivations = [
-            replace(derivation, work=tuple(without_padding(part) for work in derivation.work for part in spread(work, symbols)))
+            replace(derivation, work=tuple(without_padding(part) for work in derivation.work for part in pieces(work, symbols)))
             for derivation in derivations
         ]
         self.conventions = conventions

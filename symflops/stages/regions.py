@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from itertools import compress
 
 from sympy import Expr, Integer, Symbol
 
@@ -78,6 +79,29 @@ def labels(nodes: tuple[Node, ...]) -> Iterator[tuple[str, str]]:
                 yield from labels(body)
 
 
+def pieces(work: Work, lengths: frozenset[Symbol]) -> list[Work]:
+    """``work`` as lines of a program: apart what PyTorch's counter sees and what it does not, and counts without lengths."""
+    return [side for part in spread(work, lengths) for side in sides(part)]
+
+
+def sides(work: Work) -> list[Work]:
+    """A contraction of which PyTorch's counter sees some gradients and others not, as two: forward work stays with its like."""
+    own = [operand.seen in (None, work.contraction.seen) for operand in work.contraction.operands]
+    if all(own):
+        return [work]
+    other = _side(work, [not mine for mine in own])
+    contraction = replace(other.contraction, seen=not work.contraction.seen)
+    other = replace(other, contraction=contraction, forward=Integer(0), recomputed=Integer(0))
+    return [_side(work, own), *([other] if any(count != 0 for count in executions(other)) else [])]
+
+
+def _side(work: Work, kept: Sequence[bool]) -> Work:
+    operands = tuple(compress(work.contraction.operands, kept))
+    return replace(
+        work, contraction=replace(work.contraction, operands=operands), gradients=tuple(compress(work.gradients, kept))
+    )
+
+
 def spread(work: Work, lengths: frozenset[Symbol]) -> list[Work]:
     """A repeat over tokens runs as often as an item is long: its counts become part of the extent, one work for each product.
 
@@ -87,19 +111,24 @@ def spread(work: Work, lengths: frozenset[Symbol]) -> list[Work]:
     if not any(count.free_symbols & lengths for count in counts):
         return [work]
     parts = [Polynomial.of(count).split(lambda atom: bool(atom.free_symbols & lengths)) for count in counts]
-    found = []
+    executed, useful = (Polynomial.of(expr) for expr in (work.contraction.extent.executed, work.contraction.extent.useful))
+    found: dict[tuple[Polynomial, Polynomial], list[Expr]] = {}
     for product in dict.fromkeys(product for part in parts for product in part):
-        factor = Polynomial({product: Fraction(1)}).expr
+        factor = Polynomial({product: Fraction(1)})
         once = [part[product].expr if product in part else Integer(0) for part in parts]
-        extent = replace(
-            work.contraction.extent,
-            executed=work.contraction.extent.executed * factor,
-            useful=work.contraction.extent.useful * factor,
-        )
-        gradients = tuple(replace(gradient, count=count) for gradient, count in zip(work.gradients, once[2:], strict=True))
-        contraction = replace(work.contraction, extent=extent)
-        found.append(replace(work, contraction=contraction, forward=once[0], recomputed=once[1], gradients=gradients))
-    return found
+        key = (executed * factor, useful * factor)  # a factor that says what the extent says already is none
+        found[key] = [_sum(one, two) for one, two in zip(found.get(key, [Integer(0)] * len(once)), once, strict=True)]
+    return [_times(work, *extent, once) for extent, once in found.items()]
+
+
+def _times(work: Work, executed: Polynomial, useful: Polynomial, once: Sequence[Expr]) -> Work:
+    extent = replace(work.contraction.extent, executed=executed.expr, useful=useful.expr)
+    gradients = tuple(
+        replace(gradient, count=count, reason="" if count == once[0] else gradient.reason)
+        for gradient, count in zip(work.gradients, once[2:], strict=True)
+    )
+    contraction = replace(work.contraction, extent=extent)
+    return replace(work, contraction=contraction, forward=once[0], recomputed=once[1], gradients=gradients)
 
 
 def merged(works: Sequence[Work]) -> list[Work]:
@@ -109,7 +138,7 @@ def merged(works: Sequence[Work]) -> list[Work]:
         contraction = work.contraction
         operands = tuple(gradient.kind for gradient in work.gradients)
         modules = tuple(map(str, work.operator.modules))
-        key = (modules, contraction.name, contraction.size, contraction.extent, contraction.items, operands)
+        key = (modules, contraction.name, contraction.seen, contraction.size, contraction.extent, contraction.items, operands)
         found[key] = _added(found[key], work) if key in found else work
     return list(found.values())
 
@@ -117,7 +146,7 @@ def merged(works: Sequence[Work]) -> list[Work]:
 def _added(one: Work, two: Work) -> Work:
     gradients = []
     for first, second in zip(one.gradients, two.gradients, strict=True):
-        reasons = dict.fromkeys(reason for reason in (first.reason, second.reason) if reason)
+        reasons = dict.fromkeys(reason for both in (first.reason, second.reason) for reason in both.split("; ") if reason)
         gradients.append(replace(first, count=_sum(first.count, second.count), reason="; ".join(reasons)))
     recomputed = _sum(one.recomputed, two.recomputed)
     return replace(one, forward=_sum(one.forward, two.forward), gradients=tuple(gradients), recomputed=recomputed)

@@ -55,9 +55,21 @@ def test_an_operand_without_need_gets_no_gradient(trained, products, linears):
     assert estimator.backward(moments) == products * 2 * 2 * 9 * 6 + linears * 2 * 7 * 6 * 6
 
 
+def test_products_and_sums_are_work_that_no_counter_sees():
+    text = LINEAR_ATTENTION.replace("stream: sample, width", "stream: sample, seen: false, width")
+    config = {"width": 7, "heads": 2, "head_dim": 3}
+    seen, whole = (model(text).estimator(config, "full", convention) for convention in ("torch", "symflops"))
+    plain = model().estimator(config, "full", "torch")
+    moments, product = plain.moments(latent=[(2, 3)]), 2 * 2 * 9 * 6
+    assert seen.forward(moments) == plain.forward(moments) - product
+    assert seen.backward(moments) == plain.backward(moments) - 2 * product
+    assert (whole.forward(moments), whole.backward(moments)) == (plain.forward(moments), plain.backward(moments))
+
+
 @pytest.mark.parametrize(
     ("old", "new", "code"),
     [
+        ("stream: sample, width", "stream: sample, seen: D > 1, width", "bad-field"),
         ("from: [v, k]", "from: [v]", "operand-count"),
         ("dims: [H, d, d, tokens]", "dims: [H, d, d, words]", "unknown-size"),
         (", dims: [H, d, d, tokens]", "", "missing-field"),
