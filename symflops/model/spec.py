@@ -111,11 +111,12 @@ class BlockCall:
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """A body that runs ``count`` times, over a config list, or over the tokens of a sample (``axis``)."""
+    """A body that runs ``count`` times, over a config list, or over an ``axis``: of a declared stream, or of a value."""
 
     path: Template
     count: Expression | None
     axis: Name | None
+    of: Name | None
     body: tuple[Entry, ...]
     index: Name | None
     item: Name | None

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from symflops.algebra.structural import undecided
-from symflops.model.graph import Stream, Value
+from symflops.model.graph import SAMPLES, Part, Stream, Value
 from symflops.ops.fields import FROM, Field, Form
 from symflops.ops.kind import Call
 
@@ -116,10 +116,16 @@ class Zeros:
     doc = "a constant of a stream and width; it needs no gradient"
     saves = "nothing"
     fields = (
-        Field("stream", Form.WORD, "the stream of the value", required=True),
+        Field("stream", Form.AXES, "the stream of the value: its name, or its axes"),
+        Field("like", Form.VALUES, "take the stream of this value, or (with the axes under 'stream') its index set"),
         Field("width", Form.EXPRESSION, "its width", required=True),
     )
 
     def apply(self, call: Call) -> None:
         """A value made of nothing."""
-        call.result(call.streams.named(call.fields["stream"], call), call.number("width"))
+        stream: Stream = call.values["like"][0].stream if call.values.get("like") else Stream(SAMPLES, (Part(()),))
+        if call.fields.get("stream") is not None:
+            stream = call.streams.resolve(call.fields["stream"], stream, call)
+        elif not call.values.get("like"):
+            call.fail("missing-field", "a constant needs 'stream' or 'like'", "", "the rows that it has")
+        call.result(stream, call.number("width"))

@@ -182,17 +182,17 @@ class Entries:
     def repeat(self, path: Template, body: MappingNode, span: Span, source: Source) -> Repeat:
         """A repeat: over a count, a config list, or an axis of a stream."""
         given = self.shapes.known(body, REPEAT, "a repeat")
-        node, axis, count = given["repeat"], None, None
+        node, axis, of, count = given["repeat"], None, None, None
         if isinstance(node, MappingNode):
-            inner = self.shapes.known(node, ("axis",), "'repeat'")
-            axis = self.shapes.name(inner["axis"], "an axis") if "axis" in inner else None
+            inner = self.shapes.known(node, ("axis", "of"), "'repeat'")
+            axis, of = (self.shapes.name(inner[key], key) if key in inner else None for key in ("axis", "of"))
             if axis is None:
                 self.report.error("missing-field", "a repeat over tokens names its axis", node.span, "write {axis: t}")
         else:
             count = self.shapes.expression(node, "'repeat'")
         index, item = (self.shapes.name(given[key], f"'{key}'") if key in given else None for key in ("index", "item"))
         return Repeat(
-            path, count, axis, self.graph(given.get("graph"), source), index, item,
+            path, count, axis, of, self.graph(given.get("graph"), source), index, item,
             self.shapes.expression(given.get("start"), "'start'"),
             self.flag(given.get("shared")) or axis is not None,
             self.shapes.expression(given.get("when"), "'when'"),

@@ -84,12 +84,14 @@ def _count(builder: Builder, entry: Repeat, frame: Frame) -> Any:
             raise Structural([*sizes_behind(value), ""][0], Diagnostic("structural-size", message, entry.count.span))
         value = value.symbol if isinstance(value, Setting) and value.kind == "item" else value
         return value.expr if isinstance(value, Truth) else value
-    for _, stream in builder.streams.declared.items():
-        for part in stream.parts:
-            length = part.get(entry.axis.text)
-            if length is not None:
-                return length
-    raise SpecError([Diagnostic("unknown-axis", f"no stream has an axis '{entry.axis}'", entry.axis.span)])
+    value = None if entry.of is None else builder.look_up(entry.of, frame, False).value
+    streams = builder.streams.declared.values() if value is None else [value.stream]
+    found = (part.get(entry.axis.text) for stream in streams for part in stream.parts)
+    length = next((length for length in found if length is not None), None)
+    if length is None:
+        holder = "no stream has" if value is None else f"'{value.name}' has not"
+        raise SpecError([Diagnostic("unknown-axis", f"{holder} an axis '{entry.axis}'", entry.axis.span)])
+    return length
 
 
 class _Segments:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from symflops.api import Model, load
-from symflops.ground.diagnostics import Source
+from symflops.ground.diagnostics import Source, SpecError
 from symflops.library import SpecFile
 from symflops.model.regime import Regime
 from symflops.stages.read import read
@@ -57,6 +57,63 @@ def test_what_trains_decides_which_steps_have_gradients(lengths):
     assert only.backward(only.moments(source=lengths)) == 2 * (3 * 5 * steps + 5 * 5 * started + 5 * samples)
     head = estimator(("last.weight",))
     assert head.backward(head.moments(source=lengths)) == 2 * 5 * samples
+
+
+CHUNKS = """name: chunks
+sizes: {D: width, Q: chunk}
+streams: {text: [x]}
+inputs:
+  v: {stream: text, width: D}
+graph:
+  - all: {op: linear, from: v, width: D, bias: false, to: u}
+  - chunk: {op: view, from: u, as: pad, stream: {c: "ceil(tokens, LENGTH)", t: LENGTH}, to: u}
+  - start: {op: zeros, like: u, stream: {}, width: D*D, to: state}
+  - room: {op: zeros, like: u, width: D, to: y}
+  - _:
+      repeat: {axis: c, of: u}
+      graph:
+        - one: {op: view, from: u, as: select, stream: {t: LENGTH}, to: one}
+        - read: {op: matmul, from: [one, state], dims: [t, D, D], width: D, to: r}
+        - spread: {op: view, from: r, as: expand, like: u, to: r}
+        - sum: {op: add, from: [y, r], to: y}
+        - write: {op: matmul, from: [one, one], dims: [t, D, D], stream: {}, width: D*D, add_to: state}
+  - rows: {op: view, from: y, as: crop, like: v, to: y}
+outputs: [y]
+"""
+
+
+@pytest.mark.parametrize("chunk", ["4", "Q"])
+@given(lengths=st.lists(st.integers(0, 13), max_size=6))
+@settings(deadline=None, max_examples=40)
+def test_chunks_by_hand(chunk, lengths):
+    """The first chunk reads zeros; what the last one writes, nobody reads."""
+    text = CHUNKS.replace("LENGTH", chunk)
+    model = Model(SpecFile(Path("."), Path("case.yaml"), "case.yaml"), read(Source("case.yaml", text), lambda name: None))
+    one = model.estimator({"width": 3, "chunk": 4}, "full", "torch")
+    moments = one.moments(text=lengths)
+    chunks, later = sum(-(-length // 4) for length in lengths), sum(max(0, -(-length // 4) - 1) for length in lengths)
+    linear, product = 2 * 9 * sum(lengths), 2 * 4 * 9
+    assert one.forward(moments) == linear + 2 * product * chunks
+    assert one.backward(moments) == linear + product * chunks + 3 * product * later
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code"),
+    [
+        ("{axis: c, of: u}", "{axis: s, of: u}", "unknown-axis"),
+        ("{axis: c, of: u}", "{axis: c, of: w}", "unknown-value"),
+        ("{axis: c, of: u}", "{axis: c}", "unknown-axis"),
+        ("{axis: c, of: u}", "{of: u}", "missing-field"),
+        ("op: zeros, like: u, width: D,", "op: zeros, width: D,", "missing-field"),
+    ],
+)
+def test_mistakes(old, new, code):
+    text = CHUNKS.replace("LENGTH", "4")
+    assert old in text
+    with pytest.raises(SpecError) as found:
+        source = Source("case.yaml", text.replace(old, new))
+        Model(SpecFile(Path("."), Path("case.yaml"), "case.yaml"), read(source, lambda name: None)).graph()
+    assert code in {diagnostic.code for diagnostic in found.value.diagnostics}
 
 
 @pytest.mark.parametrize("name", ["rnn", "lstm", "gru"])
