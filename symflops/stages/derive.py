@@ -27,7 +27,7 @@ from symflops.stages.checks import check_patterns
 from symflops.stages.copies import Copies
 from symflops.stages.decode import decoded
 from symflops.stages.facts import Facts, Trace, iterations, lives, needs, operand_need
-from symflops.stages.recompute import repeated
+from symflops.stages.recompute import is_inside, repeated
 from symflops.stages.reentrant import reentrant
 
 ZERO = Integer(0)
@@ -169,29 +169,34 @@ class _Tally:
         self.around: list[tuple[Loop, Truth]] = []
         self.again: dict[tuple[int, int], Expr] = {}
 
-    def region(self, nodes: tuple[Node, ...], need: Facts, live: Facts, times: Expr) -> None:
-        if self.recompute:
-            for key, truth in repeated(nodes, self.recompute, self.chosen, need, live, self.trains).items():
-                self.again[key] = self.again.get(key, ZERO) + times * truth.expr
-        entered = {}
+    def region(
+        self, nodes: tuple[Node, ...], need: Facts, live: Facts, times: Expr, entered: Truth = YES, whole: bool = False
+    ) -> None:
+        """Enter the work of a region; ``whole`` in a repeat that is recomputed with the group around it."""
+        if self.recompute and not whole:
+            for key, count in repeated(nodes, self.recompute, self.chosen, need, live, self.trains).items():
+                self.again[key] = self.again.get(key, ZERO) + times * count
+        gates = {}
         for node in nodes:
             if isinstance(node, Checkpoint):
-                entered.update(dict.fromkeys(node.members, any_of(need.values[value] for value in node.inputs)))
+                gates.update(dict.fromkeys(node.members, any_of(need.values[value] for value in node.inputs)))
         for node in nodes:
             if isinstance(node, Operator):
-                self.operator(node, need, live.operators[node.id] & entered.get(node.id, YES), times)
+                self.operator(node, need, live.operators[node.id] & gates.get(node.id, entered), times)
             elif isinstance(node, Loop):
-                self.loop(node, need, live, times)
+                self.loop(node, need, live, times, gates.get(node.id, entered), whole)
 
-    def loop(self, loop: Loop, need: Facts, live: Facts, times: Expr) -> None:
+    def loop(self, loop: Loop, need: Facts, live: Facts, times: Expr, entered: Truth, whole: bool) -> None:
         ahead, behind = need.traces[loop.id], live.traces[loop.id]
+        whole = whole or is_inside(loop, self.recompute, self.chosen)
         for position, (bracket, body) in enumerate(loop.classes):
             self.around.append((loop, bracket))
             for a in range(len(ahead.states)):
                 for b in range(len(behind.states)):
                     count = self.iterations(loop, bracket, (ahead, a), (behind, b))
                     if count != 0:
-                        self.region(body, ahead.facts[a][position], behind.facts[b][position], times * count)
+                        facts = ahead.facts[a][position], behind.facts[b][position]
+                        self.region(body, *facts, times * count, entered, whole)
             self.around.pop()
 
     @staticmethod

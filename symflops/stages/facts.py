@@ -12,8 +12,9 @@ cut by a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from math import lcm
 
 from sympy import Add, Expr, Integer, Mul
@@ -84,6 +85,31 @@ def iterations(loop: Loop, bracket: Truth, need: tuple[Trace, int], live: tuple[
     return total
 
 
+def whole_count(loop: Loop, bracket: Truth) -> Expr:
+    """How many iterations of a class there are."""
+    return _overlap(loop, bracket, (0, 1), (0, 1))
+
+
+def turns(loop: Loop, need: Facts, live: Facts) -> Iterator[tuple[Truth, tuple[Node, ...], Facts, Facts]]:
+    """The bodies of a repeat with the facts of each pair of states that may occur, and when it does."""
+    ahead, behind = need.traces[loop.id], live.traces[loop.id]
+    for position, (bracket, body) in enumerate(loop.classes):
+        for a, b in product(range(len(ahead.states)), range(len(behind.states))):
+            reached = _occurs(loop, bracket, (ahead, a), (behind, b))
+            if reached is not NO:
+                yield reached, body, ahead.facts[a][position], behind.facts[b][position]
+
+
+def _occurs(loop: Loop, bracket: Truth, need: tuple[Trace, int], live: tuple[Trace, int]) -> Truth:
+    """Whether some iteration of a class is in one state of both analyses."""
+    (ahead, a), (behind, b) = need, live
+    if bracket is not YES or ahead.period > 1 or behind.period > 1:
+        return Truth.of(AtLeast(iterations(loop, bracket, need, live), Integer(1)))
+    enough = Truth.of(AtLeast(loop.count, Integer(a + b + 1)))
+    once = a < ahead.start and b < behind.start  # the one state counts from the front, the other from the back
+    return enough & ~Truth.of(AtLeast(loop.count, Integer(a + b + 2))) if once else enough
+
+
 def _overlap(loop: Loop, bracket: Truth, ahead: tuple[int, int], behind: tuple[int, int]) -> Expr:
     """Iterations ``i = first + stride*u`` with ``count - 1 - i = last + other*v``, for all ``u, v >= 0``."""
     (first, stride), (last, other) = ahead, behind
@@ -92,8 +118,8 @@ def _overlap(loop: Loop, bracket: Truth, ahead: tuple[int, int], behind: tuple[i
             return Excess(loop.count - first - last)
         low, high = loop.offset + first, loop.offset + loop.count - last
         counts = (
-            factor * (Tally(loop.index, low, high, Mul(*sorted(product, key=str))) if product else Excess(high - low))
-            for product, factor in bracket.terms.items()
+            factor * (Tally(loop.index, low, high, Mul(*sorted(factors, key=str))) if factors else Excess(high - low))
+            for factors, factor in bracket.terms.items()
         )
         return Add(*counts)
     if bracket is not YES:

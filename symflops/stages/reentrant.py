@@ -18,11 +18,7 @@ Names = Mapping[int, int]
 
 
 def reentrant(graph: Graph, recompute: Recompute | None) -> Graph:
-    """``graph`` with a :class:`Checkpoint` after each group of a reentrant ``recompute``; any other as it is.
-
-    Raises:
-        SpecError: a repeat is inside a group.
-    """
+    """``graph`` with a :class:`Checkpoint` after each group of a reentrant ``recompute``; any other as it is."""
     if recompute is None or not recompute.reentrant or recompute.attention_only:
         return graph
     work = _Checkpointing(recompute, dict(graph.chosen), list(graph.values))
@@ -40,15 +36,16 @@ class _Checkpointing:
     def region(self, nodes: tuple[Node, ...], leaving: frozenset[int]) -> tuple[tuple[Node, ...], dict[int, int]]:
         """The nodes with checkpoints, and the new names of what leaves the region."""
         found_groups = groups_of(nodes, self.recompute, self.chosen).values()
-        for operators in found_groups:
-            nodes = _together(nodes, _members(nodes, operators))
-        groups = [_members(nodes, operators) for operators in found_groups]
+        for members in found_groups:
+            nodes = _together(nodes, _members(nodes, members))
+        groups = [_members(nodes, members) for members in found_groups]
         names: dict[int, int] = {}
         found: list[Node] = []
         for position, node in enumerate(nodes):
             group = next((group for group in groups if position in group), None)
             local = names if group is None else {old: new for old, new in names.items() if old not in _made(nodes, group)}
-            found.append(self.loop(renamed(node, local)) if isinstance(node, Loop) else renamed(node, local))
+            inner = isinstance(node, Loop) and group is None
+            found.append(self.loop(renamed(node, local)) if inner else renamed(node, local))
             if group is not None and position == group[-1]:
                 found.append(self.checkpoint(nodes, group, leaving, names))
         return tuple(found), names
@@ -76,19 +73,19 @@ class _Checkpointing:
             outer.append(len(self.values))
             self.values.append(replace(self.values[value], id=outer[-1]))
         names.update(zip(inner, outer, strict=True))
-        members = frozenset(node.id for node in (nodes[position] for position in group) if isinstance(node, Operator))
+        members = frozenset(node.id for node in (nodes[position] for position in group) if isinstance(node, (Operator, Loop)))
         return Checkpoint(tuple(sorted(entering)), tuple(inner), tuple(outer), members)
 
 
-def _members(nodes: tuple[Node, ...], operators: Iterable[Operator]) -> list[int]:
-    """The positions of a group's operators, and of the choices between a value that it makes and one that was there before."""
-    wanted = {operator.id for operator in operators}
+def _members(nodes: tuple[Node, ...], nodes_of_group: Iterable[Operator | Loop]) -> list[int]:
+    """The positions of a group's nodes, and of the choices between a value that it makes and one that was there before."""
+    wanted = {node.id for node in nodes_of_group}
     made: set[int] = set()
     since: set[int] = set()  # made by others after it began
     found = []
     for position, node in enumerate(nodes):
         sides = {node.then, node.otherwise} if isinstance(node, Select) else set()
-        if (sides & made and not sides & since) or (isinstance(node, Operator) and node.id in wanted):
+        if (sides & made and not sides & since) or (isinstance(node, (Operator, Loop)) and node.id in wanted):
             made |= set(results(node))
             found.append(position)
         elif found:
@@ -134,7 +131,7 @@ def results(node: Node) -> Iterator[int]:
 
 
 def reads(node: Node) -> Iterator[int]:
-    """The values that a node reads, in the bodies of loops, too."""
+    """The values that a node reads, in the bodies of loops, too: those that are there before it."""
     match node:
         case Operator():
             yield from node.operands
@@ -144,9 +141,9 @@ def reads(node: Node) -> Iterator[int]:
             yield from (node.then, node.otherwise)
         case Loop():
             yield from (carry.initial for carries in node.carries for carry in carries)
-            for _, body in node.classes:
-                for inner in body:
-                    yield from reads(inner)
+            for (_, body), carries in zip(node.classes, node.carries, strict=True):
+                inside = {carry.argument for carry in carries} | _made(body, range(len(body)))
+                yield from (value for inner in body for value in reads(inner) if value not in inside)
 
 
 def renamed(node: Node, names: Names) -> Node:
