@@ -29,6 +29,7 @@ from symflops.stages.decode import decoded
 from symflops.stages.facts import Facts, Trace, iterations, lives, needs, operand_need
 from symflops.stages.recompute import is_inside, repeated
 from symflops.stages.reentrant import reentrant
+from symflops.stages.regions import spread
 
 ZERO = Integer(0)
 
@@ -57,7 +58,8 @@ def derive(graph: Graph, regime: Regime) -> Derivation:
         entry.recomputed = tally.again.get(key, ZERO)
     works = tuple(_passes(entry.work(), regime.passes) for entry in tally.entries.values())
     if regime.decode:
-        works = decoded(works, regime.decode, regime.name)
+        lengths = frozenset(length.symbol for length in graph.lengths)
+        works = decoded([part for work in works for part in spread(work, lengths)], regime.decode, regime.name)
     return Derivation(graph, written, works, tally.copies.counts())
 
 
