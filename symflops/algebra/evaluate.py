@@ -16,7 +16,7 @@ from sympy.core.symbol import Str
 
 from symflops.algebra import functions as fn
 from symflops.algebra.domain import Choice, Setting, choose, describe, equal_numbers, is_null, sizes_behind
-from symflops.algebra.listing import FUNCTIONS
+from symflops.algebra.listing import FUNCTIONS, MAX_ITEMS
 from symflops.algebra.structural import Structural
 from symflops.algebra.truth import NO, YES, Truth, all_of, any_of
 from symflops.ground.diagnostics import Diagnostic, SpecError, did_you_mean
@@ -73,6 +73,8 @@ class _Walker:
                 return self.list_of(left, node.left) + self.list_of(right, node.right)
             if isinstance(left, str) and isinstance(right, str):
                 return left + right
+        if isinstance(node.op, ast.Mult) and isinstance(left, tuple):
+            return self.repeated(left, self.integer(right, node.right), node)
         a, b = self.number(left, node.left), self.number(right, node.right)
         return self.arithmetic(node, a, b)
 
@@ -97,6 +99,12 @@ class _Walker:
                 return fn.FloorDiv(a, b)
             case _:
                 return fn.Modulo(a, b)
+
+    def repeated(self, items: tuple[Any, ...], count: int, node: ast.expr) -> tuple[Any, ...]:
+        """A list this many times over."""
+        if len(items) * count > MAX_ITEMS:
+            self.fail("expression-too-large", f"a list has at most {MAX_ITEMS} items", node)
+        return items * count
 
     def bounded(self, value: Expr, node: ast.expr) -> Expr:
         if value.is_Integer and abs(int(value)).bit_length() > MAX_BITS:

@@ -137,3 +137,16 @@ def test_a_condition_that_decides_a_width_is_taken_from_the_config(text):
     assert {diagnostic.code for diagnostic in found.value.diagnostics} == {"width-mismatch"}
     with pytest.raises(SpecError, match="'pick' decides that"):
         model(text).program()
+
+
+@pytest.mark.parametrize(("text", "items"), [("[2, 3]*2", (2, 3, 2, 3)), ("([2] + [3]*2)*1 + [4]*0", (2, 3, 3)), ("[2]*5000", None), ("[2]*D", None)])
+def test_a_list_many_times_over(text: str, items: tuple[int, ...] | None) -> None:
+    spec = HEAD.replace("pick: {key: pick, default: 0}", f'W: {{key: widths, type: list, default: "{text}"}}') + PICKED[len(HEAD):]
+    found = spec.replace('axes: {x: "x + [2, 5][pick]"}', "axes: {x: x + len(W)}")
+    if items is None:
+        with pytest.raises(SpecError):
+            model(found).program(["full"], ["torch"], {"width": 3})
+        return
+    estimator = model(found).estimator({"width": 3}, "full", "torch")
+    assert estimator.sizes["W"] == items
+    assert estimator.forward(estimator.moments(text=[7])) == 2 * 9 * (7 + len(items))
