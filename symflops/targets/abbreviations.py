@@ -8,7 +8,8 @@ from typing import Any
 
 from symflops.model.formula import Apply, Bracket, Formula, Num, Power, Prod, Sum, Sym, TallyOf, Text, parts, walk
 from symflops.model.program import Definition, Program
-from symflops.targets.latex_printer import LatexPrinter, letters, width
+from symflops.targets.latex_printer import LatexPrinter, letters
+from symflops.targets.lines import width
 
 NODES = (Num, Sym, Text, Sum, Prod, Power, Apply, Bracket, TallyOf)
 TALLY, CELL, UNIT = 60.0, 130.0, 260.0  # points: a sum over iterations, a count, and a product, in the lines of a narrow cell

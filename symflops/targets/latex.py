@@ -11,15 +11,8 @@ from symflops.model.program import Definition, Field, Program
 from symflops.model.verification import Verification
 from symflops.targets.abbreviations import abbreviated
 from symflops.targets.fragments import PIECES, Fragments, fragments
-from symflops.targets.latex_printer import (
-    LINE,
-    LatexPrinter,
-    aligned,
-    fold,
-    letters,
-    moment_rows,
-    width,
-)
+from symflops.targets.latex_printer import LatexPrinter, letters, moment_rows
+from symflops.targets.lines import LINE, aligned, fold, width
 from symflops.targets.page import Cell, Form, Page, located, page
 from symflops.targets.rendering import template
 

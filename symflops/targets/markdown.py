@@ -10,7 +10,8 @@ from symflops.model.program import Field, Program
 from symflops.model.verification import Verification
 from symflops.targets.abbreviations import abbreviated
 from symflops.targets.fragments import PIECES, fragments
-from symflops.targets.latex_printer import LatexPrinter, aligned, fold, letters, moment_rows
+from symflops.targets.latex_printer import LatexPrinter, letters, moment_rows
+from symflops.targets.lines import aligned, fold
 from symflops.targets.page import Cell, Form, Page, located, page
 from symflops.targets.rendering import template
 

@@ -16,7 +16,8 @@ from symflops.model.formula import Apply, Bracket, Formula, Power, Prod, Sum, Sy
 from symflops.model.program import Program
 from symflops.model.verification import Verification, VerifiedCase
 from symflops.targets import latex, markdown
-from symflops.targets.latex_printer import LatexPrinter, fold, letters, width
+from symflops.targets.latex_printer import LatexPrinter, letters
+from symflops.targets.lines import fold, width
 from tests.targets.programs import SPECS, program, sizes_of
 
 TOKEN = re.compile(
