@@ -13,15 +13,17 @@ from symflops.compiler import compile_graphs
 from symflops.ground.diagnostics import SpecError
 from symflops.ground.expression import names
 from symflops.library import SpecFile, find_spec, page
+from symflops.model.convention import Convention
 from symflops.model.graph import Graph
 from symflops.model.patterns import cutting
 from symflops.model.program import Case, Program
-from symflops.model.regime import Convention, Regime
+from symflops.model.regime import Regime
 from symflops.model.spec import SizeSpec, Spec
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.runtime.sizes import is_null, look_up
 from symflops.stages.build import build, known
-from symflops.stages.data import inline_regime, read_convention, read_regime
+from symflops.stages.conventions import read_convention
+from symflops.stages.data import inline_regime, read_regime
 from symflops.stages.derive import derive
 from symflops.stages.naming import plain
 from symflops.stages.read import read

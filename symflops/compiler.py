@@ -2,7 +2,7 @@
 
     read    Source                    -> Spec          what the author wrote, and where
     build   Spec                      -> Graph         blocks expanded, names resolved, widths and streams checked
-    derive  Graph, Regime             -> Derivation    every contraction of both passes, and why
+    derive  Graph, Regime             -> Derivation    every contraction of both passes, and why; what a convention counts of it
     lower   Derivations, Conventions  -> Program       coefficients in sizes, moments in lengths
     emit    Program, Targets          -> files         code and formulas, two printings of one program
 
@@ -15,10 +15,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from symflops.ground.diagnostics import Source
+from symflops.model.convention import Convention
+from symflops.model.derivation import Derivation
 from symflops.model.graph import Graph
 from symflops.model.program import Program
-from symflops.model.regime import Convention, Regime
+from symflops.model.regime import Regime
 from symflops.stages.build import build
+from symflops.stages.counting import counted
 from symflops.stages.derive import derive, step_of
 from symflops.stages.entries import BlockText
 from symflops.stages.lower import lower
@@ -30,10 +33,26 @@ def graph_of(source: Source, library: BlockText, fixed: Mapping[str, Any] | None
     return build(read(source, library), fixed)
 
 
-def compile_graphs(steps: Sequence[Sequence[tuple[Graph, Regime, int]]], conventions: Sequence[Convention]) -> Program:
+Steps = Sequence[Sequence[tuple[Graph, Regime, int]]]
+AS_DERIVED = Convention("")
+
+
+def compile_graphs(steps: Steps, conventions: Sequence[Convention]) -> Program:
     """The program of a model under several regimes and conventions.
 
     Each step of training is a list of phases, the one that trains first: a graph, cut as its regime asks, the regime, and
-    how often it runs.
+    how often it runs. Where no convention counts all of the derived work, its modules are as the first one counts them.
     """
-    return lower([step_of([(derive(graph, regime), times) for graph, regime, times in step]) for step in steps], conventions)
+    own = {convention.name: derived(steps, convention) for convention in conventions if not convention.is_plain}
+    all_own = len(own) == len(conventions)
+    derivations = own[conventions[0].name] if all_own else derived(steps, AS_DERIVED)
+    return lower(derivations, [convention.plain for convention in conventions], own)
+
+
+def derived(steps: Steps, convention: Convention) -> list[Derivation]:
+    """Both passes of each step, and what a convention counts of them."""
+
+    def phase(graph: Graph, regime: Regime) -> Derivation:
+        return counted(derive(graph, regime, convention.elements), convention)
+
+    return [step_of([(phase(graph, regime), times) for graph, regime, times in step]) for step in steps]

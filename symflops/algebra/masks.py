@@ -136,3 +136,29 @@ def chunks(square: Square, size: Expr | None) -> Square:
     if size is None:
         return square
     return lambda length: FloorDiv(length, size) * square(size) + square(Modulo(length, size))
+
+
+def reach(mask: Mask, keys: Expr) -> Expr:
+    """Keys of a full row: all, or as many as fit into the smallest bound."""
+    bounds = [mask.sliding, mask.chunked, None if mask.local is None else 2 * mask.local + ONE]
+    for bound in bounds:
+        keys = keys if bound is None else Least(keys, bound)
+    return keys
+
+
+def pairs_by(word: str, mask: Mask, queries: Expr, keys: Expr) -> Expr:
+    """Pairs as a word says: ``useful`` ones, ``all``, ``half`` of all, a ``band`` of full rows, or ``half_band``.
+
+    A mask that leaves nothing out has all its pairs whatever the word.
+    """
+    if not mask.name:
+        return queries * keys
+    if word == "useful":
+        return useful_pairs(mask, queries, keys)
+    width = reach(mask, keys) if word.endswith("band") else keys
+    return queries * width * (Rational(1, 2) if word.startswith("half") else ONE)
+
+
+def bound_of(mask: Mask) -> str:
+    """The word under which a convention speaks of a mask: its tightest bound, else its base."""
+    return next((name for name in ("sliding", "local", "chunked") if getattr(mask, name) is not None), mask.base)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from sympy import Expr, Integer, Symbol
 
 from symflops.algebra.truth import Truth
-from symflops.model.graph import Contraction, Graph, Operator, Parameter
+from symflops.model.contraction import Contraction
+from symflops.model.graph import Graph, Operator, Parameter
 from symflops.model.regime import Regime
 
 NONE = Integer(0)

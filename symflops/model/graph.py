@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from sympy import Expr, Mul, Symbol
 
-from symflops.algebra.masks import Mask
 from symflops.algebra.polynomial import Polynomial
 from symflops.algebra.truth import YES, Truth
 from symflops.ground.diagnostics import Span
+from symflops.model.contraction import Contraction
 from symflops.model.path import Path, Visit, running
 
 if TYPE_CHECKING:
@@ -96,65 +96,13 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
-class Operand:
-    """One side of a contraction: values, parameters (by position in the operator) or results of its other contractions.
-
-    ``seen`` says whether PyTorch's counter sees its gradient, where that is not as it is of the contraction itself.
-    """
-
-    label: str
-    values: tuple[int, ...] = ()
-    parameters: tuple[int, ...] = ()
-    inner: tuple[str, ...] = ()
-    seen: bool | None = None
-
-    @property
-    def is_weight(self) -> bool:
-        """Whether its gradient is a weight gradient."""
-        return bool(self.parameters)
-
-
-@dataclass(frozen=True, slots=True)
-class Extent:
-    """How often a contraction's unit runs per item: as executed, and the part of it that is useful (masks discard the rest).
-
-    ``mask`` names what was discarded, for conventions that count it their own way; empty where nothing is. Where queries
-    are their own keys and look back only, ``tokens`` are their number and ``rows`` the masks with their conditions: such
-    attention can run token by token over a cache.
-    """
-
-    executed: Expr
-    useful: Expr
-    mask: str = ""
-    tokens: Expr | None = None
-    rows: tuple[tuple[Mask, Truth], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Contraction:
-    """A product of two operands: ``size`` multiply-adds, ``extent`` times per item of the index set ``items``.
-
-    ``kind`` is its class of work (``linear``, ``attention``, ``product``, ...); ``seen`` is False for work that
-    PyTorch's counter
-    does not see.
-    """
-
-    name: str
-    operands: tuple[Operand, ...]
-    size: Expr
-    items: str
-    extent: Extent
-    kind: str = "linear"
-    seen: bool = True
-
-
-@dataclass(frozen=True, slots=True)
 class Operator:
     """One step of the forward pass.
 
     ``operands`` and ``results`` are value ids. ``guard`` says when it exists, ``flows`` whether gradients pass through it,
     ``saves`` what autograd keeps of it for the backward pass: its ``operands``, its ``result``, ``nothing``, or its
-    ``factors``, each for the gradient of the other one. ``visits`` are the calls from other places that it runs in.
+    ``factors``, each for the gradient of the other one. ``visits`` are the calls from other places that it runs in, ``role``
+    and ``regions`` what conventions count it under.
     """
 
     id: int
@@ -171,6 +119,7 @@ class Operator:
     caption: str = ""
     span: Span | None = field(default=None, compare=False, repr=False)
     visits: tuple[Visit, ...] = ()
+    regions: tuple[str, ...] = ()
 
     @property
     def modules(self) -> tuple[Path, ...]:
@@ -223,8 +172,8 @@ class Loop:
 class Checkpoint:
     """The end of a group that is one autograd function (a reentrant checkpoint).
 
-    ``results`` stand outside for the values ``made`` in it: they need a gradient where one of its ``inputs`` does, and all
-    that it made is live where one of them is. ``members`` are its operators.
+    ``results`` stand outside for the values ``made`` in it: they need a gradient where one of its ``inputs`` does, and all that
+    it made is live where one of them is. ``members`` are its operators.
     """
 
     inputs: tuple[int, ...]

@@ -135,7 +135,8 @@ class GradientLine:
 class Line:
     """One contraction: ``unit`` FLOPs, over ``amount``, ``forward`` times, and the gradients of its operands.
 
-    ``within`` are the modules that run while it does: those that lead to ``module``, unless one is called from another place.
+    ``within`` are the modules that run while it does: those that lead to ``module``, unless one is called from another place;
+    ``side`` are the lengths that it counts on, ``real`` or ``padded``, where they are not those of the convention.
     """
 
     module: str
@@ -149,6 +150,7 @@ class Line:
     recomputed: Formula = ZERO
     seen: bool = True
     within: tuple[str, ...] = ()
+    side: str = ""
 
     @property
     def backward(self) -> tuple[Formula, ...]:

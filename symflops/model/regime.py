@@ -1,4 +1,4 @@
-"""Regimes and conventions as data: what trains and is recomputed, and what of the derived work is counted."""
+"""Regimes as data: what trains and is recomputed."""
 
 from __future__ import annotations
 
@@ -114,18 +114,3 @@ class Regime:
             adapters=tuple(replace(adapter, targets=all_of(adapter.targets)) for adapter in self.adapters),
             recompute=replace(self.recompute, groups=all_of(self.recompute.groups)) if self.recompute else None,
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Convention:
-    """What of the derived work is counted.
-
-    ``pairs`` is ``useful`` or ``all`` (masked pairs and what a model pads items with, too), ``unseen`` says whether work
-    counts that PyTorch's counter does not see, ``length`` is ``real`` or ``padded``.
-    """
-
-    name: str
-    pairs: str = "useful"
-    unseen: bool = True
-    length: str = "real"
-    doc: str = ""

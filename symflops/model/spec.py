@@ -108,6 +108,11 @@ class BlockCall:
     common: Mapping[str, Any]
     span: Span = field(compare=False, repr=False)
 
+    @property
+    def role(self) -> str:
+        """The region that its operators stand in."""
+        return str(self.common.get("role") or "")
+
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
@@ -124,6 +129,7 @@ class Repeat:
     shared: bool
     when: Expression | None
     span: Span = field(compare=False, repr=False)
+    role: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +146,7 @@ class Group:
     weights: Name | None
     to: tuple[Name, ...]
     span: Span = field(compare=False, repr=False)
+    role: str = ""
 
 
 Entry = OperatorEntry | BlockCall | Repeat | Group

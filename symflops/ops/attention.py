@@ -10,7 +10,8 @@ from symflops.algebra.domain import Setting, is_null
 from symflops.algebra.functions import FloorDiv, Modulo, Most, Reading
 from symflops.algebra.masks import Mask, useful_pairs
 from symflops.algebra.truth import NO, YES, Truth, all_of
-from symflops.model.graph import Extent, Part, Value
+from symflops.model.contraction import Extent, Pairs
+from symflops.model.graph import Part, Value
 from symflops.ops.fields import Field, Form
 from symflops.ops.kind import Call, Operand, cases
 
@@ -124,17 +125,19 @@ class Attention:
         if folded and not call.definitions.equal(fold, other):
             call.fail("fold-mismatch", f"queries fold to {fold} and keys to {other}", "fold")
         masks = self.masks(call)
+        heads = call.number("heads")
         if windows:
             self.check_unmasked(call, masks)
             pairs = fold * self.windowed(call, queries, folded, windows)
-            return Extent(pairs, pairs)
+            return Extent(pairs, pairs, pairs=Pairs(pairs, Integer(1), Integer(1), ((Mask(), YES),), heads))
         if call.definitions.equal(lq, lk):
             lk = lq
         useful = Add(*(case.expr * useful_pairs(mask, lq, lk) for mask, case in masks.items()))
         names = dict.fromkeys(mask.name or "full" for mask in masks)
         backward = lq == lk and not folded and all(mask.base == "causal" and mask.local is None for mask in masks)
-        cached = (lq, tuple(masks.items())) if backward else (None, ())
-        return Extent(fold * lq * lk, fold * useful, "" if list(names) == ["full"] else " or ".join(names), *cached)
+        name = "" if list(names) == ["full"] else " or ".join(names)
+        pairs = Pairs(fold, lq, lk, tuple(masks.items()), heads)
+        return Extent(fold * lq * lk, fold * useful, name, lq if backward else None, pairs)
 
     def masks(self, call: Call) -> dict[Mask, Truth]:
         """The masks that the fields may mean, each with the condition under which they do."""

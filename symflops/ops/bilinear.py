@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from symflops.model.graph import Operand
+from symflops.model.contraction import Operand
 from symflops.ops.elementwise import rows_match
 from symflops.ops.fields import Field, Form
 from symflops.ops.kind import Call, whole

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from symflops.model.roles import ROLES
+
 
 class Form(Enum):
     """How the text of a field is read."""
@@ -34,6 +36,7 @@ class Field:
     words: tuple[str, ...] = ()
 
 
+ROLE = Field("role", Form.WORD, "the role that conventions count it under", words=tuple(ROLES))
 COMMON = (
     Field("op", Form.WORD, "the kind of operator"),
     Field("from", Form.VALUES, "operands, in the operator's order"),
@@ -42,7 +45,7 @@ COMMON = (
     Field("gate", Form.VALUES, "multiply the result by these"),
     Field("add_to", Form.VALUES, "add the result to this value"),
     Field("when", Form.EXPRESSION, "leave the entry out when false"),
-    Field("role", Form.WORD, "the role that conventions count it under"),
+    ROLE,
     Field("shared", Form.EXPRESSION, "the same path is used a second time on purpose"),
 )
 

@@ -17,7 +17,8 @@ from symflops.algebra.domain import Choice, Setting
 from symflops.algebra.polynomial import Polynomial
 from symflops.algebra.truth import NO, YES, Truth
 from symflops.ground.diagnostics import Diagnostic, Span, SpecError
-from symflops.model.graph import Contraction, Extent, Operand, Parameter, Stream, Value
+from symflops.model.contraction import Contraction, Extent, Operand
+from symflops.model.graph import Parameter, Stream, Value
 from symflops.model.path import Path
 from symflops.ops.fields import Field
 

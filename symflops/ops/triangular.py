@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sympy import Expr, Rational
 
-from symflops.model.graph import Extent, Operand
+from symflops.model.contraction import Extent, Operand
 from symflops.ops.elementwise import rows_match
 from symflops.ops.fields import FROM, Field, Form
 from symflops.ops.kind import Call, whole

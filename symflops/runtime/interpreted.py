@@ -100,7 +100,7 @@ class InterpretedEstimator:
         return Moments(names, values, padded, self.program.whole)
 
     def _size(self, line: Line, unit: Any, m: Moments) -> Any:
-        values = m.padded if self._side == "padded" else m.values
+        values = m.padded if (line.side or self._side) == "padded" else m.values
         return unit * sum(part * values[position] for position, part in self._vectors[id(line)])
 
     def forward(self, m: Moments) -> int:

@@ -14,7 +14,8 @@ from sympy import Expr, Integer
 
 from symflops.algebra.truth import Truth, any_of
 from symflops.ground.diagnostics import Diagnostic, SpecError
-from symflops.model.graph import Contraction, Extent, Graph, Loop, Node, Operand, Operator, Parameter, Value
+from symflops.model.contraction import Contraction, Extent, Operand
+from symflops.model.graph import Graph, Loop, Node, Operator, Parameter, Value
 from symflops.model.path import Path
 from symflops.model.patterns import matches
 from symflops.model.regime import Adapter

@@ -1,4 +1,4 @@
-"""Reads the pages that are data: regimes and conventions, from YAML, from a line of text, or from a record's words."""
+"""Reads the pages of regimes, from YAML, from a line of text, or from a record's words."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from symflops.ground.diagnostics import Diagnostic, Reporter, Source, SpecError, did_you_mean
 from symflops.ground.nodes import Node, Scalar, read_yaml
 from symflops.ground.nodes import Sequence as SequenceNode
-from symflops.model.regime import Adapter, Convention, Passes, Phase, Recompute, Regime
+from symflops.model.regime import Adapter, Passes, Phase, Recompute, Regime
 from symflops.stages.shapes import Shapes
 
 LISTS = ("train", "freeze", "loss", "input_grad", "force_grad")
@@ -16,10 +16,7 @@ REGIME = ("name", "doc", "lenient", "decode", *LISTS, "adapters", "recompute", "
 ADAPTER = ("kind", "rank", "targets", "names")
 RECOMPUTE = ("groups", "every", "attention_only", "early_stop", "reentrant")
 PASSES = ("forward", "detached", "timesteps", "accumulation")
-CONVENTION = ("name", "doc", "pairs", "unseen", "length")
-WORDS = {
-    "pairs": ("useful", "all"), "unseen": ("true", "false"), "length": ("real", "padded"), "decode": ("step", "generate"),
-}  # fmt: skip
+WORDS = {"decode": ("step", "generate")}
 NAMES = {
     "peft": ("base_layer", "lora_A.default", "lora_B.default"),
     "plain": ("base", "A", "B"),
@@ -189,23 +186,6 @@ def regime_of_words(words: Mapping[str, Any]) -> Regime:
 
 def _plain(value: Sequence[str] | None) -> Sequence[str]:
     return value or ()
-
-
-def read_convention(source: Source) -> Convention:
-    """The convention on a page.
-
-    Raises:
-        SpecError: an unknown field or word.
-    """
-    report = Reporter()
-    shapes = Shapes(report)
-    given = shapes.known(read_yaml(source), CONVENTION, "a convention")
-    words = {key: word(given, key, shapes, report) for key in ("pairs", "unseen", "length") if key in given}
-    name, doc = shapes.text(given.get("name"), "'name'"), shapes.text(given.get("doc"), "'doc'")
-    report.check()
-    return Convention(
-        name, words.get("pairs", "useful"), words.get("unseen", "true") == "true", words.get("length", "real"), doc
-    )
 
 
 def word(given: Mapping[str, Node], key: str, shapes: Shapes, report: Reporter) -> str:

@@ -16,8 +16,9 @@ from sympy import Add, Expr, Rational, Symbol
 from symflops.algebra.functions import Excess, size_symbol
 from symflops.algebra.masks import useful_pairs
 from symflops.ground.diagnostics import Diagnostic, SpecError
+from symflops.model.contraction import Extent
 from symflops.model.derivation import Work
-from symflops.model.graph import Extent, Length
+from symflops.model.graph import Length
 
 PAST, PROMPT, NEW = (size_symbol(name) for name in ("past", "prompt", "new"))
 
@@ -50,10 +51,10 @@ def variables(mode: str, length: Length) -> tuple[Length, ...]:
 
 
 def _step(extent: Extent) -> Extent:
-    if extent.tokens is None:
+    if extent.tokens is None or extent.pairs is None:
         return extent
     keys = PAST + extent.tokens
-    useful = Add(*(case.expr * useful_pairs(mask, extent.tokens, keys) for mask, case in extent.rows))
+    useful = Add(*(case.expr * useful_pairs(mask, extent.tokens, keys) for mask, case in extent.pairs.masks))
     return replace(extent, executed=extent.tokens * keys, useful=useful)
 
 
@@ -62,9 +63,9 @@ def _generate(tokens: frozenset[Symbol]) -> Callable[[Extent], Extent]:
     whole = dict.fromkeys(tokens, PROMPT + steps)
 
     def change(extent: Extent) -> Extent:
-        if extent.tokens is None:
+        if extent.tokens is None or extent.pairs is None:
             return replace(extent, executed=extent.executed.xreplace(whole), useful=extent.useful.xreplace(whole))
-        useful = Add(*(case.expr * useful_pairs(mask, PROMPT + steps, PROMPT + steps) for mask, case in extent.rows))
+        useful = Add(*(case.expr * useful_pairs(mask, PROMPT + steps, PROMPT + steps) for mask, case in extent.pairs.masks))
         executed = PROMPT**2 + steps * PROMPT + Rational(1, 2) * steps * (steps + 1)
         return replace(extent, executed=executed, useful=useful)
 

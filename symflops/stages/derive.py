@@ -18,14 +18,16 @@ from sympy import Expr, Integer, Symbol
 from symflops.algebra.polynomial import Polynomial
 from symflops.algebra.truth import NO, YES, Truth, any_of
 from symflops.ground.diagnostics import Diagnostic, SpecError, did_you_mean
+from symflops.model.contraction import Contraction
 from symflops.model.derivation import Derivation, Gradient, Work
-from symflops.model.graph import Checkpoint, Contraction, Graph, Loop, Node, Operator, Parameter
+from symflops.model.graph import Checkpoint, Graph, Loop, Node, Operator, Parameter
 from symflops.model.patterns import matches, spelled
 from symflops.model.regime import Passes, Recompute, Regime
 from symflops.stages.adapt import adapt
 from symflops.stages.checks import check_patterns
 from symflops.stages.copies import Copies
 from symflops.stages.decode import decoded
+from symflops.stages.elements import with_elements
 from symflops.stages.facts import Facts, Trace, iterations, lives, needs, operand_need
 from symflops.stages.recompute import is_inside, repeated
 from symflops.stages.reentrant import reentrant
@@ -34,14 +36,14 @@ from symflops.stages.regions import spread
 ZERO = Integer(0)
 
 
-def derive(graph: Graph, regime: Regime) -> Derivation:
-    """Both passes of ``graph`` under ``regime``, and its parameters.
+def derive(graph: Graph, regime: Regime, elements: frozenset[str] = frozenset()) -> Derivation:
+    """Both passes of ``graph`` under ``regime``, and its parameters; ``elements`` are roles whose elements are work, too.
 
     Raises:
         SpecError: the regime names an output or input that the model does not have.
     """
     written, regime = regime, regime.with_patterns(lambda pattern: spelled(pattern, graph.listed))
-    graph = reentrant(adapt(graph, regime.adapters), regime.recompute)
+    graph = reentrant(with_elements(adapt(graph, regime.adapters), elements), regime.recompute)
     chosen = dict(graph.chosen)
     check_patterns(graph, written)
     trains = trainable(regime, chosen)

@@ -9,14 +9,14 @@ from symflops.ground.diagnostics import Reporter, Source, Span, did_you_mean
 from symflops.ground.nodes import Mapping as MappingNode
 from symflops.ground.nodes import Node, Scalar, read_yaml
 from symflops.model.spec import Block, BlockCall, Entry, Group, Name, OperatorEntry, Repeat, Template
-from symflops.ops.fields import COMMON, Field, Form
+from symflops.ops.fields import COMMON, ROLE, Field, Form
 from symflops.ops.table import KINDS
 from symflops.stages.shapes import Shapes
 
 BlockText = Callable[[str], Source | None]
 
-REPEAT = ("repeat", "graph", "index", "item", "start", "shared", "when")
-GROUP = ("graph", "when", "no_grad", "experts", "choose", "from", "weights", "to")
+REPEAT = ("repeat", "graph", "index", "item", "start", "shared", "when", "role")
+GROUP = ("graph", "when", "no_grad", "experts", "choose", "from", "weights", "to", "role")
 CALL = ("block", "from", "to", "when", "with", "gate", "add_to", "role", "shared")
 BLOCK = ("params", "inputs", "optional", "outputs", "graph")
 MAX_CALLS = 32
@@ -196,7 +196,7 @@ class Entries:
             self.shapes.expression(given.get("start"), "'start'"),
             self.flag(given.get("shared")) or axis is not None,
             self.shapes.expression(given.get("when"), "'when'"),
-            span,
+            span, self.role(given),
         )  # fmt: skip
 
     def group(self, path: Template, body: MappingNode, span: Span, source: Source) -> Group:
@@ -212,8 +212,12 @@ class Entries:
             self.shapes.value_names(given.get("from"), "'from'"),
             weights[0] if weights else None,
             self.shapes.value_names(given.get("to"), "'to'"),
-            span,
+            span, self.role(given),
         )  # fmt: skip
+
+    def role(self, given: Mapping[str, Node]) -> str:
+        """The role of a group or repeat."""
+        return str(self.field(ROLE, given["role"])) if "role" in given else ""
 
     def flag(self, node: Node | None) -> bool:
         """A plain true or false."""

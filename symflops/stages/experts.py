@@ -37,7 +37,9 @@ def place_experts(builder: Builder, entry: Group, frame: Frame, path: Path) -> N
     chosen = Stream(operand.stream.items, tuple(Part(((CHOICE, choose), *part.axes)) for part in operand.stream.parts))
     routed = builder.new_value("x", chosen, operand.width, entry.span)
     _step(builder, entry, outer, path, "map", (operand,), routed)
-    inner = outer.inside(path=path, values={"x": Binding(routed)}, copies=(*frame.copies, copies))
+    inner = outer.inside(
+        path=path, values={"x": Binding(routed)}, copies=(*frame.copies, copies), regions=(*frame.regions, "experts")
+    )
     builder.entries(entry.body, inner)
     operands = [_made(entry, inner, chosen)]
     if entry.weights is not None:
@@ -46,7 +48,7 @@ def place_experts(builder: Builder, entry: Group, frame: Frame, path: Path) -> N
         rows_match(Place(entry.path, entry.span, {"weights": entry.weights.span}).refuse, operand, weights, "weights")
         operands.append(weights)
     result = builder.new_value("y", operand.stream, operands[0].width, entry.span)
-    _step(builder, entry, outer, path, "mul" if entry.weights else "add", operands, result)
+    _step(builder, entry, outer, path, "mul" if entry.weights else "add", operands, result, "combine")
     builder.finish({"to": entry.to}, entry.path, entry.span, [Binding(result)], frame)
 
 
@@ -71,12 +73,20 @@ def _number(builder: Builder, entry: Group, frame: Frame, field: str) -> Expr:
 
 
 def _step(
-    builder: Builder, entry: Group, frame: Frame, path: Path, kind: str, values: list[Value] | tuple[Value, ...], result: Value
+    builder: Builder,
+    entry: Group,
+    frame: Frame,
+    path: Path,
+    kind: str,
+    values: list[Value] | tuple[Value, ...],
+    result: Value,
+    role: str = "",
 ) -> None:
     """Routing, and weighting: data movement, and a product with the router's weights."""
     frame.nodes.append(
         Operator(
             builder.number(), kind, path, tuple(value.id for value in values), (result.id,), guard=frame.guard,
             saves="operands" if kind == "mul" else "nothing", flows=not frame.no_grad, span=entry.span, visits=frame.visits,
+            role=role, regions=frame.regions,
         )
     )  # fmt: skip

@@ -23,7 +23,8 @@ from symflops.algebra.functions import AtLeast, Equal, Excess, FloorDiv, Modulo,
 from symflops.algebra.structural import Structural
 from symflops.algebra.truth import NO, YES, Truth, any_of
 from symflops.ground.diagnostics import Diagnostic
-from symflops.model.graph import Checkpoint, Contraction, Loop, Node, Operand, Operator, Parameter, Select
+from symflops.model.contraction import Contraction, Operand
+from symflops.model.graph import Checkpoint, Loop, Node, Operator, Parameter, Select
 
 State = tuple[Truth, ...]
 MAX_STATES = 48

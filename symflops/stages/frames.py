@@ -36,6 +36,7 @@ class Frame:
     guard: Truth = YES
     no_grad: bool = False
     copies: tuple[Expr, ...] = ()
+    regions: tuple[str, ...] = ()
     sizes: dict[str, Any] = field(default_factory=dict)
     decide: Callable[[Any], Any] = lambda value: value
     visits: tuple[Visit, ...] = ()

@@ -7,16 +7,16 @@ expression of sizes, its coefficient.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from math import lcm
+from types import MappingProxyType
 
 from sympy import Expr
 
 from symflops.algebra.functions import Whole
 from symflops.algebra.polynomial import CONSTANT, Monomial, Polynomial, sorted_atoms
-from symflops.algebra.truth import YES
+from symflops.model.convention import Convention
 from symflops.model.derivation import Derivation, ParameterCount, Work
 from symflops.model.formula import Formula
 from symflops.model.graph import ONCE, SAMPLES, Graph
@@ -24,65 +24,74 @@ from symflops.model.program import (
     Amount,
     Case,
     GradientLine,
-    InputInfo,
     Line,
     Moment,
     Program,
     RegimeLines,
-    StreamInfo,
     Tensor,
 )  # fmt: skip
-from symflops.model.regime import Convention
 from symflops.stages.formulas import Formulas
+from symflops.stages.interface import input_infos, stream_infos
 from symflops.stages.naming import definition_infos, distinct, last_words, moment_name, row_names, size_fields
 from symflops.stages.regions import (
     enclosing,
     executions,
     frozen,
-    has_default,
     labels,
     loop_counts,
     measures,
     merged,
-    pieces,
     repeated,
+    spread_all,
 )
-from symflops.stages.statistics import statistics, without_padding
+from symflops.stages.statistics import statistics
 
 Key = tuple[str, Monomial]
 Vector = dict[Key, Polynomial]
 
 
-def lower(derivations: Sequence[Derivation], conventions: Sequence[Convention]) -> Program:
-    """The program of ``derivations``, which are of one graph under different regimes, under each of ``conventions``."""
-    return _Lower(derivations[0].graph, derivations, conventions).program()
+def lower(
+    derivations: Sequence[Derivation],
+    conventions: Sequence[Convention],
+    counted: Mapping[str, Sequence[Derivation]] = MappingProxyType({}),
+) -> Program:
+    """The program of ``derivations``, which are of one graph under different regimes, under each of ``conventions``.
+
+    ``counted`` are the derivations of conventions, by name, that count other work than those.
+    """
+    return _Lower(derivations[0].graph, derivations, conventions, counted).program()
 
 
 class _Lower:
-    def __init__(self, graph: Graph, derivations: Sequence[Derivation], conventions: Sequence[Convention]) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        derivations: Sequence[Derivation],
+        conventions: Sequence[Convention],
+        counted: Mapping[str, Sequence[Derivation]],
+    ) -> None:
         self.graph = graph
         symbols = frozenset(length.symbol for length in graph.lengths)
-        self.derivations = derivations = [
-            replace(derivation, work=tuple(without_padding(part) for work in derivation.work for part in pieces(work, symbols)))
-            for derivation in derivations
-        ]
+        self.derivations = [spread_all(derivation, symbols) for derivation in derivations]
+        self.counted = {name: [spread_all(one, symbols) for one in ones] for name, ones in counted.items()}
+        self.all = [*self.derivations, *(one for ones in self.counted.values() for one in ones)]
         self.conventions = conventions
         counts = loop_counts(graph.body)
         letters = [*(str(symbol) for count in counts for symbol in sorted(count.free_symbols, key=str))]
         letters += [definition.name for definition, _ in graph.definitions]
         letters += [name for name, _ in graph.sizes] + [length.symbol.name for length in graph.lengths]
         self.formulas = Formulas({letter: rank for rank, letter in reversed(list(enumerate(letters)))})
-        self.measures = measures(graph, derivations[0])
+        self.measures = measures(graph, self.derivations[0])
         lengths = [length for group in self.measures.values() for length in group]
         self.lengths = frozenset(length.symbol for length in lengths)
         self.count_atoms = frozenset(
-            atom for derivation in derivations for work in derivation.work for expr in executions(work)
+            atom for derivation in self.all for work in derivation.work for expr in executions(work)
             for monomial in Polynomial.of(expr).terms for atom, _ in monomial
         )  # fmt: skip
         self.vectors: dict[tuple[str, Expr], Vector] = {}
         self.moments = self.collect_moments()
         self.index = {key: position for position, key in enumerate(self.moments)}
-        self.rows = row_names(derivations[0].work, self.vector, graph.values)
+        self.rows = row_names(self.derivations[0].work, self.vector, graph.values)
         self.statistics = statistics(self.moments, lengths, self.rows, letters, self.formulas)
         self.amounts: dict[tuple[str, Expr, Expr], tuple[Amount, Fraction]] = {}
 
@@ -101,7 +110,7 @@ class _Lower:
 
     def collect_moments(self) -> list[Key]:
         found: set[Key] = set()
-        for derivation in self.derivations:
+        for derivation in self.all:
             for work in derivation.work:
                 for extent in self.extents(work):
                     found |= self.vector(work.contraction.items, extent).keys()
@@ -172,7 +181,7 @@ class _Lower:
             self.formulas.plain(unit), amount, self.count(work.forward), gradients,
             self.count(work.recomputed),
             work.contraction.seen,
-            tuple(map(str, work.operator.modules)),
+            tuple(map(str, work.operator.modules)), work.contraction.side,
         )  # fmt: skip
 
     def count(self, expr: Expr) -> Formula:
@@ -243,15 +252,19 @@ class _Lower:
             )
             for derivation in self.derivations
         )  # fmt: skip
-        cases = tuple(self.case(derivation, convention) for derivation in self.derivations for convention in self.conventions)
+        cases = tuple(
+            self.case(self.counted.get(convention.name, self.derivations)[position], convention)
+            for position in range(len(self.derivations))
+            for convention in self.conventions
+        )
         return Program(
             name=spec.name, title=spec.title, references=spec.references,
             model_types=spec.model_types, pipelines=spec.pipelines,
             sources=tuple((source.path, hashlib.sha256(source.text.encode()).hexdigest()) for source in spec.sources),
             fields=size_fields(spec, self.formulas, repeated(self.graph)),
             definitions=definition_infos(graph, self.formulas),
-            streams=self.streams(),
-            inputs=self.inputs(),
+            streams=stream_infos(graph, self.formulas, self.measures),
+            inputs=input_infos(graph, self.formulas),
             moments=distinct(self.moment(key) for key in self.moments),
             amounts=tuple(amount for amount, _ in self.amounts.values()),
             tensors=regimes[0].tensors,
@@ -264,34 +277,6 @@ class _Lower:
             lengths=tuple((convention.name, convention.length) for convention in self.conventions),
             statistics=self.statistics,
         )  # fmt: skip
-
-    def streams(self) -> tuple[StreamInfo, ...]:
-        infos: list[StreamInfo] = []
-        measured = {length.items for length in self.graph.lengths}
-        for name, stream in self.graph.streams:
-            used = {symbol for part in stream.parts for _, length in part.axes for symbol in length.free_symbols}
-            own = {
-                length.symbol for length in self.graph.lengths if length.stream == name
-            }  # others are given with their stream
-            mine = tuple(
-                length.symbol.name for known, group in self.measures.items() if known in used & own for length in group
-            )
-            if stream.items != ONCE:
-                users = [item for item in self.graph.spec.inputs if item.stream and item.stream.text == name]
-                absent = 1 if mine and all(has_default(item.layout, mine) for item in users if item.layout) else 0
-                optional = bool(absent) or (bool(users) and all(item.when is not None for item in users))
-                counts = stream.items not in measured and all(info.items != stream.items for info in infos)
-                infos.append(StreamInfo(name, stream.items, mine, self.formulas.of(stream.rows), optional, counts, absent))
-        return tuple(infos)
-
-    def inputs(self) -> tuple[InputInfo, ...]:
-        present = {name: self.formulas.of(there.expr) for name, _, there in self.graph.inputs if there is not YES}
-        values = {name: self.graph.values[identity].width for name, identity, _ in self.graph.inputs}
-        widths = {name: self.formulas.of(width) for name, width in values.items() if width is not None}
-        named = ((item.name.text, item.stream.text if item.stream else "", item) for item in self.graph.spec.inputs)
-        return tuple(
-            InputInfo(name, stream, item.layout, item.over, widths.get(name), present.get(name)) for name, stream, item in named
-        )
 
     def moment(self, key: Key) -> Moment:
         items, monomial = key

@@ -49,7 +49,9 @@ class Builder(Steps):
         self.conditional(frame, self.condition(when, frame), assigned([entry]), lambda inner: self.place(entry, inner))
 
     def place(self, entry: Entry, frame: Frame) -> None:
-        """Place one entry whose condition is seen to."""
+        """Place one entry whose condition is seen to; the role of all but an operator is a region."""
+        region = "" if isinstance(entry, OperatorEntry) else entry.role
+        frame = frame.inside(regions=(*frame.regions, region)) if region else frame
         match entry:
             case OperatorEntry():
                 self.operator(entry, frame)
@@ -142,7 +144,7 @@ class Builder(Steps):
                 self.number(), entry.kind.text, path, operands, tuple(value.id for value in results),
                 tuple(call.parameters), tuple(call.contractions), frame.guard, call.saves or kind.saves,
                 call.flows and not frame.no_grad, entry.fields.get("role") or "", call.caption, entry.span,
-                self.visits(entry, path, self.shares(entry.fields, frame), frame),
+                self.visits(entry, path, self.shares(entry.fields, frame), frame), frame.regions,
             )
         )  # fmt: skip
         self.finish(entry.fields, entry.path, entry.span, [Binding(value) for value in results], frame)

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from symflops.model.graph import Checkpoint, Contraction, Graph, Loop, Node, Operator, Select, Value
+from symflops.model.contraction import Contraction
+from symflops.model.graph import Checkpoint, Graph, Loop, Node, Operator, Select, Value
 from symflops.model.regime import Recompute
 from symflops.stages.recompute import Chosen, groups_of
 

@@ -14,6 +14,7 @@ from symflops.model.derivation import Derivation, ParameterCount, Work
 from symflops.model.graph import Graph, Length, Loop, Node, mentions
 from symflops.model.spec import Layout
 from symflops.stages.decode import decoded_tokens, variables
+from symflops.stages.statistics import without_padding
 
 
 def executions(work: Work) -> list[Expr]:
@@ -129,6 +130,12 @@ def _times(work: Work, executed: Polynomial, useful: Polynomial, once: Sequence[
     )
     contraction = replace(work.contraction, extent=extent)
     return replace(work, contraction=contraction, forward=once[0], recomputed=once[1], gradients=gradients)
+
+
+def spread_all(derivation: Derivation, lengths: frozenset[Symbol]) -> Derivation:
+    """All the work of a derivation, spread, in the parts that a counter sees or not, and without padding that is not useful."""
+    parts = (without_padding(part) for work in derivation.work for part in pieces(work, lengths))
+    return replace(derivation, work=tuple(parts))
 
 
 def merged(works: Sequence[Work]) -> list[Work]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from symflops.ground.diagnostics import Source
-from symflops.model.regime import Convention, Regime
+from symflops.model.convention import Convention
+from symflops.model.regime import Regime
 from symflops.stages.build import build
 from symflops.stages.derive import derive
 from symflops.stages.lower import lower

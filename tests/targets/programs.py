@@ -9,9 +9,10 @@ from typing import Any
 from hypothesis import strategies as st
 
 from symflops.ground.diagnostics import Source
+from symflops.model.convention import Convention
 from symflops.model.formula import evaluate
 from symflops.model.program import Program
-from symflops.model.regime import Convention, Regime
+from symflops.model.regime import Regime
 from symflops.stages.build import build
 from symflops.stages.derive import derive
 from symflops.stages.lower import lower

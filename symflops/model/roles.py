@@ -1,0 +1,110 @@
+"""The vocabulary of roles: what a piece of work is there for, which conventions count or leave out.
+
+An operator has one role, and stands in regions. A spec says both with ``role:``; where it says nothing they follow from the
+operator's kind and the path of its module.
+"""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+from symflops.model.graph import Operator
+
+
+class Role(NamedTuple):
+    """One role. ``group`` is ``work`` (contractions), ``elements`` (work that is none, element by element) or ``region``."""
+
+    group: str
+    doc: str
+
+
+ROLES = {
+    "linear": Role("work", "a linear that has no role of its own"),
+    "conv": Role("work", "a convolution that has no role of its own"),
+    "attention": Role("work", "scores and mix of softmax attention"),
+    "product": Role("work", "a product of two values"),
+    "scan": Role("work", "a recurrence over tokens"),
+    "bilinear": Role("work", "a form in two values"),
+    "lm_head": Role("work", "the projection to the vocabulary"),
+    "router": Role("work", "the scores of experts"),
+    "shared_gate": Role("work", "the gate of a shared expert"),
+    "modulation": Role("work", "shifts, scales and gates from a time embedding, in every block"),
+    "out_modulation": Role("work", "shift and scale before the last projection"),
+    "timestep": Role("work", "the embedding of a timestep and of pooled conditions"),
+    "patch_embed": Role("work", "from patches or latents into the model"),
+    "unpatch": Role("work", "from the model to patches or latents"),
+    "text_in": Role("work", "from a text encoder into the model"),
+    "merger": Role("work", "from a tower of patches into the model that reads them"),
+    "pooler": Role("work", "from one token to a representation of all"),
+    "embedding": Role("elements", "a look-up in a table of tokens"),
+    "position": Role("elements", "a look-up in a table of positions"),
+    "norm": Role("elements", "a normalisation"),
+    "latent_norm": Role("elements", "the normalisation of a latent of queries, keys or values"),
+    "head_norm": Role("elements", "the normalisation of queries and keys"),
+    "bias": Role("elements", "what is added to the result of a linear or convolution"),
+    "softmax": Role("elements", "the softmax over scores, one element a score"),
+    "elementwise": Role("elements", "products, activations, gates and modulation"),
+    "sum": Role("elements", "sums, residual ones among them"),
+    "combine": Role("elements", "the weighted sum of what experts made"),
+    "table": Role("elements", "a parameter that is itself a value"),
+    "vision": Role("region", "a tower that reads images"),
+    "audio": Role("region", "a tower that reads audio"),
+    "experts": Role("region", "routed experts"),
+    "shared_experts": Role("region", "experts that every token goes through"),
+    "dense_mlp": Role("region", "a feed-forward that every token goes through"),
+    "mtp": Role("region", "layers that predict tokens further ahead"),
+    "indexer": Role("region", "what chooses the keys of sparse attention"),
+}
+
+KINDS = {
+    "rms_norm": "norm", "layer_norm": "norm", "group_norm": "norm", "batch_norm": "norm", "matmul": "product",
+    "mul": "elementwise", "with": "elementwise", "add": "sum", "parameter": "table",
+}  # fmt: skip
+
+# operator kind, path, role: the first line that fits
+DEFAULTS = (
+    ("embedding", "*pos*", "position"), ("embedding", "*wpe", "position"), ("embedding", "*", "embedding"),
+    ("*norm", "*[qk]_a_layernorm", "latent_norm"), ("*norm", "*kv_a_layernorm", "latent_norm"),
+    ("*norm", "*[qk]_norm", "head_norm"), ("*norm", "*norm_[qk]", "head_norm"), ("*norm", "*norm_added_[qk]", "head_norm"),
+    ("linear", "*lm_head", "lm_head"), ("linear", "embed_out", "lm_head"),
+    ("linear", "*shared_expert_gate", "shared_gate"), ("linear", "*shared_mlp_gate", "shared_gate"),
+    ("linear", "*.gate", "router"), ("linear", "*router*", "router"),
+    ("linear", "*norm_out.linear", "out_modulation"),
+    ("linear", "*adaLN_modulation*", "modulation"), ("linear", "*_mod.*", "modulation"), ("linear", "*_mod", "modulation"),
+    ("linear", "*norm*.linear", "modulation"), ("linear", "*modulation*", "modulation"), ("linear", "*time_proj", "modulation"),
+    ("linear", "*time*embed*", "timestep"), ("linear", "*adaln_single*", "timestep"), ("linear", "t_embedder*", "timestep"),
+    ("linear", "*guidance_embed*", "timestep"),
+    ("linear", "*merger*", "merger"), ("linear", "*merger_list*", "merger"),
+    ("linear", "txt_in", "text_in"), ("linear", "context_embedder*", "text_in"), ("linear", "caption_projection*", "text_in"),
+    ("linear", "*text_embedder*", "text_in"), ("linear", "encoder_proj", "text_in"),
+    ("linear", "img_in", "patch_embed"), ("linear", "x_embedder*", "patch_embed"), ("*", "*patch_embed*.proj", "patch_embed"),
+    ("conv", "*patch_embed*", "patch_embed"), ("linear", "*patch_embed*", "patch_embed"),
+    ("linear", "proj_out", "unpatch"), ("linear", "final_layer.linear", "unpatch"),
+    ("linear", "*pooler*", "pooler"),
+)  # fmt: skip
+REGIONS = (
+    ("*visual*", "vision"), ("*vision_tower*", "vision"), ("*vision_model*", "vision"), ("*audio_tower*", "audio"),
+    ("*shared_expert*", "shared_experts"), ("*experts*", "experts"), ("*indexer*", "indexer"),
+)  # fmt: skip
+
+
+def role_of(operator: Operator) -> str:
+    """The role of an operator: as its spec says, else by kind and path."""
+    if operator.role and ROLES[operator.role].group != "region":
+        return operator.role
+    path = str(operator.path)
+    for kind, pattern, role in DEFAULTS:
+        if fnmatchcase(operator.kind, kind) and fnmatchcase(path, pattern):
+            return role
+    return KINDS.get(operator.kind, operator.kind)
+
+
+def regions_of(operator: Operator) -> tuple[str, ...]:
+    """The regions that an operator stands in, as its spec says and as its path shows."""
+    path = str(operator.path)
+    own = [operator.role] if operator.role and ROLES[operator.role].group == "region" else []
+    shown = [] if role_of(operator) == "shared_gate" else [name for pattern, name in REGIONS if fnmatchcase(path, pattern)]
+    if "shared_experts" in shown:
+        shown = [name for name in shown if name != "experts"]
+    return tuple(dict.fromkeys([*shown, *operator.regions, *own]))
