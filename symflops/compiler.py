@@ -43,6 +43,7 @@ def compile_graphs(steps: Steps, conventions: Sequence[Convention]) -> Program:
     Each step of training is a list of phases, the one that trains first: a graph, cut as its regime asks, the regime, and
     how often it runs. Where no convention counts all of the derived work, its modules are as the first one counts them.
     """
+    conventions = [convention.of(steps[0][0][0].spec.name) for convention in conventions]
     own = {convention.name: derived(steps, convention) for convention in conventions if not convention.is_plain}
     all_own = len(own) == len(conventions)
     derivations = own[conventions[0].name] if all_own else derived(steps, AS_DERIVED)

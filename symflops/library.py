@@ -92,10 +92,13 @@ def roots() -> list[Path]:
     return [*found, *(root for root in [shipped("specs").resolve()] if root not in found)]
 
 
-def specs_in(root: Path) -> Iterator[SpecFile]:
-    """Every spec of a library, by group and name."""
-    for path in sorted(root.glob("*/*.yaml")):
-        if path.parent.name != "blocks" and "." not in path.stem:
+ASSUMED = "assumed"  # the structures that frameworks take models for: to be derived, not to be shipped as modules
+
+
+def specs_in(root: Path, folders: str = "*") -> Iterator[SpecFile]:
+    """Every spec of a library, by group and name; structures that are only assumed, where their folder is asked for."""
+    for path in sorted(root.glob(f"{folders}/*.yaml")):
+        if path.parent.name not in ("blocks", ASSUMED if folders == "*" else "") and "." not in path.stem:
             yield SpecFile(root, path, f"specs/{path.parent.name}/{path.name}")
 
 
@@ -119,6 +122,11 @@ def find_spec(spec: str | Path) -> SpecFile:
             if file.name == str(spec):
                 return file
             known.append(file.name)
+    group, _, name = str(spec).partition("/")
+    for root in roots() if name else ():
+        for file in specs_in(root, ASSUMED):
+            if (group, name) == (ASSUMED, file.name):
+                return file
     hint = did_you_mean(str(spec), known, "'symflops list' shows all")
     raise NotFoundError(f"there is no spec '{spec}': {hint}")
 

@@ -49,6 +49,15 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
+class Exceptional:
+    """Specs of which a convention says something else, the reason, and the whole convention as it is for them."""
+
+    specs: tuple[str, ...]
+    because: str
+    convention: Convention
+
+
+@dataclass(frozen=True, slots=True)
 class Convention:
     """What of the derived work is counted.
 
@@ -76,6 +85,12 @@ class Convention:
     lengths: tuple[tuple[str, str], ...] = ()
     roles: tuple[tuple[str, Rule], ...] = ()
     links: tuple[str, ...] = field(default=(), compare=False)
+    exceptions: tuple[Exceptional, ...] = ()
+
+    def of(self, spec: str) -> Convention:
+        """What it says of one spec."""
+        found = next((exception.convention for exception in self.exceptions if spec in exception.specs), self)
+        return replace(found, exceptions=())
 
     @property
     def plain(self) -> Convention:

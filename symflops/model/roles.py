@@ -42,6 +42,7 @@ ROLES = {
     "norm": Role("elements", "a normalisation"),
     "latent_norm": Role("elements", "the normalisation of a latent of queries, keys or values"),
     "head_norm": Role("elements", "the normalisation of queries and keys"),
+    "mtp_norm": Role("elements", "the normalisations that a layer which predicts further ahead has beside those of a layer"),
     "bias": Role("elements", "what is added to the result of a linear or convolution"),
     "softmax": Role("elements", "the softmax over scores, one element a score"),
     "elementwise": Role("elements", "products, activations, gates and modulation"),

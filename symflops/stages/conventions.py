@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 
 from symflops.ground.diagnostics import Reporter, Source, did_you_mean
 from symflops.ground.nodes import Mapping as MappingNode
 from symflops.ground.nodes import Node, Scalar, read_yaml
-from symflops.model.convention import Backward, Convention, Rule
+from symflops.model.convention import Backward, Convention, Exceptional, Rule
 from symflops.model.roles import ROLES
 from symflops.stages.shapes import Shapes
 
@@ -20,9 +21,10 @@ WORDS = {
 }  # fmt: skip
 FIELDS = (
     "name", "doc", "links", "unit", "unseen", "counts", "experts", "tied", "roles", "pairs", "length", "backward",
-    "attention_backward", "attention_width",
+    "attention_backward", "attention_width", "exceptions",
 )  # fmt: skip
 MASKS = ("causal", "sliding", "local", "chunked", "prefix")
+EXCEPTION = ("specs", "because")
 RULE = ("count", "forward", "per_element", "rows", "backward")
 BACKWARD = ("trained", "frozen", "other", "idle")
 LENGTHS = ("linear", "attention")
@@ -38,8 +40,11 @@ def read_convention(source: Source) -> Convention:
     reader = _Reader(Shapes(report), report)
     given = reader.shapes.known(read_yaml(source), FIELDS, "a convention")
     found = reader.convention(given)
+    exceptions = tuple(
+        reader.exception(node, given) for node in reader.shapes.sequence(given.get("exceptions"), "'exceptions'")
+    )
     report.check()
-    return found
+    return replace(found, exceptions=exceptions)
 
 
 class _Reader:
@@ -63,6 +68,19 @@ class _Reader:
             int(self.attention_backward(given)), self.word(given, "attention_width", "own"),
             tuple(masks), tuple(lengths), tuple(self.roles(given.get("roles"), counts)), tuple(links),
         )  # fmt: skip
+
+    def exception(self, node: Node, given: Mapping[str, Node]) -> Exceptional:
+        """Specs with what a convention says of them: all that it says of others, and then that."""
+        own = dict(self.shapes.known(node, (*EXCEPTION, *FIELDS[2:-1]), "an exception"))
+        specs = tuple(self.shapes.text(item, "'specs'") for item in self.shapes.sequence(own.pop("specs", None), "'specs'"))
+        because = self.shapes.prose(own.pop("because", None), "'because'")
+        if not specs or not because:
+            self.report.error("missing-field", "an exception needs 'specs' and 'because'", node.span)
+        roles, more = given.get("roles"), own.get("roles")
+        if isinstance(roles, MappingNode) and isinstance(more, MappingNode):
+            kept = [entry for entry in roles.entries if more.get(entry[0].text) is None]
+            own["roles"] = MappingNode((*kept, *more.entries), more.span)
+        return Exceptional(specs, because, self.convention({**given, **own}))
 
     def word(self, given: Mapping[str, Node], key: str, otherwise: str) -> str:
         return self.one_of(given[key], key, f"'{key}'") if key in given else otherwise

@@ -1,0 +1,54 @@
+"""Other frameworks' figures, derived: each record of a folder under the convention that is named after its framework.
+
+symflops conform --peers shared/peers
+symflops conform --peers shared/peers --system verl --json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``symflops conform``."""
+    parser.add_argument("--peers", required=True, metavar="DIR", help="a folder of records, one file a system")
+    parser.add_argument("--system", action="append", metavar="S", help="one system only; may be repeated")
+    parser.add_argument("--json", action="store_true", help="print a JSON list, one object a record")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Derive every record, and tell what is equal and what is not."""
+    import sys
+
+    from symflops.cli.progress import progress
+    from symflops.witness.peers import Conforming, shares, systems
+
+    conforming = Conforming()
+    records = [
+        (system, position, record)
+        for system, found in systems(Path(args.peers))
+        if not args.system or system in args.system
+        for position, record in enumerate(found)
+    ]
+    found = [conforming.judge(*entry) for entry in progress(records, "deriving", lambda entry: entry[0])]
+    if args.json:
+        print(json.dumps([one.as_json() for one in found], indent=1))
+    else:
+        print("\n".join(told(found)))
+    counts = shares(found)
+    width = max((len(system) for system in counts), default=0)
+    for system, (equal, total) in counts.items():
+        print(f"{system.ljust(width)}  {equal:4} of {total:4} equal  {100 * equal / total:5.1f} %", file=sys.stderr)
+    return 0
+
+
+def told(found: list[Any]) -> list[str]:
+    """Every record that is not equal."""
+    return [
+        f"{one.status} {one.id}: {one.expected} there, {one.derived} derived: {one.explanation}"
+        for one in found
+        if not one.equal
+    ]

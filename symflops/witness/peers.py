@@ -1,0 +1,188 @@
+"""Other frameworks' figures against derivations under the conventions that are named after them.
+
+A record holds what a framework was asked and what its own code returned. The page of its system (``conventions/peers``) says
+which spec, config, batch and convention that is; the figure itself comes out of the derivation alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import isclose
+from pathlib import Path
+from typing import Any
+
+from symflops.api import Model, load
+from symflops.ground.diagnostics import SpecError, SymflopsError
+from symflops.library import PACKAGE, read_source
+from symflops.model.program import Program
+from symflops.runtime.interpreted import InterpretedEstimator
+from symflops.stages.peers import PeerCase, PeerPage, read_peers
+from symflops.witness.translating import Names, batch_of, config_of, names_of, text_of, value_of
+
+Record = Mapping[str, Any]
+TOLERANCE = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class Conformance:
+    """How one record came out.
+
+    ``status`` is ``equal``, ``different``, ``refused`` (where the other side counts) or ``unmapped``.
+    """
+
+    system: str
+    id: str
+    status: str
+    expected: Any
+    derived: Any
+    equal: bool
+    explanation: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """As ``symflops conform --json`` prints it."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+def systems(folder: Path) -> Iterator[tuple[str, list[Record]]]:
+    """The records of every system: of each file that holds a list of what a framework returned.
+
+    Raises:
+        SymflopsError: no such folder, or a file that is not JSON.
+    """
+    if not folder.is_dir():
+        raise SymflopsError(f"there is no folder {folder}")
+    for path in sorted(folder.glob("*.json")):
+        try:
+            found = json.loads(path.read_text("utf-8"))
+        except ValueError as error:
+            raise SymflopsError(f"{path}: not JSON: {error}") from None
+        records: list[Record] = [
+            record for record in found if isinstance(record, dict) and ("flops" in record or "state" in record)
+        ]
+        if records:
+            yield path.stem, records
+
+
+def page_of(system: str) -> PeerPage | None:
+    """The page of a system; None where there is none."""
+    path = PACKAGE / "conventions" / "peers" / f"{system}.yaml"
+    return read_peers(read_source(path)) if path.is_file() else None
+
+
+@dataclass
+class Conforming:
+    """Derives the figures of records; programs are kept for records of one structure."""
+
+    models: dict[str, Model] = field(default_factory=dict)
+    programs: dict[tuple[str, str, str], Program] = field(default_factory=dict)
+    pages: dict[str, PeerPage | None] = field(default_factory=dict)
+
+    def judge(self, system: str, position: int, record: Record) -> Conformance:
+        """How a record compares."""
+        page = self.page(str(record.get("system", system))) or self.page(system)
+        identity = str(record.get("id") or record.get("case") or position)
+        expected = expected_of(record)
+        case, names = chosen(page, record)
+        if page is None or case is None:
+            return Conformance(system, identity, "unmapped", expected, None, False, unmapped(page))
+        try:
+            derived = self.derive(case, record, names)
+        except SpecError as error:
+            told = error.diagnostics[0].message if error.diagnostics else str(error)
+            return refused(system, identity, expected, f"{told}. {case.because}".strip(" ."))
+        except SymflopsError as error:
+            return refused(system, identity, expected, f"{error}. {case.because}".strip(" ."))
+        equal = same(expected, derived)
+        explanation = "" if equal else explain(expected, derived, case)
+        return Conformance(system, identity, "equal" if equal else "different", expected, derived, equal, explanation)
+
+    def page(self, system: str) -> PeerPage | None:
+        """The page of a system, read once."""
+        if system not in self.pages:
+            self.pages[system] = page_of(system)
+        return self.pages[system]
+
+    def derive(self, case: PeerCase, record: Record, names: Names) -> Any:
+        """The figure, or figures, of a record."""
+        config = config_of(case, record, names)
+        if not case.spec:
+            return {key: value_of(tell, names) for key, tell in case.tells}
+        estimator = self.estimator(case.spec, case.convention, text_of(case.regime, names), config)
+        moments = estimator.moments(**batch_of(case, record, names))
+        if case.figures or case.tells:
+            modules = estimator.by_module(moments)
+            derived = {key: modules[path].forward for key, path in case.figures if path in modules}
+            told = {key: value_of(tell, names) for key, tell in case.tells}
+            return {**derived, **{key: value for key, value in told.items() if value is not None}}
+        figure = estimator.forward(moments) if case.figure == "forward" else estimator.total(moments)
+        return figure if case.times is None else figure * value_of(case.times, names)
+
+    def estimator(self, spec: str, convention: str, regime: str, config: Mapping[str, Any]) -> InterpretedEstimator:
+        """The estimator of a model under a convention; one program serves all configs that it fits."""
+        key = (spec, convention, regime)
+        if spec not in self.models:
+            self.models[spec] = load(spec)
+        program = self.programs.get(key)
+        if program is None:
+            program = self.models[spec].program([regime], [convention], config)
+            if not program.fixed:
+                self.programs[key] = program
+        return InterpretedEstimator(program, config, regime=program.regimes[0].name, convention=program.conventions[0])
+
+
+def chosen(page: PeerPage | None, record: Record) -> tuple[PeerCase | None, Names]:
+    """The first case whose condition holds."""
+    names = names_of(record)
+    for case in page.cases if page is not None else ():
+        if case.when is None or value_of(case.when, names):
+            return case, names
+    return None, names
+
+
+def expected_of(record: Record) -> Any:
+    """What the framework returned; None where it refused."""
+    found = record.get("flops") if "state" not in record else record["state"]
+    return float(found) if isinstance(found, str) else found
+
+
+def same(expected: Any, derived: Any) -> bool:
+    """Whether two figures are the same: whole numbers exactly, others within rounding."""
+    if isinstance(expected, dict) or isinstance(derived, dict):
+        return bool(expected == derived)
+    if expected is None:
+        return False
+    if isinstance(expected, float):
+        return isclose(expected, derived, rel_tol=TOLERANCE, abs_tol=0.0)
+    return bool(expected == derived)
+
+
+def refused(system: str, identity: str, expected: Any, why: str) -> Conformance:
+    """A record that cannot be derived: equal where the framework refuses, too."""
+    equal = expected is None
+    return Conformance(system, identity, "equal" if equal else "refused", expected, None, equal, "" if equal else why)
+
+
+def unmapped(page: PeerPage | None) -> str:
+    """Why a record has no case."""
+    if page is None:
+        return "no page says what the records of this system are about"
+    return page.notes or "no spec describes this model"
+
+
+def explain(expected: Any, derived: Any, case: PeerCase) -> str:
+    """What is known about a difference, and how large it is."""
+    if not isinstance(expected, (int, float)) or not isinstance(derived, (int, float)):
+        return case.because or "the figures differ"
+    ratio = f"derived is {derived / expected:.6f} of it" if expected else f"derived is {derived}"
+    return f"{case.because + '; ' if case.because else ''}{ratio} (difference {derived - expected:+,.0f})"
+
+
+def shares(found: Sequence[Conformance]) -> dict[str, tuple[int, int]]:
+    """Per system how many records are equal, of how many."""
+    counts: dict[str, tuple[int, int]] = {}
+    for one in found:
+        equal, total = counts.get(one.system, (0, 0))
+        counts[one.system] = (equal + one.equal, total + 1)
+    return counts
