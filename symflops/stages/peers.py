@@ -9,14 +9,13 @@ from symflops.ground.diagnostics import Reporter, Source
 from symflops.ground.expression import Expression
 from symflops.ground.nodes import Mapping as MappingNode
 from symflops.ground.nodes import Node, read_yaml
-from symflops.model.spec import Template
 from symflops.stages.shapes import Shapes
 
-PAGE = ("system", "convention", "notes", "cases")
 CASE = (
-    "when", "spec", "convention", "regime", "figure", "times", "rename", "drop", "set", "batch", "figures", "tells", "because",
+    "when", "spec", "convention", "regime", "regime_with", "figure", "times", "rename", "drop", "set", "batch", "figures",
+    "tells", "because",
 )  # fmt: skip
-FIGURES = ("total", "forward")
+PAGE = ("system", "notes", "cases", *CASE[2:])
 LENGTHS = ("from", "entry", "empty", "padded")
 
 
@@ -36,22 +35,23 @@ class PeerCase:
     """Records of one kind.
 
     ``when`` chooses them. ``rename``, ``drop`` and ``put`` (which the page calls ``set``) make a config of theirs ours.
-    ``regime`` is a text in which expressions are replaced. A figure is ``times`` the total, or the forward pass; where a record
-    has several, ``figures`` names the module of each, and ``tells`` says what is no count. ``because`` tells what is known
-    to differ.
+    ``changes`` (``regime_with``) say fields of the regime anew. A ``figure`` is ``'total'`` or ``'forward'``, ``times`` so many;
+    where a record has several, ``figures`` says each with the names of modules, and ``tells`` what is no count. ``because``
+    tells what is known to differ.
     """
 
     when: Expression | None
     spec: str
     convention: str
-    regime: Template
-    figure: str
+    regime: str
+    changes: tuple[tuple[str, Expression], ...]
+    figure: Expression | None
     times: Expression | None
     rename: tuple[tuple[str, str], ...]
     drop: tuple[str, ...]
     put: tuple[tuple[str, Expression], ...]
     batch: tuple[Lengths, ...]
-    figures: tuple[tuple[str, str], ...]
+    figures: tuple[tuple[str, Expression], ...]
     tells: tuple[tuple[str, Expression], ...]
     because: str
 
@@ -74,25 +74,26 @@ def read_peers(source: Source) -> PeerPage:
     report = Reporter()
     shapes = Shapes(report)
     given = shapes.known(read_yaml(source), PAGE, "a mapping of records")
-    convention = shapes.text(given.get("convention"), "'convention'")
-    cases = tuple(_case(node, convention, shapes) for node in shapes.sequence(given.get("cases"), "'cases'"))
+    common = {key: value for key, value in given.items() if key in CASE}
+    cases = tuple(_case({**common, **shapes.known(node, CASE, "a case")}, shapes) for node in _listed(given, shapes))
     report.check()
     return PeerPage(shapes.text(given.get("system"), "'system'"), shapes.prose(given.get("notes"), "'notes'"), cases)
 
 
-def _case(node: Node, convention: str, shapes: Shapes) -> PeerCase:
-    given = shapes.known(node, CASE, "a case")
-    expression = {key: shapes.expression(given.get(key), f"'{key}'") for key in ("when", "times")}
-    figure = shapes.text(given.get("figure"), "'figure'") or "total"
-    if figure not in FIGURES:
-        shapes.report.error("unknown-word", f"a figure cannot be '{figure}'", given["figure"].span, ", ".join(FIGURES))
-    regime = given.get("regime")
-    told = shapes.template(regime, "'regime'") if regime is not None else Template(("full",), "full", node.span)
-    figures = _texts(given.get("figures"), "'figures'", shapes)
+def _listed(given: Mapping[str, Node], shapes: Shapes) -> tuple[Node, ...]:
+    return shapes.sequence(given.get("cases"), "'cases'")
+
+
+def _case(given: Mapping[str, Node], shapes: Shapes) -> PeerCase:
+    """One case, which has what the page says of all where it says nothing."""
+    expression = {key: shapes.expression(given.get(key), f"'{key}'") for key in ("when", "times", "figure")}
+    figures = _expressions(given.get("figures"), "'figures'", shapes)
     drop = tuple(shapes.text(item, "'drop'") for item in shapes.sequence(given.get("drop"), "'drop'"))
     return PeerCase(
         expression["when"], shapes.text(given.get("spec"), "'spec'"),
-        shapes.text(given.get("convention"), "'convention'") or convention, told, figure, expression["times"],
+        shapes.text(given.get("convention"), "'convention'"),
+        shapes.text(given.get("regime"), "'regime'") or "full",
+        _expressions(given.get("regime_with"), "'regime_with'", shapes), expression["figure"], expression["times"],
         _texts(given.get("rename"), "'rename'", shapes), drop, _expressions(given.get("set"), "'set'", shapes),
         tuple(_batch(given, shapes)), figures, _expressions(given.get("tells"), "'tells'", shapes),
         shapes.prose(given.get("because"), "'because'"),

@@ -13,13 +13,15 @@ from math import isclose
 from pathlib import Path
 from typing import Any
 
+from sympy import Integer
+
 from symflops.api import Model, load
 from symflops.ground.diagnostics import SpecError, SymflopsError
 from symflops.library import PACKAGE, read_source
 from symflops.model.program import Program
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.stages.peers import PeerCase, PeerPage, read_peers
-from symflops.witness.translating import Names, batch_of, config_of, names_of, text_of, value_of
+from symflops.witness.translating import Names, batch_of, config_of, names_of, regime_of, value_of
 
 Record = Mapping[str, Any]
 TOLERANCE = 1e-12
@@ -109,14 +111,15 @@ class Conforming:
         config = config_of(case, record, names)
         if not case.spec:
             return {key: value_of(tell, names) for key, tell in case.tells}
-        estimator = self.estimator(case.spec, case.convention, text_of(case.regime, names), config)
+        estimator = self.estimator(case.spec, case.convention, regime_of(case, names), config)
         moments = estimator.moments(**batch_of(case, record, names))
         if case.figures or case.tells:
-            modules = estimator.by_module(moments)
-            derived = {key: modules[path].forward for key, path in case.figures if path in modules}
+            modules = {name: Integer(flops.forward) for name, flops in estimator.by_module(moments).items()}
+            derived = {key: value_of(figure, modules) for key, figure in case.figures}
             told = {key: value_of(tell, names) for key, tell in case.tells}
             return {**derived, **{key: value for key, value in told.items() if value is not None}}
-        figure = estimator.forward(moments) if case.figure == "forward" else estimator.total(moments)
+        word = "total" if case.figure is None else value_of(case.figure, names)
+        figure = estimator.forward(moments) if word == "forward" else estimator.total(moments)
         return figure if case.times is None else figure * value_of(case.times, names)
 
     def estimator(self, spec: str, convention: str, regime: str, config: Mapping[str, Any]) -> InterpretedEstimator:

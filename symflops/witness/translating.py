@@ -14,7 +14,6 @@ from symflops.algebra.evaluate import evaluate
 from symflops.algebra.truth import NO, YES
 from symflops.ground.diagnostics import SymflopsError
 from symflops.ground.expression import Expression
-from symflops.model.spec import Template
 from symflops.stages.naming import plain
 from symflops.stages.peers import Lengths, PeerCase
 
@@ -85,7 +84,12 @@ def _copies(value: Any, count: Any) -> Any:
     return (value,) * int(count)
 
 
-FUNCTIONS: dict[str, Callable[..., Any]] = {"every": _every, "steps": _steps, "copies": _copies}
+def _modules(names: Any) -> Any:
+    """Patterns of modules by their last names."""
+    return tuple(f"*{name}" for name in names)
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {"every": _every, "steps": _steps, "copies": _copies, "modules": _modules}
 
 
 def _call(function: Callable[..., Any]) -> Callable[[Any, ast.Call], Any]:
@@ -98,13 +102,13 @@ def value_of(expression: Expression, names: Mapping[str, Any]) -> Any:
     return value.numerator if isinstance(value, Fraction) and value.denominator == 1 else value
 
 
-def text_of(template: Template, names: Names) -> str:
-    """A text with its expressions replaced; the items of a list are joined as patterns are."""
+def regime_of(case: PeerCase, names: Names) -> str:
+    """The regime, perhaps with fields said anew, as one line."""
     told = []
-    for piece in template.pieces:
-        value = piece if isinstance(piece, str) else value_of(piece, names)
-        told.append("|*.".join(value) if isinstance(value, tuple) else str(value))
-    return "".join(told)
+    for key, expression in case.changes:
+        value = value_of(expression, names)
+        told.append(f"{key}={'|'.join(map(str, value)) if isinstance(value, tuple) else value}")
+    return f"{case.regime}:{','.join(told)}" if told else case.regime
 
 
 def config_of(case: PeerCase, record: Record, names: Names) -> dict[str, Any]:
