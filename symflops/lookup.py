@@ -246,7 +246,7 @@ def result(module: Any, model: Any, batch: Mapping[str, Any]) -> dict[str, Any]:
         "variant": variant(module, model),
         "convention": model.convention,
         "regime": model.regime,
-        "unit": "flops",
+        "unit": dict(model.program.units)[model.convention] if hasattr(model, "program") else "flops",
         "parameters": model.parameters,
         "trainable_parameters": model.trainable_parameters,
         "forward": model.forward(m),

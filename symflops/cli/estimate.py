@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
     if not args.spec and not args.config:
         raise SymflopsError("say which model: a SPEC, or --config PATH")
     found = estimated(args, batch_of(args.batch))
-    if args.unit == "macs":
+    if args.unit == "macs" and found["unit"] == "flops":
         found["unit"] = "macs"
         for key in ("forward", "backward", "recomputed", "total"):
             found[key] //= 2

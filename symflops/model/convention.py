@@ -95,12 +95,12 @@ class Convention:
     @property
     def plain(self) -> Convention:
         """What remains to be done when all else is: pairs, unseen work, length."""
-        return Convention(self.name, self.pairs, self.unseen, self.length, self.doc, links=self.links)
+        return Convention(self.name, self.pairs, self.unseen, self.length, self.doc, self.unit, links=self.links)
 
     @property
     def is_plain(self) -> bool:
         """Whether it says no more than that."""
-        return replace(self, name="", doc="") == replace(self.plain, name="", doc="")
+        return self.unit == "flops" and replace(self, name="", doc="") == replace(self.plain, name="", doc="")
 
     @property
     def elements(self) -> frozenset[str]:

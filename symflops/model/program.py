@@ -222,6 +222,7 @@ class Program:
     loops: tuple[tuple[str, str], ...] = ()
     fixed: tuple[tuple[str, object], ...] = ()
     statistics: tuple[Statistic, ...] = ()
+    units: tuple[tuple[str, str], ...] = ()
 
     @property
     def whole(self) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 
-from symflops.ground.diagnostics import Reporter, Source, did_you_mean
+from symflops.ground.diagnostics import Reporter, Source, Span, did_you_mean
 from symflops.ground.nodes import Mapping as MappingNode
 from symflops.ground.nodes import Node, Scalar, read_yaml
 from symflops.model.convention import Backward, Convention, Exceptional, Rule
@@ -39,6 +39,8 @@ def read_convention(source: Source) -> Convention:
     report = Reporter()
     reader = _Reader(Shapes(report), report)
     given = reader.shapes.known(read_yaml(source), FIELDS, "a convention")
+    if "name" not in given:
+        report.error("missing-field", "a convention needs a 'name'", Span(source, 1, 1, 2), "name: mine")
     found = reader.convention(given)
     exceptions = tuple(
         reader.exception(node, given) for node in reader.shapes.sequence(given.get("exceptions"), "'exceptions'")

@@ -276,6 +276,7 @@ class _Lower:
             unseen=tuple((convention.name, convention.unseen) for convention in self.conventions),
             lengths=tuple((convention.name, convention.length) for convention in self.conventions),
             statistics=self.statistics,
+            units=tuple((convention.name, convention.unit) for convention in self.conventions),
         )  # fmt: skip
 
     def moment(self, key: Key) -> Moment:

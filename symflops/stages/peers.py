@@ -15,7 +15,7 @@ CASE = (
     "when", "spec", "convention", "regime", "regime_with", "figure", "times", "rename", "drop", "set", "batch", "figures",
     "tells", "because",
 )  # fmt: skip
-PAGE = ("system", "notes", "cases", *CASE[2:])
+PAGE = ("system", "same_as", "notes", "cases", *CASE[2:])
 LENGTHS = ("from", "entry", "empty", "padded")
 
 
@@ -35,7 +35,7 @@ class PeerCase:
     """Records of one kind.
 
     ``when`` chooses them. ``rename``, ``drop`` and ``put`` (which the page calls ``set``) make a config of theirs ours.
-    ``changes`` (``regime_with``) say fields of the regime anew. A ``figure`` is ``'total'`` or ``'forward'``, ``times`` so many;
+    ``changes`` (``regime_with``) say fields of the regime anew. A ``figure`` is ``'total'`` or ``'forward'``;
     where a record has several, ``figures`` says each with the names of modules, and ``tells`` what is no count. ``because``
     tells what is known to differ.
     """
@@ -58,9 +58,10 @@ class PeerCase:
 
 @dataclass(frozen=True, slots=True)
 class PeerPage:
-    """How the records of one system are read."""
+    """How the records of one system are read; as those of another, where it is the ``same_as`` that."""
 
     system: str
+    same_as: str
     notes: str
     cases: tuple[PeerCase, ...]
 
@@ -77,7 +78,8 @@ def read_peers(source: Source) -> PeerPage:
     common = {key: value for key, value in given.items() if key in CASE}
     cases = tuple(_case({**common, **shapes.known(node, CASE, "a case")}, shapes) for node in _listed(given, shapes))
     report.check()
-    return PeerPage(shapes.text(given.get("system"), "'system'"), shapes.prose(given.get("notes"), "'notes'"), cases)
+    same_as = shapes.text(given.get("same_as"), "'same_as'")
+    return PeerPage(shapes.text(given.get("system"), "'system'"), same_as, shapes.prose(given.get("notes"), "'notes'"), cases)
 
 
 def _listed(given: Mapping[str, Node], shapes: Shapes) -> tuple[Node, ...]:

@@ -70,7 +70,8 @@ def systems(folder: Path) -> Iterator[tuple[str, list[Record]]]:
 def page_of(system: str) -> PeerPage | None:
     """The page of a system; None where there is none."""
     path = PACKAGE / "conventions" / "peers" / f"{system}.yaml"
-    return read_peers(read_source(path)) if path.is_file() else None
+    page = read_peers(read_source(path)) if path.is_file() else None
+    return page_of(page.same_as) if page is not None and page.same_as else page
 
 
 @dataclass
@@ -97,7 +98,8 @@ class Conforming:
         except SymflopsError as error:
             return refused(system, identity, expected, f"{error}. {case.because}".strip(" ."))
         equal = same(expected, derived)
-        explanation = "" if equal else explain(expected, derived, case)
+        fails = f"the framework fails: {record['error']}" if expected is None and "error" in record else ""
+        explanation = "" if equal else fails or explain(expected, derived, case)
         return Conformance(system, identity, "equal" if equal else "different", expected, derived, equal, explanation)
 
     def page(self, system: str) -> PeerPage | None:

@@ -1,0 +1,69 @@
+"""Other frameworks' own figures, derived under the conventions that are named after them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from symflops.cli.main import main
+from symflops.witness.peers import Conforming, systems
+
+PEERS = Path(__file__).parents[1] / "data" / "peers"
+WHOLE = ("verl_omni", "kempnerforge", "latte_fork", "trl", "litgpt", "nanotron", "levanter", "llm_foundry", "transformers",
+         "megatron_bridge_accumulate")  # fmt: skip
+KINDS = ("dense", "moe", "moe+mtp", "mla", "mla+mtp", "wan")
+RECORDS = dict(systems(PEERS))
+
+
+def judged(system: str):
+    conforming = Conforming()
+    return [(record, conforming.judge(system, position, record)) for position, record in enumerate(RECORDS[system])]
+
+
+@pytest.mark.parametrize("system", WHOLE)
+def test_every_record_is_equal(system):
+    wrong = [found for _, found in judged(system) if not found.equal]
+    assert not wrong
+
+
+@pytest.mark.parametrize("system", ["megatron_lm", "megatron_bridge"])
+def test_records_of_the_usual_kinds_are_equal(system):
+    found = [conformance for record, conformance in judged(system) if record["architecture"] in KINDS]
+    assert len(found) >= 50
+    assert all(conformance.equal for conformance in found)
+
+
+@pytest.mark.parametrize("system", ["verl", "veomni"])
+def test_most_records_are_equal_and_the_others_explained(system):
+    found = [conformance for _, conformance in judged(system)]
+    assert sum(conformance.equal for conformance in found) >= 0.9 * len(found)
+    assert all(conformance.explanation for conformance in found if not conformance.equal)
+
+
+def test_a_record_that_is_off_by_one_is_different():
+    record = dict(RECORDS["nanotron"][0])
+    record["flops"] += 1
+    found = Conforming().judge("nanotron", 0, record)
+    assert (found.status, found.equal, found.derived) == ("different", False, record["flops"] - 1)
+    assert "-1" in found.explanation
+
+
+def test_a_system_without_a_page_is_reported():
+    found = Conforming().judge("nobody", 3, {"flops": 5})
+    assert (found.status, found.id, found.equal) == ("unmapped", "3", False)
+    assert found.explanation
+
+
+def test_the_command_prints_a_list(capsys):
+    assert main(["conform", "--peers", str(PEERS), "--system", "latte_fork", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert len(found) == len(RECORDS["latte_fork"])
+    assert set(found[0]) == {"system", "id", "status", "expected", "derived", "equal", "explanation"}
+    assert all(one["equal"] for one in found)
+
+
+def test_the_command_refuses_a_folder_that_is_not_there(capsys):
+    assert main(["conform", "--peers", "/nowhere"]) != 0
+    assert "there is no folder" in capsys.readouterr().err
