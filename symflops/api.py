@@ -9,11 +9,12 @@ from typing import Any, TypeVar
 
 from symflops.algebra.evaluate import evaluate
 from symflops.algebra.structural import Structural
-from symflops.compiler import compile_graphs
+from symflops.compiler import compile_graphs, derived
 from symflops.ground.diagnostics import SpecError
 from symflops.ground.expression import names
 from symflops.library import SpecFile, find_spec, page
 from symflops.model.convention import Convention
+from symflops.model.derivation import Derivation
 from symflops.model.graph import Graph
 from symflops.model.patterns import cutting
 from symflops.model.program import Case, Program
@@ -175,6 +176,20 @@ class Model:
             return compile_graphs([[(build_for(phase), phase, times) for phase, times in step] for step in steps], counted)
 
         return self._settled(config, compiled)
+
+    def derivation(
+        self,
+        regime: str | Path | Regime = "full",
+        convention: str | Path | Convention = "symflops",
+        config: Mapping[str, Any] | None = None,
+    ) -> Derivation:
+        """What a convention counts of both passes, contraction by contraction."""
+        phases, counted = phases_of(regime_of(regime)), convention_of(convention).of(self.spec.name)
+
+        def derived_for(build_for: Callable[[Regime], Graph]) -> Derivation:
+            return derived([[(build_for(phase), phase, times) for phase, times in phases]], counted)[0]
+
+        return self._settled(config, derived_for)
 
     def typical(
         self,

@@ -1,7 +1,8 @@
 """One model under several regimes: forward, backward and recomputed FLOPs, and their ratio to full training and to
-three times forward.
+three times forward. Or under several conventions: what each counts, and why, rule by rule.
 
 symflops compare llama --regimes full,lora,checkpointed --batch '{"text": [2048]}' --convention torch
+symflops compare llama --conventions symflops,verl,megatron --batch '{"text": [4096]}'
 """
 
 from __future__ import annotations
@@ -17,14 +18,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--regimes", default="full,lora,checkpointed", metavar="R,R", help="separated by commas; inline ones by ';'"
     )
+    parser.add_argument("--conventions", metavar="C,C", help="compare these, under the first regime that --regimes names")
     parser.add_argument("--config", metavar="PATH", help="config.json, model_index.json, or a folder with one")
     parser.add_argument("--batch", metavar="JSON|@FILE", help="default: one item of 1024 per length")
     parser.add_argument("--convention", default="symflops", metavar="C", help="what is counted (default: symflops)")
+    parser.add_argument("--plot", metavar="FILE", help="ratios of conventions over the length, as a picture (needs matplotlib)")
     parser.add_argument("--json", action="store_true", help="print a JSON object")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Derive each regime and print the table."""
+    """Derive each regime or convention and print the table."""
     from symflops.api import load
     from symflops.cli.estimate import batch_of
     from symflops.cli.explain import default_batch
@@ -34,6 +37,8 @@ def run(args: argparse.Namespace) -> int:
     model = load(args.spec)
     names = [name.strip() for name in args.regimes.split(";" if ";" in args.regimes or ":" in args.regimes else ",")]
     batch = batch_of(args.batch) if args.batch else default_batch(model.derive("full", args.convention, config).program)
+    if args.conventions:
+        return conventions(args, model, config, batch, names[0])
     full = row("full", model.estimator(config, "full", args.convention), batch)
     rows = [row(name, model.estimator(config, name, args.convention), batch) for name in names]
     for found in rows:
@@ -46,6 +51,84 @@ def run(args: argparse.Namespace) -> int:
     else:
         print("\n".join(table(model.spec.name, args.convention, rows)))
     return 0
+
+
+def conventions(args: argparse.Namespace, model: Any, config: dict[str, Any], batch: dict[str, Any], regime: str) -> int:
+    """Compare conventions: a table, and what lies between each pair of them."""
+    from itertools import combinations
+
+    from symflops.api import regime_of
+    from symflops.witness.differences import Comparison
+
+    names = list(dict.fromkeys(name.strip() for name in args.conventions.split(",")))
+    rows = [{**row("", model.estimator(config, regime, name), batch), "convention": name} for name in names]
+    for found in rows:
+        del found["regime"], found["recomputed"], found["trainable_parameters"]
+        found["ratio"] = found["total"] / rows[0]["total"] if rows[0]["total"] else None
+    comparison = Comparison(model, config, batch, regime_of(regime))
+    pairs = [comparison.difference(*pair) for pair in combinations(names, 2)]
+    if args.plot:
+        plot(args.plot, model, config, batch, regime, names)
+    if args.json:
+        differences = [
+            {
+                "first": pair.first,
+                "second": pair.second,
+                "flops": int(pair.flops),
+                "rules": [
+                    {"words": step.words, "flops": int(step.flops), "terms": dict(step.terms),
+                     "sentence": step.sentence(pair.first, pair.second)}
+                    for step in pair.steps
+                ],
+            }
+            for pair in pairs
+        ]  # fmt: skip
+        found = {"schema": 1, "spec": model.spec.name, "regime": regime, "batch": batch, "conventions": rows}
+        print(json.dumps({**found, "differences": differences}, indent=1))
+        return 0
+    print("\n".join(convention_table(model.spec.name, regime, rows)))
+    for pair in pairs:
+        print(f"\n{pair.second} - {pair.first} = {pair.flops:+,}")
+        for step in pair.steps:
+            print(f"  {step.flops:+,}  {step.sentence(pair.first, pair.second)}")
+    return 0
+
+
+def convention_table(spec: str, regime: str, rows: list[dict[str, Any]]) -> list[str]:
+    """The table for people."""
+    from symflops.cli.estimate import scaled
+
+    lines = [("convention", "forward FLOPs", "backward FLOPs", "total FLOPs", "to the first")]
+    for found in rows:
+        ratio = "-" if found["ratio"] is None else f"{found['ratio']:.4f}x"
+        figures = [scaled(found[key]).strip() for key in ("forward", "backward", "total")]
+        lines.append((found["convention"], figures[0], figures[1], figures[2], ratio))
+    return [f"{spec}, regime {regime}", *aligned(lines)]
+
+
+def plot(path: str, model: Any, config: dict[str, Any], batch: dict[str, Any], regime: str, names: list[str]) -> None:
+    """The ratio of each convention to the first, over the length of the first stream's first item."""
+    from symflops.ground.errors import SymflopsError
+
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise SymflopsError("a picture needs matplotlib: pip install 'symflops[plot]'") from None
+    stream = next(name for name, entries in batch.items() if entries and isinstance(entries[0], int))
+    lengths = [2**power for power in range(7, 18)]
+    figure = Figure(figsize=(7, 4))
+    axes = figure.subplots()
+    first: list[int] = []
+    for name in names:
+        estimator = model.estimator(config, regime, name)
+        totals = [estimator.total(estimator.moments(**{**batch, stream: [length]})) for length in lengths]
+        first = first or totals
+        axes.plot(lengths, [total / base for total, base in zip(totals, first, strict=True)], label=name)
+    axes.set_xscale("log", base=2)
+    axes.set_xlabel(f"length of {stream}")
+    axes.set_ylabel(f"ratio to {names[0]}")
+    axes.legend()
+    figure.savefig(path, bbox_inches="tight")
 
 
 def row(name: str, estimator: Any, batch: dict[str, Any]) -> dict[str, Any]:
@@ -65,15 +148,18 @@ def table(spec: str, convention: str, rows: list[dict[str, Any]]) -> list[str]:
     """The table for people."""
     from symflops.cli.estimate import scaled
 
-    head = ("regime", "trains", "forward FLOPs", "backward FLOPs", "recomputed FLOPs", "to full", "to 3 x forward")
-    lines = [head]
+    lines = [("regime", "trains", "forward FLOPs", "backward FLOPs", "recomputed FLOPs", "to full", "to 3 x forward")]
     for found in rows:
-        figures = [scaled(found[key]).strip() for key in ("trainable_parameters", "forward", "backward", "recomputed")]
-        ratios = ["-" if found[key] is None else f"{found[key]:.3f}x" for key in ("to_full", "to_three_forward")]
-        lines.append((found["regime"], *figures, *ratios))
-    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
-    told = [
+        trains, *figures = [scaled(found[key]).strip() for key in ("trainable_parameters", "forward", "backward", "recomputed")]
+        full, three = ["-" if found[key] is None else f"{found[key]:.3f}x" for key in ("to_full", "to_three_forward")]
+        lines.append((found["regime"], trains, figures[0], figures[1], figures[2], full, three))
+    return [f"{spec}, convention {convention}; ratios count recomputed work", *aligned(lines)]
+
+
+def aligned(lines: list[Any]) -> list[str]:
+    """Columns of equal width, the first one to the left."""
+    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
+    return [
         "  ".join([line[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(line[1:], widths[1:], strict=True))])
         for line in lines
     ]
-    return [f"{spec}, convention {convention}; ratios count recomputed work", *told]

@@ -93,14 +93,16 @@ class Convention:
         return replace(found, exceptions=())
 
     @property
-    def plain(self) -> Convention:
-        """What remains to be done when all else is: pairs, unseen work, length."""
-        return Convention(self.name, self.pairs, self.unseen, self.length, self.doc, self.unit, links=self.links)
+    def is_plain(self) -> bool:
+        """Whether it says no more than which pairs, unseen work and lengths count."""
+        few = Convention(self.name, self.pairs, self.unseen, self.length, self.doc)
+        return self == few
 
     @property
-    def is_plain(self) -> bool:
-        """Whether it says no more than that."""
-        return self.unit == "flops" and replace(self, name="", doc="") == replace(self.plain, name="", doc="")
+    def plain(self) -> Convention:
+        """What remains to be done when the work that it counts is known: all of it, on its lengths."""
+        pairs, unseen = (self.pairs, self.unseen) if self.is_plain else ("useful", True)
+        return Convention(self.name, pairs, unseen, self.length, self.doc, self.unit)
 
     @property
     def elements(self) -> frozenset[str]:

@@ -1,0 +1,224 @@
+"""Why two conventions count differently: one rule changed at a time, the difference of each as a derived formula and in words.
+
+The rules in which both differ are changed in a fixed order, from the first convention to the second; the differences of all
+steps add up to the whole one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from fractions import Fraction
+from typing import Any
+
+from sympy import Add
+
+from symflops.algebra.masks import bound_of
+from symflops.algebra.polynomial import Monomial, Polynomial
+from symflops.api import Model, convention_of
+from symflops.model.convention import Backward, Convention, Rule
+from symflops.model.derivation import Derivation
+from symflops.model.regime import Regime
+from symflops.model.roles import ROLES
+from symflops.stages.formulas import Formulas
+from symflops.stages.regions import executions
+from symflops.targets.python_printer import PythonPrinter
+
+NOTHING = Rule()
+WORDS = {
+    "useful": "the pairs that a mask leaves", "all": "all pairs", "half": "half of all pairs",
+    "band": "as many pairs a query as the window is wide", "half_band": "half of the window's width for each query",
+}  # fmt: skip
+PLAIN: dict[str, dict[Any, str]] = {
+    "unit": {"flops": "two FLOPs for a multiply-add", "macs": "one for a multiply-add"},
+    "counts": {"work": "the work of weights", "parameters": "each parameter once a token"},
+    "experts": {"active": "the experts that a token goes through", "all": "all experts"},
+    "tied": {"each": "a tied weight each time", "once": "a tied weight once"},
+    "unseen": {True: "work that profilers do not see", False: "no work that profilers do not see"},
+    "attention_width": {
+        "own": "attention as wide as its heads", "queries": "both products of attention as wide as queries",
+        "model": "attention as wide as the model",
+    },
+    "attention_backward": {4: "four products in the backward pass of attention", 5: "scores again in the backward pass"},
+    "length": {"real": "real lengths", "padded": "padded lengths"},
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One rule that differs: in words, the derived difference (moment and coefficient), and its value."""
+
+    words: str
+    terms: tuple[tuple[str, str], ...]
+    flops: Any
+
+    def sentence(self, first: str, second: str) -> str:
+        """What the second convention counts more than the first, or less."""
+        amount = " and ".join(f"{coefficient} {moment}" for moment, coefficient in self.terms)
+        more = "more" if self.flops >= 0 else "less"
+        return f"{second} counts {amount} {more} than {first}: {self.words}"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What lies between two conventions: every rule that differs and makes a difference, and their sum."""
+
+    first: str
+    second: str
+    flops: Any
+    steps: tuple[Step, ...]
+
+
+class Comparison:
+    """One model, config and batch under several conventions."""
+
+    def __init__(self, model: Model, config: Mapping[str, Any], batch: Mapping[str, Any], regime: Regime) -> None:
+        self.model = model
+        self.config = config
+        self.batch = batch
+        self.regime = regime
+        self.totals: dict[Convention, Any] = {}
+        self.costs: dict[Convention, dict[Monomial, Polynomial]] = {}
+
+    def difference(self, first: str, second: str) -> Difference:
+        """What the second convention counts other than the first."""
+        one, two = (convention_of(name).of(self.model.spec.name) for name in (first, second))
+        steps, now = [], one
+        self.cost(one)
+        for words, after in between(one, two, self.masks):
+            flops = self.total(after) - self.total(now)
+            if terms := self.terms(self.cost(now), self.cost(after), bool(flops < 0)):
+                steps.append(Step(words, terms, flops))
+            now = after
+        return Difference(first, second, self.total(two) - self.total(one), tuple(steps))
+
+    def total(self, convention: Convention) -> Any:
+        """Forward and backward on the batch."""
+        if convention not in self.totals:
+            estimator = self.model.estimator(self.config, self.regime, convention)
+            self.totals[convention] = estimator.total(estimator.moments(**self.batch))
+        return self.totals[convention]
+
+    def cost(self, convention: Convention) -> dict[Monomial, Polynomial]:
+        """Both passes as a polynomial: coefficients of sizes by products of lengths."""
+        if convention not in self.costs:
+            derivation = self.model.derivation(self.regime, convention, self.config)
+            found = (work.contraction.extent.pairs for work in derivation.work)
+            self.masks = dict.fromkeys(bound_of(mask) for pairs in found if pairs for mask, _ in pairs.masks if mask.name)
+            self.formulas, self.streams = formulas_of(derivation), derivation.graph.streams
+            lengths = frozenset(length.symbol for length in derivation.graph.lengths)
+            total = Polynomial({})
+            for work in derivation.work:
+                if not (work.contraction.seen or convention.unseen or not convention.is_plain):
+                    continue
+                extent = work.contraction.extent
+                pairs = extent.useful if convention.pairs == "useful" or not convention.is_plain else extent.executed
+                times = Add(work.forward, *(gradient.count for gradient in work.gradients))
+                total = total + Polynomial.of(2 * work.contraction.size) * Polynomial.of(pairs) * Polynomial.of(times)
+            self.costs[convention] = total.split(lambda atom: bool(atom.free_symbols & lengths), divided=True)
+        return self.costs[convention]
+
+    def terms(
+        self, before: Mapping[Monomial, Polynomial], after: Mapping[Monomial, Polynomial], negative: bool
+    ) -> tuple[tuple[str, str], ...]:
+        """The difference by moments, as text; less of something is told as a positive amount."""
+        found = []
+        for moment in dict.fromkeys([*before, *after]):
+            change = after.get(moment, Polynomial({})) - before.get(moment, Polynomial({}))
+            if change:
+                formula = self.formulas[0].factored(change.scale(Fraction(-1 if negative else 1)), self.formulas[1])
+                found.append((self.spoken(moment), PythonPrinter().text(formula)))
+        return tuple(found)
+
+    def spoken(self, moment: Monomial) -> str:
+        """What a coefficient belongs to: a token or a pair of tokens of a stream, a sample, or a function of lengths."""
+        if not moment:
+            return "a sample"
+        for name, stream in self.streams:
+            rows = Polynomial.of(stream.rows)
+            for words, product in (("a token", rows), ("a pair of tokens", rows * rows)):
+                if product == Polynomial({moment: Fraction(1)}):
+                    return f"{words} of {name}"
+        return f"* {Polynomial({moment: Fraction(1)}).expr}"
+
+
+def formulas_of(derivation: Derivation) -> tuple[Formulas, frozenset[Any]]:
+    """How coefficients are written, and the atoms that count executions."""
+    graph = derivation.graph
+    letters = [name for name, _ in graph.sizes] + [length.symbol.name for length in graph.lengths]
+    atoms = frozenset(
+        atom for work in derivation.work for expr in executions(work) for term in Polynomial.of(expr).terms for atom, _ in term
+    )
+    return Formulas({letter: rank for rank, letter in enumerate(letters)}), atoms
+
+
+def between(one: Convention, two: Convention, masks: Iterable[str]) -> Iterator[tuple[str, Convention]]:
+    """From the first convention to the second, one rule at a time, each with what it says in words."""
+    now = one
+    if now.backward != two.backward:
+        now = replace(now, backward=two.backward)
+        yield f"a backward pass {backward_in_words(two.backward)}, not {backward_in_words(one.backward)}", now
+    for key, words in PLAIN.items():
+        if getattr(now, key) != getattr(two, key):
+            now = replace(now, **{key: getattr(two, key)})
+            yield f"{words[getattr(two, key)]}, not {words[getattr(one, key)]}", now
+    rules, wanted = dict(one.roles), dict(two.roles)
+    for role in sorted({*rules, *wanted}):
+        if rules.get(role, NOTHING) != wanted.get(role, NOTHING):
+            kept = {name: rule for name, rule in dict(now.roles).items() if name != role}
+            now = replace(now, roles=tuple(sorted({**kept, **({role: wanted[role]} if role in wanted else {})}.items())))
+            yield spoken(role, rules.get(role, NOTHING), wanted.get(role, NOTHING)), now
+    if (now.pairs, now.masks) != (two.pairs, two.masks):
+        now = replace(now, pairs=two.pairs, masks=two.masks)
+        yield f"{pairs_in_words(two, masks)}, not {pairs_in_words(one, masks)}", now
+    if now.lengths != two.lengths:
+        now = replace(now, lengths=two.lengths)
+        yield "other lengths for linears and attention", now
+    rest = {name.name: getattr(two, name.name) for name in fields(two)}
+    if replace(now, name=two.name, doc=two.doc, links=two.links) != Convention(**rest):
+        yield "what is left", two
+
+
+def spoken(role: str, before: Rule, after: Rule) -> str:
+    """How a role counts in the second convention, with what it is."""
+    region, _, own = role.rpartition(".")
+    doc = ROLES[own].doc.partition(",")[0] + (f" in {ROLES[region].doc}" if region else "")
+    return f"{doc} {rule_in_words(after, role)}, before: {rule_in_words(before, role)}"
+
+
+def rule_in_words(rule: Rule, role: str) -> str:
+    """One rule."""
+    told = []
+    if rule.count == "no":
+        return "not at all"
+    if rule.count == "as_matmul":
+        told.append("as a matmul")
+    if rule.per_element is not None:
+        told.append(f"with {rule.per_element} FLOPs an element")
+    if rule.rows is not None:
+        told.append(f"on the rows of {rule.rows.replace('_', ' ')}")
+    if rule.forward is not None:
+        told.append(f"{rule.forward} times")
+    if rule.backward is not None:
+        told.append(f"with a backward pass {backward_in_words(rule.backward)}")
+    elements = ROLES[role.rpartition(".")[2]].group == "elements"
+    return " and ".join(told) or ("not at all" if elements and rule.count is None else "counted")
+
+
+def pairs_in_words(convention: Convention, masks: Iterable[str]) -> str:
+    """Which pairs of queries and keys count under the masks that there are."""
+    words = {mask: WORDS[dict(convention.masks).get(mask, convention.pairs)] for mask in masks}
+    if len(set(words.values())) == 1:
+        return next(iter(words.values()))
+    return "; ".join(f"{mask}: {told}" for mask, told in words.items()) or WORDS[convention.pairs]
+
+
+def backward_in_words(backward: Backward | None) -> str:
+    """What a backward pass costs."""
+    if backward is None:
+        return "as derived"
+    if len({backward.trained, backward.frozen, backward.other}) == 1:
+        return f"of {backward.trained} x forward"
+    return (
+        f"of {backward.trained} x forward for trained weights, {backward.frozen} x for frozen ones and {backward.other} x else"
+    )
