@@ -15,7 +15,7 @@ CASE = (
     "when", "spec", "convention", "regime", "regime_with", "figure", "times", "rename", "drop", "set", "batch", "figures",
     "tells", "because",
 )  # fmt: skip
-PAGE = ("system", "same_as", "notes", "cases", *CASE[2:])
+PAGE = ("system", "same_as", "notes", "cases", *CASE[1:])
 LENGTHS = ("from", "entry", "empty", "padded")
 
 
