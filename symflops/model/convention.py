@@ -27,8 +27,8 @@ class Rule:
     """How the work of one role counts; what is None is as for all work.
 
     ``count`` is ``yes``, ``no`` or ``as_matmul``. ``forward`` multiplies the derived work, ``per_element`` stands in its place
-    with so many FLOPs per element. ``rows`` is a role on whose rows it is counted instead of its own, ``backward`` overrides
-    the convention's.
+    with so many FLOPs per element. ``additions`` are ``exact`` where a sum of n products has n - 1 of them. ``rows`` is a role
+    on whose rows it is counted instead of its own, ``backward`` overrides the convention's.
     """
 
     count: str | None = None
@@ -36,6 +36,7 @@ class Rule:
     per_element: Fraction | None = None
     rows: str | None = None
     backward: Backward | None = None
+    additions: str | None = None
 
     def over(self, other: Rule) -> Rule:
         """This rule where it says something, ``other`` where it does not."""
@@ -45,6 +46,7 @@ class Rule:
             self.per_element if self.per_element is not None else other.per_element,
             self.rows if self.rows is not None else other.rows,
             self.backward if self.backward is not None else other.backward,
+            self.additions if self.additions is not None else other.additions,
         )
 
 

@@ -39,13 +39,19 @@ ROLES = {
     "pooler": Role("work", "from one token to a representation of all"),
     "embedding": Role("elements", "the input embedding, a look-up in a table of tokens"),
     "position": Role("elements", "the embedding of positions, a look-up"),
-    "norm": Role("elements", "a normalisation"),
+    "norm": Role("elements", "a normalisation with weights, of layers or groups"),
+    "plain_norm": Role("elements", "a normalisation without weights"),
+    "rms_norm": Role("elements", "a normalisation by the root of the mean square"),
+    "batch_norm": Role("elements", "a normalisation over the batch"),
     "latent_norm": Role("elements", "the normalisation of a latent of queries, keys or values"),
     "head_norm": Role("elements", "the normalisation of queries and keys"),
     "mtp_norm": Role("elements", "the normalisations that a layer which predicts further ahead has beside those of a layer"),
-    "bias": Role("elements", "what is added to the result of a linear or convolution"),
+    "bias": Role("elements", "the bias, what is added to the result of a linear"),
     "softmax": Role("elements", "the softmax over scores, one element a score"),
-    "elementwise": Role("elements", "products, activations, gates and modulation"),
+    "conv_bias": Role("elements", "what is added to the result of a convolution"),
+    "activation": Role("elements", "an activation, or a product of two branches"),
+    "gate": Role("elements", "a gate on a result, or shift and scale"),
+    "cell": Role("elements", "what a recurrent cell makes of its gates"),
     "sum": Role("elements", "sums, residual ones among them"),
     "combine": Role("elements", "the weighted sum of what experts made"),
     "table": Role("elements", "a parameter that is itself a value"),
@@ -55,12 +61,13 @@ ROLES = {
     "shared_experts": Role("region", "experts that every token goes through"),
     "dense_mlp": Role("region", "a feed-forward that every token goes through"),
     "mtp": Role("region", "layers that predict tokens further ahead"),
+    "recurrent": Role("region", "a recurrent layer"),
     "indexer": Role("region", "what chooses the keys of sparse attention"),
 }
 
 KINDS = {
-    "rms_norm": "norm", "layer_norm": "norm", "group_norm": "norm", "batch_norm": "norm", "matmul": "product",
-    "mul": "elementwise", "with": "elementwise", "add": "sum", "parameter": "table",
+    "layer_norm": "norm", "group_norm": "norm", "matmul": "product", "mul": "activation", "with": "gate", "add": "sum",
+    "parameter": "table",
 }  # fmt: skip
 
 # operator kind, path, role: the first line that fits
@@ -98,7 +105,8 @@ def role_of(operator: Operator) -> str:
     for kind, pattern, role in DEFAULTS:
         if fnmatchcase(operator.kind, kind) and fnmatchcase(path, pattern):
             return role
-    return KINDS.get(operator.kind, operator.kind)
+    role = KINDS.get(operator.kind, operator.kind)
+    return "plain_norm" if role.endswith("norm") and not operator.parameters else role
 
 
 def regions_of(operator: Operator) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ WORDS = {
     "unit": ("flops", "macs"), "unseen": ("true", "false"), "length": ("real", "padded"), "counts": ("work", "parameters"),
     "experts": ("active", "all"), "tied": ("each", "once"), "attention_backward": ("4", "5"),
     "attention_width": ("own", "queries", "model"), "pairs": ("useful", "all", "half", "band", "half_band"),
-    "count": ("yes", "no", "as_matmul"),
+    "count": ("yes", "no", "as_matmul"), "additions": ("all", "exact"),
 }  # fmt: skip
 FIELDS = (
     "name", "doc", "links", "unit", "unseen", "counts", "experts", "tied", "roles", "pairs", "length", "backward",
@@ -25,7 +25,7 @@ FIELDS = (
 )  # fmt: skip
 MASKS = ("causal", "sliding", "local", "chunked", "prefix")
 EXCEPTION = ("specs", "because")
-RULE = ("count", "forward", "per_element", "rows", "backward")
+RULE = ("count", "forward", "per_element", "rows", "backward", "additions")
 BACKWARD = ("trained", "frozen", "other", "idle")
 LENGTHS = ("linear", "attention")
 
@@ -176,7 +176,9 @@ class _Reader:
             self.report.error("unknown-role", f"there is no role '{rows}'", given["rows"].span, hint)
         numbers = {key: self.number(given[key]) for key in ("forward", "per_element") if key in given}
         count = self.one_of(given["count"], "count", "'count'") if "count" in given else None
-        return Rule(count, numbers.get("forward"), numbers.get("per_element"), rows, self.backward(given.get("backward")))
+        additions = self.one_of(given["additions"], "additions", "'additions'") if "additions" in given else None
+        backward = self.backward(given.get("backward"))
+        return Rule(count, numbers.get("forward"), numbers.get("per_element"), rows, backward, additions)
 
     def check(self, key: Scalar, node: Node, rule: Rule, counts: str) -> None:
         """Rules that say two things at once, or nothing that the role could mean."""

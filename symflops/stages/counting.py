@@ -91,6 +91,8 @@ class _Counting:
             return next(other.size for other in work.operator.contractions if other.name.startswith("scores"))
         if work.contraction.kind == "attention" and self.convention.attention_width == "model":
             return main_width(self.graph)
+        if rule.additions == "exact":
+            return size - Add(*(self.graph.values[result].width or 0 for result in work.operator.results)) / 2
         return size
 
     def extent(self, extent: Extent) -> Extent:

@@ -1,7 +1,7 @@
 """Work that is no contraction, element by element, as contractions of their own: for conventions that count it.
 
-A look-up, norm, product or sum has the elements of its result, a bias those of the result that it is added to, a softmax one
-for each score.
+A look-up, norm, product or sum has the elements of its result, a bias those of the result that it is added to, the weighted sum
+of experts those of all that they made, a softmax one for each score.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _elements(graph: Graph, operator: Operator) -> Iterator[Contraction]:
 
 
 def _work(graph: Graph, operator: Operator, role: str, read: Operand, parameters: tuple[int, ...]) -> Contraction:
-    result = graph.values[operator.results[0]]
+    result = graph.values[operator.operands[0] if role == "combine" else operator.results[0]]
     sides = (read, Operand("W", parameters=parameters)) if parameters else (read,)
     width = Integer(1) if result.width is None else result.width
     rows = Extent(result.stream.rows, result.stream.rows)
@@ -63,4 +63,5 @@ def _bias(graph: Graph, operator: Operator, position: int) -> Contraction:
     width = sum((value.width for value in results if value.width is not None), Integer(0)) * bias.exists.expr
     rows = Extent(results[0].stream.rows, results[0].stream.rows)
     side = Operand("b", parameters=(position,))
-    return Contraction("bias", (side,), width, results[0].stream.items, rows, "elements", False, "bias")
+    role = "conv_bias" if operator.kind == "conv" else "bias"
+    return Contraction(role, (side,), width, results[0].stream.items, rows, "elements", False, role)

@@ -34,7 +34,8 @@ def parameter_work(derivation: Derivation, experts: str) -> Iterator[ParameterWo
     rows = main_stream(graph)
     for entry in derivation.parameters:
         operator, position = readers[entry.parameter.path, entry.parameter.shape]
-        role = "bias" if operator.kind in ("linear", "conv") and is_bias(operator, position) else role_of(operator)
+        bias = operator.kind in ("linear", "conv") and is_bias(operator, position)
+        role = ("conv_bias" if operator.kind == "conv" else "bias") if bias else role_of(operator)
         extent = Extent(rows.rows, rows.rows)
         side = Operand("W", parameters=(position,))
         size = entry.parameter.count * (share(graph, operator) if experts == "active" else Integer(1))

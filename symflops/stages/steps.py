@@ -97,7 +97,7 @@ class Steps(Registry):
             Operator(
                 self.number(), kind, frame.path, tuple(value.id for value in values), (result.id,),
                 guard=frame.guard, saves=saves, flows=not frame.no_grad, span=entry.span, visits=frame.visits,
-                regions=frame.regions,
+                regions=frame.regions, role="gate" if kind == "mul" else "",
             )
         )  # fmt: skip
         return result

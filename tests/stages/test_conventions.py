@@ -142,7 +142,7 @@ def modules(name: str, convention: Convention, regime: str = "full"):
 def test_elements_and_matmuls():
     config, batch = MODELS["qwen2_moe"]
     rows, width = sum(batch["text"]), config["hidden_size"]
-    found = modules("qwen2_moe", page("roles: {embedding: as_matmul, norm: {per_element: 5}, softmax: {per_element: 3}}", "backward: 2"))
+    found = modules("qwen2_moe", page("roles: {embedding: as_matmul, rms_norm: {per_element: 5}, softmax: {per_element: 3}}", "backward: 2"))
     assert found["model.embed_tokens"].forward == 2 * rows * width * config["vocab_size"]
     assert found["model.norm"].forward == 5 * rows * width
     plain = modules("qwen2_moe", page("backward: 2"))
