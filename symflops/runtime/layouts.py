@@ -80,8 +80,9 @@ def measure(info: InputInfo, layout: Layout, given: Any, counts: Mapping[str, in
         return [dict(part) for part in parts]
     shape = shape_of(given)
     items = counts.get("samples", 1) if layout.axes[:1] and layout.axes[0] != "b" and "b" in layout.axes[0] else None
-    if layout.axes[:1] == ("b",):
-        items = shape[0] if shape else 1
+    if "b" in layout.axes:
+        place = layout.axes.index("b")
+        items = shape[place] if len(shape) > place else 1
     lengths = dict(dimensions(info, layout.axes, shape, items or 1))
     return [dict(lengths) for _ in range(items or 1)]
 

@@ -36,3 +36,11 @@ def test_a_list_of_tensors_may_be_empty(pictures: list[dict[str, list[int]]]) ->
     estimator = model.estimator({"width": 4}, "full", "symflops")
     rows = sum(item["shape"][2] * item["shape"][3] for item in pictures)
     assert estimator.forward(estimator.moments(**batch)) == 2 * 4 * (4 * 10 + 3 * rows)
+
+
+@pytest.mark.parametrize(("layout", "shape"), [("b x c", [3, 5, 4]), ("layer b x c", [7, 3, 5, 4]), ("x b c", [5, 3, 4])])
+def test_items_may_be_any_dimension(layout: str, shape: list[int]) -> None:
+    text = SPEC.replace('"b x c"', f'"{layout}"')
+    model = Model(SpecFile(Path(), Path("one.yaml"), "one.yaml"), read(Source("one.yaml", text), lambda name: None))
+    program = model.program(["full"], ["symflops"], {"width": 4})
+    assert batch_of(program, {"t": {"shape": shape}})["text"] == [5, 5, 5]
