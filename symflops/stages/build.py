@@ -22,7 +22,7 @@ from symflops.ground.expression import Expression
 from symflops.model.graph import Graph, Value
 from symflops.model.path import Path
 from symflops.model.spec import Spec
-from symflops.ops.kind import Definitions
+from symflops.ops.kind import Definitions, plain
 from symflops.stages.frames import ABSENT, Binding, Frame
 from symflops.stages.place import Builder
 from symflops.stages.streams import Streams
@@ -148,7 +148,7 @@ def declare_inputs(spec: Spec, frame: Frame, builder: Builder) -> tuple[tuple[st
             continue
         present = builder.condition(item.when, frame)
         width = builder.value(item.width, frame) if item.width else None
-        width = width.symbol if isinstance(width, Setting) and width.kind == "number" else width
+        width = plain(width)
         if width is not None and not (isinstance(width, Expr) and width.is_integer):
             message = f"the width of '{item.name}' is not a whole number"
             builder.report.error("bad-field", message, item.width.span if item.width else item.name.span)
