@@ -79,7 +79,8 @@ class Parameter:
     """A tensor that an operator reads: its path, its shape, and when it exists.
 
     ``trainable`` is False for a buffer-like parameter that the real model never trains; one of an ``adapter`` always
-    trains. ``cases`` are further paths that it has under a condition, as a tied weight does.
+    trains. ``cases`` are further paths that it has under a condition, as a tied weight does. ``lists`` are those indices in
+    its path that are of no repeat, with how many there are: modules that share what goes through them.
     """
 
     path: Path
@@ -88,6 +89,7 @@ class Parameter:
     trainable: bool = True
     span: Span | None = field(default=None, compare=False, repr=False)
     adapter: bool = False
+    lists: tuple[tuple[Symbol, Expr], ...] = ()
 
     @property
     def count(self) -> Expr:

@@ -32,7 +32,10 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class SizeSpec:
-    """One entry of ``sizes``: where it is read from in a config, and what it is when it is not there."""
+    """One entry of ``sizes``: where it is read from in a config, and what it is when it is not there.
+
+    ``evaluation`` is what a flag amounts to in a model in evaluation mode, whatever its config says; None where that is all.
+    """
 
     name: Name
     keys: tuple[str, ...]
@@ -41,6 +44,7 @@ class SizeSpec:
     optional: bool
     doc: str
     latex: str
+    evaluation: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,13 +138,17 @@ class Repeat:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Entries under one path: perhaps under a condition, without gradients, or as routed experts."""
+    """Entries under one path: perhaps under a condition, without gradients, or as routed experts.
+
+    The experts are stacked, or modules of a list.
+    """
 
     path: Template
     body: tuple[Entry, ...]
     when: Expression | None
-    no_grad: bool
+    no_grad: Expression | None
     experts: Expression | None
+    listed: bool
     choose: Expression | None
     arguments: tuple[Name, ...]
     weights: Name | None

@@ -122,7 +122,7 @@ class _Adapting:
         like: Contraction,
     ) -> Operator:
         path = node.path.join(name)
-        parameter = Parameter(path.join("weight"), shape, exists, span=node.span, adapter=True)
+        parameter = Parameter(path.join("weight"), shape, exists, span=node.span, adapter=True, lists=node.parameters[0].lists)
         contraction = Contraction(like.name, (source, Operand("W", parameters=(0,))), size, like.items, like.extent, like.kind)
         return Operator(
             self.number(), node.kind, path, source.values, (result.id,), (parameter,), (contraction,), node.guard,
@@ -134,7 +134,7 @@ class _Adapting:
         rank, (out, inner) = Integer(self.adapter.rank), weight.shape[:2]
         down = self.adapter.names[1]
         path = node.path.join(down.replace("lora_A", "lora_magnitude_vector") if "lora_A" in down else "magnitude")
-        parameter = Parameter(path.join("weight"), (out,), exists, span=node.span, adapter=True)
+        parameter = Parameter(path.join("weight"), (out,), exists, span=node.span, adapter=True, lists=weight.lists)
         once = Extent(Integer(1), Integer(1))
         unit = Operand("unit vectors")
         sizes = (inner * inner * rank, inner * rank * out)

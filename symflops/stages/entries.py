@@ -16,7 +16,7 @@ from symflops.stages.shapes import Shapes
 BlockText = Callable[[str], Source | None]
 
 REPEAT = ("repeat", "graph", "index", "item", "start", "shared", "when", "role")
-GROUP = ("graph", "when", "no_grad", "experts", "choose", "from", "weights", "to", "role")
+GROUP = ("graph", "when", "no_grad", "experts", "list", "choose", "from", "weights", "to", "role")
 CALL = ("block", "from", "to", "when", "with", "gate", "add_to", "role", "shared")
 BLOCK = ("params", "inputs", "optional", "outputs", "graph")
 MAX_CALLS = 32
@@ -206,8 +206,9 @@ class Entries:
         return Group(
             path, self.graph(given.get("graph"), source),
             self.shapes.expression(given.get("when"), "'when'"),
-            self.flag(given.get("no_grad")),
+            self.shapes.expression(given.get("no_grad"), "'no_grad'"),
             self.shapes.expression(given.get("experts"), "'experts'"),
+            self.flag(given.get("list")),
             self.shapes.expression(given.get("choose"), "'choose'"),
             self.shapes.value_names(given.get("from"), "'from'"),
             weights[0] if weights else None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sympy import Expr
 
@@ -21,7 +21,8 @@ CHOICE = "expert_choice"
 
 
 def place_experts(builder: Builder, entry: Group, frame: Frame, path: Path) -> None:
-    """The body runs on ``choose`` times the rows, with parameters that have a leading dimension of ``experts``.
+    """The body runs on ``choose`` times the rows, with parameters that have a leading dimension of ``experts``, or that are
+    those of as many modules of a list.
 
     Inside, ``x`` is the operand; the body must make ``y``. The router's ``weights`` are multiplied in at the end, so that the
     router gets a gradient, and the chosen rows are summed back into the operand's.
@@ -33,13 +34,11 @@ def place_experts(builder: Builder, entry: Group, frame: Frame, path: Path) -> N
         raise SpecError([Diagnostic("operand-count", "experts take one value", entry.span, "name it under 'from'")])
     operand = builder.look_up(entry.arguments[0], frame, False).value
     assert operand is not None
-    outer = frame.inside(no_grad=frame.no_grad or entry.no_grad)
     chosen = Stream(operand.stream.items, tuple(Part(((CHOICE, choose), *part.axes)) for part in operand.stream.parts))
     routed = builder.new_value("x", chosen, operand.width, entry.span)
-    _step(builder, entry, outer, path, "map", (operand,), routed)
-    inner = outer.inside(
-        path=path, values={"x": Binding(routed)}, copies=(*frame.copies, copies), regions=(*frame.regions, "experts")
-    )
+    _step(builder, entry, frame, path, "map", (operand,), routed)
+    parameters = _parameters(builder, entry, frame, path, copies)
+    inner = frame.inside(values={"x": Binding(routed)}, regions=(*frame.regions, "experts"), **parameters)
     builder.entries(entry.body, inner)
     operands = [_made(entry, inner, chosen)]
     if entry.weights is not None:
@@ -48,8 +47,16 @@ def place_experts(builder: Builder, entry: Group, frame: Frame, path: Path) -> N
         rows_match(Place(entry.path, entry.span, {"weights": entry.weights.span}).refuse, operand, weights, "weights")
         operands.append(weights)
     result = builder.new_value("y", operand.stream, operands[0].width, entry.span)
-    _step(builder, entry, outer, path, "mul" if entry.weights else "add", operands, result, "combine")
+    _step(builder, entry, frame, path, "mul" if entry.weights else "add", operands, result, "combine")
     builder.finish({"to": entry.to}, entry.path, entry.span, [Binding(result)], frame)
+
+
+def _parameters(builder: Builder, entry: Group, frame: Frame, path: Path, copies: Expr) -> dict[str, Any]:
+    """Where the parameters of the experts are: in one path, each with a dimension more, or in the modules of a list."""
+    if not entry.listed:
+        return {"path": path, "copies": (*frame.copies, copies)}
+    index = builder.index(path, "experts", copies)
+    return {"path": path.extend((index,)), "lists": (*frame.lists, (index, copies))}
 
 
 def _made(entry: Group, inner: Frame, chosen: Stream) -> Value:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sympy import Expr
+from sympy import Expr, Symbol
 
 from symflops.algebra.truth import NO, YES, Truth
 from symflops.model.graph import Node, Value
@@ -37,6 +37,7 @@ class Frame:
     no_grad: bool = False
     copies: tuple[Expr, ...] = ()
     regions: tuple[str, ...] = ()
+    lists: tuple[tuple[Symbol, Expr], ...] = ()
     sizes: dict[str, Any] = field(default_factory=dict)
     decide: Callable[[Any], Any] = lambda value: value
     visits: tuple[Visit, ...] = ()

@@ -18,7 +18,7 @@ from symflops.algebra.functions import Whole
 from symflops.algebra.polynomial import CONSTANT, Monomial, Polynomial, sorted_atoms
 from symflops.model.convention import Convention
 from symflops.model.derivation import Derivation, ParameterCount, Work
-from symflops.model.formula import Formula
+from symflops.model.formula import ONE, ZERO, Formula
 from symflops.model.graph import ONCE, SAMPLES, Graph
 from symflops.model.program import (
     Amount,
@@ -225,7 +225,7 @@ class _Lower:
                 self.formulas.of(bracket),
             )
             for loop, bracket in enclosing(derivation.graph.body, entry)
-        )
+        ) + tuple((index.name, ZERO, self.formulas.of(count), ONE) for index, count in parameter.lists)
         return Tensor(
             str(parameter.path), tuple(self.formulas.of(size) for size in parameter.shape), self.formulas.of(entry.copies),
             self.formulas.plain(total), template, self.formulas.of(entry.exists.expr), ranges,

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from symflops.algebra.structural import Structural
 from symflops.algebra.truth import NO, YES, Truth
 from symflops.ground.diagnostics import Diagnostic, SpecError
 from symflops.ground.expression import Expression
 from symflops.model.graph import Operator, Value
 from symflops.model.path import Path, Visit
+from symflops.model.patterns import selectors
 from symflops.model.spec import BlockCall, Entry, Group, OperatorEntry, Repeat, Template
 from symflops.ops.fields import Form
 from symflops.ops.kind import Call, Kind
@@ -17,6 +19,7 @@ from symflops.ops.table import KINDS
 from symflops.stages import loops
 from symflops.stages.experts import place_experts
 from symflops.stages.frames import ABSENT, Binding, Frame, assigned
+from symflops.stages.meaning import is_index
 from symflops.stages.steps import Steps
 from symflops.stages.streams import StreamScope
 
@@ -80,10 +83,18 @@ class Builder(Steps):
 
     def group(self, entry: Group, frame: Frame) -> None:
         """Entries under one path, perhaps without gradients, perhaps as routed experts."""
-        path = self.path(entry.path, frame)
+        without = NO if frame.no_grad else self.condition(entry.no_grad, frame) if entry.no_grad is not None else NO
+        names = assigned([entry])
+        for condition, no_grad in ((~without, frame.no_grad), (without, True)):
+            if condition is not NO:
+                self.conditional(frame, condition, names, lambda inner, stop=no_grad: self.under(entry, inner, stop))  # type: ignore[misc]
+
+    def under(self, entry: Group, frame: Frame, no_grad: bool) -> None:
+        """The entries of a group whose conditions are seen to."""
+        path, inner = self.path(entry.path, frame), frame.inside(no_grad=no_grad)
         if entry.experts is not None:
-            return place_experts(self, entry, frame, path)
-        return self.entries(entry.body, frame.inside(path=path, no_grad=frame.no_grad or entry.no_grad))
+            return place_experts(self, entry, inner, path)
+        return self.entries(entry.body, inner.inside(path=path))
 
     def block(self, entry: BlockCall, frame: Frame) -> None:
         """A block: only its inputs and parameters are visible inside (a local one also sees the sizes)."""
@@ -122,6 +133,7 @@ class Builder(Steps):
         kind = KINDS[entry.kind.text]
         fields, values = self.read_fields(kind, entry, frame)
         path = self.path(entry.path, frame)
+        self.selectable(path, entry)
         call = Call(
             path, entry.span, fields, entry.places, values, self.definitions,
             lambda template, default: self.named(template, default, entry, frame),
@@ -148,6 +160,15 @@ class Builder(Steps):
             )
         )  # fmt: skip
         self.finish(entry.fields, entry.path, entry.span, [Binding(value) for value in results], frame)
+
+    def selectable(self, path: Path, entry: OperatorEntry) -> None:
+        """Where a regime selects an index of a list, one that is made up of others must be known."""
+        for position, part in enumerate(path.parts):
+            made_up = not isinstance(part, str) and not part.is_Symbol and part not in self.chosen
+            if made_up and selectors(self.patterns, Path(path.parts[:position]).parent):
+                sizes = sorted(symbol.name for symbol in part.free_symbols if not is_index(symbol.name))  # type: ignore[union-attr]
+                message = f"a pattern selects an index, and '{entry.path.text}' is at another one for other sizes"
+                raise Structural(sizes[0] if sizes else "", Diagnostic("structural-size", message, entry.path.span))
 
     def read_fields(
         self, kind: Kind, entry: OperatorEntry, frame: Frame

@@ -23,7 +23,7 @@ DOCUMENT = (
     "name", "title", "reference", "model_type", "pipelines", "sizes", "derived", "streams", "inputs", "blocks",
     "graph", "outputs",
 )  # fmt: skip
-SIZE = ("key", "default", "optional", "doc", "latex", "type")
+SIZE = ("key", "default", "optional", "doc", "latex", "type", "evaluation")
 TYPES = {
     "int": "number", "position": "position", "float": "rational", "bool": "flag", "text": "text", "list": "list",
     "entries": "entries", "each": "number or list", "any": "any",
@@ -111,7 +111,10 @@ class _Document:
         doc = self.shapes.prose(given.get("doc"), "'doc'")
         optional = self.entries.flag(given.get("optional"))
         kind = self.kind(given.get("type"), given.get("default"))
-        return SizeSpec(name, tuple(texts), kind, default, optional, doc, latex) if name else None
+        evaluation = self.entries.flag(given["evaluation"]) if "evaluation" in given else None
+        if evaluation is not None and kind != "flag":
+            self.report.error("bad-field", f"'{key.text}' is no flag, which 'evaluation' would set", given["evaluation"].span)
+        return SizeSpec(name, tuple(texts), kind, default, optional, doc, latex, evaluation) if name else None
 
     def latex(self, node: Node | None) -> str:
         text = self.shapes.text(node, "'latex'")

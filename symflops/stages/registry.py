@@ -90,7 +90,8 @@ class Registry(Meaning):
         shared = self.sharing or self.shares(entry.fields, frame)
         for position, parameter in enumerate(call.parameters):
             shape = (*frame.copies, *parameter.shape)
-            parameter = replace(parameter, shape=shape, exists=parameter.exists & frame.guard)
+            lists = tuple(entry for entry in frame.lists if entry[0] in parameter.path.indices)
+            parameter = replace(parameter, shape=shape, exists=parameter.exists & frame.guard, lists=lists)
             call.parameters[position] = parameter
             known = self.parameters.get(parameter.path, ())
             same = next((item for item in known if self.alike(item[0].shape, parameter.shape)), None)

@@ -9,6 +9,7 @@ from typing import Any
 from symflops.api import Model
 from symflops.runtime.sizes import is_null, look_up, sizes_of
 from symflops.witness.live import class_of
+from symflops.witness.modes import with_value
 
 EXAMPLES = {
     "number": 1, "count": 1, "entries": 1, "position": 0, "rational": 1, "flag": False, "text": "", "list": [],
@@ -64,7 +65,7 @@ def default_differences(model: Model) -> Iterator[str]:
         known = {field.keys[0]: look_up(defaults, field.keys) for field in needed}
         examples = {field.keys[0]: EXAMPLES[field.kind] for field in needed}
         given = {key: examples[key] if value is None else value for key, value in known.items()}
-        ours, theirs = sizes_of(program, _with({}, given)), sizes_of(program, _with(defaults, given))
+        ours, theirs = (sizes_of(program, _with(config, given)) for config in ({}, defaults))
         for field in program.fields:
             own, real = ours[field.letter], theirs[field.letter]
             left_null = own is None and is_null(written, field.keys)
@@ -74,9 +75,8 @@ def default_differences(model: Model) -> Iterator[str]:
 
 
 def _with(config: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """``config`` with ``values`` put at their places (points walk into nested configs)."""
+    """``config`` with ``values`` put at their places."""
     changed = dict(config)
     for key, value in values.items():
-        first, _, rest = key.partition(".")
-        changed[first] = _with(changed.get(first) or {}, {rest: value}) if rest else value
+        changed = with_value(changed, key, value)
     return changed

@@ -15,6 +15,7 @@ from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.witness.cases import LiveCase
 from symflops.witness.counting import counter, plain_attention
 from symflops.witness.instances import Shape, instances_of
+from symflops.witness.modes import in_evaluation
 from symflops.witness.modules import rolled_up, starred
 from symflops.witness.outputs import summed_tensors
 from symflops.witness.tensors import arguments_of, moved, needed
@@ -84,7 +85,8 @@ def verify_live(model: Model, case: LiveCase) -> LiveReport:
     """
     references = model.spec.references
     reference = case.reference or (references[0] if references else "")
-    real, config = build(reference, case)
+    real, built = build(reference, case)
+    config = in_evaluation(model.spec, built)
     program = model.program(["full", "forward"], ["torch"], config)
     trained, inferred = (InterpretedEstimator(program, config, regime=name, convention="torch") for name in ("full", "forward"))
     arguments = moved(arguments_of(program, case.batch, trained.sizes, case.arguments), case.device)

@@ -27,6 +27,7 @@ from symflops.stages.build import build as build_graph
 from symflops.witness.cases import LiveCase
 from symflops.witness.drawing import parts_of, pattern_of, some
 from symflops.witness.live import Figure, build, outputs_of, run
+from symflops.witness.modes import in_evaluation
 from symflops.witness.tensors import arguments_of, moved, needed
 
 if TYPE_CHECKING:
@@ -73,7 +74,8 @@ class Bench:
     def __init__(self, model: Model, case: LiveCase) -> None:
         self.model, self.case = model, case
         references = model.spec.references
-        self.real, self.config = build(case.reference or (references[0] if references else ""), case)
+        self.real, config = build(case.reference or (references[0] if references else ""), case)
+        self.config = in_evaluation(model.spec, config)
         program = model.program(["full"], ["torch"], self.config)
         sizes = InterpretedEstimator(program, self.config, regime="full", convention="torch").sizes
         self.fixed = {id(tensor) for tensor in self.real.parameters() if not tensor.requires_grad}  # by the class itself

@@ -23,6 +23,7 @@ from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.runtime.layouts import batch_of
 from symflops.stages.data import regime_of_words
 from symflops.witness.instances import instances_of
+from symflops.witness.modes import in_evaluation
 from symflops.witness.modules import rolled_up, starred
 
 Record = Mapping[str, Any]
@@ -89,7 +90,7 @@ def verify_record(model: Model, record: Record) -> Verdict:
     """Derive what ``record`` measured, and compare."""
     expected = expected_of(record)
     try:
-        estimator = model.estimator(record["config_json"], regime_of_record(model, record), "torch")
+        estimator = model.estimator(config_of_record(model, record), regime_of_record(model, record), "torch")
         moments = estimator.moments(**batch_of(estimator.program, arguments_of(model, record)))
         derived: dict[str, int | None] = {
             "parameters": estimator.parameters,
@@ -112,6 +113,16 @@ def verify_record(model: Model, record: Record) -> Verdict:
     why = "; ".join([*wrong_tensors[:6], *told[:6]])
     status = "exact" if exact else "mismatch"
     return Verdict(record["id"], status, parameters, forward, backward, not modules, expected, derived, why, modules)
+
+
+def config_of_record(model: Model, record: Record) -> Mapping[str, Any]:
+    """The config, as evaluation mode makes it where the model ran in it.
+
+    A record does not say the mode. What a class does without gradients in evaluation mode leaves parameters without one: a
+    record that lists such parameters is of that mode.
+    """
+    config: Mapping[str, Any] = record["config_json"]
+    return in_evaluation(model.spec, config) if record.get("params_without_grad") else config
 
 
 def regime_of_record(model: Model, record: Record) -> Regime:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from symflops.api import load
+from symflops.api import load, regime_of
 from symflops.ground.diagnostics import Source, SpecError
 from symflops.model.regime import Regime
 from symflops.stages.build import build
@@ -54,6 +54,12 @@ def figures(text: str, folder: Path, train: tuple[str, ...] = ("*",), **config: 
     estimator = load(path).estimator({**CONFIG, **config}, Regime("r", train=train), "torch")
     moments = estimator.moments(**BATCH)
     return estimator.parameters, estimator.forward(moments), estimator.backward(moments)
+
+
+def load_program(text: str, folder: Path) -> Any:
+    path = folder / f"small{next(SPELLED)}.yaml"
+    path.write_text(text)
+    return load(path).program(["full"], ["torch"])
 
 
 def shapes(text: str, folder: Path, **config: Any) -> dict[str, tuple[int, ...]]:
@@ -118,6 +124,55 @@ def test_no_grad(tmp_path: Path) -> None:
     text = spec(ROUTER, experts("choose: k, weights: scores, no_grad: true, to: o"))
     parameters, forward, backward = figures(text, tmp_path)
     assert (parameters, forward, backward) == (155, GATE + UP + DOWN, 0)
+
+
+@pytest.mark.parametrize("flag", [False, True])
+def test_no_grad_under_a_condition(flag: bool, tmp_path: Path) -> None:
+    """One closed form for both; the parameters are there once."""
+    text = spec(ROUTER, experts("choose: k, weights: scores, no_grad: flag, to: o"))
+    assert not load_program(text, tmp_path).fixed
+    assert figures(text, tmp_path, flag=flag) == (155, GATE + UP + DOWN, 0 if flag else GATE + UP + 2 * DOWN)
+    assert sorted(shapes(text, tmp_path, flag=flag)) == ["mlp.experts.down", "mlp.experts.up", "mlp.experts.up_bias", "mlp.gate.weight"]
+
+
+LIST = """
+      - up: {op: linear, from: x, width: M, to: h}
+      - down: {op: linear, from: h, width: D, bias: false, to: y}"""
+
+
+def test_modules_of_a_list(tmp_path: Path) -> None:
+    """The same work and as many parameters, in a module for each expert."""
+    text = spec(ROUTER, experts("choose: k, list: true, weights: scores, to: o", LIST))
+    assert figures(text, tmp_path) == (155, GATE + UP + DOWN, GATE + UP + 2 * DOWN)
+    found = shapes(text, tmp_path)
+    assert found["mlp.experts.4.up.weight"] == (4, 3) and found["mlp.experts.0.down.weight"] == (3, 4)
+    assert len(found) == 1 + 5 * 3
+    assert figures(text, tmp_path, ("mlp.experts.*.down.*",)) == (155, GATE + UP + DOWN, DOWN)
+    assert figures(text, tmp_path, experts=0)[0] == 0
+
+
+def test_lists_of_experts_in_a_repeat(tmp_path: Path) -> None:
+    entries = "\n".join((ROUTER, experts("choose: k, list: true, weights: scores, to: t", LIST)))
+    inner = "\n".join(f"      {line}" for line in entries.splitlines())
+    text = spec(f"- layers:\n    repeat: L\n    graph:\n{inner}", "- out: {op: linear, from: t, width: 1, to: o}")
+    found = shapes(text, tmp_path, layers=3)
+    assert sum(name.startswith("layers.2.mlp.experts.") for name in found) == 5 * 3
+    assert figures(text, tmp_path, layers=3)[0] == 3 * 155 + 4
+
+
+def test_an_adapter_on_each_expert_of_a_list(tmp_path: Path) -> None:
+    text = spec(ROUTER, experts("choose: k, list: true, weights: scores, to: o", LIST))
+    path = tmp_path / "small.yaml"
+    path.write_text(text)
+    estimator = load(path).estimator(CONFIG, regime_of("lora:r=2,targets=*.up"), "torch")
+    assert estimator.trainable_parameters == 5 * (2 * 3 + 4 * 2)
+
+
+def test_no_pattern_selects_one_expert_of_a_list(tmp_path: Path) -> None:
+    """How much of the work is its own depends on the data."""
+    text = spec(ROUTER, experts("choose: k, list: true, weights: scores, to: o", LIST))
+    with pytest.raises(SpecError, match="matches nothing"):
+        figures(text, tmp_path, ("mlp.experts.1.up.*",))
 
 
 def test_a_condition_leaves_them_out(tmp_path: Path) -> None:

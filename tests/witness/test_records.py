@@ -11,7 +11,7 @@ from symflops.api import load
 from symflops.inexact import known_inexact
 from symflops.library import shipped, specs_in
 from symflops.witness.judging import judged
-from symflops.witness.records import arguments_of, loss_of, read_records, verify_record
+from symflops.witness.records import arguments_of, config_of_record, loss_of, read_records, verify_record
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 SPECS = {file.path: load(file.path) for file in specs_in(shipped("specs"))}
@@ -90,3 +90,13 @@ def test_a_single_tensor_of_another_name_is_every_input():
     record = {"inputs": {"x": shape}}
     assert arguments_of(load("flux"), record) == dict.fromkeys([item.name.text for item in load("flux").spec.inputs], shape)
     assert arguments_of(load("llama"), {"inputs": {"input_ids": shape}}) == {"input_ids": shape}
+
+
+def test_a_record_without_some_gradients_is_of_evaluation_mode():
+    """A flag that evaluation mode sets is as that mode sets it; in a class that has none nothing changes."""
+    model = load("hidream")
+    config = {"force_inference_output": False, "text": {"a": 1}}
+    assert config_of_record(model, {"config_json": config}) == config
+    evaluated = config_of_record(model, {"config_json": config, "params_without_grad": {"w": ["w"]}})
+    assert evaluated == {**config, "force_inference_output": True} and config["force_inference_output"] is False
+    assert config_of_record(load("llama"), {"config_json": config, "params_without_grad": {"w": ["w"]}}) == config
