@@ -65,6 +65,15 @@ def test_what_a_class_freezes_never_trains(train: str) -> None:
     assert outcome.trainable.expected == (everything - 20 * 96 if train == "*" else 0)
 
 
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize("index", [1, 3, 4, 5])
+def test_one_of_a_list_of_which_two_repeats_take_their_part(index: int, known: bool) -> None:
+    """The index of the second repeat's part is made up of its own and of a size, which a pattern makes known."""
+    one = bench("hidream", 0)
+    outcome = one.check(Choice((f"caption_projection.{index}.*",), (), (), 4, None), known)
+    assert outcome.exact, outcome
+
+
 @pytest.mark.parametrize("name", ["llama", "qwen_image", "wan", "sd3", "flux", "qwen3_moe", "deepseek_v3"])
 def test_nothing_trains(name: str) -> None:
     one = bench(name, {"sd3": 3, "qwen3_moe": 2}.get(name, 1))
