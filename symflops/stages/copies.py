@@ -52,13 +52,13 @@ class Copies:
         found: list[ParameterCount] = []
         for identity, (parameter, loops) in self.met.items():
             exists, trains = self.exists[identity], self.trains(parameter)
-            listed = [count for _, count in parameter.lists]
+            listed = Mul(*(count for _, count in parameter.lists))
             if len(set(exists.values())) == 1:
-                copies = Mul(*(self.turns(loop, parameter) for loop in loops), *listed)
+                copies = listed * Mul(*(self.turns(loop, parameter) for loop in loops))
                 found.append(ParameterCount(parameter, copies, next(iter(exists.values())), trains))
                 continue
             for within, truth in exists.items():
                 brackets = dict(within)
-                copies = Mul(*(iterations(loop, brackets[loop.index], _ALL, _ALL) for loop in loops), *listed)
+                copies = listed * Mul(*(iterations(loop, brackets[loop.index], _ALL, _ALL) for loop in loops))
                 found.append(ParameterCount(parameter, copies, truth, trains, within))
         return tuple(found)
