@@ -28,6 +28,7 @@ MANIFEST, CATALOG, STAMP, SUMMARY = "manifest.json", "catalog.json", ".stamp.jso
 BAKED = ("full", "forward", "lora", "checkpointed")
 OPTIONAL = ("unmatched-pattern", "bad-recompute", "bad-adapter")
 DATA = ("*.jinja", "*.yaml", "*.json")
+PAGES = "conventions/"  # what 'symflops conform --pages' writes
 
 
 def digest(text: str | bytes) -> str:
@@ -211,5 +212,5 @@ def orphans(out: Path, expected: set[str]) -> Iterator[str]:
     for path in sorted(out.rglob("*")):
         name = path.relative_to(out).as_posix()
         hidden = any(part.startswith(".") or part == "__pycache__" for part in path.relative_to(out).parts)
-        if path.is_file() and not hidden and name not in expected:
+        if path.is_file() and not hidden and name not in expected and not name.startswith(PAGES):
             yield name

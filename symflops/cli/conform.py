@@ -16,6 +16,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``symflops conform``."""
     parser.add_argument("--peers", required=True, metavar="DIR", help="a folder of records, one file a system")
     parser.add_argument("--system", action="append", metavar="S", help="one system only; may be repeated")
+    parser.add_argument("--pages", metavar="DIR", help="write the pages about conventions there")
     parser.add_argument("--json", action="store_true", help="print a JSON list, one object a record")
 
 
@@ -34,6 +35,8 @@ def run(args: argparse.Namespace) -> int:
         for position, record in enumerate(found)
     ]
     found = [conforming.judge(*entry) for entry in progress(records, "deriving", lambda entry: entry[0])]
+    if args.pages:
+        write_pages(Path(args.pages), found)
     if args.json:
         print(json.dumps([one.as_json() for one in found], indent=1))
     else:
@@ -43,6 +46,16 @@ def run(args: argparse.Namespace) -> int:
     for system, (equal, total) in counts.items():
         print(f"{system.ljust(width)}  {equal:4} of {total:4} equal  {100 * equal / total:5.1f} %", file=sys.stderr)
     return 0
+
+
+def write_pages(folder: Path, found: list[Any]) -> None:
+    """What comes out, how much conventions differ and why, and what tools say."""
+    from symflops.ground.files import write
+    from symflops.witness.pages import conformance_page, differences_page, tools_page
+
+    write(folder / "figures.md", conformance_page(found))
+    write(folder / "differences.md", differences_page())
+    write(folder / "tools.md", tools_page())
 
 
 def told(found: list[Any]) -> list[str]:

@@ -90,7 +90,7 @@ class _Counting:
         if work.contraction.kind == "attention" and self.convention.attention_width == "queries":
             return next(other.size for other in work.operator.contractions if other.name.startswith("scores"))
         if work.contraction.kind == "attention" and self.convention.attention_width == "model":
-            return main_width(self.graph)
+            return main_width(self.graph) or size
         if rule.additions == "exact":
             return size - Add(*(self.graph.values[result].width or 0 for result in work.operator.results)) / 2
         return size

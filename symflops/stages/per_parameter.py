@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from sympy import Expr, Integer
+from sympy import Add, Expr, Integer
 
+from symflops.algebra.polynomial import Polynomial
 from symflops.model.contraction import Contraction, Extent, Operand
 from symflops.model.derivation import Derivation, Gradient, ParameterCount, Work
-from symflops.model.graph import ONCE, Graph, Operator, Stream
+from symflops.model.graph import ONCE, SAMPLES, Graph, Operator
 from symflops.model.roles import regions_of, role_of
 
 CHOICE = "expert_choice"
+TOWERS = frozenset(("vision", "audio"))
 
 
 class ParameterWork(NamedTuple):
@@ -31,16 +33,16 @@ def parameter_work(derivation: Derivation, experts: str) -> Iterator[ParameterWo
     for operator in graph.operators():
         for position, parameter in enumerate(operator.parameters):
             readers.setdefault((parameter.path, parameter.shape), (operator, position))
-    rows = main_stream(graph)
+    items, rows = main_rows(graph)
     for entry in derivation.parameters:
         operator, position = readers[entry.parameter.path, entry.parameter.shape]
         bias = operator.kind in ("linear", "conv") and is_bias(operator, position)
         role = ("conv_bias" if operator.kind == "conv" else "bias") if bias else role_of(operator)
-        extent = Extent(rows.rows, rows.rows)
+        extent = Extent(rows, rows)
         side = Operand("W", parameters=(position,))
         size = entry.parameter.count * (share(graph, operator) if experts == "active" else Integer(1))
         name = str(entry.parameter.path).rpartition(".")[2]
-        contraction = Contraction(name, (side,), size, rows.items, extent, "parameters", True, role)
+        contraction = Contraction(name, (side,), size, items, extent, "parameters", True, role)
         times = copies(entry) * derivation.regime.passes.runs
         gradient = Gradient("W", "weight", times if entry.trains else Integer(0), "")
         yield ParameterWork(Work(operator, contraction, times, (gradient,)), role, regions_of(operator), entry.trains)
@@ -65,17 +67,27 @@ def share(graph: Graph, operator: Operator) -> Expr:
     return Integer(1)
 
 
-def main_stream(graph: Graph) -> Stream:
-    """The first stream that varies with the batch: the tokens of a language model."""
-    return next(stream for name, stream in graph.streams if name != ONCE and stream.rows.free_symbols)
+def main_rows(graph: Graph) -> tuple[str, Expr]:
+    """The tokens of a model, as index set and rows: those that query in its first attention, outside of towers.
+
+    Without attention it is the first stream that varies with the batch.
+    """
+    for operator in graph.operators():
+        queries = next((work.operands[0].values for work in operator.contractions if work.extent.pairs is not None), ())
+        streams = [graph.values[query].stream for query in queries]
+        if streams and streams[0].items == SAMPLES and not TOWERS & set(regions_of(operator)):
+            return SAMPLES, Add(*(stream.rows for stream in streams))
+    stream = next(stream for name, stream in graph.streams if name != ONCE and stream.rows.free_symbols)
+    return stream.items, stream.rows
 
 
-def main_width(graph: Graph) -> Expr:
-    """The width of the first value of the main stream that an operator makes: that of the model."""
-    rows = main_stream(graph)
+def main_width(graph: Graph) -> Expr | None:
+    """The width of the first value with one row a token that an operator makes: that of the model."""
+    items, rows = main_rows(graph)
     for operator in graph.operators():
         for result in operator.results:
             value = graph.values[result]
-            if value.width is not None and value.stream.alike(rows):
+            same = value.stream.items == items and Polynomial.of(value.stream.rows) == Polynomial.of(rows)
+            if value.width is not None and same:
                 return value.width
-    return Integer(0)
+    return None

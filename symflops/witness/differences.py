@@ -194,7 +194,7 @@ def rule_in_words(rule: Rule, role: str) -> str:
     if rule.count == "as_matmul":
         told.append("as a matmul")
     if rule.per_element is not None:
-        told.append(f"with {rule.per_element} FLOPs an element")
+        told.append(f"with {rule.per_element} {'FLOP' if rule.per_element == 1 else 'FLOPs'} an element")
     if rule.rows is not None:
         told.append(f"on the rows of {rule.rows.replace('_', ' ')}")
     if rule.forward is not None:
