@@ -106,7 +106,7 @@ def tools_page() -> str:
     lines = [
         "# Which tool says what",
         "",
-        f"The forward pass of a 7B Llama on one sequence of {data['length']:,} tokens is {whole:,} FLOPs with all pairs.",
+        f"The forward pass of {data['title']} on one sequence of {data['length']:,} tokens is {whole:,} FLOPs with all pairs.",
         "",
         "| tool | prints | derived | of the whole | why |",
         "|---|---|---:|---:|---|",
