@@ -7,27 +7,25 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from symflops.algebra.evaluate import evaluate
 from symflops.algebra.structural import Structural
-from symflops.compiler import compile_graphs, derived
-from symflops.ground.diagnostics import SpecError
+from symflops.compiler import AS_DERIVED, compile_graphs, derived
+from symflops.ground.diagnostics import SpecError, did_you_mean
 from symflops.ground.expression import names
-from symflops.library import SpecFile, find_spec, page
+from symflops.library import NotFoundError, SpecFile, find_spec, page
 from symflops.model.convention import Convention
 from symflops.model.derivation import Derivation
 from symflops.model.graph import Graph
 from symflops.model.patterns import cutting
 from symflops.model.program import Case, Program
 from symflops.model.regime import Regime
-from symflops.model.spec import SizeSpec, Spec
+from symflops.model.spec import SizeSpec, Spec, VariantSpec
 from symflops.runtime.interpreted import InterpretedEstimator
-from symflops.runtime.sizes import is_null, look_up
-from symflops.stages.build import build, known
+from symflops.stages.build import build
 from symflops.stages.conventions import read_convention
 from symflops.stages.data import inline_regime, read_regime
 from symflops.stages.derive import derive
-from symflops.stages.naming import plain
 from symflops.stages.read import read
+from symflops.stages.variants import DEFAULT, config_of, fixed_by, needless_sizes, value_in
 
 T = TypeVar("T")
 
@@ -93,30 +91,30 @@ class Model:
 
     file: SpecFile
     spec: Spec
-    _graphs: dict[Any, Graph] = field(default_factory=dict, repr=False, compare=False)
+    _graphs: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 
-    def graph(self, config: Mapping[str, Any] | None = None) -> Graph:
-        """The graph; sizes that decide the structure are taken from ``config``.
+    @property
+    def variants(self) -> dict[str, dict[str, Any]]:
+        """The variants by name: what the config of each says that makes its structure another one."""
+        return {variant.name.text: config_of(variant, self.spec.sizes) for variant in self.spec.variants}
+
+    def graph(self, config: Mapping[str, Any] | None = None, variant: str = "") -> Graph:
+        """The graph; sizes that decide the structure are taken from ``config``, or from a variant.
 
         Raises:
-            SpecError: the spec is not valid, or its structure needs a size that ``config`` does not give.
+            SpecError: the spec is not valid, or its structure needs a size that is not given.
         """
-        return self._settled(config, lambda build_for: build_for(Regime("")))
+        config, fixed = self._known(config, variant)
+        return self._settled(config, lambda made: made.graph(Regime("")), fixed)
 
-    def _settled(self, config: Mapping[str, Any] | None, use: Callable[[Callable[[Regime], Graph]], T]) -> T:
+    def _settled(
+        self, config: Mapping[str, Any] | None, use: Callable[[_Made], T], fixed: Mapping[str, Any] | None = None
+    ) -> T:
         """What ``use`` makes of the graphs for its regimes; sizes that the structure must know are taken from ``config``."""
-        fixed: dict[str, Any] = {}
+        fixed = dict(fixed or {})
         while True:
-            key = tuple(sorted((name, repr(value)) for name, value in fixed.items()))
-
-            def build_for(regime: Regime, key: Any = key, fixed: dict[str, Any] = fixed) -> Graph:
-                patterns = cutting(regime.patterns)
-                if (key, patterns) not in self._graphs:
-                    self._graphs[key, patterns] = build(self.spec, fixed, patterns)
-                return self._graphs[key, patterns]
-
             try:
-                return use(build_for)
+                return use(_Made(self.spec, fixed, self._graphs))
             except Structural as structural:
                 wanted = self.asked(structural.size, fixed)
                 size = next((size for size in self.spec.sizes if size.name.text == wanted), None)
@@ -142,40 +140,48 @@ class Model:
 
     def value_of(self, wanted: SizeSpec, config: Mapping[str, Any]) -> Any:
         """A size of a config, or its default, which may depend on the sizes above it."""
-        scope: dict[str, Any] = {}
-        for size in self.spec.sizes:
-            value = look_up(config, size.keys)
-            null = size.optional and is_null(config, size.keys)
-            if value is None and size.default is not None and not null:
-                value = plain(evaluate(size.default, scope))
-            if size is wanted:
-                return value
-            scope[size.name.text] = known(value)
-        return None
+        return value_in(self.spec.sizes, wanted.name.text, config)
 
-    def check_regime(self, regime: str | Path | Regime, config: Mapping[str, Any] | None = None) -> None:
-        """Derive both passes under ``regime`` and forget them.
+    def check_regime(self, regime: str | Path | Regime, config: Mapping[str, Any] | None = None, variant: str = "") -> None:
+        """Derive both passes under ``regime``, of a config or of a variant.
 
         Raises:
             SpecError: its patterns do not fit the model.
         """
         phases = phases_of(regime_of(regime))
-        self._settled(config, lambda build_for: [derive(build_for(phase), phase) for phase, _ in phases])
+        config, fixed = self._known(config, variant)
+        self._settled(config, lambda made: derived([made.step(phases)], AS_DERIVED, made.derive), fixed)
+
+    def _variant(self, name: str) -> VariantSpec:
+        known = {variant.name.text: variant for variant in self.spec.variants}
+        if name not in known:
+            hint = did_you_mean(name, known, f"it has {', '.join(known) or 'none'}")
+            raise NotFoundError(f"'{self.spec.name}' has no variant '{name}': {hint}")
+        return known[name]
+
+    def _known(self, config: Mapping[str, Any] | None, variant: str) -> tuple[Mapping[str, Any] | None, dict[str, Any]]:
+        """A config, or that of a variant, and the sizes that are fixed from the start."""
+        if not variant:
+            return config, {}
+        found = self._variant(variant)
+        return config_of(found, self.spec.sizes), fixed_by(found, self.spec.sizes)
 
     def program(
         self,
         regimes: Sequence[str | Path | Regime] = REGIMES,
         conventions: Sequence[str | Path | Convention] = CONVENTIONS,
         config: Mapping[str, Any] | None = None,
+        variant: str = "",
     ) -> Program:
-        """The program under several regimes and conventions."""
+        """The program under several regimes and conventions, of a config or of a variant."""
         steps = [phases_of(regime_of(regime)) for regime in regimes]
         counted = [convention_of(name) for name in conventions]
 
-        def compiled(build_for: Callable[[Regime], Graph]) -> Program:
-            return compile_graphs([[(build_for(phase), phase, times) for phase, times in step] for step in steps], counted)
+        def compiled(made: _Made) -> Program:
+            return compile_graphs([made.step(step) for step in steps], counted, made.derive)
 
-        return self._settled(config, compiled)
+        config, fixed = self._known(config, variant)
+        return self._settled(config, compiled, fixed)
 
     def derivation(
         self,
@@ -186,8 +192,8 @@ class Model:
         """What a convention counts of both passes, contraction by contraction."""
         phases, counted = phases_of(regime_of(regime)), convention_of(convention).of(self.spec.name)
 
-        def derived_for(build_for: Callable[[Regime], Graph]) -> Derivation:
-            return derived([[(build_for(phase), phase, times) for phase, times in phases]], counted)[0]
+        def derived_for(made: _Made) -> Derivation:
+            return derived([made.step(phases)], counted, made.derive)[0]
 
         return self._settled(config, derived_for)
 
@@ -202,7 +208,25 @@ class Model:
         except SpecError as error:
             if any(diagnostic.code not in STRUCTURAL for diagnostic in error.diagnostics):
                 raise
-            return self.program(regimes, conventions, {})
+            return replace(self.program(regimes, conventions, {}), variant=DEFAULT)
+
+    def published(
+        self,
+        variant: str,
+        regimes: Sequence[str | Path | Regime] = REGIMES,
+        conventions: Sequence[str | Path | Convention] = CONVENTIONS,
+    ) -> Program:
+        """The program of a variant.
+
+        Raises:
+            SpecError: the structure needs a size that has no default and that the variant does not say, or does not need one
+                that it says.
+        """
+        program = self.program(regimes, conventions, variant=variant)
+        needless = needless_sizes(self._variant(variant), program.fixed)
+        if needless:
+            raise SpecError(needless)
+        return replace(program, variant=variant)
 
     def derive(
         self,
@@ -222,6 +246,40 @@ class Model:
     ) -> InterpretedEstimator:
         """An estimator for one config: ``.parameters``, ``.moments(...)``, ``.forward(m)``, ``.backward(m)``."""
         return self.derive(regime, convention, config).estimator(config)
+
+
+class _Made:
+    """Graphs and derivations of a spec in which some sizes are known, each made once, or found once to need another size."""
+
+    def __init__(self, spec: Spec, fixed: Mapping[str, Any], kept: dict[Any, Any]) -> None:
+        self.spec, self.fixed, self.kept = spec, fixed, kept
+        self.key = tuple(sorted((name, repr(value)) for name, value in fixed.items()))
+
+    def graph(self, regime: Regime) -> Graph:
+        """The graph, cut as the patterns of ``regime`` ask."""
+        patterns = cutting(regime.patterns)
+        return self._once(patterns, lambda: build(self.spec, self.fixed, patterns))
+
+    def step(self, phases: Sequence[tuple[Regime, int]]) -> list[tuple[Graph, Regime, int]]:
+        """The phases of a step with their graphs, and how often each runs."""
+        return [(self.graph(phase), phase, times) for phase, times in phases]
+
+    def derive(self, graph: Graph, regime: Regime, elements: frozenset[str]) -> Derivation:
+        """Both passes of a graph of this spec under ``regime``, with elements of its values."""
+        return self._once((cutting(regime.patterns), regime, elements), lambda: derive(graph, regime, elements))
+
+    def _once(self, what: Any, make: Callable[[], T]) -> T:
+        key = (self.key, what)
+        if key not in self.kept:
+            try:
+                self.kept[key] = make()
+            except Structural as structural:
+                self.kept[key] = structural
+        found = self.kept[key]
+        if isinstance(found, Structural):
+            raise found
+        made: T = found
+        return made
 
 
 def load(spec: str | Path) -> Model:

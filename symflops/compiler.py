@@ -11,7 +11,7 @@ Nothing here touches the disk: sources come in as text, files go out as text.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from symflops.ground.diagnostics import Source
@@ -34,26 +34,28 @@ def graph_of(source: Source, library: BlockText, fixed: Mapping[str, Any] | None
 
 
 Steps = Sequence[Sequence[tuple[Graph, Regime, int]]]
+Deriver = Callable[[Graph, Regime, frozenset[str]], Derivation]
 AS_DERIVED = Convention("")
 
 
-def compile_graphs(steps: Steps, conventions: Sequence[Convention]) -> Program:
+def compile_graphs(steps: Steps, conventions: Sequence[Convention], deriver: Deriver = derive) -> Program:
     """The program of a model under several regimes and conventions.
 
     Each step of training is a list of phases, the one that trains first: a graph, cut as its regime asks, the regime, and
     how often it runs. Where no convention counts all of the derived work, its modules are as the first one counts them.
+    ``deriver`` derives both passes of a graph under a regime, with the elements of its values that are asked for.
     """
     conventions = [convention.of(steps[0][0][0].spec.name) for convention in conventions]
-    own = {convention.name: derived(steps, convention) for convention in conventions if not convention.is_plain}
+    own = {convention.name: derived(steps, convention, deriver) for convention in conventions if not convention.is_plain}
     all_own = len(own) == len(conventions)
-    derivations = own[conventions[0].name] if all_own else derived(steps, AS_DERIVED)
+    derivations = own[conventions[0].name] if all_own else derived(steps, AS_DERIVED, deriver)
     return lower(derivations, [convention.plain for convention in conventions], own)
 
 
-def derived(steps: Steps, convention: Convention) -> list[Derivation]:
+def derived(steps: Steps, convention: Convention, deriver: Deriver = derive) -> list[Derivation]:
     """Both passes of each step, and what a convention counts of them."""
 
     def phase(graph: Graph, regime: Regime) -> Derivation:
-        return counted(derive(graph, regime, convention.elements), convention)
+        return counted(deriver(graph, regime, convention.elements), convention)
 
     return [step_of([(phase(graph, regime), times) for graph, regime, times in step]) for step in steps]

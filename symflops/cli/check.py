@@ -23,6 +23,8 @@ def run(args: argparse.Namespace) -> int:
         try:
             model = load(file.path)
             model.graph({})
+            for variant in model.variants:
+                model.graph(variant=variant)
         except SpecError as error:
             failed += 1
             print(error, file=sys.stderr)

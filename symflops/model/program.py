@@ -197,7 +197,10 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Everything that a target prints. ``fixed`` are sizes (letter, value) that decided the structure: it is of such models."""
+    """Everything that a target prints.
+
+    ``fixed`` are sizes (letter, value) that decided the structure: it is of such models; ``variant`` is what that is called.
+    """
 
     name: str
     title: str
@@ -223,6 +226,7 @@ class Program:
     fixed: tuple[tuple[str, object], ...] = ()
     statistics: tuple[Statistic, ...] = ()
     units: tuple[tuple[str, str], ...] = ()
+    variant: str = ""
 
     @property
     def whole(self) -> tuple[str, ...]:

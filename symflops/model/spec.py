@@ -48,6 +48,14 @@ class SizeSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class VariantSpec:
+    """A published structure: sizes by their letter, with the values that a config of such a model has, lists as tuples."""
+
+    name: Name
+    sizes: tuple[tuple[Name, Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class PartSpec:
     """Axes of one part of a stream, in order: axis name -> length."""
 
@@ -190,3 +198,4 @@ class Spec:
     graph: tuple[Entry, ...]
     outputs: tuple[Name, ...]
     sources: tuple[Source, ...]
+    variants: tuple[VariantSpec, ...] = ()

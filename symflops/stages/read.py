@@ -18,10 +18,11 @@ from symflops.model.spec import InputSpec, Layout, Name, SizeSpec, Spec, StreamS
 from symflops.stages.entries import BlockText, Entries
 from symflops.stages.extending import extended, nothing
 from symflops.stages.shapes import Shapes
+from symflops.stages.variants import read_variants
 
 DOCUMENT = (
-    "name", "title", "reference", "model_type", "pipelines", "sizes", "derived", "streams", "inputs", "blocks",
-    "graph", "outputs",
+    "name", "title", "reference", "model_type", "pipelines", "sizes", "derived", "variants", "streams", "inputs",
+    "blocks", "graph", "outputs",
 )  # fmt: skip
 SIZE = ("key", "default", "optional", "doc", "latex", "type", "evaluation")
 TYPES = {
@@ -62,19 +63,21 @@ class _Document:
         for block, body in self.shapes.mapping(given.get("blocks"), "'blocks'"):
             self.entries.local[block.text] = body
         graph = self.entries.graph(given.get("graph"), source)
+        sizes = self.sizes(given.get("sizes"))
         return Spec(
             name=name,
             title=self.shapes.prose(given.get("title"), "'title'"),
             references=self.words(given.get("reference"), "'reference'"),
             model_types=self.words(given.get("model_type"), "'model_type'"),
             pipelines=self.words(given.get("pipelines"), "'pipelines'"),
-            sizes=self.sizes(given.get("sizes")),
+            sizes=sizes,
             derived=self.derived(given.get("derived")),
             streams=self.streams(given.get("streams")),
             inputs=self.inputs(given.get("inputs")),
             graph=graph,
             outputs=self.shapes.value_names(given.get("outputs"), "'outputs'"),
             sources=(source, *sorted(self.entries.sources, key=lambda block: block.path)),
+            variants=read_variants(given.get("variants"), sizes, self.shapes),
         )
 
     def words(self, node: Node | None, what: str) -> tuple[str, ...]:

@@ -1,34 +1,23 @@
 """Case files: the configurations and batches with which a spec is held against the real model.
 
 ``llama.cases.yaml`` beside ``llama.yaml`` is a list of ``{config: ..., batch: ...}``, perhaps with ``arguments``, ``options``,
-``reference`` and ``device``. Plain scalars are read by the core rules of YAML 1.2 (``true``, ``null``, ``12``,
-``1e-5``), quoted ones are texts.
+``reference`` and ``device``.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping as Mapped
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from symflops.ground.diagnostics import Reporter, Source, Span, did_you_mean
-from symflops.ground.nodes import Mapping, Node, Scalar, Sequence, read_yaml
+from symflops.ground.nodes import Mapping, Node, Sequence, read_yaml
+from symflops.ground.values import plain
 from symflops.library import SpecFile, read_source
 
 FIELDS = ("config", "batch", "arguments", "options", "reference", "device")
 DEVICES = ("meta", "cpu")
-CONSTANTS = {
-    **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
-    **dict.fromkeys(("true", "True", "TRUE"), True),
-    **dict.fromkeys(("false", "False", "FALSE"), False),
-    **dict.fromkeys((".nan", ".NaN", ".NAN"), float("nan")),
-}
-INTEGERS = ((re.compile(r"[-+]?[0-9]+"), 10), (re.compile(r"0o[0-7]+"), 8), (re.compile(r"0x[0-9a-fA-F]+"), 16))
-FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-INFINITY = re.compile(r"([-+]?)\.(inf|Inf|INF)")
-LONGEST = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,36 +114,3 @@ def _device(node: Node, report: Reporter) -> str:
         report.error("unknown-word", f"a case runs on {' or '.join(DEVICES)}", node.span)
         return DEVICES[0]
     return str(value)
-
-
-def plain(node: Node, report: Reporter) -> Any:
-    """A node as dicts, lists and values."""
-    match node:
-        case Mapping():
-            return {_key(key): plain(value, report) for key, value in node.entries}
-        case Sequence():
-            return [plain(item, report) for item in node.items]
-        case Scalar():
-            return _scalar(node, report)
-
-
-def _key(node: Scalar) -> Any:
-    return int(node.text) if node.plain and node.text.isdecimal() and len(node.text) <= LONGEST else node.text
-
-
-def _scalar(node: Scalar, report: Reporter) -> Any:
-    text = node.text
-    if not node.plain:
-        return text
-    if text in CONSTANTS:
-        return CONSTANTS[text]
-    for pattern, base in INTEGERS:
-        if pattern.fullmatch(text):
-            if len(text) > LONGEST:
-                report.error("bad-number", f"a number has at most {LONGEST} digits", node.span)
-                return 0
-            return int(text[2:] if base != 10 else text, base)
-    infinite = INFINITY.fullmatch(text)
-    if infinite:
-        return float(f"{infinite[1]}inf")
-    return float(text) if FLOAT.fullmatch(text) else text
