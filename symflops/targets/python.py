@@ -56,6 +56,7 @@ def render(program: Program, version: str, verified: Sequence[Verification] = ()
         slots=slots(program),
         dot=" + ".join(f"c[{position}] * m.{moment.name}" for position, moment in enumerate(program.moments)) or "0",
         regimes=lines,
+        work=[(regime.name, function.name) for regime, function in zip(program.regimes, lines, strict=True)],
         blocks=any(function.blocks for function in lines),
         parameter_blocks=any(function.blocks for function in counted),
         moments=[(moment, PRINT.text(moment.formula)) for moment in program.moments],
@@ -73,6 +74,11 @@ def render(program: Program, version: str, verified: Sequence[Verification] = ()
 def fixed_fields(program: Program) -> list[tuple[Field, object]]:
     """The sizes that decided the structure, and their values."""
     return [(field, value) for letter, value in program.fixed for field in program.fields if field.letter == letter]
+
+
+def fixed_sizes(program: Program) -> dict[str, str]:
+    """The sizes that make the structure of a program, by their names in code, as texts that a look-up compares."""
+    return {size.attribute: repr(value) for size, value in fixed_fields(program)}
 
 
 def closed_forms(program: Program) -> list[tuple[str, str, list[str]]]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from symflops.model.formula import ZERO, Formula, Sym, brackets, symbols, tallies
+from symflops.model.formula import ONE, ZERO, Formula, Sym, brackets, symbols, tallies
 from symflops.model.program import Amount, Line, Program, RegimeLines, Tensor
 from symflops.targets.python_printer import PythonPrinter
 from symflops.targets.sharing import Row, Table, Use, columns_aligned, named_parts, shared
@@ -16,6 +17,9 @@ PRINT = PythonPrinter()
 ABSENT = {"number": "{} or 0", "count": "{} or 0", "list": "_Null() if {0} is None else {0}"}
 WIDEST = 72
 """The characters of a cell to which a column is aligned."""
+
+LONG = 24
+"""The characters of a name that a shorter one may stand for."""
 
 Cells = tuple[str, Formula, Formula, tuple[Formula, ...], Formula, str]
 """What a line runs over, FLOPs of one, how often forward, each gradient and forward again, and its contraction."""
@@ -35,7 +39,7 @@ class Function:
 
 def identifier(regime: str) -> str:
     """The name of a regime in names of functions."""
-    return regime.replace("-", "_")
+    return re.sub(r"\W", "_", regime)
 
 
 def needed(formulas: Iterable[Formula], program: Program) -> list[str]:
@@ -125,15 +129,27 @@ def regime_function(regime: RegimeLines, doc: str, program: Program) -> Function
     scope.share([*vectors, *(formula for cells in table.cells() for formula in formulas_of(cells))])
     moments = ", ".join(moment.name for moment in program.moments)
     scope.statements.append(f"# what a contraction runs over, in multiples of ({moments})")
-    scope.statements += [f"{amount.name}_ = {amount_text(amount, program, scope.printer)}" for amount in amounts]
+    names = short_names(amounts, program)
+    scope.statements += [f"{names[amount.name]} = {amount_text(amount, program, scope.printer)}" for amount in amounts]
 
     def columns(path: str, cells: Cells) -> list[str]:
         amount, unit, forward, backward, recomputed, contraction = cells
         gradients = ", ".join(scope.printer.text(count) for count in backward)
         counts = [f"{scope.printer.text(unit)},", f"{scope.printer.text(forward)},", f"({gradients}),"]
-        return [f'("{path}",', f"{amount}_,", *counts, f"{scope.printer.text(recomputed)}),", f"# {contraction}"]
+        return [f'("{path}",', f"{names[amount]},", *counts, f"{scope.printer.text(recomputed)}),", f"# {contraction}"]
 
     return function(f"_{identifier(regime.name)}", doc, scope, table, columns, '*_at("{}", {}),')
+
+
+def short_names(amounts: Sequence[Amount], program: Program) -> dict[str, str]:
+    """How tables call what contractions run over: its name, or that of its one moment where its own is long."""
+    names = {amount.name: f"{amount.name}_" for amount in amounts}
+    for amount in amounts:
+        alone = amount.useful if amount.useful == amount.executed and [count for _, count in amount.useful] == [ONE] else ()
+        short = [f"{program.moments[position].name}_" for position, _ in alone]
+        if len(amount.name) > LONG and short and len(short[0]) < len(amount.name) and short[0] not in names.values():
+            names[amount.name] = short[0]
+    return names
 
 
 def cells_of(line: Line) -> Cells:
@@ -198,12 +214,13 @@ def parameter_function(name: str, tensors: Sequence[Tensor], program: Program) -
     return function(name, doc, scope, table, columns, '**_inside("{}", {}),')
 
 
-def trained(program: Program) -> list[tuple[str, list[str], str]]:
-    """Per regime in which not all parameters train: its name, statements, and how many elements do."""
+def trained(program: Program) -> list[tuple[str, str, list[str], str]]:
+    """Per regime in which not all parameters train: it and its function's name, statements, and how many elements do."""
     found = []
     for regime in program.regimes:
         if not all(regime.trains):
             scope = Scope([regime.trainable], program)
             scope.share([regime.trainable])
-            found.append((identifier(regime.name), scope.statements, scope.printer.text(regime.trainable)))
+            name = f"_trained_{identifier(regime.name)}"
+            found.append((regime.name, name, scope.statements, scope.printer.text(regime.trainable)))
     return found

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Generic, TypeVar
 
-from symflops.model.formula import Bracket, Formula, Num, Power, Prod, Sym, TallyOf, Text, parts
+from symflops.model.formula import Bracket, Formula, Num, Power, Prod, Sym, TallyOf, Text, parts, walk
 from symflops.targets.python_printer import PythonPrinter
 
 T = TypeVar("T")
-LEAST = 20
-"""The characters from which on a part that stands twice is worth a name."""
+LEAST = 8
+"""The nodes from which on a part that stands twice is worth a name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,28 +160,29 @@ def named_parts(formulas: Iterable[Formula], printer: PythonPrinter, taken: set[
         count(formula)
     found = []
     for formula in order:
-        if uses[formula] > 1 and is_whole(formula):
+        if uses[formula] > 1 and is_worth(formula):
+            name = unused("case" if isinstance(formula, Bracket) else "part", taken)
             text = printer.text(formula)
-            if len(text) >= LEAST:
-                name = unused("case" if isinstance(formula, Bracket) else "part", taken)
-                printer.named[formula] = name
-                found.append(f"{name} = {text[1:-1] if isinstance(formula, Bracket) else text}")
+            found.append(f"{name} = {text[1:-1] if isinstance(formula, Bracket) else text}")
+            printer.named[formula] = name
     return found
 
 
-def is_whole(formula: Formula) -> bool:
-    """Whether a formula can stand alone: it is no atom, no divisor, which only a product prints, and no term with a minus."""
+def is_worth(formula: Formula) -> bool:
+    """Whether a formula can stand alone, and is long: a comparison with a text, or many nodes.
+
+    A divisor, which only a product prints, and a term with a minus cannot.
+    """
     match formula:
         case Num() | Sym() | Text() | TallyOf():
             return False
-        case Bracket():
-            return formula.kind not in ("flag", "given")
-        case Power():
-            return formula.exponent > 0
-        case Prod():
-            first = formula.factors[0]
-            return not (isinstance(first, Num) and first.value < 0)
-    return True
+        case Bracket() if any(isinstance(argument, Text) for argument in formula.arguments):
+            return True
+        case Power() if formula.exponent < 0:
+            return False
+        case Prod() if isinstance(formula.factors[0], Num) and formula.factors[0].value < 0:
+            return False
+    return sum(1 for _ in walk(formula)) >= LEAST
 
 
 def columns_aligned(table: Sequence[Sequence[str]], widest: int) -> list[str]:
