@@ -10,16 +10,14 @@ import json
 import os.path
 
 from symflops.ground.errors import SymflopsError, did_you_mean
+from symflops.modules import WRONG, fitting, has, load_module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
 PACKAGE = os.path.dirname(os.path.abspath(__file__))  # os.path: pathlib alone would cost a tenth of an estimate
-
-
-WRONG = (ArithmeticError, LookupError, TypeError, ValueError)  # what arithmetic on sizes that do not fit ends in
 MAX_ITEMS = 1_000_000  # where a batch says only how many
 
 
@@ -34,18 +32,21 @@ class Catalog:
         self.root = root
         self.specs = specs
 
-    def module(self, name: str) -> Any:
-        """The generated module of a spec."""
-        entry = self.specs[name]
-        path = os.path.join(self.root, entry["group"], f"{name}.py")
+    def module(self, name: str, variant: str = "") -> Any:
+        """The generated module of a spec, or of one of its variants."""
+        group, file = self.specs[name]["group"], f"{name}_{variant}" if variant else name
+        path = os.path.join(self.root, group, f"{file}.py")
         if not os.path.isfile(path):
             raise SymflopsError(f"{path} is missing: run 'symflops generate {name}'")
-        from importlib.machinery import SourceFileLoader
-        from types import ModuleType
+        return load_module(path, f"symflops.generated.{group}.{file}")
 
-        module = ModuleType(f"symflops.generated.{entry['group']}.{name}")
-        SourceFileLoader(module.__name__, path).exec_module(module)
-        return module
+    def of_structure(self, name: str, sizes: Any, module: Any) -> Any:
+        """The module of a spec whose structure ``sizes`` have, None where no module is; ``module`` is that of the defaults."""
+        structures = self.specs[name].get("structures", {})
+        for variant, structure in structures.items():
+            if variant != "default" and has(sizes, structure):
+                return self.module(name, variant)
+        return module if has(sizes, structures.get("default", {})) else None
 
     def stale(self, name: str) -> bool:
         """Whether the spec beside this catalog is newer than what was generated from it."""
@@ -158,36 +159,53 @@ def _component(index: Mapping[str, Any], path: str) -> dict[str, Any]:
 
 
 def estimator(
-    catalog: Catalog, name: str, config: Mapping[str, Any], regime: str = "full", convention: str = "symflops"
+    catalog: Catalog,
+    name: str,
+    config: Mapping[str, Any],
+    regime: str = "full",
+    convention: str = "symflops",
+    tell: Callable[[str], None] | None = None,
 ) -> tuple[Any, Any]:
-    """The generated module of a spec and its estimator; derived on the spot where the module has not baked it in, or is of
-    models of another structure.
+    """The generated module of a spec, or of the variant that a config is of, and its estimator.
+
+    Where no module is of the config's structure, or knows the regime and convention, one is derived on the spot, and kept
+    for the next time; ``tell`` says so (by default as a warning).
 
     Raises:
         SymflopsError: the config does not fit, or there is no such regime or convention.
     """
     module = catalog.module(name)
-    if regime not in module.REGIMES or convention not in module.CONVENTIONS:
+    sizes = fitting(lambda: module.Sizes.from_config(config))
+    chosen = catalog.of_structure(name, sizes, module)
+    if chosen is not None and regime in chosen.REGIMES and convention in chosen.CONVENTIONS:
+        return chosen, fitting(lambda: chosen.Estimator(chosen.Sizes.from_config(config), regime=regime, convention=convention))
+    if any(".yaml" in str(page) or ".yml" in str(page) for page in (regime, convention)):  # a page of one's own may change
         from symflops.api import load
 
         return module, load(name).estimator(config, regime, convention)
-    try:
-        return module, module.Estimator(module.Sizes.from_config(config), regime=regime, convention=convention)
-    except ValueError as error:
-        if type(error).__name__ == "OtherStructure":  # a class of the module, which nothing shares
-            from symflops.api import load
+    from symflops.spot import derived
 
-            return module, load(name).estimator(config, regime, convention)
-        raise SymflopsError(str(error)) from None
-    except WRONG as error:
-        raise SymflopsError(f"the config does not fit the model: {error}") from None
+    reason = "is of its structure" if chosen is None else f"knows regime '{regime}' and convention '{convention}'"
+
+    def said(text: str) -> None:
+        (tell or warn)(f"no module of '{name}' {reason}: {text}")
+
+    return derived(os.path.dirname(catalog.root), name, config, sizes, (regime, convention), said)
+
+
+def warn(text: str) -> None:
+    """Say something to the program that asked."""
+    import warnings
+
+    warnings.warn(text, stacklevel=7)
 
 
 def variant(module: Any, model: Any) -> str | None:
-    """``default`` where sizes that decide the structure are those of the module, ``derived`` where they are others."""
+    """What the structure of a model is called, where sizes decide it: ``default``, a variant, or ``derived``."""
     if hasattr(model, "program"):
         return "derived" if model.program.fixed else None
-    return "default" if hasattr(module, "OtherStructure") else None
+    found: str | None = module.VARIANT
+    return found
 
 
 def moments(module: Any, model: Any, batch: Mapping[str, Any]) -> Any:

@@ -7,10 +7,9 @@ which is not committed, also knows the package's own code, and lets an unchanged
 
 from __future__ import annotations
 
-import hashlib
 import json
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,22 +17,18 @@ from typing import Any
 from symflops import __version__
 from symflops.api import Model
 from symflops.ground.diagnostics import SpecError
+from symflops.ground.digests import digest
 from symflops.inexact import FILE as INEXACT
 from symflops.library import PACKAGE, SpecFile
 from symflops.targets import summary
+from symflops.targets.python import fixed_sizes
 from symflops.verified import FILE as VERIFIED
 from symflops.verified import all_verifications, verifications
 
 MANIFEST, CATALOG, STAMP, SUMMARY = "manifest.json", "catalog.json", ".stamp.json", "verified.md"
 BAKED = ("full", "forward", "lora", "checkpointed")
 OPTIONAL = ("unmatched-pattern", "bad-recompute", "bad-adapter")
-DATA = ("*.jinja", "*.yaml", "*.json")
 PAGES = "conventions/"  # what 'symflops conform --pages' writes
-
-
-def digest(text: str | bytes) -> str:
-    """The sha256 of a text."""
-    return hashlib.sha256(text.encode() if isinstance(text, str) else text).hexdigest()
 
 
 def package_inputs() -> dict[str, str]:
@@ -50,16 +45,6 @@ def records_of(root: Path) -> dict[str, str]:
     return {f"specs/{name}": digest((root / name).read_bytes()) for name in (VERIFIED, INEXACT) if (root / name).is_file()}
 
 
-def code_digest() -> str:
-    """One digest of everything that the package is made of."""
-    total = hashlib.sha256()
-    for pattern in ("*.py", *DATA):
-        for path in sorted(PACKAGE.rglob(pattern)):
-            if not {"generated", "specs"} & set(path.relative_to(PACKAGE).parts[:1]):
-                total.update(str(path.relative_to(PACKAGE)).encode() + path.read_bytes())
-    return total.hexdigest()
-
-
 @dataclass(frozen=True, slots=True)
 class Output:
     """What one spec becomes: files by name, its entry in the catalog, and the digests of what it was made from.
@@ -74,6 +59,10 @@ class Output:
     sources: Mapping[str, str]
     verified: str
 
+    def has(self, module: str) -> bool:
+        """Whether one of the files is a module of that name."""
+        return any(Path(path).name == f"{module}.py" for path in self.files)
+
 
 def compile_spec(file: SpecFile) -> Output:
     """Derive one spec and print all its files.
@@ -86,9 +75,12 @@ def compile_spec(file: SpecFile) -> Output:
 
     model = load(file.path)
     program = model.typical(baked(model))
+    published = [model.published(variant, baked(model, variant)) for variant in model.variants]
     texts = emit(program, __version__, verifications(file))
-    folder = f"{file.group}/" if file.group else ""
-    files = {f"{folder}{program.name}.{ending}": text for ending, text in texts.items()}
+    stem = f"{file.group}/{program.name}" if file.group else program.name
+    files = {f"{stem}.{ending}": text for ending, text in texts.items()}
+    for other in published:
+        files |= {f"{stem}_{other.variant}.{ending}": text for ending, text in emit(other, __version__, (), ["py"]).items()}
     sources = {source.path: digest(source.text) for source in model.spec.sources}
     entry = {
         "group": file.group,
@@ -97,6 +89,7 @@ def compile_spec(file: SpecFile) -> Output:
         "model_types": list(program.model_types),
         "pipelines": list(program.pipelines),
         "streams": {stream.name: list(stream.variables) for stream in program.streams if stream.given},
+        "structures": {structure.variant: fixed_sizes(structure) for structure in (program, *published) if structure.fixed},
         "crc32": zlib.crc32(model.spec.sources[0].text.encode()),
     }
     return Output(program.name, file.group, files, entry, sources, verified_digest(file))
@@ -107,7 +100,14 @@ def verified_digest(file: SpecFile) -> str:
     return digest(repr(verifications(file)))
 
 
-def baked(model: Model) -> list[str]:
+def files_of(name: str, entry: Mapping[str, Any], paths: Iterable[str]) -> list[str]:
+    """Those of ``paths`` that were generated from the spec with this entry in the catalog."""
+    stem = f"{entry['group']}/{name}" if entry.get("group") else name
+    own = (f"{stem}.", *(f"{stem}_{variant}." for variant in entry.get("structures", ())))
+    return [path for path in paths if path.startswith(own)]
+
+
+def baked(model: Model, variant: str = "") -> list[str]:
     """The regimes that a generated module knows: all of ``BAKED`` that fit the model and have forms as general as its own."""
     from symflops.api import STRUCTURAL
 
@@ -116,12 +116,12 @@ def baked(model: Model) -> list[str]:
     for regime in BAKED:
         try:
             try:
-                model.check_regime(regime, config)
+                model.check_regime(regime, config, variant)
             except SpecError as error:
                 if found or any(diagnostic.code not in STRUCTURAL for diagnostic in error.diagnostics):
                     raise
                 config = {}  # the structure that the defaults have
-                model.check_regime(regime, config)
+                model.check_regime(regime, config, variant)
         except SpecError as error:
             if not found or any(diagnostic.code not in (*OPTIONAL, *STRUCTURAL) for diagnostic in error.diagnostics):
                 raise
@@ -148,7 +148,11 @@ def shared_files(outputs: Sequence[Output], known: Mapping[str, Any], catalog: M
     """The catalog, the summary and the manifest; specs that were not compiled in this run keep what stands there about them."""
     entries = {**catalog.get("specs", {}), **{output.name: output.entry for output in outputs}}
     files = {name: value for output in outputs for name, value in output.files.items()}
-    made = {**known.get("outputs", {}), **{name: digest(text) for name, text in files.items()}}
+    made = dict(known.get("outputs", {}))
+    for output in outputs:
+        for path in files_of(output.name, catalog.get("specs", {}).get(output.name, {}), list(made)):
+            made.pop(path)
+    made |= {name: digest(text) for name, text in files.items()}
     sources = {**known.get("specs", {})}
     for output in outputs:
         sources[output.name] = dict(sorted(output.sources.items()))
@@ -181,8 +185,7 @@ def without(names: set[str], manifest: dict[str, Any], catalog: dict[str, Any]) 
     for name in set(manifest.get("specs", {})) - names:
         entry = catalog.get("specs", {}).pop(name, {})
         manifest["specs"].pop(name)
-        folder = f"{entry.get('group')}/" if entry.get("group") else ""
-        for path in [path for path in manifest.get("outputs", {}) if path.startswith(f"{folder}{name}.")]:
+        for path in files_of(name, entry, list(manifest.get("outputs", {}))):
             manifest["outputs"].pop(path)
 
 

@@ -78,9 +78,11 @@ def estimated(args: argparse.Namespace, batch: dict[str, Any]) -> dict[str, Any]
         catalog, name = lookup.by_config(config)
     if catalog.stale(name):
         print(f"symflops: the spec of '{name}' has changed since its module was generated", file=sys.stderr)
-    module, model = lookup.estimator(catalog, name, config, args.regime, args.convention)
-    if lookup.variant(module, model) == "derived":
-        print(f"symflops: derived on the spot: the module of '{name}' is of models of another structure", file=sys.stderr)
+
+    def tell(text: str) -> None:
+        print(f"symflops: {text}", file=sys.stderr)
+
+    module, model = lookup.estimator(catalog, name, config, args.regime, args.convention, tell)
     return lookup.result(module, model, batch)
 
 
@@ -104,7 +106,8 @@ class _Named:
 def table(found: dict[str, Any]) -> str:
     """The estimate for people: exact numbers with units, and a rounded reading of the FLOPs."""
     unit = {"flops": "FLOPs", "macs": "MACs"}[found["unit"]]
-    lines = [f"{found['spec']}, regime {found['regime']}, convention {found['convention']}"]
+    spec = f"{found['spec']} ({found['variant']})" if found["variant"] else found["spec"]
+    lines = [f"{spec}, regime {found['regime']}, convention {found['convention']}"]
     for key in ("parameters", "trainable_parameters"):
         lines.append(f"  {key.replace('_', ' '):<22} {found[key]:>26,}")
     for key in ("forward", "backward", "recomputed", "total"):

@@ -60,16 +60,17 @@ class _Work:
     def __init__(self, root: Path, out: Path, names: set[str], everything: bool) -> None:
         from symflops.project import CATALOG, MANIFEST, read_json, without
 
-        self.root, self.out, self.everything = root, out, everything
+        self.root, self.out, self.names, self.everything = root, out, names, everything
         self.manifest, self.catalog = read_json(out / MANIFEST), read_json(out / CATALOG)
         without(names, self.manifest, self.catalog)
 
     def write(self, files: list[Any]) -> int:
         """Write what changed."""
+        from symflops.ground.digests import package_digest
         from symflops.ground.files import write
-        from symflops.project import STAMP, code_digest, printed, read_json, shared_files, stamp_of, unchanged
+        from symflops.project import STAMP, printed, read_json, shared_files, stamp_of, unchanged
 
-        code = code_digest()
+        code = package_digest()
         stamps = read_json(self.out / STAMP)
         todo = [file for file in files if not unchanged(file, stamps.get(file.label, {}), code, self.out)]
         outputs, written = [], 0
@@ -136,10 +137,15 @@ class _Work:
     def compiled(self, files: list[Any]) -> Iterator[Any]:
         """Derive specs one after another, with a bar where a person waits."""
         from symflops.cli.progress import progress
+        from symflops.ground.diagnostics import SymflopsError
         from symflops.project import compile_spec
 
         for file in progress(files, "deriving", lambda file: file.name):
-            yield compile_spec(file)
+            output = compile_spec(file)
+            same = next((name for name in self.names - {file.name} if output.has(name)), None)
+            if same:
+                raise SymflopsError(f"a variant of '{file.name}' and the spec '{same}' would be one module: rename one")
+            yield output
 
 
 def _unified(path: Path, text: str) -> str:

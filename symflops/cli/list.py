@@ -1,4 +1,4 @@
-"""Lists the specs: name, group, the classes that they describe, the streams that a batch gives."""
+"""Lists the specs: name, group, the streams that a batch gives, the classes that they describe (and variants of these)."""
 
 from __future__ import annotations
 
@@ -24,5 +24,6 @@ def run(args: argparse.Namespace) -> int:
     for name, entry in sorted(found.items(), key=lambda item: (item[1]["group"], item[0])):
         classes = ", ".join(reference.rpartition(".")[2] for reference in entry["references"])
         streams = " ".join(f"{stream}[{','.join(axes)}]" for stream, axes in entry["streams"].items())
-        print(f"{name:<{width}}  {entry['group']:<10}  {streams:<24}  {classes}")
+        variants = ", ".join(variant for variant in entry.get("structures", ()) if variant != "default")
+        print(f"{name:<{width}}  {entry['group']:<10}  {streams:<24}  {classes}{f' ({variants})' if variants else ''}")
     return 0

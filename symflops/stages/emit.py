@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from symflops.model.program import Program
 from symflops.model.verification import Verification
@@ -16,8 +16,10 @@ ON_PAGES = ("full", "forward")
 TARGETS: Mapping[str, Target] = {"py": python.render, "tex": latex.render, "md": markdown.render}
 
 
-def emit(program: Program, version: str, verified: Sequence[Verification] = ()) -> dict[str, str]:
+def emit(
+    program: Program, version: str, verified: Sequence[Verification] = (), endings: Collection[str] = tuple(TARGETS)
+) -> dict[str, str]:
     """The text of every target by its file ending; ``verified`` is what the spec was checked against."""
     shown = {"py": program}
     pages = program.showing(ON_PAGES)
-    return {ending: render(shown.get(ending, pages), version, verified) for ending, render in TARGETS.items()}
+    return {ending: TARGETS[ending](shown.get(ending, pages), version, verified) for ending in endings}

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from sympy import Expr, Integer, Symbol
 
-from symflops import lookup
+from symflops import lookup, spot
 from symflops.algebra.domain import Setting
 from symflops.algebra.evaluate import evaluate
 from symflops.algebra.functions import flag_symbol, size_symbol
@@ -119,7 +120,8 @@ class Stock:
             try:
                 catalog = lookup.by_name(name)
                 module = catalog.module(name)
-                catalog.module = lambda _, module=module: module  # type: ignore[method-assign]
+                read = catalog.module
+                catalog.module = lambda _, variant="", module=module: read(name, variant) if variant else module  # type: ignore
                 self.modules[name] = catalog
             except SymflopsError:
                 self.modules[name] = None
@@ -275,12 +277,18 @@ def _batch(stock: Stock, case: Case) -> Callable[[], str]:
     return run
 
 
+def _interpreted(_: str, name: str, config: Any, sizes: Any, asked: tuple[str, str], tell: Any) -> tuple[Any, Any]:
+    model = load(name)
+    return lookup_module(model.spec), model.estimator(config, *asked)
+
+
 def _both(catalog: Any, program: Any, config: Any, batch: Any, regime: str, convention: str) -> str:
     """The generated module and the interpreter: both refuse, or both say the same."""
     found = []
     if catalog is not None:
         try:
-            module, model = lookup.estimator(catalog, program.name, config, regime, convention)
+            with patch.object(spot, "derived", _interpreted):  # which would write what it derives
+                module, model = lookup.estimator(catalog, program.name, config, regime, convention)
             found.append(lookup.result(module, model, batch))
         except SymflopsError:
             found.append(None)

@@ -1,0 +1,221 @@
+"""Which module estimates: that of the defaults, of the variant that a config is of, or one that is derived on the spot and kept."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from symflops import lookup, spot
+from symflops.api import load
+from symflops.cli.main import main
+
+ROOT = Path(__file__).resolve().parents[2]
+SPEC = """name: stages
+title: Stages of a list
+sizes:
+  C: {key: channels, default: 3}
+  W: {key: widths, default: "[8, 16]"}
+variants:
+  deep: {widths: [4, 4, 6]}
+streams: {latent: [h, w]}
+inputs:
+  x: {stream: latent, width: C, layout: "b c h w"}
+graph:
+  - down:
+      repeat: W
+      index: i
+      item: c
+      graph:
+        - conv: {block: three, from: x, width: c, to: y}
+        - skip: {op: push, from: y, stack: s}
+  - all: {op: gather, stack: s, like: x, to: z}
+outputs: [z]
+"""
+BLOCK = """params: {width: null}
+inputs: [x]
+outputs: [y]
+graph:
+  - three: {op: conv, from: x, width: width, kernel: '[3, 3]', padding: 1, bias: false, to: y}
+"""
+BATCH = {"latent": [[4, 5]]}
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    for path, text in (("nn/stages.yaml", SPEC), ("blocks/three.yaml", BLOCK)):
+        (tmp_path / "specs" / path).parent.mkdir(parents=True)
+        (tmp_path / "specs" / path).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert main(["generate"]) == 0
+    return tmp_path
+
+
+def forward(widths: list[int], side: int = 3) -> int:
+    return 2 * side**2 * 20 * 3 * sum(widths)
+
+
+def estimate(widths: list[int], **asked: str) -> tuple[dict, list[str]]:
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        found = lookup.estimate({"widths": widths}, BATCH, spec="stages", **asked)
+    return found, [str(warning.message) for warning in told]
+
+
+def entries(project: Path) -> list[Path]:
+    return sorted((project / "cache").rglob("*.py"))
+
+
+def test_the_config_chooses_the_variant(project):
+    for widths, variant in (([8, 16], "default"), ([4, 4, 6], "deep")):
+        found, told = estimate(widths)
+        assert (found["variant"], found["forward"], told) == (variant, forward(widths), [])
+    assert entries(project) == []
+    assert sorted(path.name for path in (project / "generated" / "nn").glob("*.py")) == ["stages.py", "stages_deep.py"]
+    catalog = json.loads((project / "generated" / "catalog.json").read_text())
+    assert catalog["specs"]["stages"]["structures"] == {"default": {"widths": "(8, 16)"}, "deep": {"widths": "(4, 4, 6)"}}
+
+
+def test_another_structure_is_derived_once_and_said_once(project):
+    first, told = estimate([5])
+    (entry,) = entries(project)
+    assert (first["variant"], first["forward"]) == ("derived", forward([5]))
+    assert told == [f"no module of 'stages' is of its structure: derived on the spot, kept in {entry}"]
+    assert estimate([5]) == (first, []) and entries(project) == [entry]
+    assert estimate([6])[0]["forward"] == forward([6]) and len(entries(project)) == 2
+
+
+def test_a_regime_that_no_module_knows_is_derived_once(project):
+    for widths in ([8, 16], [7]):
+        first, told = estimate(widths, regime="full:freeze=down.0.*")
+        assert first["variant"] == "derived" and first["trainable_parameters"] == 27 * sum(widths[1:])
+        assert len(told) == 1 and "'full:freeze=down.0.*'" in told[0] if len(widths) > 1 else "structure" in told[0]
+        assert estimate(widths, regime="full:freeze=down.0.*") == (first, [])
+    page = project / "mine.yaml"
+    page.write_text("name: mine\ntrain: []\n")  # a page of one's own may change: nothing is kept
+    kept = entries(project)
+    assert estimate([5], regime=str(page))[0]["trainable_parameters"] == 0 and entries(project) == kept
+
+
+def test_the_command_says_it_once(project, capsys):
+    (project / "config.json").write_text(json.dumps({"widths": [5]}))
+    for told in (1, 0):
+        assert main(["estimate", "stages", "--config", "config.json", "--batch", json.dumps(BATCH), "--json"]) == 0
+        out, err = capsys.readouterr()
+        assert json.loads(out)["forward"] == forward([5]) and err.count("derived on the spot") == told
+
+
+@pytest.mark.parametrize("damage", ["", "x = 1\n", "\0\0", "# sealed 0\n# package 0\n# structure {}\nx = 1\n", "half", "turned", "\ud800"])
+def test_a_damaged_entry_is_written_anew(project, damage):
+    first, _ = estimate([5])
+    (entry,) = entries(project)
+    whole = entry.read_text()
+    texts = {"half": whole[: len(whole) // 2], "turned": whole.replace("2*9", "3*9").replace("90*C", "91*C")}
+    entry.write_bytes(texts.get(damage, damage).encode("utf-8", "surrogatepass"))
+    assert entry.read_bytes() != whole.encode()
+    again, told = estimate([5])
+    assert again == first and len(told) == 1 and entry.read_text() == whole
+
+
+@pytest.mark.parametrize("path", ["nn/stages.yaml", "blocks/three.yaml"])
+def test_an_entry_of_another_spec_or_block_is_written_anew(project, path):
+    """Also where the module of the defaults is as old."""
+    estimate([5])
+    (entry,) = entries(project)
+    old = entry.read_text()
+    source = project / "specs" / path
+    source.write_text(source.read_text().replace("[3, 3]", "[5, 5]").replace("padding: 1", "padding: 2") + "# changed\n")
+    found, told = estimate([5])
+    assert len(told) == 1 and entry.read_text() != old
+    assert found["forward"] == forward([5], 5 if path.startswith("blocks") else 3)
+
+
+def test_an_entry_of_another_package_is_written_anew(project, monkeypatch):
+    estimate([5])
+    monkeypatch.setattr(spot, "package_digest", lambda: "another")
+    assert len(estimate([5])[1]) == 1
+    assert estimate([5])[1] == []
+
+
+def test_where_nothing_can_be_kept_the_estimate_is_the_same(project):
+    (project / "cache").write_text("a file, not a folder")
+    for _ in range(2):
+        found, told = estimate([5])
+        assert found["forward"] == forward([5]) and len(told) == 1 and "not kept" in told[0]
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_many_at_once_agree(project):
+    """Threads that derive, write and read the same and other entries."""
+    widths = [[5], [6], [5], [7], [6], [5], [5], [7]]
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda row: lookup.estimate({"widths": row}, BATCH, spec="stages"), widths))
+    assert [item["forward"] for item in found] == [forward(row) for row in widths]
+    assert len(entries(project)) == 3 and all(estimate(row)[1] == [] for row in widths)
+    assert [path for path in (project / "cache").rglob("*") if path.suffix == ".tmp"] == []
+
+
+def test_processes_at_once_agree(project):
+    words = [sys.executable, "-m", "symflops.cli.main", "estimate", "stages", "--config", "config.json", "--batch", json.dumps(BATCH), "--json"]
+    (project / "config.json").write_text(json.dumps({"widths": [5]}))
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    running = [subprocess.Popen(words, cwd=project, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(3)]
+    assert {json.loads(process.communicate()[0])["forward"] for process in running} == {forward([5])}
+    assert len(entries(project)) == 1 and estimate([5])[1] == []
+
+
+@pytest.mark.parametrize(("said", "where"), [("/somewhere", "/somewhere/symflops"), ("relative", "~/.cache/symflops"), ("", "~/.cache/symflops")])
+def test_the_folder_is_that_of_the_platform(monkeypatch, said, where):
+    monkeypatch.setenv("XDG_CACHE_HOME", said)
+    monkeypatch.setattr(spot.sys, "platform", "linux")
+    assert spot.folder() == Path(where).expanduser()
+
+
+@pytest.mark.parametrize(("platform", "where"), [("darwin", "Library/Caches/symflops"), ("win32", "AppData/Local/symflops/Cache")])
+def test_other_platforms_have_folders_of_their_own(monkeypatch, platform, where):
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.delenv("LOCALAPPDATA", raising=False)
+    monkeypatch.setattr(spot.sys, "platform", platform)
+    assert spot.folder() == Path.home() / where
+
+
+def test_neither_a_variant_nor_an_entry_needs_sympy(project):
+    estimate([5])
+    text = (
+        "import sys\nfrom symflops import lookup\n"
+        f"print([lookup.estimate({{'widths': w}}, {BATCH!r}, spec='stages')['variant'] for w in ([8, 16], [4, 4, 6], [5])])\n"
+        "print([name for name in ('sympy', 'networkx', 'jinja2', 'ruamel.yaml', 'numpy', 'torch') if name in sys.modules])"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, cwd=project, env=environment)
+    assert done.stdout.splitlines() == ["['default', 'deep', 'derived']", "[]"], done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("spec", ["llama", "mixtral", "whisper", "swin"])
+def test_a_derived_module_says_what_the_interpreter_says(spec):
+    """Under every shipped regime that the model has."""
+    config = {"depths": [2, 4]} | {"num_heads": [2, 4]} if spec == "swin" else {}
+    for regime in ("full", "lora", "checkpointed", "grpo", "dpo", "reward", "reference", "decode", "generate"):
+        try:
+            one = load(spec).estimator(config, regime, "torch")
+        except Exception as error:
+            assert type(error).__name__ in ("SpecError", "ConfigError"), error
+            continue
+        catalog = lookup.by_name(spec)
+        sizes = catalog.module(spec).Sizes.from_config(config)
+        module, made = spot.derived(str(ROOT), spec, config, sizes, (regime, "torch"), lambda text: None)
+        batch = {name: [[3, 5][:axes] if axes > 1 else 7, [8, 6][:axes] if axes > 1 else 9] for name, axes in module_streams(module, one)}
+        ours, theirs = made.moments(**batch), one.moments(**batch)
+        assert (made.parameters, made.trainable_parameters) == (one.parameters, one.trainable_parameters)
+        assert (made.forward(ours), made.backward(ours), made.recomputed(ours)) == (one.forward(theirs), one.backward(theirs), one.recomputed(theirs))
+
+
+def module_streams(module, interpreted) -> list[tuple[str, int]]:
+    return [(stream.name, len(stream.variables)) for stream in interpreted.program.streams if stream.given]
