@@ -89,7 +89,12 @@ def _modules(names: Any) -> Any:
     return tuple(f"*{name}" for name in names)
 
 
-FUNCTIONS: dict[str, Callable[..., Any]] = {"every": _every, "steps": _steps, "copies": _copies, "modules": _modules}
+def _letters(text: Any) -> Any:
+    """The letters of a text."""
+    return tuple(str(text))
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {"every": _every, "steps": _steps, "copies": _copies, "modules": _modules, "letters": _letters}
 
 
 def _call(function: Callable[..., Any]) -> Callable[[Any, ast.Call], Any]:
