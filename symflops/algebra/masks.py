@@ -25,7 +25,7 @@ from dataclasses import dataclass
 
 from sympy import Expr, Integer, Rational
 
-from symflops.algebra.functions import Excess, FloorDiv, Least, Modulo
+from symflops.algebra.functions import AtLeast, Excess, FloorDiv, Least, Modulo
 from symflops.algebra.polynomial import Polynomial
 
 ZERO, ONE = Integer(0), Integer(1)
@@ -149,13 +149,18 @@ def reach(mask: Mask, keys: Expr) -> Expr:
 def pairs_by(word: str, mask: Mask, queries: Expr, keys: Expr) -> Expr:
     """Pairs as a word says: ``useful`` ones, ``all``, ``half`` of all, a ``band`` of full rows, or ``half_band``.
 
-    A mask that leaves nothing out has all its pairs whatever the word.
+    ``half_within`` is half of all where no key is out of reach, and the useful ones where one is. A mask that leaves nothing
+    out has all its pairs whatever the word.
     """
     if not mask.name:
         return queries * keys
     if word == "useful":
         return useful_pairs(mask, queries, keys)
-    width = reach(mask, keys) if word.endswith("band") else keys
+    bound = reach(mask, keys)
+    if word == "half_within" and isinstance(bound, Least):
+        beyond = AtLeast(keys, next(arg for arg in bound.args if arg != keys) + ONE)
+        return beyond * useful_pairs(mask, queries, keys) + (ONE - beyond) * Rational(1, 2) * queries * keys
+    width = bound if word.endswith("band") else keys
     return queries * width * (Rational(1, 2) if word.startswith("half") else ONE)
 
 

@@ -63,12 +63,11 @@ class Exceptional:
 class Convention:
     """What of the derived work is counted.
 
-    ``pairs`` is ``useful`` or ``all`` (masked pairs, and what a model pads items with, too) for all masks, ``masks`` says it
-    for one: ``half``, ``band`` and ``half_band`` as well. ``unseen`` says whether work counts that PyTorch's counter does not
-    see. ``length`` is ``real`` or ``padded``, ``lengths`` the same for one class of work (``linear`` or ``attention``).
-    ``counts`` is ``work``, or ``parameters`` where every parameter counts as one multiply-add per token of the first stream, in
-    place of the work that reads it; ``experts`` is ``active`` or ``all`` then. ``tied`` parameters count ``each`` time they are
-    used, or ``once``.
+    ``pairs`` is ``useful`` or ``all`` (masked pairs and padding too) for all masks, ``masks`` for one: ``half``, ``band``,
+    ``half_band`` and ``half_within`` as well. ``unseen`` says whether work counts that PyTorch's counter does not see.
+    ``length`` is ``real`` or ``padded``, ``lengths`` the same for one class of work (``linear`` or ``attention``). ``counts``
+    is ``work``, or ``parameters`` where every parameter counts as one multiply-add per token, in place of the work that reads
+    it; ``experts`` is ``active`` or ``all`` then. ``tied`` parameters count ``each`` time they are used, or ``once``.
     """
 
     name: str

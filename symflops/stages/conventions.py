@@ -16,7 +16,7 @@ from symflops.stages.shapes import Shapes
 WORDS = {
     "unit": ("flops", "macs"), "unseen": ("true", "false"), "length": ("real", "padded"), "counts": ("work", "parameters"),
     "experts": ("active", "all"), "tied": ("each", "once"), "attention_backward": ("4", "5"),
-    "attention_width": ("own", "queries", "model"), "pairs": ("useful", "all", "half", "band", "half_band"),
+    "attention_width": ("own", "queries", "model"), "pairs": ("useful", "all", "half", "band", "half_band", "half_within"),
     "count": ("yes", "no", "as_matmul"), "additions": ("all", "exact"),
 }  # fmt: skip
 FIELDS = (

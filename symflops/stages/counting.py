@@ -57,7 +57,11 @@ class _Counting:
         named = rule.count in ("yes", "as_matmul") or rule.per_element is not None
         if rule.count == "no" or not (work.contraction.seen or self.convention.unseen or named):
             return False
-        if rule.per_element is not None and work.contraction is not work.operator.contractions[0] and work.contraction.kind == "scan":
+        if (
+            rule.per_element is not None
+            and work.contraction is not work.operator.contractions[0]
+            and work.contraction.kind == "scan"
+        ):
             return False  # its elements count once
         if work.contraction.kind == "elements":
             return named

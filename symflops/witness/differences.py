@@ -28,6 +28,7 @@ NOTHING = Rule()
 WORDS = {
     "useful": "the pairs that a mask leaves", "all": "all pairs", "half": "half of all pairs",
     "band": "as many pairs a query as the window is wide", "half_band": "half of the window's width for each query",
+    "half_within": "half of all pairs where the window is no bound, and those that it leaves where it is",
 }  # fmt: skip
 PLAIN: dict[str, dict[Any, str]] = {
     "unit": {"flops": "two FLOPs for a multiply-add", "macs": "one for a multiply-add"},

@@ -94,7 +94,13 @@ def _letters(text: Any) -> Any:
     return tuple(str(text))
 
 
-FUNCTIONS: dict[str, Callable[..., Any]] = {"every": _every, "steps": _steps, "copies": _copies, "modules": _modules, "letters": _letters}
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "every": _every,
+    "steps": _steps,
+    "copies": _copies,
+    "modules": _modules,
+    "letters": _letters,
+}
 
 
 def _call(function: Callable[..., Any]) -> Callable[[Any, ast.Call], Any]:

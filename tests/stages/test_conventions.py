@@ -154,7 +154,8 @@ def test_elements_and_matmuls():
 @pytest.mark.parametrize(
     ("words", "pairs"),
     [("useful", lambda s, w: sum(min(i + 1, w) for i in range(s))), ("all", lambda s, w: s * s), ("half", lambda s, w: Fraction(s * s, 2)),
-     ("band", lambda s, w: s * min(s, w)), ("half_band", lambda s, w: Fraction(s * min(s, w), 2))],
+     ("band", lambda s, w: s * min(s, w)), ("half_band", lambda s, w: Fraction(s * min(s, w), 2)),
+     ("half_within", lambda s, w: Fraction(s * s, 2) if s <= w else sum(min(i + 1, w) for i in range(s)))],
 )  # fmt: skip
 def test_pairs_of_a_window(words, pairs):
     config, batch = MODELS["gpt_oss"]
@@ -213,7 +214,7 @@ backwards = st.none() | st.builds(Backward, amounts, amounts, amounts, st.none()
 @st.composite
 def conventions(draw):
     chosen = {name: draw(rules[ROLES[name].group]) for name in draw(st.lists(st.sampled_from(OWN), max_size=6, unique=True))}
-    masks = draw(st.dictionaries(st.sampled_from(["causal", "sliding"]), st.sampled_from(["useful", "all", "half", "band", "half_band"])))
+    masks = draw(st.dictionaries(st.sampled_from(["causal", "sliding"]), st.sampled_from(["useful", "all", "half", "band", "half_band", "half_within"])))
     return Convention(
         "random", draw(st.sampled_from(["useful", "all"])), backward=draw(backwards), masks=tuple(masks.items()),
         roles=tuple(sorted(chosen.items())), unit=draw(st.sampled_from(["flops", "macs"])),

@@ -13,7 +13,7 @@ from symflops.witness.peers import Conforming, systems
 PEERS = Path(__file__).parents[1] / "data" / "peers"
 WHOLE = ("verl_omni", "kempnerforge", "latte_fork", "trl", "litgpt", "nanotron", "levanter", "llm_foundry", "transformers",
          "megatron_bridge_accumulate")  # fmt: skip
-KINDS = ("dense", "moe", "moe+mtp", "mla", "mla+mtp", "wan")
+KINDS = ("dense", "moe", "moe+mtp", "mla", "mla+mtp", "wan", "gdn", "gdn2", "gdn+mtp", "hybrid", "hybrid+mtp")
 RECORDS = dict(systems(PEERS))
 
 
