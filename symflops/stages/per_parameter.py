@@ -12,6 +12,7 @@ from symflops.model.contraction import Contraction, Extent, Operand
 from symflops.model.derivation import Derivation, Gradient, ParameterCount, Work
 from symflops.model.graph import ONCE, SAMPLES, Graph, Operator
 from symflops.model.roles import regions_of, role_of
+from symflops.stages.decode import run_in_all
 
 CHOICE = "expert_choice"
 TOWERS = frozenset(("vision", "audio"))
@@ -34,6 +35,7 @@ def parameter_work(derivation: Derivation, experts: str) -> Iterator[ParameterWo
         for position, parameter in enumerate(operator.parameters):
             readers.setdefault((parameter.path, parameter.shape), (operator, position))
     items, rows = main_rows(graph)
+    rows = rows.xreplace(run_in_all(derivation.work, derivation.regime.decode))
     for entry in derivation.parameters:
         operator, position = readers[entry.parameter.path, entry.parameter.shape]
         bias = operator.kind in ("linear", "conv") and is_bias(operator, position)

@@ -174,6 +174,13 @@ def test_parameters_count_once_a_token():
     assert active == 6 * sum(batch["text"]) * (estimator.parameters - experts // 2)
 
 
+def test_parameters_count_for_each_token_of_a_generation():
+    config, _ = MODELS["gpt_oss"]
+    six = page("counts: parameters", "experts: all", "roles: {attention: no}", "backward: 2")
+    estimator = model("gpt_oss").estimator(config, "generate", six)
+    assert estimator.forward(estimator.moments(text=[[6, 4]])) == 2 * estimator.parameters * (6 + 3)
+
+
 def test_macs_are_half():
     assert 2 * cost("qwen_image", page("unit: macs")) == cost("qwen_image", page("unit: flops"))
 
