@@ -51,9 +51,10 @@ class ParameterCount:
 
 @dataclass(frozen=True, slots=True)
 class Derivation:
-    """Both passes of a graph under a regime, and its parameters."""
+    """Both passes of a graph under a regime, and its parameters; ``decodes`` are the lengths whose tokens come one by one."""
 
     graph: Graph
     regime: Regime
     work: tuple[Work, ...]
     parameters: tuple[ParameterCount, ...]
+    decodes: frozenset[Symbol] = frozenset()

@@ -58,9 +58,9 @@ def _step(extent: Extent) -> Extent:
     return replace(extent, executed=extent.tokens * keys, useful=useful)
 
 
-def run_in_all(works: Sequence[Work], mode: str) -> dict[Symbol, Expr]:
+def run_in_all(tokens: frozenset[Symbol], mode: str) -> dict[Symbol, Expr]:
     """What stands for the lengths whose tokens come one by one: in a generation, the tokens that run through the model."""
-    return dict.fromkeys(decoded_tokens(works), PROMPT + Excess(NEW - 1)) if mode == "generate" else {}
+    return dict.fromkeys(tokens, PROMPT + Excess(NEW - 1)) if mode == "generate" else {}
 
 
 def _generate(tokens: frozenset[Symbol]) -> Callable[[Extent], Extent]:

@@ -26,7 +26,7 @@ from symflops.model.regime import Passes, Recompute, Regime
 from symflops.stages.adapt import adapt
 from symflops.stages.checks import check_patterns
 from symflops.stages.copies import Copies
-from symflops.stages.decode import decoded
+from symflops.stages.decode import decoded, decoded_tokens
 from symflops.stages.elements import with_elements
 from symflops.stages.facts import Facts, Trace, iterations, lives, needs, operand_need
 from symflops.stages.recompute import is_inside, repeated
@@ -59,10 +59,13 @@ def derive(graph: Graph, regime: Regime, elements: frozenset[str] = frozenset())
     for key, entry in tally.entries.items():
         entry.recomputed = tally.again.get(key, ZERO)
     works = tuple(_passes(entry.work(), regime.passes) for entry in tally.entries.values())
+    tokens: frozenset[Symbol] = frozenset()
     if regime.decode:
         lengths = frozenset(length.symbol for length in graph.lengths)
-        works = decoded([part for work in works for part in spread(work, lengths)], regime.decode, regime.name)
-    return Derivation(graph, written, works, tally.copies.counts())
+        works = tuple(part for work in works for part in spread(work, lengths))
+        tokens = decoded_tokens(works)
+        works = decoded(works, regime.decode, regime.name)
+    return Derivation(graph, written, works, tally.copies.counts(), tokens)
 
 
 def step_of(phases: Sequence[tuple[Derivation, int]]) -> Derivation:

@@ -35,7 +35,7 @@ def parameter_work(derivation: Derivation, experts: str) -> Iterator[ParameterWo
         for position, parameter in enumerate(operator.parameters):
             readers.setdefault((parameter.path, parameter.shape), (operator, position))
     items, rows = main_rows(graph)
-    rows = rows.xreplace(run_in_all(derivation.work, derivation.regime.decode))
+    rows = rows.xreplace(run_in_all(derivation.decodes, derivation.regime.decode))
     for entry in derivation.parameters:
         operator, position = readers[entry.parameter.path, entry.parameter.shape]
         bias = operator.kind in ("linear", "conv") and is_bias(operator, position)

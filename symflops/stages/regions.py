@@ -13,7 +13,7 @@ from symflops.algebra.polynomial import Polynomial
 from symflops.model.derivation import Derivation, ParameterCount, Work
 from symflops.model.graph import Graph, Length, Loop, Node, mentions
 from symflops.model.spec import Layout
-from symflops.stages.decode import decoded_tokens, variables
+from symflops.stages.decode import variables
 from symflops.stages.statistics import without_padding
 
 
@@ -55,8 +55,7 @@ def enclosing(nodes: tuple[Node, ...], entry: ParameterCount) -> list[tuple[Loop
 
 def measures(graph: Graph, derivation: Derivation) -> dict[Symbol, tuple[Length, ...]]:
     """The batch variables that stand for each length: itself, or those of a length whose tokens come one by one."""
-    mode = derivation.regime.decode
-    tokens = decoded_tokens(derivation.work) if mode else frozenset()
+    mode, tokens = derivation.regime.decode, derivation.decodes
     return {length.symbol: variables(mode, length) if length.symbol in tokens else (length,) for length in graph.lengths}
 
 
