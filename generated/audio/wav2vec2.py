@@ -5,6 +5,8 @@
 # ruff: noqa: B002, E741, F841, RUF100
 """Wav2Vec2, convolutions over a waveform and a transformer with a convolution for its positions: parameters and FLOPs in closed form.
 
+Structure 'default': of models with the sizes in ``_FIXED``.
+
 Regime 'full', convention symflops, torch, FLOPs per batch:
 
     forward    = (2*D*(D//G)*K*(2*(K//2) + 1 - K)) * n
@@ -99,6 +101,7 @@ if TYPE_CHECKING:
 __all__ = ["Estimator", "Flops", "Moments", "OtherStructure", "Sizes", "moments"]
 
 NAME = "wav2vec2"
+VARIANT: str | None = "default"
 REGIMES = ("full", "forward", "lora")
 CONVENTIONS = ("symflops", "torch")
 STREAMS = {"audio": False}
@@ -440,37 +443,38 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     stable = sizes.do_stable_layer_norm
     A = sizes.adapter_attn_dim or 0
     has_A = sizes.adapter_attn_dim is not None
+    part_1 = 2*(K//2) + 1 - K
     # what a contraction runs over, in multiples of (n, h_1, h_2, h_3, h_4, h_5, h_6, h, h_6_h_6)
-    feature_extractor_conv_layers_0_conv_rows_ = (0, 0, 0, 0, 0, 0, 0, 1, 0)
-    feature_extractor_conv_layers_1_conv_rows_ = (0, 1, 0, 0, 0, 0, 0, 0, 0)
-    feature_extractor_conv_layers_2_conv_rows_ = (0, 0, 1, 0, 0, 0, 0, 0, 0)
-    feature_extractor_conv_layers_3_conv_rows_ = (0, 0, 0, 1, 0, 0, 0, 0, 0)
-    feature_extractor_conv_layers_4_conv_rows_ = (0, 0, 0, 0, 1, 0, 0, 0, 0)
-    feature_extractor_conv_layers_5_conv_rows_ = (0, 0, 0, 0, 0, 1, 0, 0, 0)
-    feature_extractor_conv_layers_6_conv_rows_ = (0, 0, 0, 0, 0, 0, 1, 0, 0)
-    encoder_pos_conv_embed_conv_rows_ = (2*(K//2) + 1 - K, 0, 0, 0, 0, 0, 1, 0, 0)
+    h_ = (0, 0, 0, 0, 0, 0, 0, 1, 0)
+    h_1_ = (0, 1, 0, 0, 0, 0, 0, 0, 0)
+    h_2_ = (0, 0, 1, 0, 0, 0, 0, 0, 0)
+    h_3_ = (0, 0, 0, 1, 0, 0, 0, 0, 0)
+    h_4_ = (0, 0, 0, 0, 1, 0, 0, 0, 0)
+    h_5_ = (0, 0, 0, 0, 0, 1, 0, 0, 0)
+    h_6_ = (0, 0, 0, 0, 0, 0, 1, 0, 0)
+    encoder_pos_conv_embed_conv_rows_ = (part_1, 0, 0, 0, 0, 0, 1, 0, 0)
     attention_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 1)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("feature_extractor.conv_layers.0.conv",              feature_extractor_conv_layers_0_conv_rows_,  1024*kernels[0],    1,               (0, 1),                            0),  # y = xW
-        ("feature_extractor.conv_layers.1.conv",              feature_extractor_conv_layers_1_conv_rows_,  524288*kernels[1],  1,               (1, 1),                            0),  # y = xW
-        ("feature_extractor.conv_layers.2.conv",              feature_extractor_conv_layers_2_conv_rows_,  524288*kernels[2],  1,               (1, 1),                            0),  # y = xW
-        ("feature_extractor.conv_layers.3.conv",              feature_extractor_conv_layers_3_conv_rows_,  524288*kernels[3],  1,               (1, 1),                            0),  # y = xW
-        ("feature_extractor.conv_layers.4.conv",              feature_extractor_conv_layers_4_conv_rows_,  524288*kernels[4],  1,               (1, 1),                            0),  # y = xW
-        ("feature_extractor.conv_layers.5.conv",              feature_extractor_conv_layers_5_conv_rows_,  524288*kernels[5],  1,               (1, 1),                            0),  # y = xW
-        ("feature_extractor.conv_layers.6.conv",              feature_extractor_conv_layers_6_conv_rows_,  524288*kernels[6],  1,               (1, 1),                            0),  # y = xW
-        ("feature_projection.projection",                     feature_extractor_conv_layers_6_conv_rows_,  1024*D,             1,               (1, 1),                            0),  # y = xW
-        ("encoder.pos_conv_embed.conv",                       encoder_pos_conv_embed_conv_rows_,           2*D*(D//G)*K,       1,               (1, 1),                            0),  # y = xW
-        ("encoder.layers.*.attention.q_proj",                 feature_extractor_conv_layers_6_conv_rows_,  2*D**2,             L,               (L, L),                            0),  # y = xW
-        ("encoder.layers.*.attention.k_proj",                 feature_extractor_conv_layers_6_conv_rows_,  2*D**2,             L,               (L, L),                            0),  # y = xW
-        ("encoder.layers.*.attention.v_proj",                 feature_extractor_conv_layers_6_conv_rows_,  2*D**2,             L,               (L, L),                            0),  # y = xW
-        ("encoder.layers.*.attention",                        attention_pairs_,                            2*D,                L,               (L, L),                            0),  # scores = qk
-        ("encoder.layers.*.attention",                        attention_pairs_,                            2*D,                L,               (L, L),                            0),  # mix = pv
-        ("encoder.layers.*.attention.out_proj",               feature_extractor_conv_layers_6_conv_rows_,  2*D**2,             L,               (L, L),                            0),  # y = xW
-        ("encoder.layers.*.feed_forward.intermediate_dense",  feature_extractor_conv_layers_6_conv_rows_,  2*D*F,              L,               (L, L),                            0),  # y = xW
-        ("encoder.layers.*.feed_forward.output_dense",        feature_extractor_conv_layers_6_conv_rows_,  2*D*F,              L,               (L, L),                            0),  # y = xW
-        ("encoder.layers.*.adapter_layer.linear_1",           feature_extractor_conv_layers_6_conv_rows_,  2*D*A,              L*has_A*stable,  (L*has_A*stable, L*has_A*stable),  0),  # y = xW
-        ("encoder.layers.*.adapter_layer.linear_2",           feature_extractor_conv_layers_6_conv_rows_,  2*D*A,              L*has_A*stable,  (L*has_A*stable, L*has_A*stable),  0),  # y = xW
+        ("feature_extractor.conv_layers.0.conv",              h_,                                 1024*kernels[0],    1,               (0, 1),                            0),  # y = xW
+        ("feature_extractor.conv_layers.1.conv",              h_1_,                               524288*kernels[1],  1,               (1, 1),                            0),  # y = xW
+        ("feature_extractor.conv_layers.2.conv",              h_2_,                               524288*kernels[2],  1,               (1, 1),                            0),  # y = xW
+        ("feature_extractor.conv_layers.3.conv",              h_3_,                               524288*kernels[3],  1,               (1, 1),                            0),  # y = xW
+        ("feature_extractor.conv_layers.4.conv",              h_4_,                               524288*kernels[4],  1,               (1, 1),                            0),  # y = xW
+        ("feature_extractor.conv_layers.5.conv",              h_5_,                               524288*kernels[5],  1,               (1, 1),                            0),  # y = xW
+        ("feature_extractor.conv_layers.6.conv",              h_6_,                               524288*kernels[6],  1,               (1, 1),                            0),  # y = xW
+        ("feature_projection.projection",                     h_6_,                               1024*D,             1,               (1, 1),                            0),  # y = xW
+        ("encoder.pos_conv_embed.conv",                       encoder_pos_conv_embed_conv_rows_,  2*D*(D//G)*K,       1,               (1, 1),                            0),  # y = xW
+        ("encoder.layers.*.attention.q_proj",                 h_6_,                               2*D**2,             L,               (L, L),                            0),  # y = xW
+        ("encoder.layers.*.attention.k_proj",                 h_6_,                               2*D**2,             L,               (L, L),                            0),  # y = xW
+        ("encoder.layers.*.attention.v_proj",                 h_6_,                               2*D**2,             L,               (L, L),                            0),  # y = xW
+        ("encoder.layers.*.attention",                        attention_pairs_,                   2*D,                L,               (L, L),                            0),  # scores = qk
+        ("encoder.layers.*.attention",                        attention_pairs_,                   2*D,                L,               (L, L),                            0),  # mix = pv
+        ("encoder.layers.*.attention.out_proj",               h_6_,                               2*D**2,             L,               (L, L),                            0),  # y = xW
+        ("encoder.layers.*.feed_forward.intermediate_dense",  h_6_,                               2*D*F,              L,               (L, L),                            0),  # y = xW
+        ("encoder.layers.*.feed_forward.output_dense",        h_6_,                               2*D*F,              L,               (L, L),                            0),  # y = xW
+        ("encoder.layers.*.adapter_layer.linear_1",           h_6_,                               2*D*A,              L*has_A*stable,  (L*has_A*stable, L*has_A*stable),  0),  # y = xW
+        ("encoder.layers.*.adapter_layer.linear_2",           h_6_,                               2*D*A,              L*has_A*stable,  (L*has_A*stable, L*has_A*stable),  0),  # y = xW
     ]
 
 
@@ -491,43 +495,44 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     stable = sizes.do_stable_layer_norm
     A = sizes.adapter_attn_dim or 0
     has_A = sizes.adapter_attn_dim is not None
+    part_1 = 2*(K//2) + 1 - K
     # what a contraction runs over, in multiples of (n, h_1, h_2, h_3, h_4, h_5, h_6, h, h_6_h_6)
-    feature_extractor_conv_layers_0_conv_rows_ = (0, 0, 0, 0, 0, 0, 0, 1, 0)
-    feature_extractor_conv_layers_1_conv_rows_ = (0, 1, 0, 0, 0, 0, 0, 0, 0)
-    feature_extractor_conv_layers_2_conv_rows_ = (0, 0, 1, 0, 0, 0, 0, 0, 0)
-    feature_extractor_conv_layers_3_conv_rows_ = (0, 0, 0, 1, 0, 0, 0, 0, 0)
-    feature_extractor_conv_layers_4_conv_rows_ = (0, 0, 0, 0, 1, 0, 0, 0, 0)
-    feature_extractor_conv_layers_5_conv_rows_ = (0, 0, 0, 0, 0, 1, 0, 0, 0)
-    feature_extractor_conv_layers_6_conv_rows_ = (0, 0, 0, 0, 0, 0, 1, 0, 0)
-    encoder_pos_conv_embed_conv_rows_ = (2*(K//2) + 1 - K, 0, 0, 0, 0, 0, 1, 0, 0)
+    h_ = (0, 0, 0, 0, 0, 0, 0, 1, 0)
+    h_1_ = (0, 1, 0, 0, 0, 0, 0, 0, 0)
+    h_2_ = (0, 0, 1, 0, 0, 0, 0, 0, 0)
+    h_3_ = (0, 0, 0, 1, 0, 0, 0, 0, 0)
+    h_4_ = (0, 0, 0, 0, 1, 0, 0, 0, 0)
+    h_5_ = (0, 0, 0, 0, 0, 1, 0, 0, 0)
+    h_6_ = (0, 0, 0, 0, 0, 0, 1, 0, 0)
+    encoder_pos_conv_embed_conv_rows_ = (part_1, 0, 0, 0, 0, 0, 1, 0, 0)
     attention_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 1)
     # what equal modules have in common, each below its own path
     q_proj_1: list[Line] = [
-        ("base_layer",      feature_extractor_conv_layers_6_conv_rows_,  2*D**2,  L,  (max(0, L - 1), 0),  0),  # y = xW
-        ("lora_A.default",  feature_extractor_conv_layers_6_conv_rows_,  32*D,    L,  (max(0, L - 1), L),  0),  # y = xW
-        ("lora_B.default",  feature_extractor_conv_layers_6_conv_rows_,  32*D,    L,  (L, L),              0),  # y = xW
+        ("base_layer",      h_6_,  2*D**2,  L,  (max(0, L - 1), 0),  0),  # y = xW
+        ("lora_A.default",  h_6_,  32*D,    L,  (max(0, L - 1), L),  0),  # y = xW
+        ("lora_B.default",  h_6_,  32*D,    L,  (L, L),              0),  # y = xW
     ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("feature_extractor.conv_layers.0.conv",              feature_extractor_conv_layers_0_conv_rows_,  1024*kernels[0],    1,               (0, 0),               0),  # y = xW
-        ("feature_extractor.conv_layers.1.conv",              feature_extractor_conv_layers_1_conv_rows_,  524288*kernels[1],  1,               (0, 0),               0),  # y = xW
-        ("feature_extractor.conv_layers.2.conv",              feature_extractor_conv_layers_2_conv_rows_,  524288*kernels[2],  1,               (0, 0),               0),  # y = xW
-        ("feature_extractor.conv_layers.3.conv",              feature_extractor_conv_layers_3_conv_rows_,  524288*kernels[3],  1,               (0, 0),               0),  # y = xW
-        ("feature_extractor.conv_layers.4.conv",              feature_extractor_conv_layers_4_conv_rows_,  524288*kernels[4],  1,               (0, 0),               0),  # y = xW
-        ("feature_extractor.conv_layers.5.conv",              feature_extractor_conv_layers_5_conv_rows_,  524288*kernels[5],  1,               (0, 0),               0),  # y = xW
-        ("feature_extractor.conv_layers.6.conv",              feature_extractor_conv_layers_6_conv_rows_,  524288*kernels[6],  1,               (0, 0),               0),  # y = xW
-        ("feature_projection.projection",                     feature_extractor_conv_layers_6_conv_rows_,  1024*D,             1,               (0, 0),               0),  # y = xW
-        ("encoder.pos_conv_embed.conv",                       encoder_pos_conv_embed_conv_rows_,           2*D*(D//G)*K,       1,               (0, 0),               0),  # y = xW
+        ("feature_extractor.conv_layers.0.conv",              h_,                                 1024*kernels[0],    1,               (0, 0),               0),  # y = xW
+        ("feature_extractor.conv_layers.1.conv",              h_1_,                               524288*kernels[1],  1,               (0, 0),               0),  # y = xW
+        ("feature_extractor.conv_layers.2.conv",              h_2_,                               524288*kernels[2],  1,               (0, 0),               0),  # y = xW
+        ("feature_extractor.conv_layers.3.conv",              h_3_,                               524288*kernels[3],  1,               (0, 0),               0),  # y = xW
+        ("feature_extractor.conv_layers.4.conv",              h_4_,                               524288*kernels[4],  1,               (0, 0),               0),  # y = xW
+        ("feature_extractor.conv_layers.5.conv",              h_5_,                               524288*kernels[5],  1,               (0, 0),               0),  # y = xW
+        ("feature_extractor.conv_layers.6.conv",              h_6_,                               524288*kernels[6],  1,               (0, 0),               0),  # y = xW
+        ("feature_projection.projection",                     h_6_,                               1024*D,             1,               (0, 0),               0),  # y = xW
+        ("encoder.pos_conv_embed.conv",                       encoder_pos_conv_embed_conv_rows_,  2*D*(D//G)*K,       1,               (0, 0),               0),  # y = xW
         *_at("encoder.layers.*.attention.q_proj", q_proj_1),
         *_at("encoder.layers.*.attention.k_proj", q_proj_1),
         *_at("encoder.layers.*.attention.v_proj", q_proj_1),
-        ("encoder.layers.*.attention",                        attention_pairs_,                            2*D,                L,               (L, L),               0),  # scores = qk
-        ("encoder.layers.*.attention",                        attention_pairs_,                            2*D,                L,               (L, L),               0),  # mix = pv
-        ("encoder.layers.*.attention.out_proj",               feature_extractor_conv_layers_6_conv_rows_,  2*D**2,             L,               (L, 0),               0),  # y = xW
-        ("encoder.layers.*.feed_forward.intermediate_dense",  feature_extractor_conv_layers_6_conv_rows_,  2*D*F,              L,               (L, 0),               0),  # y = xW
-        ("encoder.layers.*.feed_forward.output_dense",        feature_extractor_conv_layers_6_conv_rows_,  2*D*F,              L,               (L, 0),               0),  # y = xW
-        ("encoder.layers.*.adapter_layer.linear_1",           feature_extractor_conv_layers_6_conv_rows_,  2*D*A,              L*has_A*stable,  (L*has_A*stable, 0),  0),  # y = xW
-        ("encoder.layers.*.adapter_layer.linear_2",           feature_extractor_conv_layers_6_conv_rows_,  2*D*A,              L*has_A*stable,  (L*has_A*stable, 0),  0),  # y = xW
+        ("encoder.layers.*.attention",                        attention_pairs_,                   2*D,                L,               (L, L),               0),  # scores = qk
+        ("encoder.layers.*.attention",                        attention_pairs_,                   2*D,                L,               (L, L),               0),  # mix = pv
+        ("encoder.layers.*.attention.out_proj",               h_6_,                               2*D**2,             L,               (L, 0),               0),  # y = xW
+        ("encoder.layers.*.feed_forward.intermediate_dense",  h_6_,                               2*D*F,              L,               (L, 0),               0),  # y = xW
+        ("encoder.layers.*.feed_forward.output_dense",        h_6_,                               2*D*F,              L,               (L, 0),               0),  # y = xW
+        ("encoder.layers.*.adapter_layer.linear_1",           h_6_,                               2*D*A,              L*has_A*stable,  (L*has_A*stable, 0),  0),  # y = xW
+        ("encoder.layers.*.adapter_layer.linear_2",           h_6_,                               2*D*A,              L*has_A*stable,  (L*has_A*stable, 0),  0),  # y = xW
     ]
 
 
@@ -551,11 +556,11 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     has_A = sizes.adapter_attn_dim is not None
     steps = sizes.mask_time_prob
     bands = sizes.mask_feature_prob
-    part_1 = 512*(norm == "layer")
-    part_2 = 512*(norm == "group") + part_1
+    part_1 = 512*(norm == "group") + 512*(norm == "layer")
+    part_2 = L*D*A*has_A*stable
     layer_norm_1 = {
-        "weight":  part_1,
-        "bias":    part_1,
+        "weight":  512*(norm == "layer"),
+        "bias":    512*(norm == "layer"),
     }
     layer_norm_2 = {
         "weight":  L*D,
@@ -569,8 +574,8 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         "masked_spec_embed":                                              D - D*(steps == 0)*(bands == 0),
         "feature_extractor.conv_layers.0.conv.weight":                    512*kernels[0],
         "feature_extractor.conv_layers.0.conv.bias":                      512*conv_biased,
-        "feature_extractor.conv_layers.0.layer_norm.weight":              part_2,
-        "feature_extractor.conv_layers.0.layer_norm.bias":                part_2,
+        "feature_extractor.conv_layers.0.layer_norm.weight":              part_1,
+        "feature_extractor.conv_layers.0.layer_norm.bias":                part_1,
         "feature_extractor.conv_layers.1.conv.weight":                    262144*kernels[1],
         "feature_extractor.conv_layers.1.conv.bias":                      512*conv_biased,
         **_inside("feature_extractor.conv_layers.1.layer_norm", layer_norm_1),
@@ -610,9 +615,9 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         "encoder.layers.*.feed_forward.output_dense.bias":                L*D,
         "encoder.layers.*.adapter_layer.norm.weight":                     L*D*has_A*stable,
         "encoder.layers.*.adapter_layer.norm.bias":                       L*D*has_A*stable,
-        "encoder.layers.*.adapter_layer.linear_1.weight":                 L*D*A*has_A*stable,
+        "encoder.layers.*.adapter_layer.linear_1.weight":                 part_2,
         "encoder.layers.*.adapter_layer.linear_1.bias":                   L*A*has_A*stable,
-        "encoder.layers.*.adapter_layer.linear_2.weight":                 L*D*A*has_A*stable,
+        "encoder.layers.*.adapter_layer.linear_2.weight":                 part_2,
         "encoder.layers.*.adapter_layer.linear_2.bias":                   L*D*has_A*stable,
     }
 
@@ -632,11 +637,11 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     has_A = sizes.adapter_attn_dim is not None
     steps = sizes.mask_time_prob
     bands = sizes.mask_feature_prob
-    part_1 = 512*(norm == "layer")
-    part_2 = 512*(norm == "group") + part_1
+    part_1 = 512*(norm == "group") + 512*(norm == "layer")
+    part_2 = L*D*A*has_A*stable
     layer_norm_1 = {
-        "weight":  part_1,
-        "bias":    part_1,
+        "weight":  512*(norm == "layer"),
+        "bias":    512*(norm == "layer"),
     }
     layer_norm_2 = {
         "weight":  L*D,
@@ -655,8 +660,8 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
         "masked_spec_embed":                                              D - D*(steps == 0)*(bands == 0),
         "feature_extractor.conv_layers.0.conv.weight":                    512*kernels[0],
         "feature_extractor.conv_layers.0.conv.bias":                      512*conv_biased,
-        "feature_extractor.conv_layers.0.layer_norm.weight":              part_2,
-        "feature_extractor.conv_layers.0.layer_norm.bias":                part_2,
+        "feature_extractor.conv_layers.0.layer_norm.weight":              part_1,
+        "feature_extractor.conv_layers.0.layer_norm.bias":                part_1,
         "feature_extractor.conv_layers.1.conv.weight":                    262144*kernels[1],
         "feature_extractor.conv_layers.1.conv.bias":                      512*conv_biased,
         **_inside("feature_extractor.conv_layers.1.layer_norm", layer_norm_1),
@@ -696,9 +701,9 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
         "encoder.layers.*.feed_forward.output_dense.bias":                L*D,
         "encoder.layers.*.adapter_layer.norm.weight":                     L*D*has_A*stable,
         "encoder.layers.*.adapter_layer.norm.bias":                       L*D*has_A*stable,
-        "encoder.layers.*.adapter_layer.linear_1.weight":                 L*D*A*has_A*stable,
+        "encoder.layers.*.adapter_layer.linear_1.weight":                 part_2,
         "encoder.layers.*.adapter_layer.linear_1.bias":                   L*A*has_A*stable,
-        "encoder.layers.*.adapter_layer.linear_2.weight":                 L*D*A*has_A*stable,
+        "encoder.layers.*.adapter_layer.linear_2.weight":                 part_2,
         "encoder.layers.*.adapter_layer.linear_2.bias":                   L*D*has_A*stable,
     }
 

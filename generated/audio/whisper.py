@@ -123,6 +123,7 @@ if TYPE_CHECKING:
 __all__ = ["Estimator", "Flops", "Moments", "Sizes", "moments"]
 
 NAME = "whisper"
+VARIANT: str | None = None
 REGIMES = ("full", "forward", "lora")
 CONVENTIONS = ("symflops", "torch")
 STREAMS = {"audio": False, "target": False}

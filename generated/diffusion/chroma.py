@@ -108,6 +108,7 @@ if TYPE_CHECKING:
 __all__ = ["Estimator", "Flops", "Moments", "Sizes", "moments"]
 
 NAME = "chroma"
+VARIANT: str | None = None
 REGIMES = ("full", "forward", "lora", "checkpointed")
 CONVENTIONS = ("symflops", "torch")
 STREAMS = {"latent": False, "prompt": False}
@@ -377,9 +378,10 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     M = sizes.approximator_hidden_dim
     A = sizes.approximator_layers
     D = H*d
+    part_1 = 12*L + 3*S + 2
     # what a contraction runs over, in multiples of (n, x, y, xx, xy, yy)
     latent_ = (0, 1, 0, 0, 0, 0)
-    vectors_ = (12*L + 3*S + 2, 0, 0, 0, 0, 0)
+    vectors_ = (part_1, 0, 0, 0, 0, 0)
     prompt_ = (0, 0, 1, 0, 0, 0)
     attn_pairs_ = (0, 0, 0, 1, 2, 1)
     proj_mlp_rows_ = (0, 1, 1, 0, 0, 0)
@@ -436,10 +438,11 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     M = sizes.approximator_hidden_dim
     A = sizes.approximator_layers
     D = H*d
-    part_1 = (L >= 1)*S + max(0, S - 1) - (L >= 1)*max(0, S - 1)
+    part_1 = 12*L + 3*S + 2
+    part_2 = (L >= 1)*S + max(0, S - 1) - (L >= 1)*max(0, S - 1)
     # what a contraction runs over, in multiples of (n, x, y, xx, xy, yy)
     latent_ = (0, 1, 0, 0, 0, 0)
-    vectors_ = (12*L + 3*S + 2, 0, 0, 0, 0, 0)
+    vectors_ = (part_1, 0, 0, 0, 0, 0)
     prompt_ = (0, 0, 1, 0, 0, 0)
     attn_pairs_ = (0, 0, 0, 1, 2, 1)
     proj_mlp_rows_ = (0, 1, 1, 0, 0, 0)
@@ -450,8 +453,8 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
         ("lora_B.default",  latent_,  32*D,    L,  (L, L),              0),  # y = xW
     ]
     to_q_2: list[Line] = [
-        ("base_layer",      proj_mlp_rows_,  2*D**2,  S,  (part_1, 0),  0),  # y = xW
-        ("lora_A.default",  proj_mlp_rows_,  32*D,    S,  (part_1, S),  0),  # y = xW
+        ("base_layer",      proj_mlp_rows_,  2*D**2,  S,  (part_2, 0),  0),  # y = xW
+        ("lora_A.default",  proj_mlp_rows_,  32*D,    S,  (part_2, S),  0),  # y = xW
         ("lora_B.default",  proj_mlp_rows_,  32*D,    S,  (S, S),       0),  # y = xW
     ]
     return [
@@ -478,7 +481,7 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
         ("transformer_blocks.*.ff.net.2",                      latent_,         8*D**2,      L,  (L, 0),                                        0),  # y = xW
         ("transformer_blocks.*.ff_context.net.0.proj",         prompt_,         8*D**2,      L,  (L, 0),                                        0),  # y = xW
         ("transformer_blocks.*.ff_context.net.2",              prompt_,         8*D**2,      L,  (L, 0),                                        0),  # y = xW
-        ("single_transformer_blocks.*.proj_mlp",               proj_mlp_rows_,  8*D**2,      S,  (part_1, 0),                                   0),  # y = xW
+        ("single_transformer_blocks.*.proj_mlp",               proj_mlp_rows_,  8*D**2,      S,  (part_2, 0),                                   0),  # y = xW
         *_at("single_transformer_blocks.*.attn.to_q", to_q_2),
         *_at("single_transformer_blocks.*.attn.to_k", to_q_2),
         *_at("single_transformer_blocks.*.attn.to_v", to_q_2),
@@ -503,9 +506,10 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     M = sizes.approximator_hidden_dim
     A = sizes.approximator_layers
     D = H*d
+    part_1 = 12*L + 3*S + 2
     # what a contraction runs over, in multiples of (n, x, y, xx, xy, yy)
     latent_ = (0, 1, 0, 0, 0, 0)
-    vectors_ = (12*L + 3*S + 2, 0, 0, 0, 0, 0)
+    vectors_ = (part_1, 0, 0, 0, 0, 0)
     prompt_ = (0, 0, 1, 0, 0, 0)
     attn_pairs_ = (0, 0, 0, 1, 2, 1)
     proj_mlp_rows_ = (0, 1, 1, 0, 0, 0)

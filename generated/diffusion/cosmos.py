@@ -141,6 +141,7 @@ if TYPE_CHECKING:
 __all__ = ["Estimator", "Flops", "Moments", "Sizes", "moments"]
 
 NAME = "cosmos"
+VARIANT: str | None = None
 REGIMES = ("full", "forward", "lora", "checkpointed")
 CONVENTIONS = ("symflops", "torch")
 STREAMS = {"latent": False, "prompt": False, "image_context": True, "time": True}
@@ -512,6 +513,7 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     ph = patch[1]
     pw = patch[2]
     C = c + masked
+    part_1 = 2*D*((D*r)//1)
     # what a contraction runs over, in multiples of (n, ffhhww, fhw, equal_t_1, equal_t_1_f_h_w, fhkw, fhwy, k, t, y)
     patch_embed_proj_rows_ = (0, 0, 1, 0, 0, 0, 0, 0, 0, 0)
     time_ = (0, 0, 0, 0, 0, 0, 0, 0, 1, 0)
@@ -553,8 +555,8 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
         ("transformer_blocks.*.attn2",           attn2_pairs_2_,          2*D,                                          L*has_I,    (L*has_I, L*has_I),       0),  # mix = pv
         ("transformer_blocks.*.attn2.to_out.0",  patch_embed_proj_rows_,  2*D**2,                                       L,          (L, L),                   0),  # y = xW
         *_at("transformer_blocks.*.norm3", norm1_1),
-        ("transformer_blocks.*.ff.net.0.proj",   patch_embed_proj_rows_,  2*D*((D*r)//1),                               L,          (L, L),                   0),  # y = xW
-        ("transformer_blocks.*.ff.net.2",        patch_embed_proj_rows_,  2*D*((D*r)//1),                               L,          (L, L),                   0),  # y = xW
+        ("transformer_blocks.*.ff.net.0.proj",   patch_embed_proj_rows_,  part_1,                                       L,          (L, L),                   0),  # y = xW
+        ("transformer_blocks.*.ff.net.2",        patch_embed_proj_rows_,  part_1,                                       L,          (L, L),                   0),  # y = xW
         ("norm_out.linear_1",                    norm1_linear_1_rows_,    2*D*A,                                        1,          (1, 1),                   0),  # y = xW
         ("norm_out.linear_2",                    norm1_linear_1_rows_,    4*D*A,                                        1,          (1, 1),                   0),  # y = xW
         ("proj_out",                             patch_embed_proj_rows_,  2*D*pt*ph*pw*o,                               1,          (1, 1),                   0),  # y = xW
@@ -589,6 +591,7 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     ph = patch[1]
     pw = patch[2]
     C = c + masked
+    part_1 = 2*D*((D*r)//1)
     # what a contraction runs over, in multiples of (n, ffhhww, fhw, equal_t_1, equal_t_1_f_h_w, fhkw, fhwy, k, t, y)
     patch_embed_proj_rows_ = (0, 0, 1, 0, 0, 0, 0, 0, 0, 0)
     time_ = (0, 0, 0, 0, 0, 0, 0, 0, 1, 0)
@@ -645,8 +648,8 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
         ("transformer_blocks.*.attn2",          attn2_pairs_2_,          2*D,                                          L*has_I,    (L*has_I, 0),   0),  # mix = pv
         *_at("transformer_blocks.*.attn2.to_out.0", to_out_1),
         *_at("transformer_blocks.*.norm3", norm1_1),
-        ("transformer_blocks.*.ff.net.0.proj",  patch_embed_proj_rows_,  2*D*((D*r)//1),                               L,          (L, 0),         0),  # y = xW
-        ("transformer_blocks.*.ff.net.2",       patch_embed_proj_rows_,  2*D*((D*r)//1),                               L,          (L, 0),         0),  # y = xW
+        ("transformer_blocks.*.ff.net.0.proj",  patch_embed_proj_rows_,  part_1,                                       L,          (L, 0),         0),  # y = xW
+        ("transformer_blocks.*.ff.net.2",       patch_embed_proj_rows_,  part_1,                                       L,          (L, 0),         0),  # y = xW
         ("norm_out.linear_1",                   norm1_linear_1_rows_,    2*D*A,                                        1,          (0, 0),         0),  # y = xW
         ("norm_out.linear_2",                   norm1_linear_1_rows_,    4*D*A,                                        1,          (0, 0),         0),  # y = xW
         ("proj_out",                            patch_embed_proj_rows_,  2*D*pt*ph*pw*o,                               1,          ((L >= 1), 0),  0),  # y = xW
@@ -675,6 +678,7 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     ph = patch[1]
     pw = patch[2]
     C = c + masked
+    part_1 = 2*D*((D*r)//1)
     # what a contraction runs over, in multiples of (n, ffhhww, fhw, equal_t_1, equal_t_1_f_h_w, fhkw, fhwy, k, t, y)
     patch_embed_proj_rows_ = (0, 0, 1, 0, 0, 0, 0, 0, 0, 0)
     time_ = (0, 0, 0, 0, 0, 0, 0, 0, 1, 0)
@@ -716,8 +720,8 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
         ("transformer_blocks.*.attn2",           attn2_pairs_2_,          2*D,                                          L*has_I,    (L*has_I, L*has_I),       L*has_I),  # mix = pv
         ("transformer_blocks.*.attn2.to_out.0",  patch_embed_proj_rows_,  2*D**2,                                       L,          (L, L),                   L),        # y = xW
         *_at("transformer_blocks.*.norm3", norm1_1),
-        ("transformer_blocks.*.ff.net.0.proj",   patch_embed_proj_rows_,  2*D*((D*r)//1),                               L,          (L, L),                   L),        # y = xW
-        ("transformer_blocks.*.ff.net.2",        patch_embed_proj_rows_,  2*D*((D*r)//1),                               L,          (L, L),                   L),        # y = xW
+        ("transformer_blocks.*.ff.net.0.proj",   patch_embed_proj_rows_,  part_1,                                       L,          (L, L),                   L),        # y = xW
+        ("transformer_blocks.*.ff.net.2",        patch_embed_proj_rows_,  part_1,                                       L,          (L, L),                   L),        # y = xW
         ("norm_out.linear_1",                    norm1_linear_1_rows_,    2*D*A,                                        1,          (1, 1),                   0),        # y = xW
         ("norm_out.linear_2",                    norm1_linear_1_rows_,    4*D*A,                                        1,          (1, 1),                   0),        # y = xW
         ("proj_out",                             patch_embed_proj_rows_,  2*D*pt*ph*pw*o,                               1,          (1, 1),                   0),        # y = xW
@@ -754,6 +758,7 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     pw = patch[2]
     C = c + masked
     case_1 = places == "learnable"
+    part_1 = L*D*((D*r)//1)
     norm1_1 = {
         "linear_1.weight":  L*D*A,
         "linear_2.weight":  3*L*D*A,
@@ -790,8 +795,8 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         "transformer_blocks.*.attn2.k_img_norm.weight":  L*d*has_I,
         "transformer_blocks.*.attn2.to_out.0.weight":    L*D**2,
         **_inside("transformer_blocks.*.norm3", norm1_1),
-        "transformer_blocks.*.ff.net.0.proj.weight":     L*D*((D*r)//1),
-        "transformer_blocks.*.ff.net.2.weight":          L*D*((D*r)//1),
+        "transformer_blocks.*.ff.net.0.proj.weight":     part_1,
+        "transformer_blocks.*.ff.net.2.weight":          part_1,
         "norm_out.linear_1.weight":                      D*A,
         "norm_out.linear_2.weight":                      2*D*A,
         "proj_out.weight":                               D*pt*ph*pw*o,
@@ -823,6 +828,7 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     pw = patch[2]
     C = c + masked
     case_1 = places == "learnable"
+    part_1 = L*D*((D*r)//1)
     norm1_1 = {
         "linear_1.weight":  L*D*A,
         "linear_2.weight":  3*L*D*A,
@@ -869,8 +875,8 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
         "transformer_blocks.*.attn2.k_img_norm.weight":  L*d*has_I,
         **_inside("transformer_blocks.*.attn2.to_out.0", to_q_1),
         **_inside("transformer_blocks.*.norm3", norm1_1),
-        "transformer_blocks.*.ff.net.0.proj.weight":     L*D*((D*r)//1),
-        "transformer_blocks.*.ff.net.2.weight":          L*D*((D*r)//1),
+        "transformer_blocks.*.ff.net.0.proj.weight":     part_1,
+        "transformer_blocks.*.ff.net.2.weight":          part_1,
         "norm_out.linear_1.weight":                      D*A,
         "norm_out.linear_2.weight":                      2*D*A,
         "proj_out.weight":                               D*pt*ph*pw*o,

@@ -84,6 +84,7 @@ if TYPE_CHECKING:
 __all__ = ["Estimator", "Flops", "Moments", "Sizes", "moments"]
 
 NAME = "dit"
+VARIANT: str | None = None
 REGIMES = ("full", "forward", "lora", "checkpointed")
 CONVENTIONS = ("symflops", "torch")
 STREAMS = {"latent": False}
@@ -361,7 +362,7 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     # what a contraction runs over, in multiples of (n, img, img_img)
     pos_embed_proj_rows_ = (0, 1, 0)
     sample_ = (1, 0, 0)
-    transformer_blocks_0_attn1_pairs_ = (0, 0, 1)
+    img_img_ = (0, 0, 1)
     # what equal modules have in common, each below its own path
     timestep_embedder_1: list[Line] = [
         ("linear_1",  sample_,  512*D,   1,  (0, 1),  0),  # y = xW
@@ -369,31 +370,31 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("pos_embed.proj",                                             pos_embed_proj_rows_,               2*D*c*p**2,  1,              (0, 1),                          0),  # y = xW
+        ("pos_embed.proj",                                             pos_embed_proj_rows_,  2*D*c*p**2,  1,              (0, 1),                          0),  # y = xW
         *_at("transformer_blocks.0.norm1.emb.timestep_embedder", timestep_embedder_1),
-        ("transformer_blocks.0.norm1.linear",                          sample_,                            12*D**2,     1,              (1, 1),                          0),  # y = xW
-        ("transformer_blocks.0.attn1.to_q",                            pos_embed_proj_rows_,               2*D**2,      1,              (1, 1),                          0),  # y = xW
-        ("transformer_blocks.0.attn1.to_k",                            pos_embed_proj_rows_,               2*D**2,      1,              (1, 1),                          0),  # y = xW
-        ("transformer_blocks.0.attn1.to_v",                            pos_embed_proj_rows_,               2*D**2,      1,              (1, 1),                          0),  # y = xW
-        ("transformer_blocks.0.attn1",                                 transformer_blocks_0_attn1_pairs_,  2*D,         1,              (1, 1),                          0),  # scores = qk
-        ("transformer_blocks.0.attn1",                                 transformer_blocks_0_attn1_pairs_,  2*D,         1,              (1, 1),                          0),  # mix = pv
-        ("transformer_blocks.0.attn1.to_out.0",                        pos_embed_proj_rows_,               2*D**2,      1,              (1, 1),                          0),  # y = xW
-        ("transformer_blocks.0.ff.net.0.proj",                         pos_embed_proj_rows_,               part_1,      1,              (1, 1),                          0),  # y = xW
-        ("transformer_blocks.0.ff.net.2",                              pos_embed_proj_rows_,               8*D**2,      1,              (1, 1),                          0),  # y = xW
-        ("transformer_blocks.*.norm1.emb.timestep_embedder.linear_1",  sample_,                            512*D,       max(0, L - 1),  (0, max(0, L - 1)),              0),  # y = xW
-        ("transformer_blocks.*.norm1.emb.timestep_embedder.linear_2",  sample_,                            2*D**2,      max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  0),  # y = xW
-        ("transformer_blocks.*.norm1.linear",                          sample_,                            12*D**2,     max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  0),  # y = xW
-        ("transformer_blocks.*.attn1.to_q",                            pos_embed_proj_rows_,               2*D**2,      max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  0),  # y = xW
-        ("transformer_blocks.*.attn1.to_k",                            pos_embed_proj_rows_,               2*D**2,      max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  0),  # y = xW
-        ("transformer_blocks.*.attn1.to_v",                            pos_embed_proj_rows_,               2*D**2,      max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  0),  # y = xW
-        ("transformer_blocks.*.attn1",                                 transformer_blocks_0_attn1_pairs_,  2*D,         max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  0),  # scores = qk
-        ("transformer_blocks.*.attn1",                                 transformer_blocks_0_attn1_pairs_,  2*D,         max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  0),  # mix = pv
-        ("transformer_blocks.*.attn1.to_out.0",                        pos_embed_proj_rows_,               2*D**2,      max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  0),  # y = xW
-        ("transformer_blocks.*.ff.net.0.proj",                         pos_embed_proj_rows_,               part_1,      max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  0),  # y = xW
-        ("transformer_blocks.*.ff.net.2",                              pos_embed_proj_rows_,               8*D**2,      max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  0),  # y = xW
+        ("transformer_blocks.0.norm1.linear",                          sample_,               12*D**2,     1,              (1, 1),                          0),  # y = xW
+        ("transformer_blocks.0.attn1.to_q",                            pos_embed_proj_rows_,  2*D**2,      1,              (1, 1),                          0),  # y = xW
+        ("transformer_blocks.0.attn1.to_k",                            pos_embed_proj_rows_,  2*D**2,      1,              (1, 1),                          0),  # y = xW
+        ("transformer_blocks.0.attn1.to_v",                            pos_embed_proj_rows_,  2*D**2,      1,              (1, 1),                          0),  # y = xW
+        ("transformer_blocks.0.attn1",                                 img_img_,              2*D,         1,              (1, 1),                          0),  # scores = qk
+        ("transformer_blocks.0.attn1",                                 img_img_,              2*D,         1,              (1, 1),                          0),  # mix = pv
+        ("transformer_blocks.0.attn1.to_out.0",                        pos_embed_proj_rows_,  2*D**2,      1,              (1, 1),                          0),  # y = xW
+        ("transformer_blocks.0.ff.net.0.proj",                         pos_embed_proj_rows_,  part_1,      1,              (1, 1),                          0),  # y = xW
+        ("transformer_blocks.0.ff.net.2",                              pos_embed_proj_rows_,  8*D**2,      1,              (1, 1),                          0),  # y = xW
+        ("transformer_blocks.*.norm1.emb.timestep_embedder.linear_1",  sample_,               512*D,       max(0, L - 1),  (0, max(0, L - 1)),              0),  # y = xW
+        ("transformer_blocks.*.norm1.emb.timestep_embedder.linear_2",  sample_,               2*D**2,      max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  0),  # y = xW
+        ("transformer_blocks.*.norm1.linear",                          sample_,               12*D**2,     max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  0),  # y = xW
+        ("transformer_blocks.*.attn1.to_q",                            pos_embed_proj_rows_,  2*D**2,      max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  0),  # y = xW
+        ("transformer_blocks.*.attn1.to_k",                            pos_embed_proj_rows_,  2*D**2,      max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  0),  # y = xW
+        ("transformer_blocks.*.attn1.to_v",                            pos_embed_proj_rows_,  2*D**2,      max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  0),  # y = xW
+        ("transformer_blocks.*.attn1",                                 img_img_,              2*D,         max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  0),  # scores = qk
+        ("transformer_blocks.*.attn1",                                 img_img_,              2*D,         max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  0),  # mix = pv
+        ("transformer_blocks.*.attn1.to_out.0",                        pos_embed_proj_rows_,  2*D**2,      max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  0),  # y = xW
+        ("transformer_blocks.*.ff.net.0.proj",                         pos_embed_proj_rows_,  part_1,      max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  0),  # y = xW
+        ("transformer_blocks.*.ff.net.2",                              pos_embed_proj_rows_,  8*D**2,      max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  0),  # y = xW
         *_at("transformer_blocks.0.norm1.emb.timestep_embedder", timestep_embedder_1),
-        ("proj_out_1",                                                 sample_,                            4*D**2,      1,              (1, 1),                          0),  # y = xW
-        ("proj_out_2",                                                 pos_embed_proj_rows_,               2*D*o*p**2,  1,              (1, 1),                          0),  # y = xW
+        ("proj_out_1",                                                 sample_,               4*D**2,      1,              (1, 1),                          0),  # y = xW
+        ("proj_out_2",                                                 pos_embed_proj_rows_,  2*D*o*p**2,  1,              (1, 1),                          0),  # y = xW
     ]
 
 
@@ -417,7 +418,7 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     # what a contraction runs over, in multiples of (n, img, img_img)
     pos_embed_proj_rows_ = (0, 1, 0)
     sample_ = (1, 0, 0)
-    transformer_blocks_0_attn1_pairs_ = (0, 0, 1)
+    img_img_ = (0, 0, 1)
     # what equal modules have in common, each below its own path
     timestep_embedder_1: list[Line] = [
         ("linear_1",  sample_,  512*D,   1,  (0, 0),  0),  # y = xW
@@ -435,33 +436,33 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("pos_embed.proj",                                             pos_embed_proj_rows_,               2*D*c*p**2,  1,              (0, 0),                          0),  # y = xW
+        ("pos_embed.proj",                                             pos_embed_proj_rows_,  2*D*c*p**2,  1,              (0, 0),                          0),  # y = xW
         *_at("transformer_blocks.0.norm1.emb.timestep_embedder", timestep_embedder_1),
-        ("transformer_blocks.0.norm1.linear",                          sample_,                            12*D**2,     1,              (0, 0),                          0),  # y = xW
+        ("transformer_blocks.0.norm1.linear",                          sample_,               12*D**2,     1,              (0, 0),                          0),  # y = xW
         *_at("transformer_blocks.0.attn1.to_q", to_q_1),
         *_at("transformer_blocks.0.attn1.to_k", to_q_1),
         *_at("transformer_blocks.0.attn1.to_v", to_q_1),
-        ("transformer_blocks.0.attn1",                                 transformer_blocks_0_attn1_pairs_,  2*D,         1,              (1, 1),                          0),  # scores = qk
-        ("transformer_blocks.0.attn1",                                 transformer_blocks_0_attn1_pairs_,  2*D,         1,              (1, 1),                          0),  # mix = pv
-        ("transformer_blocks.0.attn1.to_out.0.base_layer",             pos_embed_proj_rows_,               2*D**2,      1,              (1, 0),                          0),  # y = xW
-        ("transformer_blocks.0.attn1.to_out.0.lora_A.default",         pos_embed_proj_rows_,               32*D,        1,              (1, 1),                          0),  # y = xW
-        ("transformer_blocks.0.attn1.to_out.0.lora_B.default",         pos_embed_proj_rows_,               32*D,        1,              (1, 1),                          0),  # y = xW
-        ("transformer_blocks.0.ff.net.0.proj",                         pos_embed_proj_rows_,               part_1,      1,              (1, 0),                          0),  # y = xW
-        ("transformer_blocks.0.ff.net.2",                              pos_embed_proj_rows_,               8*D**2,      1,              (1, 0),                          0),  # y = xW
-        ("transformer_blocks.*.norm1.emb.timestep_embedder.linear_1",  sample_,                            512*D,       max(0, L - 1),  (0, 0),                          0),  # y = xW
-        ("transformer_blocks.*.norm1.emb.timestep_embedder.linear_2",  sample_,                            2*D**2,      max(0, L - 1),  (0, 0),                          0),  # y = xW
-        ("transformer_blocks.*.norm1.linear",                          sample_,                            12*D**2,     max(0, L - 1),  (0, 0),                          0),  # y = xW
+        ("transformer_blocks.0.attn1",                                 img_img_,              2*D,         1,              (1, 1),                          0),  # scores = qk
+        ("transformer_blocks.0.attn1",                                 img_img_,              2*D,         1,              (1, 1),                          0),  # mix = pv
+        ("transformer_blocks.0.attn1.to_out.0.base_layer",             pos_embed_proj_rows_,  2*D**2,      1,              (1, 0),                          0),  # y = xW
+        ("transformer_blocks.0.attn1.to_out.0.lora_A.default",         pos_embed_proj_rows_,  32*D,        1,              (1, 1),                          0),  # y = xW
+        ("transformer_blocks.0.attn1.to_out.0.lora_B.default",         pos_embed_proj_rows_,  32*D,        1,              (1, 1),                          0),  # y = xW
+        ("transformer_blocks.0.ff.net.0.proj",                         pos_embed_proj_rows_,  part_1,      1,              (1, 0),                          0),  # y = xW
+        ("transformer_blocks.0.ff.net.2",                              pos_embed_proj_rows_,  8*D**2,      1,              (1, 0),                          0),  # y = xW
+        ("transformer_blocks.*.norm1.emb.timestep_embedder.linear_1",  sample_,               512*D,       max(0, L - 1),  (0, 0),                          0),  # y = xW
+        ("transformer_blocks.*.norm1.emb.timestep_embedder.linear_2",  sample_,               2*D**2,      max(0, L - 1),  (0, 0),                          0),  # y = xW
+        ("transformer_blocks.*.norm1.linear",                          sample_,               12*D**2,     max(0, L - 1),  (0, 0),                          0),  # y = xW
         *_at("transformer_blocks.*.attn1.to_q", to_q_2),
         *_at("transformer_blocks.*.attn1.to_k", to_q_2),
         *_at("transformer_blocks.*.attn1.to_v", to_q_2),
-        ("transformer_blocks.*.attn1",                                 transformer_blocks_0_attn1_pairs_,  2*D,         max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  0),  # scores = qk
-        ("transformer_blocks.*.attn1",                                 transformer_blocks_0_attn1_pairs_,  2*D,         max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  0),  # mix = pv
+        ("transformer_blocks.*.attn1",                                 img_img_,              2*D,         max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  0),  # scores = qk
+        ("transformer_blocks.*.attn1",                                 img_img_,              2*D,         max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  0),  # mix = pv
         *_at("transformer_blocks.*.attn1.to_out.0", to_q_2),
-        ("transformer_blocks.*.ff.net.0.proj",                         pos_embed_proj_rows_,               part_1,      max(0, L - 1),  (max(0, L - 1), 0),              0),  # y = xW
-        ("transformer_blocks.*.ff.net.2",                              pos_embed_proj_rows_,               8*D**2,      max(0, L - 1),  (max(0, L - 1), 0),              0),  # y = xW
+        ("transformer_blocks.*.ff.net.0.proj",                         pos_embed_proj_rows_,  part_1,      max(0, L - 1),  (max(0, L - 1), 0),              0),  # y = xW
+        ("transformer_blocks.*.ff.net.2",                              pos_embed_proj_rows_,  8*D**2,      max(0, L - 1),  (max(0, L - 1), 0),              0),  # y = xW
         *_at("transformer_blocks.0.norm1.emb.timestep_embedder", timestep_embedder_1),
-        ("proj_out_1",                                                 sample_,                            4*D**2,      1,              (0, 0),                          0),  # y = xW
-        ("proj_out_2",                                                 pos_embed_proj_rows_,               2*D*o*p**2,  1,              (1, 0),                          0),  # y = xW
+        ("proj_out_1",                                                 sample_,               4*D**2,      1,              (0, 0),                          0),  # y = xW
+        ("proj_out_2",                                                 pos_embed_proj_rows_,  2*D*o*p**2,  1,              (1, 0),                          0),  # y = xW
     ]
 
 
@@ -479,36 +480,36 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     # what a contraction runs over, in multiples of (n, img, img_img)
     pos_embed_proj_rows_ = (0, 1, 0)
     sample_ = (1, 0, 0)
-    transformer_blocks_0_attn1_pairs_ = (0, 0, 1)
+    img_img_ = (0, 0, 1)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("pos_embed.proj",                                             pos_embed_proj_rows_,               2*D*c*p**2,  1,              (0, 1),                          0),              # y = xW
-        ("transformer_blocks.0.norm1.emb.timestep_embedder.linear_1",  sample_,                            512*D,       1,              (0, 1),                          1),              # y = xW
-        ("transformer_blocks.0.norm1.emb.timestep_embedder.linear_2",  sample_,                            2*D**2,      1,              (1, 1),                          1),              # y = xW
-        ("transformer_blocks.0.norm1.linear",                          sample_,                            12*D**2,     1,              (1, 1),                          1),              # y = xW
-        ("transformer_blocks.0.attn1.to_q",                            pos_embed_proj_rows_,               2*D**2,      1,              (1, 1),                          1),              # y = xW
-        ("transformer_blocks.0.attn1.to_k",                            pos_embed_proj_rows_,               2*D**2,      1,              (1, 1),                          1),              # y = xW
-        ("transformer_blocks.0.attn1.to_v",                            pos_embed_proj_rows_,               2*D**2,      1,              (1, 1),                          1),              # y = xW
-        ("transformer_blocks.0.attn1",                                 transformer_blocks_0_attn1_pairs_,  2*D,         1,              (1, 1),                          1),              # scores = qk
-        ("transformer_blocks.0.attn1",                                 transformer_blocks_0_attn1_pairs_,  2*D,         1,              (1, 1),                          1),              # mix = pv
-        ("transformer_blocks.0.attn1.to_out.0",                        pos_embed_proj_rows_,               2*D**2,      1,              (1, 1),                          1),              # y = xW
-        ("transformer_blocks.0.ff.net.0.proj",                         pos_embed_proj_rows_,               part_1,      1,              (1, 1),                          1),              # y = xW
-        ("transformer_blocks.0.ff.net.2",                              pos_embed_proj_rows_,               8*D**2,      1,              (1, 1),                          1),              # y = xW
-        ("transformer_blocks.*.norm1.emb.timestep_embedder.linear_1",  sample_,                            512*D,       max(0, L - 1),  (0, max(0, L - 1)),              max(0, L - 1)),  # y = xW
-        ("transformer_blocks.*.norm1.emb.timestep_embedder.linear_2",  sample_,                            2*D**2,      max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  max(0, L - 1)),  # y = xW
-        ("transformer_blocks.*.norm1.linear",                          sample_,                            12*D**2,     max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  max(0, L - 1)),  # y = xW
-        ("transformer_blocks.*.attn1.to_q",                            pos_embed_proj_rows_,               2*D**2,      max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  max(0, L - 1)),  # y = xW
-        ("transformer_blocks.*.attn1.to_k",                            pos_embed_proj_rows_,               2*D**2,      max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  max(0, L - 1)),  # y = xW
-        ("transformer_blocks.*.attn1.to_v",                            pos_embed_proj_rows_,               2*D**2,      max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  max(0, L - 1)),  # y = xW
-        ("transformer_blocks.*.attn1",                                 transformer_blocks_0_attn1_pairs_,  2*D,         max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  max(0, L - 1)),  # scores = qk
-        ("transformer_blocks.*.attn1",                                 transformer_blocks_0_attn1_pairs_,  2*D,         max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  max(0, L - 1)),  # mix = pv
-        ("transformer_blocks.*.attn1.to_out.0",                        pos_embed_proj_rows_,               2*D**2,      max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  max(0, L - 1)),  # y = xW
-        ("transformer_blocks.*.ff.net.0.proj",                         pos_embed_proj_rows_,               part_1,      max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  max(0, L - 1)),  # y = xW
-        ("transformer_blocks.*.ff.net.2",                              pos_embed_proj_rows_,               8*D**2,      max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  max(0, L - 1)),  # y = xW
-        ("transformer_blocks.0.norm1.emb.timestep_embedder.linear_1",  sample_,                            512*D,       1,              (0, 1),                          0),              # y = xW
-        ("transformer_blocks.0.norm1.emb.timestep_embedder.linear_2",  sample_,                            2*D**2,      1,              (1, 1),                          0),              # y = xW
-        ("proj_out_1",                                                 sample_,                            4*D**2,      1,              (1, 1),                          0),              # y = xW
-        ("proj_out_2",                                                 pos_embed_proj_rows_,               2*D*o*p**2,  1,              (1, 1),                          0),              # y = xW
+        ("pos_embed.proj",                                             pos_embed_proj_rows_,  2*D*c*p**2,  1,              (0, 1),                          0),              # y = xW
+        ("transformer_blocks.0.norm1.emb.timestep_embedder.linear_1",  sample_,               512*D,       1,              (0, 1),                          1),              # y = xW
+        ("transformer_blocks.0.norm1.emb.timestep_embedder.linear_2",  sample_,               2*D**2,      1,              (1, 1),                          1),              # y = xW
+        ("transformer_blocks.0.norm1.linear",                          sample_,               12*D**2,     1,              (1, 1),                          1),              # y = xW
+        ("transformer_blocks.0.attn1.to_q",                            pos_embed_proj_rows_,  2*D**2,      1,              (1, 1),                          1),              # y = xW
+        ("transformer_blocks.0.attn1.to_k",                            pos_embed_proj_rows_,  2*D**2,      1,              (1, 1),                          1),              # y = xW
+        ("transformer_blocks.0.attn1.to_v",                            pos_embed_proj_rows_,  2*D**2,      1,              (1, 1),                          1),              # y = xW
+        ("transformer_blocks.0.attn1",                                 img_img_,              2*D,         1,              (1, 1),                          1),              # scores = qk
+        ("transformer_blocks.0.attn1",                                 img_img_,              2*D,         1,              (1, 1),                          1),              # mix = pv
+        ("transformer_blocks.0.attn1.to_out.0",                        pos_embed_proj_rows_,  2*D**2,      1,              (1, 1),                          1),              # y = xW
+        ("transformer_blocks.0.ff.net.0.proj",                         pos_embed_proj_rows_,  part_1,      1,              (1, 1),                          1),              # y = xW
+        ("transformer_blocks.0.ff.net.2",                              pos_embed_proj_rows_,  8*D**2,      1,              (1, 1),                          1),              # y = xW
+        ("transformer_blocks.*.norm1.emb.timestep_embedder.linear_1",  sample_,               512*D,       max(0, L - 1),  (0, max(0, L - 1)),              max(0, L - 1)),  # y = xW
+        ("transformer_blocks.*.norm1.emb.timestep_embedder.linear_2",  sample_,               2*D**2,      max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  max(0, L - 1)),  # y = xW
+        ("transformer_blocks.*.norm1.linear",                          sample_,               12*D**2,     max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  max(0, L - 1)),  # y = xW
+        ("transformer_blocks.*.attn1.to_q",                            pos_embed_proj_rows_,  2*D**2,      max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  max(0, L - 1)),  # y = xW
+        ("transformer_blocks.*.attn1.to_k",                            pos_embed_proj_rows_,  2*D**2,      max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  max(0, L - 1)),  # y = xW
+        ("transformer_blocks.*.attn1.to_v",                            pos_embed_proj_rows_,  2*D**2,      max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  max(0, L - 1)),  # y = xW
+        ("transformer_blocks.*.attn1",                                 img_img_,              2*D,         max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  max(0, L - 1)),  # scores = qk
+        ("transformer_blocks.*.attn1",                                 img_img_,              2*D,         max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  max(0, L - 1)),  # mix = pv
+        ("transformer_blocks.*.attn1.to_out.0",                        pos_embed_proj_rows_,  2*D**2,      max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  max(0, L - 1)),  # y = xW
+        ("transformer_blocks.*.ff.net.0.proj",                         pos_embed_proj_rows_,  part_1,      max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  max(0, L - 1)),  # y = xW
+        ("transformer_blocks.*.ff.net.2",                              pos_embed_proj_rows_,  8*D**2,      max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  max(0, L - 1)),  # y = xW
+        ("transformer_blocks.0.norm1.emb.timestep_embedder.linear_1",  sample_,               512*D,       1,              (0, 1),                          0),              # y = xW
+        ("transformer_blocks.0.norm1.emb.timestep_embedder.linear_2",  sample_,               2*D**2,      1,              (1, 1),                          0),              # y = xW
+        ("proj_out_1",                                                 sample_,               4*D**2,      1,              (1, 1),                          0),              # y = xW
+        ("proj_out_2",                                                 pos_embed_proj_rows_,  2*D*o*p**2,  1,              (1, 1),                          0),              # y = xW
     ]
 
 

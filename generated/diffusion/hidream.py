@@ -282,6 +282,7 @@ if TYPE_CHECKING:
 __all__ = ["Estimator", "Flops", "Moments", "Sizes", "moments"]
 
 NAME = "hidream"
+VARIANT: str | None = None
 REGIMES = ("full", "forward", "lora")
 CONVENTIONS = ("symflops", "torch")
 STREAMS = {"latent": False, "prompt_t5": False, "prompt": False}
@@ -638,75 +639,79 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     F = 256*(-(-((8*D)//3)//256))
     G = 256*(-(-((4*D)//3)//256))
     part_1 = (most[0]*most[1])//(p**2)
-    part_2 = L + max(0, S - 1) + 1
-    part_3 = L*(E >= 1) - L*(E >= 1)*inferred
-    part_4 = (S >= 1) + max(0, S - 1)
-    part_5 = max(0, S - 1)*(E >= 1)
-    part_6 = (S >= 1)*(E >= 1) + part_5
-    part_7 = (S >= 1)*(E >= 1) + part_5 - (S >= 1)*(E >= 1)*inferred - max(0, S - 1)*(E >= 1)*inferred
-    part_8 = (S >= 1) + max(0, S - 1) - (S >= 1)*(E >= 1) - max(0, S - 1)*(E >= 1)
+    part_2 = part_1**2
+    part_3 = 2*part_1
+    part_4 = 4*part_1
+    part_5 = part_1*k
+    part_6 = L*(E >= 1) - L*(E >= 1)*inferred
+    part_7 = L - L*(E >= 1)
+    part_8 = (S >= 1) + max(0, S - 1)
+    part_9 = max(0, S - 1)*(E >= 1)
+    part_10 = (S >= 1)*(E >= 1) + part_9
+    part_11 = (S >= 1)*(E >= 1) + part_9 - (S >= 1)*(E >= 1)*inferred - max(0, S - 1)*(E >= 1)*inferred
+    part_12 = (S >= 1) + max(0, S - 1) - (S >= 1)*(E >= 1) - max(0, S - 1)*(E >= 1)
     # what a contraction runs over, in multiples of (n, equal_h_over_p_w_over_p, y, z, equal_h_over_p_w_over_p_y, equal_h_over_p_w_over_p_z, yy, yz, zz, equal_h_over_p_w_over_p_h_over_p_w_over_p, equal_h_over_p_w_over_p_h_over_p_w_over_p_y, equal_h_over_p_w_over_p_h_over_p_w_over_p_z, equal_h_over_p_w_over_p_h_over_p_h_over_p_w_over_p_w_over_p)
     x_embedder_proj_rows_ = (part_1, -part_1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0)
     sample_ = (1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
     prompt_t5_ = (0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
     prompt_ = (0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0)
     block_attn1_to_q_t_rows_ = (0, 0, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    block_attn1_pairs_ = (part_1**2, -part_1**2, 2*part_1, 4*part_1, -2*part_1, -4*part_1, 1, 4, 4, 0, 2, 4, 1)
-    w1_rows_ = (part_1*k, -part_1*k, 0, 0, 0, 0, 0, 0, 0, k, 0, 0, 0)
+    block_attn1_pairs_ = (part_2, -part_2, part_3, part_4, -2*part_1, -4*part_1, 1, 4, 4, 0, 2, 4, 1)
+    w1_rows_ = (part_5, -part_1*k, 0, 0, 0, 0, 0, 0, 0, k, 0, 0, 0)
     block_attn1_to_q_rows_ = (part_1, -part_1, 1, 2, 0, 0, 0, 0, 0, 1, 0, 0, 0)
-    w1_rows_2_ = (part_1*k, -part_1*k, k, 2*k, 0, 0, 0, 0, 0, k, 0, 0, 0)
+    w1_rows_2_ = (part_5, -part_1*k, k, 2*k, 0, 0, 0, 0, 0, k, 0, 0, 0)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("x_embedder.proj",                                      x_embedder_proj_rows_,     2*D*c*p**2,       1,               (0, 1),                            0),  # y = xW
-        ("t_embedder.timestep_embedder.linear_1",                sample_,                   512*D,            1,               (0, 1),                            0),  # y = xW
-        ("t_embedder.timestep_embedder.linear_2",                sample_,                   2*D**2,           1,               (1, 1),                            0),  # y = xW
-        ("p_embedder.pooled_embedder.linear_1",                  sample_,                   2*D*P,            1,               (0, 1),                            0),  # y = xW
-        ("p_embedder.pooled_embedder.linear_2",                  sample_,                   2*D**2,           1,               (1, 1),                            0),  # y = xW
-        ("caption_projection.*.linear",                          prompt_t5_,                2*D*captions[0],  1,               (0, 1),                            0),  # y = xW
-        ("caption_projection.*.linear",                          prompt_,                   2*D*captions[1],  part_2,          (0, part_2),                       0),  # y = xW
-        ("double_stream_blocks.*.block.adaLN_modulation.1",      sample_,                   24*D**2,          L,               (L, L),                            0),  # y = xW
-        ("double_stream_blocks.*.block.attn1.to_q",              x_embedder_proj_rows_,     2*D**2,           L,               (L, L),                            0),  # y = xW
-        ("double_stream_blocks.*.block.attn1.to_k",              x_embedder_proj_rows_,     2*D**2,           L,               (L, L),                            0),  # y = xW
-        ("double_stream_blocks.*.block.attn1.to_v",              x_embedder_proj_rows_,     2*D**2,           L,               (L, L),                            0),  # y = xW
-        ("double_stream_blocks.*.block.attn1.to_q_t",            block_attn1_to_q_t_rows_,  2*D**2,           L,               (L, L),                            0),  # y = xW
-        ("double_stream_blocks.*.block.attn1.to_k_t",            block_attn1_to_q_t_rows_,  2*D**2,           L,               (L, L),                            0),  # y = xW
-        ("double_stream_blocks.*.block.attn1.to_v_t",            block_attn1_to_q_t_rows_,  2*D**2,           L,               (L, L),                            0),  # y = xW
-        ("double_stream_blocks.*.block.attn1",                   block_attn1_pairs_,        2*D,              L,               (L, L),                            0),  # scores = qk
-        ("double_stream_blocks.*.block.attn1",                   block_attn1_pairs_,        2*D,              L,               (L, L),                            0),  # mix = pv
-        ("double_stream_blocks.*.block.attn1.to_out",            x_embedder_proj_rows_,     2*D**2,           L,               (L, L),                            0),  # y = xW
-        ("double_stream_blocks.*.block.attn1.to_out_t",          block_attn1_to_q_t_rows_,  2*D**2,           L,               (L, L),                            0),  # y = xW
-        ("double_stream_blocks.*.block.ff_i.gate",               x_embedder_proj_rows_,     2*D*E,            L*(E >= 1),      (part_3, part_3),                  0),  # y = xW
-        ("double_stream_blocks.*.block.ff_i.experts.*.w1",       w1_rows_,                  2*D*F,            L*(E >= 1),      (part_3, part_3),                  0),  # y = xW
-        ("double_stream_blocks.*.block.ff_i.experts.*.w3",       w1_rows_,                  2*D*F,            L*(E >= 1),      (part_3, part_3),                  0),  # y = xW
-        ("double_stream_blocks.*.block.ff_i.experts.*.w2",       w1_rows_,                  2*D*F,            L*(E >= 1),      (part_3, part_3),                  0),  # y = xW
-        ("double_stream_blocks.*.block.ff_i.shared_experts.w1",  x_embedder_proj_rows_,     2*D*G,            L*(E >= 1),      (L*(E >= 1), L*(E >= 1)),          0),  # y = xW
-        ("double_stream_blocks.*.block.ff_i.shared_experts.w3",  x_embedder_proj_rows_,     2*D*G,            L*(E >= 1),      (L*(E >= 1), L*(E >= 1)),          0),  # y = xW
-        ("double_stream_blocks.*.block.ff_i.shared_experts.w2",  x_embedder_proj_rows_,     2*D*G,            L*(E >= 1),      (L*(E >= 1), L*(E >= 1)),          0),  # y = xW
-        ("double_stream_blocks.*.block.ff_i.w1",                 x_embedder_proj_rows_,     2*D*F,            L - L*(E >= 1),  (L - L*(E >= 1), L - L*(E >= 1)),  0),  # y = xW
-        ("double_stream_blocks.*.block.ff_i.w3",                 x_embedder_proj_rows_,     2*D*F,            L - L*(E >= 1),  (L - L*(E >= 1), L - L*(E >= 1)),  0),  # y = xW
-        ("double_stream_blocks.*.block.ff_i.w2",                 x_embedder_proj_rows_,     2*D*F,            L - L*(E >= 1),  (L - L*(E >= 1), L - L*(E >= 1)),  0),  # y = xW
-        ("double_stream_blocks.*.block.ff_t.w1",                 block_attn1_to_q_t_rows_,  2*D*F,            L,               (L, L),                            0),  # y = xW
-        ("double_stream_blocks.*.block.ff_t.w3",                 block_attn1_to_q_t_rows_,  2*D*F,            L,               (L, L),                            0),  # y = xW
-        ("double_stream_blocks.*.block.ff_t.w2",                 block_attn1_to_q_t_rows_,  2*D*F,            L,               (L, L),                            0),  # y = xW
-        ("single_stream_blocks.*.block.adaLN_modulation.1",      sample_,                   12*D**2,          part_4,          (part_4, part_4),                  0),  # y = xW
-        ("single_stream_blocks.*.block.attn1.to_q",              block_attn1_to_q_rows_,    2*D**2,           part_4,          (part_4, part_4),                  0),  # y = xW
-        ("single_stream_blocks.*.block.attn1.to_k",              block_attn1_to_q_rows_,    2*D**2,           part_4,          (part_4, part_4),                  0),  # y = xW
-        ("single_stream_blocks.*.block.attn1.to_v",              block_attn1_to_q_rows_,    2*D**2,           part_4,          (part_4, part_4),                  0),  # y = xW
-        ("single_stream_blocks.*.block.attn1",                   block_attn1_pairs_,        2*D,              part_4,          (part_4, part_4),                  0),  # scores = qk
-        ("single_stream_blocks.*.block.attn1",                   block_attn1_pairs_,        2*D,              part_4,          (part_4, part_4),                  0),  # mix = pv
-        ("single_stream_blocks.*.block.attn1.to_out",            block_attn1_to_q_rows_,    2*D**2,           part_4,          (part_4, part_4),                  0),  # y = xW
-        ("single_stream_blocks.*.block.ff_i.gate",               block_attn1_to_q_rows_,    2*D*E,            part_6,          (part_7, part_7),                  0),  # y = xW
-        ("single_stream_blocks.*.block.ff_i.experts.*.w1",       w1_rows_2_,                2*D*F,            part_6,          (part_7, part_7),                  0),  # y = xW
-        ("single_stream_blocks.*.block.ff_i.experts.*.w3",       w1_rows_2_,                2*D*F,            part_6,          (part_7, part_7),                  0),  # y = xW
-        ("single_stream_blocks.*.block.ff_i.experts.*.w2",       w1_rows_2_,                2*D*F,            part_6,          (part_7, part_7),                  0),  # y = xW
-        ("single_stream_blocks.*.block.ff_i.shared_experts.w1",  block_attn1_to_q_rows_,    2*D*G,            part_6,          (part_6, part_6),                  0),  # y = xW
-        ("single_stream_blocks.*.block.ff_i.shared_experts.w3",  block_attn1_to_q_rows_,    2*D*G,            part_6,          (part_6, part_6),                  0),  # y = xW
-        ("single_stream_blocks.*.block.ff_i.shared_experts.w2",  block_attn1_to_q_rows_,    2*D*G,            part_6,          (part_6, part_6),                  0),  # y = xW
-        ("single_stream_blocks.*.block.ff_i.w1",                 block_attn1_to_q_rows_,    2*D*F,            part_8,          (part_8, part_8),                  0),  # y = xW
-        ("single_stream_blocks.*.block.ff_i.w3",                 block_attn1_to_q_rows_,    2*D*F,            part_8,          (part_8, part_8),                  0),  # y = xW
-        ("single_stream_blocks.*.block.ff_i.w2",                 block_attn1_to_q_rows_,    2*D*F,            part_8,          (part_8, part_8),                  0),  # y = xW
-        ("final_layer.adaLN_modulation.1",                       sample_,                   4*D**2,           1,               (1, 1),                            0),  # y = xW
-        ("final_layer.linear",                                   x_embedder_proj_rows_,     2*D*o*p**2,       1,               (1, 1),                            0),  # y = xW
+        ("x_embedder.proj",                                      x_embedder_proj_rows_,     2*D*c*p**2,       1,                      (0, 1),                      0),  # y = xW
+        ("t_embedder.timestep_embedder.linear_1",                sample_,                   512*D,            1,                      (0, 1),                      0),  # y = xW
+        ("t_embedder.timestep_embedder.linear_2",                sample_,                   2*D**2,           1,                      (1, 1),                      0),  # y = xW
+        ("p_embedder.pooled_embedder.linear_1",                  sample_,                   2*D*P,            1,                      (0, 1),                      0),  # y = xW
+        ("p_embedder.pooled_embedder.linear_2",                  sample_,                   2*D**2,           1,                      (1, 1),                      0),  # y = xW
+        ("caption_projection.*.linear",                          prompt_t5_,                2*D*captions[0],  1,                      (0, 1),                      0),  # y = xW
+        ("caption_projection.*.linear",                          prompt_,                   2*D*captions[1],  L + max(0, S - 1) + 1,  (0, L + max(0, S - 1) + 1),  0),  # y = xW
+        ("double_stream_blocks.*.block.adaLN_modulation.1",      sample_,                   24*D**2,          L,                      (L, L),                      0),  # y = xW
+        ("double_stream_blocks.*.block.attn1.to_q",              x_embedder_proj_rows_,     2*D**2,           L,                      (L, L),                      0),  # y = xW
+        ("double_stream_blocks.*.block.attn1.to_k",              x_embedder_proj_rows_,     2*D**2,           L,                      (L, L),                      0),  # y = xW
+        ("double_stream_blocks.*.block.attn1.to_v",              x_embedder_proj_rows_,     2*D**2,           L,                      (L, L),                      0),  # y = xW
+        ("double_stream_blocks.*.block.attn1.to_q_t",            block_attn1_to_q_t_rows_,  2*D**2,           L,                      (L, L),                      0),  # y = xW
+        ("double_stream_blocks.*.block.attn1.to_k_t",            block_attn1_to_q_t_rows_,  2*D**2,           L,                      (L, L),                      0),  # y = xW
+        ("double_stream_blocks.*.block.attn1.to_v_t",            block_attn1_to_q_t_rows_,  2*D**2,           L,                      (L, L),                      0),  # y = xW
+        ("double_stream_blocks.*.block.attn1",                   block_attn1_pairs_,        2*D,              L,                      (L, L),                      0),  # scores = qk
+        ("double_stream_blocks.*.block.attn1",                   block_attn1_pairs_,        2*D,              L,                      (L, L),                      0),  # mix = pv
+        ("double_stream_blocks.*.block.attn1.to_out",            x_embedder_proj_rows_,     2*D**2,           L,                      (L, L),                      0),  # y = xW
+        ("double_stream_blocks.*.block.attn1.to_out_t",          block_attn1_to_q_t_rows_,  2*D**2,           L,                      (L, L),                      0),  # y = xW
+        ("double_stream_blocks.*.block.ff_i.gate",               x_embedder_proj_rows_,     2*D*E,            L*(E >= 1),             (part_6, part_6),            0),  # y = xW
+        ("double_stream_blocks.*.block.ff_i.experts.*.w1",       w1_rows_,                  2*D*F,            L*(E >= 1),             (part_6, part_6),            0),  # y = xW
+        ("double_stream_blocks.*.block.ff_i.experts.*.w3",       w1_rows_,                  2*D*F,            L*(E >= 1),             (part_6, part_6),            0),  # y = xW
+        ("double_stream_blocks.*.block.ff_i.experts.*.w2",       w1_rows_,                  2*D*F,            L*(E >= 1),             (part_6, part_6),            0),  # y = xW
+        ("double_stream_blocks.*.block.ff_i.shared_experts.w1",  x_embedder_proj_rows_,     2*D*G,            L*(E >= 1),             (L*(E >= 1), L*(E >= 1)),    0),  # y = xW
+        ("double_stream_blocks.*.block.ff_i.shared_experts.w3",  x_embedder_proj_rows_,     2*D*G,            L*(E >= 1),             (L*(E >= 1), L*(E >= 1)),    0),  # y = xW
+        ("double_stream_blocks.*.block.ff_i.shared_experts.w2",  x_embedder_proj_rows_,     2*D*G,            L*(E >= 1),             (L*(E >= 1), L*(E >= 1)),    0),  # y = xW
+        ("double_stream_blocks.*.block.ff_i.w1",                 x_embedder_proj_rows_,     2*D*F,            part_7,                 (part_7, part_7),            0),  # y = xW
+        ("double_stream_blocks.*.block.ff_i.w3",                 x_embedder_proj_rows_,     2*D*F,            part_7,                 (part_7, part_7),            0),  # y = xW
+        ("double_stream_blocks.*.block.ff_i.w2",                 x_embedder_proj_rows_,     2*D*F,            part_7,                 (part_7, part_7),            0),  # y = xW
+        ("double_stream_blocks.*.block.ff_t.w1",                 block_attn1_to_q_t_rows_,  2*D*F,            L,                      (L, L),                      0),  # y = xW
+        ("double_stream_blocks.*.block.ff_t.w3",                 block_attn1_to_q_t_rows_,  2*D*F,            L,                      (L, L),                      0),  # y = xW
+        ("double_stream_blocks.*.block.ff_t.w2",                 block_attn1_to_q_t_rows_,  2*D*F,            L,                      (L, L),                      0),  # y = xW
+        ("single_stream_blocks.*.block.adaLN_modulation.1",      sample_,                   12*D**2,          part_8,                 (part_8, part_8),            0),  # y = xW
+        ("single_stream_blocks.*.block.attn1.to_q",              block_attn1_to_q_rows_,    2*D**2,           part_8,                 (part_8, part_8),            0),  # y = xW
+        ("single_stream_blocks.*.block.attn1.to_k",              block_attn1_to_q_rows_,    2*D**2,           part_8,                 (part_8, part_8),            0),  # y = xW
+        ("single_stream_blocks.*.block.attn1.to_v",              block_attn1_to_q_rows_,    2*D**2,           part_8,                 (part_8, part_8),            0),  # y = xW
+        ("single_stream_blocks.*.block.attn1",                   block_attn1_pairs_,        2*D,              part_8,                 (part_8, part_8),            0),  # scores = qk
+        ("single_stream_blocks.*.block.attn1",                   block_attn1_pairs_,        2*D,              part_8,                 (part_8, part_8),            0),  # mix = pv
+        ("single_stream_blocks.*.block.attn1.to_out",            block_attn1_to_q_rows_,    2*D**2,           part_8,                 (part_8, part_8),            0),  # y = xW
+        ("single_stream_blocks.*.block.ff_i.gate",               block_attn1_to_q_rows_,    2*D*E,            part_10,                (part_11, part_11),          0),  # y = xW
+        ("single_stream_blocks.*.block.ff_i.experts.*.w1",       w1_rows_2_,                2*D*F,            part_10,                (part_11, part_11),          0),  # y = xW
+        ("single_stream_blocks.*.block.ff_i.experts.*.w3",       w1_rows_2_,                2*D*F,            part_10,                (part_11, part_11),          0),  # y = xW
+        ("single_stream_blocks.*.block.ff_i.experts.*.w2",       w1_rows_2_,                2*D*F,            part_10,                (part_11, part_11),          0),  # y = xW
+        ("single_stream_blocks.*.block.ff_i.shared_experts.w1",  block_attn1_to_q_rows_,    2*D*G,            part_10,                (part_10, part_10),          0),  # y = xW
+        ("single_stream_blocks.*.block.ff_i.shared_experts.w3",  block_attn1_to_q_rows_,    2*D*G,            part_10,                (part_10, part_10),          0),  # y = xW
+        ("single_stream_blocks.*.block.ff_i.shared_experts.w2",  block_attn1_to_q_rows_,    2*D*G,            part_10,                (part_10, part_10),          0),  # y = xW
+        ("single_stream_blocks.*.block.ff_i.w1",                 block_attn1_to_q_rows_,    2*D*F,            part_12,                (part_12, part_12),          0),  # y = xW
+        ("single_stream_blocks.*.block.ff_i.w3",                 block_attn1_to_q_rows_,    2*D*F,            part_12,                (part_12, part_12),          0),  # y = xW
+        ("single_stream_blocks.*.block.ff_i.w2",                 block_attn1_to_q_rows_,    2*D*F,            part_12,                (part_12, part_12),          0),  # y = xW
+        ("final_layer.adaLN_modulation.1",                       sample_,                   4*D**2,           1,                      (1, 1),                      0),  # y = xW
+        ("final_layer.linear",                                   x_embedder_proj_rows_,     2*D*o*p**2,       1,                      (1, 1),                      0),  # y = xW
     ]
 
 
@@ -735,23 +740,28 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     F = 256*(-(-((8*D)//3)//256))
     G = 256*(-(-((4*D)//3)//256))
     part_1 = (most[0]*most[1])//(p**2)
-    part_2 = (S >= 1) + max(0, S - 1)
-    part_3 = (L >= 1)*(S >= 1) + (L >= 1)*max(0, S - 1) + (S >= 1)*(S >= 2) + max(0, S - 2) - (L >= 1)*(S >= 1)*(S >= 2) - (L >= 1)*max(0, S - 2)
-    part_4 = L*(E >= 1) - L*(E >= 1)*inferred
-    part_5 = max(0, S - 1)*(E >= 1)
-    part_6 = (S >= 1)*(E >= 1) + part_5
-    part_7 = (S >= 1)*(E >= 1) + part_5 - (S >= 1)*(E >= 1)*inferred - max(0, S - 1)*(E >= 1)*inferred
-    part_8 = (S >= 1) + max(0, S - 1) - (S >= 1)*(E >= 1) - max(0, S - 1)*(E >= 1)
+    part_2 = part_1**2
+    part_3 = 2*part_1
+    part_4 = 4*part_1
+    part_5 = part_1*k
+    part_6 = (S >= 1) + max(0, S - 1)
+    part_7 = (L >= 1)*(S >= 1) + (L >= 1)*max(0, S - 1) + (S >= 1)*(S >= 2) + max(0, S - 2) - (L >= 1)*(S >= 1)*(S >= 2) - (L >= 1)*max(0, S - 2)
+    part_8 = L*(E >= 1) - L*(E >= 1)*inferred
+    part_9 = L - L*(E >= 1)
+    part_10 = max(0, S - 1)*(E >= 1)
+    part_11 = (S >= 1)*(E >= 1) + part_10
+    part_12 = (S >= 1)*(E >= 1) + part_10 - (S >= 1)*(E >= 1)*inferred - max(0, S - 1)*(E >= 1)*inferred
+    part_13 = (S >= 1) + max(0, S - 1) - (S >= 1)*(E >= 1) - max(0, S - 1)*(E >= 1)
     # what a contraction runs over, in multiples of (n, equal_h_over_p_w_over_p, y, z, equal_h_over_p_w_over_p_y, equal_h_over_p_w_over_p_z, yy, yz, zz, equal_h_over_p_w_over_p_h_over_p_w_over_p, equal_h_over_p_w_over_p_h_over_p_w_over_p_y, equal_h_over_p_w_over_p_h_over_p_w_over_p_z, equal_h_over_p_w_over_p_h_over_p_h_over_p_w_over_p_w_over_p)
     x_embedder_proj_rows_ = (part_1, -part_1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0)
     sample_ = (1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
     prompt_t5_ = (0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
     prompt_ = (0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0)
     block_attn1_to_q_t_rows_ = (0, 0, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    block_attn1_pairs_ = (part_1**2, -part_1**2, 2*part_1, 4*part_1, -2*part_1, -4*part_1, 1, 4, 4, 0, 2, 4, 1)
-    w1_rows_ = (part_1*k, -part_1*k, 0, 0, 0, 0, 0, 0, 0, k, 0, 0, 0)
+    block_attn1_pairs_ = (part_2, -part_2, part_3, part_4, -2*part_1, -4*part_1, 1, 4, 4, 0, 2, 4, 1)
+    w1_rows_ = (part_5, -part_1*k, 0, 0, 0, 0, 0, 0, 0, k, 0, 0, 0)
     block_attn1_to_q_rows_ = (part_1, -part_1, 1, 2, 0, 0, 0, 0, 0, 1, 0, 0, 0)
-    w1_rows_2_ = (part_1*k, -part_1*k, k, 2*k, 0, 0, 0, 0, 0, k, 0, 0, 0)
+    w1_rows_2_ = (part_5, -part_1*k, k, 2*k, 0, 0, 0, 0, 0, k, 0, 0, 0)
     # what equal modules have in common, each below its own path
     to_q_1: list[Line] = [
         ("base_layer",      x_embedder_proj_rows_,  2*D**2,  L,  (max(0, L - 1), 0),  0),  # y = xW
@@ -759,9 +769,9 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
         ("lora_B.default",  x_embedder_proj_rows_,  32*D,    L,  (L, L),              0),  # y = xW
     ]
     to_q_2: list[Line] = [
-        ("base_layer",      block_attn1_to_q_rows_,  2*D**2,  part_2,  (part_3, 0),       0),  # y = xW
-        ("lora_A.default",  block_attn1_to_q_rows_,  32*D,    part_2,  (part_3, part_2),  0),  # y = xW
-        ("lora_B.default",  block_attn1_to_q_rows_,  32*D,    part_2,  (part_2, part_2),  0),  # y = xW
+        ("base_layer",      block_attn1_to_q_rows_,  2*D**2,  part_6,  (part_7, 0),       0),  # y = xW
+        ("lora_A.default",  block_attn1_to_q_rows_,  32*D,    part_6,  (part_7, part_6),  0),  # y = xW
+        ("lora_B.default",  block_attn1_to_q_rows_,  32*D,    part_6,  (part_6, part_6),  0),  # y = xW
     ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
@@ -783,36 +793,36 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
         ("double_stream_blocks.*.block.attn1",                   block_attn1_pairs_,        2*D,              L,                      (L, L),                                        0),  # mix = pv
         ("double_stream_blocks.*.block.attn1.to_out",            x_embedder_proj_rows_,     2*D**2,           L,                      (L, 0),                                        0),  # y = xW
         ("double_stream_blocks.*.block.attn1.to_out_t",          block_attn1_to_q_t_rows_,  2*D**2,           L,                      (L, 0),                                        0),  # y = xW
-        ("double_stream_blocks.*.block.ff_i.gate",               x_embedder_proj_rows_,     2*D*E,            L*(E >= 1),             (part_4, 0),                                   0),  # y = xW
-        ("double_stream_blocks.*.block.ff_i.experts.*.w1",       w1_rows_,                  2*D*F,            L*(E >= 1),             (part_4, 0),                                   0),  # y = xW
-        ("double_stream_blocks.*.block.ff_i.experts.*.w3",       w1_rows_,                  2*D*F,            L*(E >= 1),             (part_4, 0),                                   0),  # y = xW
-        ("double_stream_blocks.*.block.ff_i.experts.*.w2",       w1_rows_,                  2*D*F,            L*(E >= 1),             (part_4, 0),                                   0),  # y = xW
+        ("double_stream_blocks.*.block.ff_i.gate",               x_embedder_proj_rows_,     2*D*E,            L*(E >= 1),             (part_8, 0),                                   0),  # y = xW
+        ("double_stream_blocks.*.block.ff_i.experts.*.w1",       w1_rows_,                  2*D*F,            L*(E >= 1),             (part_8, 0),                                   0),  # y = xW
+        ("double_stream_blocks.*.block.ff_i.experts.*.w3",       w1_rows_,                  2*D*F,            L*(E >= 1),             (part_8, 0),                                   0),  # y = xW
+        ("double_stream_blocks.*.block.ff_i.experts.*.w2",       w1_rows_,                  2*D*F,            L*(E >= 1),             (part_8, 0),                                   0),  # y = xW
         ("double_stream_blocks.*.block.ff_i.shared_experts.w1",  x_embedder_proj_rows_,     2*D*G,            L*(E >= 1),             (L*(E >= 1), 0),                               0),  # y = xW
         ("double_stream_blocks.*.block.ff_i.shared_experts.w3",  x_embedder_proj_rows_,     2*D*G,            L*(E >= 1),             (L*(E >= 1), 0),                               0),  # y = xW
         ("double_stream_blocks.*.block.ff_i.shared_experts.w2",  x_embedder_proj_rows_,     2*D*G,            L*(E >= 1),             (L*(E >= 1), 0),                               0),  # y = xW
-        ("double_stream_blocks.*.block.ff_i.w1",                 x_embedder_proj_rows_,     2*D*F,            L - L*(E >= 1),         (L - L*(E >= 1), 0),                           0),  # y = xW
-        ("double_stream_blocks.*.block.ff_i.w3",                 x_embedder_proj_rows_,     2*D*F,            L - L*(E >= 1),         (L - L*(E >= 1), 0),                           0),  # y = xW
-        ("double_stream_blocks.*.block.ff_i.w2",                 x_embedder_proj_rows_,     2*D*F,            L - L*(E >= 1),         (L - L*(E >= 1), 0),                           0),  # y = xW
+        ("double_stream_blocks.*.block.ff_i.w1",                 x_embedder_proj_rows_,     2*D*F,            part_9,                 (part_9, 0),                                   0),  # y = xW
+        ("double_stream_blocks.*.block.ff_i.w3",                 x_embedder_proj_rows_,     2*D*F,            part_9,                 (part_9, 0),                                   0),  # y = xW
+        ("double_stream_blocks.*.block.ff_i.w2",                 x_embedder_proj_rows_,     2*D*F,            part_9,                 (part_9, 0),                                   0),  # y = xW
         ("double_stream_blocks.*.block.ff_t.w1",                 block_attn1_to_q_t_rows_,  2*D*F,            L,                      (L, 0),                                        0),  # y = xW
         ("double_stream_blocks.*.block.ff_t.w3",                 block_attn1_to_q_t_rows_,  2*D*F,            L,                      (L, 0),                                        0),  # y = xW
         ("double_stream_blocks.*.block.ff_t.w2",                 block_attn1_to_q_t_rows_,  2*D*F,            L,                      (L, 0),                                        0),  # y = xW
-        ("single_stream_blocks.*.block.adaLN_modulation.1",      sample_,                   12*D**2,          part_2,                 (0, 0),                                        0),  # y = xW
+        ("single_stream_blocks.*.block.adaLN_modulation.1",      sample_,                   12*D**2,          part_6,                 (0, 0),                                        0),  # y = xW
         *_at("single_stream_blocks.*.block.attn1.to_q", to_q_2),
         *_at("single_stream_blocks.*.block.attn1.to_k", to_q_2),
         *_at("single_stream_blocks.*.block.attn1.to_v", to_q_2),
-        ("single_stream_blocks.*.block.attn1",                   block_attn1_pairs_,        2*D,              part_2,                 (part_2, part_2),                              0),  # scores = qk
-        ("single_stream_blocks.*.block.attn1",                   block_attn1_pairs_,        2*D,              part_2,                 (part_2, part_2),                              0),  # mix = pv
-        ("single_stream_blocks.*.block.attn1.to_out",            block_attn1_to_q_rows_,    2*D**2,           part_2,                 (part_2, 0),                                   0),  # y = xW
-        ("single_stream_blocks.*.block.ff_i.gate",               block_attn1_to_q_rows_,    2*D*E,            part_6,                 (part_7, 0),                                   0),  # y = xW
-        ("single_stream_blocks.*.block.ff_i.experts.*.w1",       w1_rows_2_,                2*D*F,            part_6,                 (part_7, 0),                                   0),  # y = xW
-        ("single_stream_blocks.*.block.ff_i.experts.*.w3",       w1_rows_2_,                2*D*F,            part_6,                 (part_7, 0),                                   0),  # y = xW
-        ("single_stream_blocks.*.block.ff_i.experts.*.w2",       w1_rows_2_,                2*D*F,            part_6,                 (part_7, 0),                                   0),  # y = xW
-        ("single_stream_blocks.*.block.ff_i.shared_experts.w1",  block_attn1_to_q_rows_,    2*D*G,            part_6,                 (part_6, 0),                                   0),  # y = xW
-        ("single_stream_blocks.*.block.ff_i.shared_experts.w3",  block_attn1_to_q_rows_,    2*D*G,            part_6,                 (part_6, 0),                                   0),  # y = xW
-        ("single_stream_blocks.*.block.ff_i.shared_experts.w2",  block_attn1_to_q_rows_,    2*D*G,            part_6,                 (part_6, 0),                                   0),  # y = xW
-        ("single_stream_blocks.*.block.ff_i.w1",                 block_attn1_to_q_rows_,    2*D*F,            part_8,                 (part_8, 0),                                   0),  # y = xW
-        ("single_stream_blocks.*.block.ff_i.w3",                 block_attn1_to_q_rows_,    2*D*F,            part_8,                 (part_8, 0),                                   0),  # y = xW
-        ("single_stream_blocks.*.block.ff_i.w2",                 block_attn1_to_q_rows_,    2*D*F,            part_8,                 (part_8, 0),                                   0),  # y = xW
+        ("single_stream_blocks.*.block.attn1",                   block_attn1_pairs_,        2*D,              part_6,                 (part_6, part_6),                              0),  # scores = qk
+        ("single_stream_blocks.*.block.attn1",                   block_attn1_pairs_,        2*D,              part_6,                 (part_6, part_6),                              0),  # mix = pv
+        ("single_stream_blocks.*.block.attn1.to_out",            block_attn1_to_q_rows_,    2*D**2,           part_6,                 (part_6, 0),                                   0),  # y = xW
+        ("single_stream_blocks.*.block.ff_i.gate",               block_attn1_to_q_rows_,    2*D*E,            part_11,                (part_12, 0),                                  0),  # y = xW
+        ("single_stream_blocks.*.block.ff_i.experts.*.w1",       w1_rows_2_,                2*D*F,            part_11,                (part_12, 0),                                  0),  # y = xW
+        ("single_stream_blocks.*.block.ff_i.experts.*.w3",       w1_rows_2_,                2*D*F,            part_11,                (part_12, 0),                                  0),  # y = xW
+        ("single_stream_blocks.*.block.ff_i.experts.*.w2",       w1_rows_2_,                2*D*F,            part_11,                (part_12, 0),                                  0),  # y = xW
+        ("single_stream_blocks.*.block.ff_i.shared_experts.w1",  block_attn1_to_q_rows_,    2*D*G,            part_11,                (part_11, 0),                                  0),  # y = xW
+        ("single_stream_blocks.*.block.ff_i.shared_experts.w3",  block_attn1_to_q_rows_,    2*D*G,            part_11,                (part_11, 0),                                  0),  # y = xW
+        ("single_stream_blocks.*.block.ff_i.shared_experts.w2",  block_attn1_to_q_rows_,    2*D*G,            part_11,                (part_11, 0),                                  0),  # y = xW
+        ("single_stream_blocks.*.block.ff_i.w1",                 block_attn1_to_q_rows_,    2*D*F,            part_13,                (part_13, 0),                                  0),  # y = xW
+        ("single_stream_blocks.*.block.ff_i.w3",                 block_attn1_to_q_rows_,    2*D*F,            part_13,                (part_13, 0),                                  0),  # y = xW
+        ("single_stream_blocks.*.block.ff_i.w2",                 block_attn1_to_q_rows_,    2*D*F,            part_13,                (part_13, 0),                                  0),  # y = xW
         ("final_layer.adaLN_modulation.1",                       sample_,                   4*D**2,           1,                      (0, 0),                                        0),  # y = xW
         ("final_layer.linear",                                   x_embedder_proj_rows_,     2*D*o*p**2,       1,                      ((L >= 1) + (S >= 1) - (L >= 1)*(S >= 1), 0),  0),  # y = xW
     ]
@@ -839,10 +849,11 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     F = 256*(-(-((8*D)//3)//256))
     G = 256*(-(-((4*D)//3)//256))
     part_1 = L*D*F - L*D*F*(E >= 1)
-    part_2 = max(0, S - 1)*D*G*(E >= 1)
-    part_3 = (S >= 1)*D*G*(E >= 1)
-    part_4 = max(0, S - 1)*D*F - max(0, S - 1)*D*F*(E >= 1)
-    part_5 = (S >= 1)*D*F - (S >= 1)*D*F*(E >= 1)
+    part_2 = max(0, S - 1)*D*F*E
+    part_3 = max(0, S - 1)*D*G*(E >= 1)
+    part_4 = (S >= 1)*D*G*(E >= 1)
+    part_5 = max(0, S - 1)*D*F - max(0, S - 1)*D*F*(E >= 1)
+    part_6 = (S >= 1)*D*F - (S >= 1)*D*F*(E >= 1)
     linear_2_1 = {
         "weight":  D**2,
         "bias":    D,
@@ -901,15 +912,15 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         **_inside("single_stream_blocks.*.block.attn1.to_v", to_q_2),
         **_inside("single_stream_blocks.*.block.attn1.to_out", to_q_2),
         "single_stream_blocks.*.block.ff_i.gate.weight":               max(0, S - 1)*D*E + (S >= 1)*D*E,
-        "single_stream_blocks.*.block.ff_i.experts.*.w1.weight":       max(0, S - 1)*D*F*E + (S >= 1)*D*F*E,
-        "single_stream_blocks.*.block.ff_i.experts.*.w3.weight":       max(0, S - 1)*D*F*E + (S >= 1)*D*F*E,
-        "single_stream_blocks.*.block.ff_i.experts.*.w2.weight":       max(0, S - 1)*D*F*E + (S >= 1)*D*F*E,
-        "single_stream_blocks.*.block.ff_i.shared_experts.w1.weight":  part_2 + part_3,
-        "single_stream_blocks.*.block.ff_i.shared_experts.w3.weight":  part_2 + part_3,
-        "single_stream_blocks.*.block.ff_i.shared_experts.w2.weight":  part_2 + part_3,
-        "single_stream_blocks.*.block.ff_i.w1.weight":                 part_4 + part_5,
-        "single_stream_blocks.*.block.ff_i.w3.weight":                 part_4 + part_5,
-        "single_stream_blocks.*.block.ff_i.w2.weight":                 part_4 + part_5,
+        "single_stream_blocks.*.block.ff_i.experts.*.w1.weight":       part_2 + (S >= 1)*D*F*E,
+        "single_stream_blocks.*.block.ff_i.experts.*.w3.weight":       part_2 + (S >= 1)*D*F*E,
+        "single_stream_blocks.*.block.ff_i.experts.*.w2.weight":       part_2 + (S >= 1)*D*F*E,
+        "single_stream_blocks.*.block.ff_i.shared_experts.w1.weight":  part_3 + part_4,
+        "single_stream_blocks.*.block.ff_i.shared_experts.w3.weight":  part_3 + part_4,
+        "single_stream_blocks.*.block.ff_i.shared_experts.w2.weight":  part_3 + part_4,
+        "single_stream_blocks.*.block.ff_i.w1.weight":                 part_5 + part_6,
+        "single_stream_blocks.*.block.ff_i.w3.weight":                 part_5 + part_6,
+        "single_stream_blocks.*.block.ff_i.w2.weight":                 part_5 + part_6,
         "final_layer.adaLN_modulation.1.weight":                       2*D**2,
         "final_layer.adaLN_modulation.1.bias":                         2*D,
         "final_layer.linear.weight":                                   D*o*p**2,
@@ -933,10 +944,11 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     F = 256*(-(-((8*D)//3)//256))
     G = 256*(-(-((4*D)//3)//256))
     part_1 = L*D*F - L*D*F*(E >= 1)
-    part_2 = max(0, S - 1)*D*G*(E >= 1)
-    part_3 = (S >= 1)*D*G*(E >= 1)
-    part_4 = max(0, S - 1)*D*F - max(0, S - 1)*D*F*(E >= 1)
-    part_5 = (S >= 1)*D*F - (S >= 1)*D*F*(E >= 1)
+    part_2 = max(0, S - 1)*D*F*E
+    part_3 = max(0, S - 1)*D*G*(E >= 1)
+    part_4 = (S >= 1)*D*G*(E >= 1)
+    part_5 = max(0, S - 1)*D*F - max(0, S - 1)*D*F*(E >= 1)
+    part_6 = (S >= 1)*D*F - (S >= 1)*D*F*(E >= 1)
     linear_2_1 = {
         "weight":  D**2,
         "bias":    D,
@@ -1005,15 +1017,15 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
         **_inside("single_stream_blocks.*.block.attn1.to_v", to_q_2),
         **_inside("single_stream_blocks.*.block.attn1.to_out", base_layer_2),
         "single_stream_blocks.*.block.ff_i.gate.weight":               max(0, S - 1)*D*E + (S >= 1)*D*E,
-        "single_stream_blocks.*.block.ff_i.experts.*.w1.weight":       max(0, S - 1)*D*F*E + (S >= 1)*D*F*E,
-        "single_stream_blocks.*.block.ff_i.experts.*.w3.weight":       max(0, S - 1)*D*F*E + (S >= 1)*D*F*E,
-        "single_stream_blocks.*.block.ff_i.experts.*.w2.weight":       max(0, S - 1)*D*F*E + (S >= 1)*D*F*E,
-        "single_stream_blocks.*.block.ff_i.shared_experts.w1.weight":  part_2 + part_3,
-        "single_stream_blocks.*.block.ff_i.shared_experts.w3.weight":  part_2 + part_3,
-        "single_stream_blocks.*.block.ff_i.shared_experts.w2.weight":  part_2 + part_3,
-        "single_stream_blocks.*.block.ff_i.w1.weight":                 part_4 + part_5,
-        "single_stream_blocks.*.block.ff_i.w3.weight":                 part_4 + part_5,
-        "single_stream_blocks.*.block.ff_i.w2.weight":                 part_4 + part_5,
+        "single_stream_blocks.*.block.ff_i.experts.*.w1.weight":       part_2 + (S >= 1)*D*F*E,
+        "single_stream_blocks.*.block.ff_i.experts.*.w3.weight":       part_2 + (S >= 1)*D*F*E,
+        "single_stream_blocks.*.block.ff_i.experts.*.w2.weight":       part_2 + (S >= 1)*D*F*E,
+        "single_stream_blocks.*.block.ff_i.shared_experts.w1.weight":  part_3 + part_4,
+        "single_stream_blocks.*.block.ff_i.shared_experts.w3.weight":  part_3 + part_4,
+        "single_stream_blocks.*.block.ff_i.shared_experts.w2.weight":  part_3 + part_4,
+        "single_stream_blocks.*.block.ff_i.w1.weight":                 part_5 + part_6,
+        "single_stream_blocks.*.block.ff_i.w3.weight":                 part_5 + part_6,
+        "single_stream_blocks.*.block.ff_i.w2.weight":                 part_5 + part_6,
         "final_layer.adaLN_modulation.1.weight":                       2*D**2,
         "final_layer.adaLN_modulation.1.bias":                         2*D,
         "final_layer.linear.weight":                                   D*o*p**2,

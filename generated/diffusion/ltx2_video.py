@@ -181,6 +181,7 @@ if TYPE_CHECKING:
 __all__ = ["Estimator", "Flops", "Moments", "Sizes", "moments"]
 
 NAME = "ltx2_video"
+VARIANT: str | None = None
 REGIMES = ("full", "forward", "lora", "checkpointed")
 CONVENTIONS = ("symflops", "torch")
 STREAMS = {"latent": False, "audio": False, "prompt": False, "time": True, "audio_time": True}
@@ -550,7 +551,7 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     audio_attn1_pairs_ = (0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0)
     attn2_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1)
     audio_attn2_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0)
-    audio_to_video_attn_pairs_ = (0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0)
+    ux_ = (0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0)
     # what equal modules have in common, each below its own path
     timestep_embedder_1: list[Line] = [
         ("linear_1",  time_,  512*D,   1,  (0, (L >= 1)),         0),  # y = xW
@@ -562,80 +563,80 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("proj_in",                                                  latent_,                     2*D*c,                                      1,              (0, 1),                                    0),  # y = xW
-        ("audio_proj_in",                                            audio_,                      2*A*ca,                                     1,              (0, 1),                                    0),  # y = xW
-        ("time_embed.emb.timestep_embedder.linear_1",                time_,                       512*D,                                      1,              (0, 1),                                    0),  # y = xW
-        ("time_embed.emb.timestep_embedder.linear_2",                time_,                       2*D**2,                                     1,              (1, 1),                                    0),  # y = xW
-        ("time_embed.linear",                                        time_,                       2*D**2*M,                                   1,              ((L >= 1), (L >= 1)),                      0),  # y = xW
-        ("audio_time_embed.emb.timestep_embedder.linear_1",          audio_time_,                 512*A,                                      1,              (0, 1),                                    0),  # y = xW
-        ("audio_time_embed.emb.timestep_embedder.linear_2",          audio_time_,                 2*A**2,                                     1,              (1, 1),                                    0),  # y = xW
-        ("audio_time_embed.linear",                                  audio_time_,                 2*A**2*N,                                   1,              ((L >= 1), (L >= 1)),                      0),  # y = xW
-        ("prompt_adaln.emb.timestep_embedder.linear_1",              sample_,                     512*D,                                      part_1,         (0, part_2),                               0),  # y = xW
-        ("prompt_adaln.emb.timestep_embedder.linear_2",              sample_,                     2*D**2,                                     part_1,         (part_2, part_2),                          0),  # y = xW
-        ("prompt_adaln.linear",                                      sample_,                     4*D**2,                                     part_1,         (part_2, part_2),                          0),  # y = xW
-        ("audio_prompt_adaln.emb.timestep_embedder.linear_1",        sample_,                     512*A,                                      part_1,         (0, part_2),                               0),  # y = xW
-        ("audio_prompt_adaln.emb.timestep_embedder.linear_2",        sample_,                     2*A**2,                                     part_1,         (part_2, part_2),                          0),  # y = xW
-        ("audio_prompt_adaln.linear",                                sample_,                     4*A**2,                                     part_1,         (part_2, part_2),                          0),  # y = xW
+        ("proj_in",                                                  latent_,             2*D*c,                                      1,              (0, 1),                                    0),  # y = xW
+        ("audio_proj_in",                                            audio_,              2*A*ca,                                     1,              (0, 1),                                    0),  # y = xW
+        ("time_embed.emb.timestep_embedder.linear_1",                time_,               512*D,                                      1,              (0, 1),                                    0),  # y = xW
+        ("time_embed.emb.timestep_embedder.linear_2",                time_,               2*D**2,                                     1,              (1, 1),                                    0),  # y = xW
+        ("time_embed.linear",                                        time_,               2*D**2*M,                                   1,              ((L >= 1), (L >= 1)),                      0),  # y = xW
+        ("audio_time_embed.emb.timestep_embedder.linear_1",          audio_time_,         512*A,                                      1,              (0, 1),                                    0),  # y = xW
+        ("audio_time_embed.emb.timestep_embedder.linear_2",          audio_time_,         2*A**2,                                     1,              (1, 1),                                    0),  # y = xW
+        ("audio_time_embed.linear",                                  audio_time_,         2*A**2*N,                                   1,              ((L >= 1), (L >= 1)),                      0),  # y = xW
+        ("prompt_adaln.emb.timestep_embedder.linear_1",              sample_,             512*D,                                      part_1,         (0, part_2),                               0),  # y = xW
+        ("prompt_adaln.emb.timestep_embedder.linear_2",              sample_,             2*D**2,                                     part_1,         (part_2, part_2),                          0),  # y = xW
+        ("prompt_adaln.linear",                                      sample_,             4*D**2,                                     part_1,         (part_2, part_2),                          0),  # y = xW
+        ("audio_prompt_adaln.emb.timestep_embedder.linear_1",        sample_,             512*A,                                      part_1,         (0, part_2),                               0),  # y = xW
+        ("audio_prompt_adaln.emb.timestep_embedder.linear_2",        sample_,             2*A**2,                                     part_1,         (part_2, part_2),                          0),  # y = xW
+        ("audio_prompt_adaln.linear",                                sample_,             4*A**2,                                     part_1,         (part_2, part_2),                          0),  # y = xW
         *_at("av_cross_attn_video_scale_shift.emb.timestep_embedder", timestep_embedder_1),
-        ("av_cross_attn_video_scale_shift.linear",                   time_,                       8*D**2,                                     1,              ((L >= 1), (L >= 1)),                      0),  # y = xW
+        ("av_cross_attn_video_scale_shift.linear",                   time_,               8*D**2,                                     1,              ((L >= 1), (L >= 1)),                      0),  # y = xW
         *_at("av_cross_attn_video_a2v_gate.emb.timestep_embedder", timestep_embedder_1),
-        ("av_cross_attn_video_a2v_gate.linear",                      time_,                       2*D**2,                                     1,              ((L >= 1), (L >= 1)),                      0),  # y = xW
+        ("av_cross_attn_video_a2v_gate.linear",                      time_,               2*D**2,                                     1,              ((L >= 1), (L >= 1)),                      0),  # y = xW
         *_at("av_cross_attn_audio_scale_shift.emb.timestep_embedder", timestep_embedder_2),
-        ("av_cross_attn_audio_scale_shift.linear",                   audio_time_,                 8*A**2,                                     1,              ((L >= 1), (L >= 1)),                      0),  # y = xW
+        ("av_cross_attn_audio_scale_shift.linear",                   audio_time_,         8*A**2,                                     1,              ((L >= 1), (L >= 1)),                      0),  # y = xW
         *_at("av_cross_attn_audio_v2a_gate.emb.timestep_embedder", timestep_embedder_2),
-        ("av_cross_attn_audio_v2a_gate.linear",                      audio_time_,                 2*A**2,                                     1,              ((L >= 1), (L >= 1)),                      0),  # y = xW
-        ("caption_projection.linear_1",                              prompt_,                     2*D*J*captioned + 2*D*X - 2*D*X*captioned,  captioned,      (0, (L >= 1)*captioned),                   0),  # y = xW
-        ("caption_projection.linear_2",                              prompt_,                     2*D**2,                                     captioned,      ((L >= 1)*captioned, (L >= 1)*captioned),  0),  # y = xW
-        ("audio_caption_projection.linear_1",                        prompt_,                     2*A*J*captioned + 2*A*Y - 2*A*Y*captioned,  captioned,      (0, (L >= 1)*captioned),                   0),  # y = xW
-        ("audio_caption_projection.linear_2",                        prompt_,                     2*A**2,                                     captioned,      ((L >= 1)*captioned, (L >= 1)*captioned),  0),  # y = xW
-        ("transformer_blocks.*.attn1.to_gate_logits",                latent_,                     2*D*H,                                      L*gated,        (L*gated, L*gated),                        0),  # y = xW
-        ("transformer_blocks.*.attn1.to_q",                          latent_,                     2*D**2,                                     L,              (L, L),                                    0),  # y = xW
-        ("transformer_blocks.*.attn1.to_k",                          latent_,                     2*D**2,                                     L,              (L, L),                                    0),  # y = xW
-        ("transformer_blocks.*.attn1.to_v",                          latent_,                     2*D**2,                                     L,              (L, L),                                    0),  # y = xW
-        ("transformer_blocks.*.attn1",                               attn1_pairs_,                2*D,                                        L,              (L, L),                                    0),  # scores = qk
-        ("transformer_blocks.*.attn1",                               attn1_pairs_,                2*D,                                        L,              (L, L),                                    0),  # mix = pv
-        ("transformer_blocks.*.attn1.to_out.0",                      latent_,                     2*D**2,                                     L,              (L, L),                                    0),  # y = xW
-        ("transformer_blocks.*.audio_attn1.to_gate_logits",          audio_,                      2*A*G,                                      L*audio_gated,  (L*audio_gated, L*audio_gated),            0),  # y = xW
-        ("transformer_blocks.*.audio_attn1.to_q",                    audio_,                      2*A**2,                                     L,              (L, L),                                    0),  # y = xW
-        ("transformer_blocks.*.audio_attn1.to_k",                    audio_,                      2*A**2,                                     L,              (L, L),                                    0),  # y = xW
-        ("transformer_blocks.*.audio_attn1.to_v",                    audio_,                      2*A**2,                                     L,              (L, L),                                    0),  # y = xW
-        ("transformer_blocks.*.audio_attn1",                         audio_attn1_pairs_,          2*A,                                        L,              (L, L),                                    0),  # scores = qk
-        ("transformer_blocks.*.audio_attn1",                         audio_attn1_pairs_,          2*A,                                        L,              (L, L),                                    0),  # mix = pv
-        ("transformer_blocks.*.audio_attn1.to_out.0",                audio_,                      2*A**2,                                     L,              (L, L),                                    0),  # y = xW
-        ("transformer_blocks.*.attn2.to_gate_logits",                latent_,                     2*D*H,                                      L*gated,        (L*gated, L*gated),                        0),  # y = xW
-        ("transformer_blocks.*.attn2.to_q",                          latent_,                     2*D**2,                                     L,              (L, L),                                    0),  # y = xW
-        ("transformer_blocks.*.attn2.to_k",                          prompt_,                     part_3,                                     L,              (part_4, L),                               0),  # y = xW
-        ("transformer_blocks.*.attn2.to_v",                          prompt_,                     part_3,                                     L,              (part_4, L),                               0),  # y = xW
-        ("transformer_blocks.*.attn2",                               attn2_pairs_,                2*D,                                        L,              (L, L),                                    0),  # scores = qk
-        ("transformer_blocks.*.attn2",                               attn2_pairs_,                2*D,                                        L,              (L, L),                                    0),  # mix = pv
-        ("transformer_blocks.*.attn2.to_out.0",                      latent_,                     2*D**2,                                     L,              (L, L),                                    0),  # y = xW
-        ("transformer_blocks.*.audio_attn2.to_gate_logits",          audio_,                      2*A*G,                                      L*audio_gated,  (L*audio_gated, L*audio_gated),            0),  # y = xW
-        ("transformer_blocks.*.audio_attn2.to_q",                    audio_,                      2*A**2,                                     L,              (L, L),                                    0),  # y = xW
-        ("transformer_blocks.*.audio_attn2.to_k",                    prompt_,                     part_5,                                     L,              (part_4, L),                               0),  # y = xW
-        ("transformer_blocks.*.audio_attn2.to_v",                    prompt_,                     part_5,                                     L,              (part_4, L),                               0),  # y = xW
-        ("transformer_blocks.*.audio_attn2",                         audio_attn2_pairs_,          2*A,                                        L,              (L, L),                                    0),  # scores = qk
-        ("transformer_blocks.*.audio_attn2",                         audio_attn2_pairs_,          2*A,                                        L,              (L, L),                                    0),  # mix = pv
-        ("transformer_blocks.*.audio_attn2.to_out.0",                audio_,                      2*A**2,                                     L,              (L, L),                                    0),  # y = xW
-        ("transformer_blocks.*.audio_to_video_attn.to_gate_logits",  latent_,                     2*D*G,                                      L*gated,        (L*gated, L*gated),                        0),  # y = xW
-        ("transformer_blocks.*.audio_to_video_attn.to_q",            latent_,                     2*D*A,                                      L,              (L, L),                                    0),  # y = xW
-        ("transformer_blocks.*.audio_to_video_attn.to_k",            audio_,                      2*A**2,                                     L,              (L, L),                                    0),  # y = xW
-        ("transformer_blocks.*.audio_to_video_attn.to_v",            audio_,                      2*A**2,                                     L,              (L, L),                                    0),  # y = xW
-        ("transformer_blocks.*.audio_to_video_attn",                 audio_to_video_attn_pairs_,  2*A,                                        L,              (L, L),                                    0),  # scores = qk
-        ("transformer_blocks.*.audio_to_video_attn",                 audio_to_video_attn_pairs_,  2*A,                                        L,              (L, L),                                    0),  # mix = pv
-        ("transformer_blocks.*.audio_to_video_attn.to_out.0",        latent_,                     2*D*A,                                      L,              (L, L),                                    0),  # y = xW
-        ("transformer_blocks.*.video_to_audio_attn.to_gate_logits",  audio_,                      2*A*G,                                      L*audio_gated,  (L*audio_gated, L*audio_gated),            0),  # y = xW
-        ("transformer_blocks.*.video_to_audio_attn.to_q",            audio_,                      2*A**2,                                     L,              (L, L),                                    0),  # y = xW
-        ("transformer_blocks.*.video_to_audio_attn.to_k",            latent_,                     2*D*A,                                      L,              (L, L),                                    0),  # y = xW
-        ("transformer_blocks.*.video_to_audio_attn.to_v",            latent_,                     2*D*A,                                      L,              (L, L),                                    0),  # y = xW
-        ("transformer_blocks.*.video_to_audio_attn",                 audio_to_video_attn_pairs_,  2*A,                                        L,              (L, L),                                    0),  # scores = qk
-        ("transformer_blocks.*.video_to_audio_attn",                 audio_to_video_attn_pairs_,  2*A,                                        L,              (L, L),                                    0),  # mix = pv
-        ("transformer_blocks.*.video_to_audio_attn.to_out.0",        audio_,                      2*A**2,                                     L,              (L, L),                                    0),  # y = xW
-        ("transformer_blocks.*.ff.net.0.proj",                       latent_,                     8*D**2*case_1 + 8*D**2,                     L,              (L, L),                                    0),  # y = xW
-        ("transformer_blocks.*.ff.net.2",                            latent_,                     8*D**2,                                     L,              (L, L),                                    0),  # y = xW
-        ("transformer_blocks.*.audio_ff.net.0.proj",                 audio_,                      8*A**2*case_1 + 8*A**2,                     L,              (L, L),                                    0),  # y = xW
-        ("transformer_blocks.*.audio_ff.net.2",                      audio_,                      8*A**2,                                     L,              (L, L),                                    0),  # y = xW
-        ("proj_out",                                                 latent_,                     2*D*o,                                      1,              (1, 1),                                    0),  # y = xW
-        ("audio_proj_out",                                           audio_,                      2*A*oa,                                     1,              (1, 1),                                    0),  # y = xW
+        ("av_cross_attn_audio_v2a_gate.linear",                      audio_time_,         2*A**2,                                     1,              ((L >= 1), (L >= 1)),                      0),  # y = xW
+        ("caption_projection.linear_1",                              prompt_,             2*D*J*captioned + 2*D*X - 2*D*X*captioned,  captioned,      (0, (L >= 1)*captioned),                   0),  # y = xW
+        ("caption_projection.linear_2",                              prompt_,             2*D**2,                                     captioned,      ((L >= 1)*captioned, (L >= 1)*captioned),  0),  # y = xW
+        ("audio_caption_projection.linear_1",                        prompt_,             2*A*J*captioned + 2*A*Y - 2*A*Y*captioned,  captioned,      (0, (L >= 1)*captioned),                   0),  # y = xW
+        ("audio_caption_projection.linear_2",                        prompt_,             2*A**2,                                     captioned,      ((L >= 1)*captioned, (L >= 1)*captioned),  0),  # y = xW
+        ("transformer_blocks.*.attn1.to_gate_logits",                latent_,             2*D*H,                                      L*gated,        (L*gated, L*gated),                        0),  # y = xW
+        ("transformer_blocks.*.attn1.to_q",                          latent_,             2*D**2,                                     L,              (L, L),                                    0),  # y = xW
+        ("transformer_blocks.*.attn1.to_k",                          latent_,             2*D**2,                                     L,              (L, L),                                    0),  # y = xW
+        ("transformer_blocks.*.attn1.to_v",                          latent_,             2*D**2,                                     L,              (L, L),                                    0),  # y = xW
+        ("transformer_blocks.*.attn1",                               attn1_pairs_,        2*D,                                        L,              (L, L),                                    0),  # scores = qk
+        ("transformer_blocks.*.attn1",                               attn1_pairs_,        2*D,                                        L,              (L, L),                                    0),  # mix = pv
+        ("transformer_blocks.*.attn1.to_out.0",                      latent_,             2*D**2,                                     L,              (L, L),                                    0),  # y = xW
+        ("transformer_blocks.*.audio_attn1.to_gate_logits",          audio_,              2*A*G,                                      L*audio_gated,  (L*audio_gated, L*audio_gated),            0),  # y = xW
+        ("transformer_blocks.*.audio_attn1.to_q",                    audio_,              2*A**2,                                     L,              (L, L),                                    0),  # y = xW
+        ("transformer_blocks.*.audio_attn1.to_k",                    audio_,              2*A**2,                                     L,              (L, L),                                    0),  # y = xW
+        ("transformer_blocks.*.audio_attn1.to_v",                    audio_,              2*A**2,                                     L,              (L, L),                                    0),  # y = xW
+        ("transformer_blocks.*.audio_attn1",                         audio_attn1_pairs_,  2*A,                                        L,              (L, L),                                    0),  # scores = qk
+        ("transformer_blocks.*.audio_attn1",                         audio_attn1_pairs_,  2*A,                                        L,              (L, L),                                    0),  # mix = pv
+        ("transformer_blocks.*.audio_attn1.to_out.0",                audio_,              2*A**2,                                     L,              (L, L),                                    0),  # y = xW
+        ("transformer_blocks.*.attn2.to_gate_logits",                latent_,             2*D*H,                                      L*gated,        (L*gated, L*gated),                        0),  # y = xW
+        ("transformer_blocks.*.attn2.to_q",                          latent_,             2*D**2,                                     L,              (L, L),                                    0),  # y = xW
+        ("transformer_blocks.*.attn2.to_k",                          prompt_,             part_3,                                     L,              (part_4, L),                               0),  # y = xW
+        ("transformer_blocks.*.attn2.to_v",                          prompt_,             part_3,                                     L,              (part_4, L),                               0),  # y = xW
+        ("transformer_blocks.*.attn2",                               attn2_pairs_,        2*D,                                        L,              (L, L),                                    0),  # scores = qk
+        ("transformer_blocks.*.attn2",                               attn2_pairs_,        2*D,                                        L,              (L, L),                                    0),  # mix = pv
+        ("transformer_blocks.*.attn2.to_out.0",                      latent_,             2*D**2,                                     L,              (L, L),                                    0),  # y = xW
+        ("transformer_blocks.*.audio_attn2.to_gate_logits",          audio_,              2*A*G,                                      L*audio_gated,  (L*audio_gated, L*audio_gated),            0),  # y = xW
+        ("transformer_blocks.*.audio_attn2.to_q",                    audio_,              2*A**2,                                     L,              (L, L),                                    0),  # y = xW
+        ("transformer_blocks.*.audio_attn2.to_k",                    prompt_,             part_5,                                     L,              (part_4, L),                               0),  # y = xW
+        ("transformer_blocks.*.audio_attn2.to_v",                    prompt_,             part_5,                                     L,              (part_4, L),                               0),  # y = xW
+        ("transformer_blocks.*.audio_attn2",                         audio_attn2_pairs_,  2*A,                                        L,              (L, L),                                    0),  # scores = qk
+        ("transformer_blocks.*.audio_attn2",                         audio_attn2_pairs_,  2*A,                                        L,              (L, L),                                    0),  # mix = pv
+        ("transformer_blocks.*.audio_attn2.to_out.0",                audio_,              2*A**2,                                     L,              (L, L),                                    0),  # y = xW
+        ("transformer_blocks.*.audio_to_video_attn.to_gate_logits",  latent_,             2*D*G,                                      L*gated,        (L*gated, L*gated),                        0),  # y = xW
+        ("transformer_blocks.*.audio_to_video_attn.to_q",            latent_,             2*D*A,                                      L,              (L, L),                                    0),  # y = xW
+        ("transformer_blocks.*.audio_to_video_attn.to_k",            audio_,              2*A**2,                                     L,              (L, L),                                    0),  # y = xW
+        ("transformer_blocks.*.audio_to_video_attn.to_v",            audio_,              2*A**2,                                     L,              (L, L),                                    0),  # y = xW
+        ("transformer_blocks.*.audio_to_video_attn",                 ux_,                 2*A,                                        L,              (L, L),                                    0),  # scores = qk
+        ("transformer_blocks.*.audio_to_video_attn",                 ux_,                 2*A,                                        L,              (L, L),                                    0),  # mix = pv
+        ("transformer_blocks.*.audio_to_video_attn.to_out.0",        latent_,             2*D*A,                                      L,              (L, L),                                    0),  # y = xW
+        ("transformer_blocks.*.video_to_audio_attn.to_gate_logits",  audio_,              2*A*G,                                      L*audio_gated,  (L*audio_gated, L*audio_gated),            0),  # y = xW
+        ("transformer_blocks.*.video_to_audio_attn.to_q",            audio_,              2*A**2,                                     L,              (L, L),                                    0),  # y = xW
+        ("transformer_blocks.*.video_to_audio_attn.to_k",            latent_,             2*D*A,                                      L,              (L, L),                                    0),  # y = xW
+        ("transformer_blocks.*.video_to_audio_attn.to_v",            latent_,             2*D*A,                                      L,              (L, L),                                    0),  # y = xW
+        ("transformer_blocks.*.video_to_audio_attn",                 ux_,                 2*A,                                        L,              (L, L),                                    0),  # scores = qk
+        ("transformer_blocks.*.video_to_audio_attn",                 ux_,                 2*A,                                        L,              (L, L),                                    0),  # mix = pv
+        ("transformer_blocks.*.video_to_audio_attn.to_out.0",        audio_,              2*A**2,                                     L,              (L, L),                                    0),  # y = xW
+        ("transformer_blocks.*.ff.net.0.proj",                       latent_,             8*D**2*case_1 + 8*D**2,                     L,              (L, L),                                    0),  # y = xW
+        ("transformer_blocks.*.ff.net.2",                            latent_,             8*D**2,                                     L,              (L, L),                                    0),  # y = xW
+        ("transformer_blocks.*.audio_ff.net.0.proj",                 audio_,              8*A**2*case_1 + 8*A**2,                     L,              (L, L),                                    0),  # y = xW
+        ("transformer_blocks.*.audio_ff.net.2",                      audio_,              8*A**2,                                     L,              (L, L),                                    0),  # y = xW
+        ("proj_out",                                                 latent_,             2*D*o,                                      1,              (1, 1),                                    0),  # y = xW
+        ("audio_proj_out",                                           audio_,              2*A*oa,                                     1,              (1, 1),                                    0),  # y = xW
     ]
 
 
@@ -683,7 +684,7 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     audio_attn1_pairs_ = (0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0)
     attn2_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1)
     audio_attn2_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0)
-    audio_to_video_attn_pairs_ = (0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0)
+    ux_ = (0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0)
     # what equal modules have in common, each below its own path
     timestep_embedder_1: list[Line] = [
         ("linear_1",  time_,  512*D,   1,  (0, 0),  0),  # y = xW
@@ -730,80 +731,80 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("proj_in",                                                           latent_,                     2*D*c,                                      1,              (0, 0),                          0),  # y = xW
-        ("audio_proj_in",                                                     audio_,                      2*A*ca,                                     1,              (0, 0),                          0),  # y = xW
+        ("proj_in",                                                           latent_,             2*D*c,                                      1,              (0, 0),                          0),  # y = xW
+        ("audio_proj_in",                                                     audio_,              2*A*ca,                                     1,              (0, 0),                          0),  # y = xW
         *_at("time_embed.emb.timestep_embedder", timestep_embedder_1),
-        ("time_embed.linear",                                                 time_,                       2*D**2*M,                                   1,              (0, 0),                          0),  # y = xW
+        ("time_embed.linear",                                                 time_,               2*D**2*M,                                   1,              (0, 0),                          0),  # y = xW
         *_at("audio_time_embed.emb.timestep_embedder", timestep_embedder_2),
-        ("audio_time_embed.linear",                                           audio_time_,                 2*A**2*N,                                   1,              (0, 0),                          0),  # y = xW
-        ("prompt_adaln.emb.timestep_embedder.linear_1",                       sample_,                     512*D,                                      part_1,         (0, 0),                          0),  # y = xW
-        ("prompt_adaln.emb.timestep_embedder.linear_2",                       sample_,                     2*D**2,                                     part_1,         (0, 0),                          0),  # y = xW
-        ("prompt_adaln.linear",                                               sample_,                     4*D**2,                                     part_1,         (0, 0),                          0),  # y = xW
-        ("audio_prompt_adaln.emb.timestep_embedder.linear_1",                 sample_,                     512*A,                                      part_1,         (0, 0),                          0),  # y = xW
-        ("audio_prompt_adaln.emb.timestep_embedder.linear_2",                 sample_,                     2*A**2,                                     part_1,         (0, 0),                          0),  # y = xW
-        ("audio_prompt_adaln.linear",                                         sample_,                     4*A**2,                                     part_1,         (0, 0),                          0),  # y = xW
+        ("audio_time_embed.linear",                                           audio_time_,         2*A**2*N,                                   1,              (0, 0),                          0),  # y = xW
+        ("prompt_adaln.emb.timestep_embedder.linear_1",                       sample_,             512*D,                                      part_1,         (0, 0),                          0),  # y = xW
+        ("prompt_adaln.emb.timestep_embedder.linear_2",                       sample_,             2*D**2,                                     part_1,         (0, 0),                          0),  # y = xW
+        ("prompt_adaln.linear",                                               sample_,             4*D**2,                                     part_1,         (0, 0),                          0),  # y = xW
+        ("audio_prompt_adaln.emb.timestep_embedder.linear_1",                 sample_,             512*A,                                      part_1,         (0, 0),                          0),  # y = xW
+        ("audio_prompt_adaln.emb.timestep_embedder.linear_2",                 sample_,             2*A**2,                                     part_1,         (0, 0),                          0),  # y = xW
+        ("audio_prompt_adaln.linear",                                         sample_,             4*A**2,                                     part_1,         (0, 0),                          0),  # y = xW
         *_at("av_cross_attn_video_scale_shift.emb.timestep_embedder", timestep_embedder_1),
-        ("av_cross_attn_video_scale_shift.linear",                            time_,                       8*D**2,                                     1,              (0, 0),                          0),  # y = xW
+        ("av_cross_attn_video_scale_shift.linear",                            time_,               8*D**2,                                     1,              (0, 0),                          0),  # y = xW
         *_at("av_cross_attn_video_a2v_gate.emb.timestep_embedder", timestep_embedder_1),
-        ("av_cross_attn_video_a2v_gate.linear",                               time_,                       2*D**2,                                     1,              (0, 0),                          0),  # y = xW
+        ("av_cross_attn_video_a2v_gate.linear",                               time_,               2*D**2,                                     1,              (0, 0),                          0),  # y = xW
         *_at("av_cross_attn_audio_scale_shift.emb.timestep_embedder", timestep_embedder_2),
-        ("av_cross_attn_audio_scale_shift.linear",                            audio_time_,                 8*A**2,                                     1,              (0, 0),                          0),  # y = xW
+        ("av_cross_attn_audio_scale_shift.linear",                            audio_time_,         8*A**2,                                     1,              (0, 0),                          0),  # y = xW
         *_at("av_cross_attn_audio_v2a_gate.emb.timestep_embedder", timestep_embedder_2),
-        ("av_cross_attn_audio_v2a_gate.linear",                               audio_time_,                 2*A**2,                                     1,              (0, 0),                          0),  # y = xW
-        ("caption_projection.linear_1",                                       prompt_,                     2*D*J*captioned + 2*D*X - 2*D*X*captioned,  captioned,      (0, 0),                          0),  # y = xW
-        ("caption_projection.linear_2",                                       prompt_,                     2*D**2,                                     captioned,      (0, 0),                          0),  # y = xW
-        ("audio_caption_projection.linear_1",                                 prompt_,                     2*A*J*captioned + 2*A*Y - 2*A*Y*captioned,  captioned,      (0, 0),                          0),  # y = xW
-        ("audio_caption_projection.linear_2",                                 prompt_,                     2*A**2,                                     captioned,      (0, 0),                          0),  # y = xW
-        ("transformer_blocks.*.attn1.to_gate_logits",                         latent_,                     2*D*H,                                      L*gated,        (max(0, L - 1)*gated, 0),        0),  # y = xW
+        ("av_cross_attn_audio_v2a_gate.linear",                               audio_time_,         2*A**2,                                     1,              (0, 0),                          0),  # y = xW
+        ("caption_projection.linear_1",                                       prompt_,             2*D*J*captioned + 2*D*X - 2*D*X*captioned,  captioned,      (0, 0),                          0),  # y = xW
+        ("caption_projection.linear_2",                                       prompt_,             2*D**2,                                     captioned,      (0, 0),                          0),  # y = xW
+        ("audio_caption_projection.linear_1",                                 prompt_,             2*A*J*captioned + 2*A*Y - 2*A*Y*captioned,  captioned,      (0, 0),                          0),  # y = xW
+        ("audio_caption_projection.linear_2",                                 prompt_,             2*A**2,                                     captioned,      (0, 0),                          0),  # y = xW
+        ("transformer_blocks.*.attn1.to_gate_logits",                         latent_,             2*D*H,                                      L*gated,        (max(0, L - 1)*gated, 0),        0),  # y = xW
         *_at("transformer_blocks.*.attn1.to_q", to_q_1),
         *_at("transformer_blocks.*.attn1.to_k", to_q_1),
         *_at("transformer_blocks.*.attn1.to_v", to_q_1),
-        ("transformer_blocks.*.attn1",                                        attn1_pairs_,                2*D,                                        L,              (L, L),                          0),  # scores = qk
-        ("transformer_blocks.*.attn1",                                        attn1_pairs_,                2*D,                                        L,              (L, L),                          0),  # mix = pv
+        ("transformer_blocks.*.attn1",                                        attn1_pairs_,        2*D,                                        L,              (L, L),                          0),  # scores = qk
+        ("transformer_blocks.*.attn1",                                        attn1_pairs_,        2*D,                                        L,              (L, L),                          0),  # mix = pv
         *_at("transformer_blocks.*.attn1.to_out.0", to_out_1),
-        ("transformer_blocks.*.audio_attn1.to_gate_logits",                   audio_,                      2*A*G,                                      L*audio_gated,  (max(0, L - 1)*audio_gated, 0),  0),  # y = xW
+        ("transformer_blocks.*.audio_attn1.to_gate_logits",                   audio_,              2*A*G,                                      L*audio_gated,  (max(0, L - 1)*audio_gated, 0),  0),  # y = xW
         *_at("transformer_blocks.*.audio_attn1.to_q", to_q_2),
         *_at("transformer_blocks.*.audio_attn1.to_k", to_q_2),
         *_at("transformer_blocks.*.audio_attn1.to_v", to_q_2),
-        ("transformer_blocks.*.audio_attn1",                                  audio_attn1_pairs_,          2*A,                                        L,              (L, L),                          0),  # scores = qk
-        ("transformer_blocks.*.audio_attn1",                                  audio_attn1_pairs_,          2*A,                                        L,              (L, L),                          0),  # mix = pv
+        ("transformer_blocks.*.audio_attn1",                                  audio_attn1_pairs_,  2*A,                                        L,              (L, L),                          0),  # scores = qk
+        ("transformer_blocks.*.audio_attn1",                                  audio_attn1_pairs_,  2*A,                                        L,              (L, L),                          0),  # mix = pv
         *_at("transformer_blocks.*.audio_attn1.to_out.0", to_out_2),
-        ("transformer_blocks.*.attn2.to_gate_logits",                         latent_,                     2*D*H,                                      L*gated,        (L*gated, 0),                    0),  # y = xW
+        ("transformer_blocks.*.attn2.to_gate_logits",                         latent_,             2*D*H,                                      L*gated,        (L*gated, 0),                    0),  # y = xW
         *_at("transformer_blocks.*.attn2.to_q", to_out_1),
         *_at("transformer_blocks.*.attn2.to_k", to_k_1),
         *_at("transformer_blocks.*.attn2.to_v", to_k_1),
-        ("transformer_blocks.*.attn2",                                        attn2_pairs_,                2*D,                                        L,              (L, L),                          0),  # scores = qk
-        ("transformer_blocks.*.attn2",                                        attn2_pairs_,                2*D,                                        L,              (L, L),                          0),  # mix = pv
+        ("transformer_blocks.*.attn2",                                        attn2_pairs_,        2*D,                                        L,              (L, L),                          0),  # scores = qk
+        ("transformer_blocks.*.attn2",                                        attn2_pairs_,        2*D,                                        L,              (L, L),                          0),  # mix = pv
         *_at("transformer_blocks.*.attn2.to_out.0", to_out_1),
-        ("transformer_blocks.*.audio_attn2.to_gate_logits",                   audio_,                      2*A*G,                                      L*audio_gated,  (L*audio_gated, 0),              0),  # y = xW
+        ("transformer_blocks.*.audio_attn2.to_gate_logits",                   audio_,              2*A*G,                                      L*audio_gated,  (L*audio_gated, 0),              0),  # y = xW
         *_at("transformer_blocks.*.audio_attn2.to_q", to_out_2),
         *_at("transformer_blocks.*.audio_attn2.to_k", to_k_2),
         *_at("transformer_blocks.*.audio_attn2.to_v", to_k_2),
-        ("transformer_blocks.*.audio_attn2",                                  audio_attn2_pairs_,          2*A,                                        L,              (L, L),                          0),  # scores = qk
-        ("transformer_blocks.*.audio_attn2",                                  audio_attn2_pairs_,          2*A,                                        L,              (L, L),                          0),  # mix = pv
+        ("transformer_blocks.*.audio_attn2",                                  audio_attn2_pairs_,  2*A,                                        L,              (L, L),                          0),  # scores = qk
+        ("transformer_blocks.*.audio_attn2",                                  audio_attn2_pairs_,  2*A,                                        L,              (L, L),                          0),  # mix = pv
         *_at("transformer_blocks.*.audio_attn2.to_out.0", to_out_2),
-        ("transformer_blocks.*.audio_to_video_attn.to_gate_logits",           latent_,                     2*D*G,                                      L*gated,        (L*gated, 0),                    0),  # y = xW
+        ("transformer_blocks.*.audio_to_video_attn.to_gate_logits",           latent_,             2*D*G,                                      L*gated,        (L*gated, 0),                    0),  # y = xW
         *_at("transformer_blocks.*.audio_to_video_attn.to_q", to_q_3),
         *_at("transformer_blocks.*.audio_to_video_attn.to_k", to_out_2),
         *_at("transformer_blocks.*.audio_to_video_attn.to_v", to_out_2),
-        ("transformer_blocks.*.audio_to_video_attn",                          audio_to_video_attn_pairs_,  2*A,                                        L,              (L, L),                          0),  # scores = qk
-        ("transformer_blocks.*.audio_to_video_attn",                          audio_to_video_attn_pairs_,  2*A,                                        L,              (L, L),                          0),  # mix = pv
-        ("transformer_blocks.*.audio_to_video_attn.to_out.0.base_layer",      latent_,                     2*D*A,                                      L,              (L, 0),                          0),  # y = xW
-        ("transformer_blocks.*.audio_to_video_attn.to_out.0.lora_A.default",  latent_,                     32*A,                                       L,              (L, L),                          0),  # y = xW
-        ("transformer_blocks.*.audio_to_video_attn.to_out.0.lora_B.default",  latent_,                     32*D,                                       L,              (L, L),                          0),  # y = xW
-        ("transformer_blocks.*.video_to_audio_attn.to_gate_logits",           audio_,                      2*A*G,                                      L*audio_gated,  (L*audio_gated, 0),              0),  # y = xW
+        ("transformer_blocks.*.audio_to_video_attn",                          ux_,                 2*A,                                        L,              (L, L),                          0),  # scores = qk
+        ("transformer_blocks.*.audio_to_video_attn",                          ux_,                 2*A,                                        L,              (L, L),                          0),  # mix = pv
+        ("transformer_blocks.*.audio_to_video_attn.to_out.0.base_layer",      latent_,             2*D*A,                                      L,              (L, 0),                          0),  # y = xW
+        ("transformer_blocks.*.audio_to_video_attn.to_out.0.lora_A.default",  latent_,             32*A,                                       L,              (L, L),                          0),  # y = xW
+        ("transformer_blocks.*.audio_to_video_attn.to_out.0.lora_B.default",  latent_,             32*D,                                       L,              (L, L),                          0),  # y = xW
+        ("transformer_blocks.*.video_to_audio_attn.to_gate_logits",           audio_,              2*A*G,                                      L*audio_gated,  (L*audio_gated, 0),              0),  # y = xW
         *_at("transformer_blocks.*.video_to_audio_attn.to_q", to_out_2),
         *_at("transformer_blocks.*.video_to_audio_attn.to_k", to_q_3),
         *_at("transformer_blocks.*.video_to_audio_attn.to_v", to_q_3),
-        ("transformer_blocks.*.video_to_audio_attn",                          audio_to_video_attn_pairs_,  2*A,                                        L,              (L, L),                          0),  # scores = qk
-        ("transformer_blocks.*.video_to_audio_attn",                          audio_to_video_attn_pairs_,  2*A,                                        L,              (L, L),                          0),  # mix = pv
+        ("transformer_blocks.*.video_to_audio_attn",                          ux_,                 2*A,                                        L,              (L, L),                          0),  # scores = qk
+        ("transformer_blocks.*.video_to_audio_attn",                          ux_,                 2*A,                                        L,              (L, L),                          0),  # mix = pv
         *_at("transformer_blocks.*.video_to_audio_attn.to_out.0", to_out_2),
-        ("transformer_blocks.*.ff.net.0.proj",                                latent_,                     8*D**2*case_1 + 8*D**2,                     L,              (L, 0),                          0),  # y = xW
-        ("transformer_blocks.*.ff.net.2",                                     latent_,                     8*D**2,                                     L,              (L, 0),                          0),  # y = xW
-        ("transformer_blocks.*.audio_ff.net.0.proj",                          audio_,                      8*A**2*case_1 + 8*A**2,                     L,              (L, 0),                          0),  # y = xW
-        ("transformer_blocks.*.audio_ff.net.2",                               audio_,                      8*A**2,                                     L,              (L, 0),                          0),  # y = xW
-        ("proj_out",                                                          latent_,                     2*D*o,                                      1,              ((L >= 1), 0),                   0),  # y = xW
-        ("audio_proj_out",                                                    audio_,                      2*A*oa,                                     1,              ((L >= 1), 0),                   0),  # y = xW
+        ("transformer_blocks.*.ff.net.0.proj",                                latent_,             8*D**2*case_1 + 8*D**2,                     L,              (L, 0),                          0),  # y = xW
+        ("transformer_blocks.*.ff.net.2",                                     latent_,             8*D**2,                                     L,              (L, 0),                          0),  # y = xW
+        ("transformer_blocks.*.audio_ff.net.0.proj",                          audio_,              8*A**2*case_1 + 8*A**2,                     L,              (L, 0),                          0),  # y = xW
+        ("transformer_blocks.*.audio_ff.net.2",                               audio_,              8*A**2,                                     L,              (L, 0),                          0),  # y = xW
+        ("proj_out",                                                          latent_,             2*D*o,                                      1,              ((L >= 1), 0),                   0),  # y = xW
+        ("audio_proj_out",                                                    audio_,              2*A*oa,                                     1,              ((L >= 1), 0),                   0),  # y = xW
     ]
 
 
@@ -849,7 +850,7 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     audio_attn1_pairs_ = (0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0)
     attn2_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1)
     audio_attn2_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0)
-    audio_to_video_attn_pairs_ = (0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0)
+    ux_ = (0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0)
     # what equal modules have in common, each below its own path
     timestep_embedder_1: list[Line] = [
         ("linear_1",  time_,  512*D,   1,  (0, (L >= 1)),         0),  # y = xW
@@ -861,80 +862,80 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("proj_in",                                                  latent_,                     2*D*c,                                      1,              (0, 1),                                    0),              # y = xW
-        ("audio_proj_in",                                            audio_,                      2*A*ca,                                     1,              (0, 1),                                    0),              # y = xW
-        ("time_embed.emb.timestep_embedder.linear_1",                time_,                       512*D,                                      1,              (0, 1),                                    0),              # y = xW
-        ("time_embed.emb.timestep_embedder.linear_2",                time_,                       2*D**2,                                     1,              (1, 1),                                    0),              # y = xW
-        ("time_embed.linear",                                        time_,                       2*D**2*M,                                   1,              ((L >= 1), (L >= 1)),                      0),              # y = xW
-        ("audio_time_embed.emb.timestep_embedder.linear_1",          audio_time_,                 512*A,                                      1,              (0, 1),                                    0),              # y = xW
-        ("audio_time_embed.emb.timestep_embedder.linear_2",          audio_time_,                 2*A**2,                                     1,              (1, 1),                                    0),              # y = xW
-        ("audio_time_embed.linear",                                  audio_time_,                 2*A**2*N,                                   1,              ((L >= 1), (L >= 1)),                      0),              # y = xW
-        ("prompt_adaln.emb.timestep_embedder.linear_1",              sample_,                     512*D,                                      part_1,         (0, part_2),                               0),              # y = xW
-        ("prompt_adaln.emb.timestep_embedder.linear_2",              sample_,                     2*D**2,                                     part_1,         (part_2, part_2),                          0),              # y = xW
-        ("prompt_adaln.linear",                                      sample_,                     4*D**2,                                     part_1,         (part_2, part_2),                          0),              # y = xW
-        ("audio_prompt_adaln.emb.timestep_embedder.linear_1",        sample_,                     512*A,                                      part_1,         (0, part_2),                               0),              # y = xW
-        ("audio_prompt_adaln.emb.timestep_embedder.linear_2",        sample_,                     2*A**2,                                     part_1,         (part_2, part_2),                          0),              # y = xW
-        ("audio_prompt_adaln.linear",                                sample_,                     4*A**2,                                     part_1,         (part_2, part_2),                          0),              # y = xW
+        ("proj_in",                                                  latent_,             2*D*c,                                      1,              (0, 1),                                    0),              # y = xW
+        ("audio_proj_in",                                            audio_,              2*A*ca,                                     1,              (0, 1),                                    0),              # y = xW
+        ("time_embed.emb.timestep_embedder.linear_1",                time_,               512*D,                                      1,              (0, 1),                                    0),              # y = xW
+        ("time_embed.emb.timestep_embedder.linear_2",                time_,               2*D**2,                                     1,              (1, 1),                                    0),              # y = xW
+        ("time_embed.linear",                                        time_,               2*D**2*M,                                   1,              ((L >= 1), (L >= 1)),                      0),              # y = xW
+        ("audio_time_embed.emb.timestep_embedder.linear_1",          audio_time_,         512*A,                                      1,              (0, 1),                                    0),              # y = xW
+        ("audio_time_embed.emb.timestep_embedder.linear_2",          audio_time_,         2*A**2,                                     1,              (1, 1),                                    0),              # y = xW
+        ("audio_time_embed.linear",                                  audio_time_,         2*A**2*N,                                   1,              ((L >= 1), (L >= 1)),                      0),              # y = xW
+        ("prompt_adaln.emb.timestep_embedder.linear_1",              sample_,             512*D,                                      part_1,         (0, part_2),                               0),              # y = xW
+        ("prompt_adaln.emb.timestep_embedder.linear_2",              sample_,             2*D**2,                                     part_1,         (part_2, part_2),                          0),              # y = xW
+        ("prompt_adaln.linear",                                      sample_,             4*D**2,                                     part_1,         (part_2, part_2),                          0),              # y = xW
+        ("audio_prompt_adaln.emb.timestep_embedder.linear_1",        sample_,             512*A,                                      part_1,         (0, part_2),                               0),              # y = xW
+        ("audio_prompt_adaln.emb.timestep_embedder.linear_2",        sample_,             2*A**2,                                     part_1,         (part_2, part_2),                          0),              # y = xW
+        ("audio_prompt_adaln.linear",                                sample_,             4*A**2,                                     part_1,         (part_2, part_2),                          0),              # y = xW
         *_at("av_cross_attn_video_scale_shift.emb.timestep_embedder", timestep_embedder_1),
-        ("av_cross_attn_video_scale_shift.linear",                   time_,                       8*D**2,                                     1,              ((L >= 1), (L >= 1)),                      0),              # y = xW
+        ("av_cross_attn_video_scale_shift.linear",                   time_,               8*D**2,                                     1,              ((L >= 1), (L >= 1)),                      0),              # y = xW
         *_at("av_cross_attn_video_a2v_gate.emb.timestep_embedder", timestep_embedder_1),
-        ("av_cross_attn_video_a2v_gate.linear",                      time_,                       2*D**2,                                     1,              ((L >= 1), (L >= 1)),                      0),              # y = xW
+        ("av_cross_attn_video_a2v_gate.linear",                      time_,               2*D**2,                                     1,              ((L >= 1), (L >= 1)),                      0),              # y = xW
         *_at("av_cross_attn_audio_scale_shift.emb.timestep_embedder", timestep_embedder_2),
-        ("av_cross_attn_audio_scale_shift.linear",                   audio_time_,                 8*A**2,                                     1,              ((L >= 1), (L >= 1)),                      0),              # y = xW
+        ("av_cross_attn_audio_scale_shift.linear",                   audio_time_,         8*A**2,                                     1,              ((L >= 1), (L >= 1)),                      0),              # y = xW
         *_at("av_cross_attn_audio_v2a_gate.emb.timestep_embedder", timestep_embedder_2),
-        ("av_cross_attn_audio_v2a_gate.linear",                      audio_time_,                 2*A**2,                                     1,              ((L >= 1), (L >= 1)),                      0),              # y = xW
-        ("caption_projection.linear_1",                              prompt_,                     2*D*J*captioned + 2*D*X - 2*D*X*captioned,  captioned,      (0, (L >= 1)*captioned),                   0),              # y = xW
-        ("caption_projection.linear_2",                              prompt_,                     2*D**2,                                     captioned,      ((L >= 1)*captioned, (L >= 1)*captioned),  0),              # y = xW
-        ("audio_caption_projection.linear_1",                        prompt_,                     2*A*J*captioned + 2*A*Y - 2*A*Y*captioned,  captioned,      (0, (L >= 1)*captioned),                   0),              # y = xW
-        ("audio_caption_projection.linear_2",                        prompt_,                     2*A**2,                                     captioned,      ((L >= 1)*captioned, (L >= 1)*captioned),  0),              # y = xW
-        ("transformer_blocks.*.attn1.to_gate_logits",                latent_,                     2*D*H,                                      L*gated,        (L*gated, L*gated),                        L*gated),        # y = xW
-        ("transformer_blocks.*.attn1.to_q",                          latent_,                     2*D**2,                                     L,              (L, L),                                    L),              # y = xW
-        ("transformer_blocks.*.attn1.to_k",                          latent_,                     2*D**2,                                     L,              (L, L),                                    L),              # y = xW
-        ("transformer_blocks.*.attn1.to_v",                          latent_,                     2*D**2,                                     L,              (L, L),                                    L),              # y = xW
-        ("transformer_blocks.*.attn1",                               attn1_pairs_,                2*D,                                        L,              (L, L),                                    L),              # scores = qk
-        ("transformer_blocks.*.attn1",                               attn1_pairs_,                2*D,                                        L,              (L, L),                                    L),              # mix = pv
-        ("transformer_blocks.*.attn1.to_out.0",                      latent_,                     2*D**2,                                     L,              (L, L),                                    L),              # y = xW
-        ("transformer_blocks.*.audio_attn1.to_gate_logits",          audio_,                      2*A*G,                                      L*audio_gated,  (L*audio_gated, L*audio_gated),            L*audio_gated),  # y = xW
-        ("transformer_blocks.*.audio_attn1.to_q",                    audio_,                      2*A**2,                                     L,              (L, L),                                    L),              # y = xW
-        ("transformer_blocks.*.audio_attn1.to_k",                    audio_,                      2*A**2,                                     L,              (L, L),                                    L),              # y = xW
-        ("transformer_blocks.*.audio_attn1.to_v",                    audio_,                      2*A**2,                                     L,              (L, L),                                    L),              # y = xW
-        ("transformer_blocks.*.audio_attn1",                         audio_attn1_pairs_,          2*A,                                        L,              (L, L),                                    L),              # scores = qk
-        ("transformer_blocks.*.audio_attn1",                         audio_attn1_pairs_,          2*A,                                        L,              (L, L),                                    L),              # mix = pv
-        ("transformer_blocks.*.audio_attn1.to_out.0",                audio_,                      2*A**2,                                     L,              (L, L),                                    L),              # y = xW
-        ("transformer_blocks.*.attn2.to_gate_logits",                latent_,                     2*D*H,                                      L*gated,        (L*gated, L*gated),                        L*gated),        # y = xW
-        ("transformer_blocks.*.attn2.to_q",                          latent_,                     2*D**2,                                     L,              (L, L),                                    L),              # y = xW
-        ("transformer_blocks.*.attn2.to_k",                          prompt_,                     part_3,                                     L,              (part_4, L),                               L),              # y = xW
-        ("transformer_blocks.*.attn2.to_v",                          prompt_,                     part_3,                                     L,              (part_4, L),                               L),              # y = xW
-        ("transformer_blocks.*.attn2",                               attn2_pairs_,                2*D,                                        L,              (L, L),                                    L),              # scores = qk
-        ("transformer_blocks.*.attn2",                               attn2_pairs_,                2*D,                                        L,              (L, L),                                    L),              # mix = pv
-        ("transformer_blocks.*.attn2.to_out.0",                      latent_,                     2*D**2,                                     L,              (L, L),                                    L),              # y = xW
-        ("transformer_blocks.*.audio_attn2.to_gate_logits",          audio_,                      2*A*G,                                      L*audio_gated,  (L*audio_gated, L*audio_gated),            L*audio_gated),  # y = xW
-        ("transformer_blocks.*.audio_attn2.to_q",                    audio_,                      2*A**2,                                     L,              (L, L),                                    L),              # y = xW
-        ("transformer_blocks.*.audio_attn2.to_k",                    prompt_,                     part_5,                                     L,              (part_4, L),                               L),              # y = xW
-        ("transformer_blocks.*.audio_attn2.to_v",                    prompt_,                     part_5,                                     L,              (part_4, L),                               L),              # y = xW
-        ("transformer_blocks.*.audio_attn2",                         audio_attn2_pairs_,          2*A,                                        L,              (L, L),                                    L),              # scores = qk
-        ("transformer_blocks.*.audio_attn2",                         audio_attn2_pairs_,          2*A,                                        L,              (L, L),                                    L),              # mix = pv
-        ("transformer_blocks.*.audio_attn2.to_out.0",                audio_,                      2*A**2,                                     L,              (L, L),                                    L),              # y = xW
-        ("transformer_blocks.*.audio_to_video_attn.to_gate_logits",  latent_,                     2*D*G,                                      L*gated,        (L*gated, L*gated),                        L*gated),        # y = xW
-        ("transformer_blocks.*.audio_to_video_attn.to_q",            latent_,                     2*D*A,                                      L,              (L, L),                                    L),              # y = xW
-        ("transformer_blocks.*.audio_to_video_attn.to_k",            audio_,                      2*A**2,                                     L,              (L, L),                                    L),              # y = xW
-        ("transformer_blocks.*.audio_to_video_attn.to_v",            audio_,                      2*A**2,                                     L,              (L, L),                                    L),              # y = xW
-        ("transformer_blocks.*.audio_to_video_attn",                 audio_to_video_attn_pairs_,  2*A,                                        L,              (L, L),                                    L),              # scores = qk
-        ("transformer_blocks.*.audio_to_video_attn",                 audio_to_video_attn_pairs_,  2*A,                                        L,              (L, L),                                    L),              # mix = pv
-        ("transformer_blocks.*.audio_to_video_attn.to_out.0",        latent_,                     2*D*A,                                      L,              (L, L),                                    L),              # y = xW
-        ("transformer_blocks.*.video_to_audio_attn.to_gate_logits",  audio_,                      2*A*G,                                      L*audio_gated,  (L*audio_gated, L*audio_gated),            L*audio_gated),  # y = xW
-        ("transformer_blocks.*.video_to_audio_attn.to_q",            audio_,                      2*A**2,                                     L,              (L, L),                                    L),              # y = xW
-        ("transformer_blocks.*.video_to_audio_attn.to_k",            latent_,                     2*D*A,                                      L,              (L, L),                                    L),              # y = xW
-        ("transformer_blocks.*.video_to_audio_attn.to_v",            latent_,                     2*D*A,                                      L,              (L, L),                                    L),              # y = xW
-        ("transformer_blocks.*.video_to_audio_attn",                 audio_to_video_attn_pairs_,  2*A,                                        L,              (L, L),                                    L),              # scores = qk
-        ("transformer_blocks.*.video_to_audio_attn",                 audio_to_video_attn_pairs_,  2*A,                                        L,              (L, L),                                    L),              # mix = pv
-        ("transformer_blocks.*.video_to_audio_attn.to_out.0",        audio_,                      2*A**2,                                     L,              (L, L),                                    L),              # y = xW
-        ("transformer_blocks.*.ff.net.0.proj",                       latent_,                     8*D**2*case_1 + 8*D**2,                     L,              (L, L),                                    L),              # y = xW
-        ("transformer_blocks.*.ff.net.2",                            latent_,                     8*D**2,                                     L,              (L, L),                                    L),              # y = xW
-        ("transformer_blocks.*.audio_ff.net.0.proj",                 audio_,                      8*A**2*case_1 + 8*A**2,                     L,              (L, L),                                    L),              # y = xW
-        ("transformer_blocks.*.audio_ff.net.2",                      audio_,                      8*A**2,                                     L,              (L, L),                                    L),              # y = xW
-        ("proj_out",                                                 latent_,                     2*D*o,                                      1,              (1, 1),                                    0),              # y = xW
-        ("audio_proj_out",                                           audio_,                      2*A*oa,                                     1,              (1, 1),                                    0),              # y = xW
+        ("av_cross_attn_audio_v2a_gate.linear",                      audio_time_,         2*A**2,                                     1,              ((L >= 1), (L >= 1)),                      0),              # y = xW
+        ("caption_projection.linear_1",                              prompt_,             2*D*J*captioned + 2*D*X - 2*D*X*captioned,  captioned,      (0, (L >= 1)*captioned),                   0),              # y = xW
+        ("caption_projection.linear_2",                              prompt_,             2*D**2,                                     captioned,      ((L >= 1)*captioned, (L >= 1)*captioned),  0),              # y = xW
+        ("audio_caption_projection.linear_1",                        prompt_,             2*A*J*captioned + 2*A*Y - 2*A*Y*captioned,  captioned,      (0, (L >= 1)*captioned),                   0),              # y = xW
+        ("audio_caption_projection.linear_2",                        prompt_,             2*A**2,                                     captioned,      ((L >= 1)*captioned, (L >= 1)*captioned),  0),              # y = xW
+        ("transformer_blocks.*.attn1.to_gate_logits",                latent_,             2*D*H,                                      L*gated,        (L*gated, L*gated),                        L*gated),        # y = xW
+        ("transformer_blocks.*.attn1.to_q",                          latent_,             2*D**2,                                     L,              (L, L),                                    L),              # y = xW
+        ("transformer_blocks.*.attn1.to_k",                          latent_,             2*D**2,                                     L,              (L, L),                                    L),              # y = xW
+        ("transformer_blocks.*.attn1.to_v",                          latent_,             2*D**2,                                     L,              (L, L),                                    L),              # y = xW
+        ("transformer_blocks.*.attn1",                               attn1_pairs_,        2*D,                                        L,              (L, L),                                    L),              # scores = qk
+        ("transformer_blocks.*.attn1",                               attn1_pairs_,        2*D,                                        L,              (L, L),                                    L),              # mix = pv
+        ("transformer_blocks.*.attn1.to_out.0",                      latent_,             2*D**2,                                     L,              (L, L),                                    L),              # y = xW
+        ("transformer_blocks.*.audio_attn1.to_gate_logits",          audio_,              2*A*G,                                      L*audio_gated,  (L*audio_gated, L*audio_gated),            L*audio_gated),  # y = xW
+        ("transformer_blocks.*.audio_attn1.to_q",                    audio_,              2*A**2,                                     L,              (L, L),                                    L),              # y = xW
+        ("transformer_blocks.*.audio_attn1.to_k",                    audio_,              2*A**2,                                     L,              (L, L),                                    L),              # y = xW
+        ("transformer_blocks.*.audio_attn1.to_v",                    audio_,              2*A**2,                                     L,              (L, L),                                    L),              # y = xW
+        ("transformer_blocks.*.audio_attn1",                         audio_attn1_pairs_,  2*A,                                        L,              (L, L),                                    L),              # scores = qk
+        ("transformer_blocks.*.audio_attn1",                         audio_attn1_pairs_,  2*A,                                        L,              (L, L),                                    L),              # mix = pv
+        ("transformer_blocks.*.audio_attn1.to_out.0",                audio_,              2*A**2,                                     L,              (L, L),                                    L),              # y = xW
+        ("transformer_blocks.*.attn2.to_gate_logits",                latent_,             2*D*H,                                      L*gated,        (L*gated, L*gated),                        L*gated),        # y = xW
+        ("transformer_blocks.*.attn2.to_q",                          latent_,             2*D**2,                                     L,              (L, L),                                    L),              # y = xW
+        ("transformer_blocks.*.attn2.to_k",                          prompt_,             part_3,                                     L,              (part_4, L),                               L),              # y = xW
+        ("transformer_blocks.*.attn2.to_v",                          prompt_,             part_3,                                     L,              (part_4, L),                               L),              # y = xW
+        ("transformer_blocks.*.attn2",                               attn2_pairs_,        2*D,                                        L,              (L, L),                                    L),              # scores = qk
+        ("transformer_blocks.*.attn2",                               attn2_pairs_,        2*D,                                        L,              (L, L),                                    L),              # mix = pv
+        ("transformer_blocks.*.attn2.to_out.0",                      latent_,             2*D**2,                                     L,              (L, L),                                    L),              # y = xW
+        ("transformer_blocks.*.audio_attn2.to_gate_logits",          audio_,              2*A*G,                                      L*audio_gated,  (L*audio_gated, L*audio_gated),            L*audio_gated),  # y = xW
+        ("transformer_blocks.*.audio_attn2.to_q",                    audio_,              2*A**2,                                     L,              (L, L),                                    L),              # y = xW
+        ("transformer_blocks.*.audio_attn2.to_k",                    prompt_,             part_5,                                     L,              (part_4, L),                               L),              # y = xW
+        ("transformer_blocks.*.audio_attn2.to_v",                    prompt_,             part_5,                                     L,              (part_4, L),                               L),              # y = xW
+        ("transformer_blocks.*.audio_attn2",                         audio_attn2_pairs_,  2*A,                                        L,              (L, L),                                    L),              # scores = qk
+        ("transformer_blocks.*.audio_attn2",                         audio_attn2_pairs_,  2*A,                                        L,              (L, L),                                    L),              # mix = pv
+        ("transformer_blocks.*.audio_attn2.to_out.0",                audio_,              2*A**2,                                     L,              (L, L),                                    L),              # y = xW
+        ("transformer_blocks.*.audio_to_video_attn.to_gate_logits",  latent_,             2*D*G,                                      L*gated,        (L*gated, L*gated),                        L*gated),        # y = xW
+        ("transformer_blocks.*.audio_to_video_attn.to_q",            latent_,             2*D*A,                                      L,              (L, L),                                    L),              # y = xW
+        ("transformer_blocks.*.audio_to_video_attn.to_k",            audio_,              2*A**2,                                     L,              (L, L),                                    L),              # y = xW
+        ("transformer_blocks.*.audio_to_video_attn.to_v",            audio_,              2*A**2,                                     L,              (L, L),                                    L),              # y = xW
+        ("transformer_blocks.*.audio_to_video_attn",                 ux_,                 2*A,                                        L,              (L, L),                                    L),              # scores = qk
+        ("transformer_blocks.*.audio_to_video_attn",                 ux_,                 2*A,                                        L,              (L, L),                                    L),              # mix = pv
+        ("transformer_blocks.*.audio_to_video_attn.to_out.0",        latent_,             2*D*A,                                      L,              (L, L),                                    L),              # y = xW
+        ("transformer_blocks.*.video_to_audio_attn.to_gate_logits",  audio_,              2*A*G,                                      L*audio_gated,  (L*audio_gated, L*audio_gated),            L*audio_gated),  # y = xW
+        ("transformer_blocks.*.video_to_audio_attn.to_q",            audio_,              2*A**2,                                     L,              (L, L),                                    L),              # y = xW
+        ("transformer_blocks.*.video_to_audio_attn.to_k",            latent_,             2*D*A,                                      L,              (L, L),                                    L),              # y = xW
+        ("transformer_blocks.*.video_to_audio_attn.to_v",            latent_,             2*D*A,                                      L,              (L, L),                                    L),              # y = xW
+        ("transformer_blocks.*.video_to_audio_attn",                 ux_,                 2*A,                                        L,              (L, L),                                    L),              # scores = qk
+        ("transformer_blocks.*.video_to_audio_attn",                 ux_,                 2*A,                                        L,              (L, L),                                    L),              # mix = pv
+        ("transformer_blocks.*.video_to_audio_attn.to_out.0",        audio_,              2*A**2,                                     L,              (L, L),                                    L),              # y = xW
+        ("transformer_blocks.*.ff.net.0.proj",                       latent_,             8*D**2*case_1 + 8*D**2,                     L,              (L, L),                                    L),              # y = xW
+        ("transformer_blocks.*.ff.net.2",                            latent_,             8*D**2,                                     L,              (L, L),                                    L),              # y = xW
+        ("transformer_blocks.*.audio_ff.net.0.proj",                 audio_,              8*A**2*case_1 + 8*A**2,                     L,              (L, L),                                    L),              # y = xW
+        ("transformer_blocks.*.audio_ff.net.2",                      audio_,              8*A**2,                                     L,              (L, L),                                    L),              # y = xW
+        ("proj_out",                                                 latent_,             2*D*o,                                      1,              (1, 1),                                    0),              # y = xW
+        ("audio_proj_out",                                           audio_,              2*A*oa,                                     1,              (1, 1),                                    0),              # y = xW
     ]
 
 

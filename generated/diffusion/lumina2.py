@@ -116,6 +116,7 @@ if TYPE_CHECKING:
 __all__ = ["Estimator", "Flops", "Moments", "Sizes", "moments"]
 
 NAME = "lumina2"
+VARIANT: str | None = None
 REGIMES = ("full", "forward", "lora", "checkpointed")
 CONVENTIONS = ("symflops", "torch")
 STREAMS = {"latent": False, "prompt": False}
@@ -849,7 +850,8 @@ def _trained_lora(sizes: Sizes) -> int:
     has_G = sizes.num_kv_heads is not None
     d = D//H
     K = G*has_G + H - H*has_G
-    found: int = 64*R*(d*K + d*H + 2*D) + 32*L*(d*K + d*H + 2*D)
+    part_1 = d*K + d*H + 2*D
+    found: int = 64*R*part_1 + 32*L*part_1
     return found
 
 

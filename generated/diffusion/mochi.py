@@ -141,6 +141,7 @@ if TYPE_CHECKING:
 __all__ = ["Estimator", "Flops", "Moments", "Sizes", "moments"]
 
 NAME = "mochi"
+VARIANT: str | None = None
 REGIMES = ("full", "forward", "lora", "checkpointed")
 CONVENTIONS = ("symflops", "torch")
 WHOLE = ("rope",)
@@ -421,6 +422,8 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     part_1 = (L >= 1) + max(0, L - 1)
     case_1 = activation == "geglu"
     case_2 = activation == "swiglu"
+    part_2 = 2*D*((8*D)//3)
+    part_3 = 2*((8*P)//3)*P
     # what a contraction runs over, in multiples of (rope, n, y, yy, vid, vid_y, vid_vid)
     sample_ = (0, 1, 0, 0, 0, 0, 0)
     time_embed_pooler_to_kv_rows_ = (0, 1, 1, 0, 0, 0, 0)
@@ -430,35 +433,35 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     attn1_pairs_ = (0, 0, 0, 1, 0, 2, 1)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("time_embed.timestep_embedder.linear_1",        sample_,                        2*D*T,                                                           1,              (0, 1),                          0),  # y = xW
-        ("time_embed.timestep_embedder.linear_2",        sample_,                        2*D**2,                                                          1,              (1, 1),                          0),  # y = xW
-        ("time_embed.pooler.to_kv",                      time_embed_pooler_to_kv_rows_,  4*J**2,                                                          1,              (0, 1),                          0),  # y = xW
-        ("time_embed.pooler.to_q",                       sample_,                        2*J**2,                                                          1,              (0, 1),                          0),  # y = xW
-        ("time_embed.pooler",                            time_embed_pooler_to_kv_rows_,  2*J,                                                             1,              (1, 1),                          0),  # scores = qk
-        ("time_embed.pooler",                            time_embed_pooler_to_kv_rows_,  2*J,                                                             1,              (1, 1),                          0),  # mix = pv
-        ("time_embed.pooler.to_out",                     sample_,                        2*D*J,                                                           1,              (1, 1),                          0),  # y = xW
-        ("time_embed.caption_proj",                      prompt_,                        2*P*J,                                                           1,              (0, (L >= 1)),                   0),  # y = xW
-        ("patch_embed.proj",                             patch_embed_proj_rows_,         2*D*c*p**2,                                                      1,              (0, 1),                          0),  # y = xW
-        ("rope",                                         rope_rows_,                     2,                                                               1,              (0, (L >= 1)),                   0),  # y = ab
-        ("transformer_blocks.*.norm1.linear",            sample_,                        8*D**2,                                                          part_1,         (part_1, part_1),                0),  # y = xW
-        ("transformer_blocks.*.norm1_context.linear",    sample_,                        8*D*P,                                                           max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  0),  # y = xW
-        ("transformer_blocks.*.attn1.to_q",              patch_embed_proj_rows_,         2*D**2,                                                          part_1,         (part_1, part_1),                0),  # y = xW
-        ("transformer_blocks.*.attn1.to_k",              patch_embed_proj_rows_,         2*D**2,                                                          part_1,         (part_1, part_1),                0),  # y = xW
-        ("transformer_blocks.*.attn1.to_v",              patch_embed_proj_rows_,         2*D**2,                                                          part_1,         (part_1, part_1),                0),  # y = xW
-        ("transformer_blocks.*.attn1.add_q_proj",        prompt_,                        2*D*P,                                                           part_1,         (part_1, part_1),                0),  # y = xW
-        ("transformer_blocks.*.attn1.add_k_proj",        prompt_,                        2*D*P,                                                           part_1,         (part_1, part_1),                0),  # y = xW
-        ("transformer_blocks.*.attn1.add_v_proj",        prompt_,                        2*D*P,                                                           part_1,         (part_1, part_1),                0),  # y = xW
-        ("transformer_blocks.*.attn1",                   attn1_pairs_,                   2*D,                                                             part_1,         (part_1, part_1),                0),  # scores = qk
-        ("transformer_blocks.*.attn1",                   attn1_pairs_,                   2*D,                                                             part_1,         (part_1, part_1),                0),  # mix = pv
-        ("transformer_blocks.*.attn1.to_out.0",          patch_embed_proj_rows_,         2*D**2,                                                          part_1,         (part_1, part_1),                0),  # y = xW
-        ("transformer_blocks.*.attn1.to_add_out",        prompt_,                        2*D*P,                                                           max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  0),  # y = xW
-        ("transformer_blocks.*.ff.net.0.proj",           patch_embed_proj_rows_,         2*D*((8*D)//3)*case_1 + 2*D*((8*D)//3)*case_2 + 2*D*((8*D)//3),  part_1,         (part_1, part_1),                0),  # y = xW
-        ("transformer_blocks.*.ff.net.2",                patch_embed_proj_rows_,         2*D*((8*D)//3),                                                  part_1,         (part_1, part_1),                0),  # y = xW
-        ("transformer_blocks.*.ff_context.net.0.proj",   prompt_,                        2*((8*P)//3)*P*case_1 + 2*((8*P)//3)*P*case_2 + 2*((8*P)//3)*P,  max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  0),  # y = xW
-        ("transformer_blocks.*.ff_context.net.2",        prompt_,                        2*((8*P)//3)*P,                                                  max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  0),  # y = xW
-        ("transformer_blocks.*.norm1_context.linear_1",  sample_,                        2*D*P,                                                           (L >= 1),       ((L >= 1), (L >= 1)),            0),  # y = xW
-        ("norm_out.linear",                              sample_,                        4*D**2,                                                          1,              (1, 1),                          0),  # y = xW
-        ("proj_out",                                     patch_embed_proj_rows_,         2*D*o*p**2,                                                      1,              (1, 1),                          0),  # y = xW
+        ("time_embed.timestep_embedder.linear_1",        sample_,                        2*D*T,                                                   1,              (0, 1),                          0),  # y = xW
+        ("time_embed.timestep_embedder.linear_2",        sample_,                        2*D**2,                                                  1,              (1, 1),                          0),  # y = xW
+        ("time_embed.pooler.to_kv",                      time_embed_pooler_to_kv_rows_,  4*J**2,                                                  1,              (0, 1),                          0),  # y = xW
+        ("time_embed.pooler.to_q",                       sample_,                        2*J**2,                                                  1,              (0, 1),                          0),  # y = xW
+        ("time_embed.pooler",                            time_embed_pooler_to_kv_rows_,  2*J,                                                     1,              (1, 1),                          0),  # scores = qk
+        ("time_embed.pooler",                            time_embed_pooler_to_kv_rows_,  2*J,                                                     1,              (1, 1),                          0),  # mix = pv
+        ("time_embed.pooler.to_out",                     sample_,                        2*D*J,                                                   1,              (1, 1),                          0),  # y = xW
+        ("time_embed.caption_proj",                      prompt_,                        2*P*J,                                                   1,              (0, (L >= 1)),                   0),  # y = xW
+        ("patch_embed.proj",                             patch_embed_proj_rows_,         2*D*c*p**2,                                              1,              (0, 1),                          0),  # y = xW
+        ("rope",                                         rope_rows_,                     2,                                                       1,              (0, (L >= 1)),                   0),  # y = ab
+        ("transformer_blocks.*.norm1.linear",            sample_,                        8*D**2,                                                  part_1,         (part_1, part_1),                0),  # y = xW
+        ("transformer_blocks.*.norm1_context.linear",    sample_,                        8*D*P,                                                   max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  0),  # y = xW
+        ("transformer_blocks.*.attn1.to_q",              patch_embed_proj_rows_,         2*D**2,                                                  part_1,         (part_1, part_1),                0),  # y = xW
+        ("transformer_blocks.*.attn1.to_k",              patch_embed_proj_rows_,         2*D**2,                                                  part_1,         (part_1, part_1),                0),  # y = xW
+        ("transformer_blocks.*.attn1.to_v",              patch_embed_proj_rows_,         2*D**2,                                                  part_1,         (part_1, part_1),                0),  # y = xW
+        ("transformer_blocks.*.attn1.add_q_proj",        prompt_,                        2*D*P,                                                   part_1,         (part_1, part_1),                0),  # y = xW
+        ("transformer_blocks.*.attn1.add_k_proj",        prompt_,                        2*D*P,                                                   part_1,         (part_1, part_1),                0),  # y = xW
+        ("transformer_blocks.*.attn1.add_v_proj",        prompt_,                        2*D*P,                                                   part_1,         (part_1, part_1),                0),  # y = xW
+        ("transformer_blocks.*.attn1",                   attn1_pairs_,                   2*D,                                                     part_1,         (part_1, part_1),                0),  # scores = qk
+        ("transformer_blocks.*.attn1",                   attn1_pairs_,                   2*D,                                                     part_1,         (part_1, part_1),                0),  # mix = pv
+        ("transformer_blocks.*.attn1.to_out.0",          patch_embed_proj_rows_,         2*D**2,                                                  part_1,         (part_1, part_1),                0),  # y = xW
+        ("transformer_blocks.*.attn1.to_add_out",        prompt_,                        2*D*P,                                                   max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  0),  # y = xW
+        ("transformer_blocks.*.ff.net.0.proj",           patch_embed_proj_rows_,         2*D*((8*D)//3)*case_1 + 2*D*((8*D)//3)*case_2 + part_2,  part_1,         (part_1, part_1),                0),  # y = xW
+        ("transformer_blocks.*.ff.net.2",                patch_embed_proj_rows_,         part_2,                                                  part_1,         (part_1, part_1),                0),  # y = xW
+        ("transformer_blocks.*.ff_context.net.0.proj",   prompt_,                        2*((8*P)//3)*P*case_1 + 2*((8*P)//3)*P*case_2 + part_3,  max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  0),  # y = xW
+        ("transformer_blocks.*.ff_context.net.2",        prompt_,                        part_3,                                                  max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  0),  # y = xW
+        ("transformer_blocks.*.norm1_context.linear_1",  sample_,                        2*D*P,                                                   (L >= 1),       ((L >= 1), (L >= 1)),            0),  # y = xW
+        ("norm_out.linear",                              sample_,                        4*D**2,                                                  1,              (1, 1),                          0),  # y = xW
+        ("proj_out",                                     patch_embed_proj_rows_,         2*D*o*p**2,                                              1,              (1, 1),                          0),  # y = xW
     ]
 
 
@@ -484,6 +487,8 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     part_1 = (L >= 1) + max(0, L - 1)
     case_1 = activation == "geglu"
     case_2 = activation == "swiglu"
+    part_2 = 2*D*((8*D)//3)
+    part_3 = 2*((8*P)//3)*P
     # what a contraction runs over, in multiples of (rope, n, y, yy, vid, vid_y, vid_vid)
     sample_ = (0, 1, 0, 0, 0, 0, 0)
     time_embed_pooler_to_kv_rows_ = (0, 1, 1, 0, 0, 0, 0)
@@ -499,37 +504,37 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("time_embed.timestep_embedder.linear_1",        sample_,                        2*D*T,                                                           1,              (0, 0),              0),  # y = xW
-        ("time_embed.timestep_embedder.linear_2",        sample_,                        2*D**2,                                                          1,              (0, 0),              0),  # y = xW
-        ("time_embed.pooler.to_kv",                      time_embed_pooler_to_kv_rows_,  4*J**2,                                                          1,              (0, 0),              0),  # y = xW
-        ("time_embed.pooler.to_q.base_layer",            sample_,                        2*J**2,                                                          1,              (0, 0),              0),  # y = xW
-        ("time_embed.pooler.to_q.lora_A.default",        sample_,                        32*J,                                                            1,              (0, 1),              0),  # y = xW
-        ("time_embed.pooler.to_q.lora_B.default",        sample_,                        32*J,                                                            1,              (1, 1),              0),  # y = xW
-        ("time_embed.pooler",                            time_embed_pooler_to_kv_rows_,  2*J,                                                             1,              (1, 0),              0),  # scores = qk
-        ("time_embed.pooler",                            time_embed_pooler_to_kv_rows_,  2*J,                                                             1,              (1, 0),              0),  # mix = pv
-        ("time_embed.pooler.to_out",                     sample_,                        2*D*J,                                                           1,              (1, 0),              0),  # y = xW
-        ("time_embed.caption_proj",                      prompt_,                        2*P*J,                                                           1,              (0, 0),              0),  # y = xW
-        ("patch_embed.proj",                             patch_embed_proj_rows_,         2*D*c*p**2,                                                      1,              (0, 0),              0),  # y = xW
-        ("rope",                                         rope_rows_,                     2,                                                               1,              (0, 0),              0),  # y = ab
-        ("transformer_blocks.*.norm1.linear",            sample_,                        8*D**2,                                                          part_1,         (part_1, 0),         0),  # y = xW
-        ("transformer_blocks.*.norm1_context.linear",    sample_,                        8*D*P,                                                           max(0, L - 1),  (max(0, L - 1), 0),  0),  # y = xW
+        ("time_embed.timestep_embedder.linear_1",        sample_,                        2*D*T,                                                   1,              (0, 0),              0),  # y = xW
+        ("time_embed.timestep_embedder.linear_2",        sample_,                        2*D**2,                                                  1,              (0, 0),              0),  # y = xW
+        ("time_embed.pooler.to_kv",                      time_embed_pooler_to_kv_rows_,  4*J**2,                                                  1,              (0, 0),              0),  # y = xW
+        ("time_embed.pooler.to_q.base_layer",            sample_,                        2*J**2,                                                  1,              (0, 0),              0),  # y = xW
+        ("time_embed.pooler.to_q.lora_A.default",        sample_,                        32*J,                                                    1,              (0, 1),              0),  # y = xW
+        ("time_embed.pooler.to_q.lora_B.default",        sample_,                        32*J,                                                    1,              (1, 1),              0),  # y = xW
+        ("time_embed.pooler",                            time_embed_pooler_to_kv_rows_,  2*J,                                                     1,              (1, 0),              0),  # scores = qk
+        ("time_embed.pooler",                            time_embed_pooler_to_kv_rows_,  2*J,                                                     1,              (1, 0),              0),  # mix = pv
+        ("time_embed.pooler.to_out",                     sample_,                        2*D*J,                                                   1,              (1, 0),              0),  # y = xW
+        ("time_embed.caption_proj",                      prompt_,                        2*P*J,                                                   1,              (0, 0),              0),  # y = xW
+        ("patch_embed.proj",                             patch_embed_proj_rows_,         2*D*c*p**2,                                              1,              (0, 0),              0),  # y = xW
+        ("rope",                                         rope_rows_,                     2,                                                       1,              (0, 0),              0),  # y = ab
+        ("transformer_blocks.*.norm1.linear",            sample_,                        8*D**2,                                                  part_1,         (part_1, 0),         0),  # y = xW
+        ("transformer_blocks.*.norm1_context.linear",    sample_,                        8*D*P,                                                   max(0, L - 1),  (max(0, L - 1), 0),  0),  # y = xW
         *_at("transformer_blocks.*.attn1.to_q", to_q_1),
         *_at("transformer_blocks.*.attn1.to_k", to_q_1),
         *_at("transformer_blocks.*.attn1.to_v", to_q_1),
-        ("transformer_blocks.*.attn1.add_q_proj",        prompt_,                        2*D*P,                                                           part_1,         (part_1, 0),         0),  # y = xW
-        ("transformer_blocks.*.attn1.add_k_proj",        prompt_,                        2*D*P,                                                           part_1,         (part_1, 0),         0),  # y = xW
-        ("transformer_blocks.*.attn1.add_v_proj",        prompt_,                        2*D*P,                                                           part_1,         (part_1, 0),         0),  # y = xW
-        ("transformer_blocks.*.attn1",                   attn1_pairs_,                   2*D,                                                             part_1,         (part_1, part_1),    0),  # scores = qk
-        ("transformer_blocks.*.attn1",                   attn1_pairs_,                   2*D,                                                             part_1,         (part_1, part_1),    0),  # mix = pv
+        ("transformer_blocks.*.attn1.add_q_proj",        prompt_,                        2*D*P,                                                   part_1,         (part_1, 0),         0),  # y = xW
+        ("transformer_blocks.*.attn1.add_k_proj",        prompt_,                        2*D*P,                                                   part_1,         (part_1, 0),         0),  # y = xW
+        ("transformer_blocks.*.attn1.add_v_proj",        prompt_,                        2*D*P,                                                   part_1,         (part_1, 0),         0),  # y = xW
+        ("transformer_blocks.*.attn1",                   attn1_pairs_,                   2*D,                                                     part_1,         (part_1, part_1),    0),  # scores = qk
+        ("transformer_blocks.*.attn1",                   attn1_pairs_,                   2*D,                                                     part_1,         (part_1, part_1),    0),  # mix = pv
         *_at("transformer_blocks.*.attn1.to_out.0", to_q_1),
-        ("transformer_blocks.*.attn1.to_add_out",        prompt_,                        2*D*P,                                                           max(0, L - 1),  (max(0, L - 1), 0),  0),  # y = xW
-        ("transformer_blocks.*.ff.net.0.proj",           patch_embed_proj_rows_,         2*D*((8*D)//3)*case_1 + 2*D*((8*D)//3)*case_2 + 2*D*((8*D)//3),  part_1,         (part_1, 0),         0),  # y = xW
-        ("transformer_blocks.*.ff.net.2",                patch_embed_proj_rows_,         2*D*((8*D)//3),                                                  part_1,         (part_1, 0),         0),  # y = xW
-        ("transformer_blocks.*.ff_context.net.0.proj",   prompt_,                        2*((8*P)//3)*P*case_1 + 2*((8*P)//3)*P*case_2 + 2*((8*P)//3)*P,  max(0, L - 1),  (max(0, L - 1), 0),  0),  # y = xW
-        ("transformer_blocks.*.ff_context.net.2",        prompt_,                        2*((8*P)//3)*P,                                                  max(0, L - 1),  (max(0, L - 1), 0),  0),  # y = xW
-        ("transformer_blocks.*.norm1_context.linear_1",  sample_,                        2*D*P,                                                           (L >= 1),       ((L >= 1), 0),       0),  # y = xW
-        ("norm_out.linear",                              sample_,                        4*D**2,                                                          1,              (1, 0),              0),  # y = xW
-        ("proj_out",                                     patch_embed_proj_rows_,         2*D*o*p**2,                                                      1,              (1, 0),              0),  # y = xW
+        ("transformer_blocks.*.attn1.to_add_out",        prompt_,                        2*D*P,                                                   max(0, L - 1),  (max(0, L - 1), 0),  0),  # y = xW
+        ("transformer_blocks.*.ff.net.0.proj",           patch_embed_proj_rows_,         2*D*((8*D)//3)*case_1 + 2*D*((8*D)//3)*case_2 + part_2,  part_1,         (part_1, 0),         0),  # y = xW
+        ("transformer_blocks.*.ff.net.2",                patch_embed_proj_rows_,         part_2,                                                  part_1,         (part_1, 0),         0),  # y = xW
+        ("transformer_blocks.*.ff_context.net.0.proj",   prompt_,                        2*((8*P)//3)*P*case_1 + 2*((8*P)//3)*P*case_2 + part_3,  max(0, L - 1),  (max(0, L - 1), 0),  0),  # y = xW
+        ("transformer_blocks.*.ff_context.net.2",        prompt_,                        part_3,                                                  max(0, L - 1),  (max(0, L - 1), 0),  0),  # y = xW
+        ("transformer_blocks.*.norm1_context.linear_1",  sample_,                        2*D*P,                                                   (L >= 1),       ((L >= 1), 0),       0),  # y = xW
+        ("norm_out.linear",                              sample_,                        4*D**2,                                                  1,              (1, 0),              0),  # y = xW
+        ("proj_out",                                     patch_embed_proj_rows_,         2*D*o*p**2,                                              1,              (1, 0),              0),  # y = xW
     ]
 
 
@@ -549,6 +554,8 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     part_1 = (L >= 1) + max(0, L - 1)
     case_1 = activation == "geglu"
     case_2 = activation == "swiglu"
+    part_2 = 2*D*((8*D)//3)
+    part_3 = 2*((8*P)//3)*P
     # what a contraction runs over, in multiples of (rope, n, y, yy, vid, vid_y, vid_vid)
     sample_ = (0, 1, 0, 0, 0, 0, 0)
     time_embed_pooler_to_kv_rows_ = (0, 1, 1, 0, 0, 0, 0)
@@ -558,35 +565,35 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     attn1_pairs_ = (0, 0, 0, 1, 0, 2, 1)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("time_embed.timestep_embedder.linear_1",        sample_,                        2*D*T,                                                           1,              (0, 1),                          0),              # y = xW
-        ("time_embed.timestep_embedder.linear_2",        sample_,                        2*D**2,                                                          1,              (1, 1),                          0),              # y = xW
-        ("time_embed.pooler.to_kv",                      time_embed_pooler_to_kv_rows_,  4*J**2,                                                          1,              (0, 1),                          0),              # y = xW
-        ("time_embed.pooler.to_q",                       sample_,                        2*J**2,                                                          1,              (0, 1),                          0),              # y = xW
-        ("time_embed.pooler",                            time_embed_pooler_to_kv_rows_,  2*J,                                                             1,              (1, 1),                          0),              # scores = qk
-        ("time_embed.pooler",                            time_embed_pooler_to_kv_rows_,  2*J,                                                             1,              (1, 1),                          0),              # mix = pv
-        ("time_embed.pooler.to_out",                     sample_,                        2*D*J,                                                           1,              (1, 1),                          0),              # y = xW
-        ("time_embed.caption_proj",                      prompt_,                        2*P*J,                                                           1,              (0, (L >= 1)),                   0),              # y = xW
-        ("patch_embed.proj",                             patch_embed_proj_rows_,         2*D*c*p**2,                                                      1,              (0, 1),                          0),              # y = xW
-        ("rope",                                         rope_rows_,                     2,                                                               1,              (0, (L >= 1)),                   0),              # y = ab
-        ("transformer_blocks.*.norm1.linear",            sample_,                        8*D**2,                                                          part_1,         (part_1, part_1),                part_1),         # y = xW
-        ("transformer_blocks.*.norm1_context.linear",    sample_,                        8*D*P,                                                           max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  max(0, L - 1)),  # y = xW
-        ("transformer_blocks.*.attn1.to_q",              patch_embed_proj_rows_,         2*D**2,                                                          part_1,         (part_1, part_1),                part_1),         # y = xW
-        ("transformer_blocks.*.attn1.to_k",              patch_embed_proj_rows_,         2*D**2,                                                          part_1,         (part_1, part_1),                part_1),         # y = xW
-        ("transformer_blocks.*.attn1.to_v",              patch_embed_proj_rows_,         2*D**2,                                                          part_1,         (part_1, part_1),                part_1),         # y = xW
-        ("transformer_blocks.*.attn1.add_q_proj",        prompt_,                        2*D*P,                                                           part_1,         (part_1, part_1),                part_1),         # y = xW
-        ("transformer_blocks.*.attn1.add_k_proj",        prompt_,                        2*D*P,                                                           part_1,         (part_1, part_1),                part_1),         # y = xW
-        ("transformer_blocks.*.attn1.add_v_proj",        prompt_,                        2*D*P,                                                           part_1,         (part_1, part_1),                part_1),         # y = xW
-        ("transformer_blocks.*.attn1",                   attn1_pairs_,                   2*D,                                                             part_1,         (part_1, part_1),                part_1),         # scores = qk
-        ("transformer_blocks.*.attn1",                   attn1_pairs_,                   2*D,                                                             part_1,         (part_1, part_1),                part_1),         # mix = pv
-        ("transformer_blocks.*.attn1.to_out.0",          patch_embed_proj_rows_,         2*D**2,                                                          part_1,         (part_1, part_1),                part_1),         # y = xW
-        ("transformer_blocks.*.attn1.to_add_out",        prompt_,                        2*D*P,                                                           max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  max(0, L - 1)),  # y = xW
-        ("transformer_blocks.*.ff.net.0.proj",           patch_embed_proj_rows_,         2*D*((8*D)//3)*case_1 + 2*D*((8*D)//3)*case_2 + 2*D*((8*D)//3),  part_1,         (part_1, part_1),                part_1),         # y = xW
-        ("transformer_blocks.*.ff.net.2",                patch_embed_proj_rows_,         2*D*((8*D)//3),                                                  part_1,         (part_1, part_1),                part_1),         # y = xW
-        ("transformer_blocks.*.ff_context.net.0.proj",   prompt_,                        2*((8*P)//3)*P*case_1 + 2*((8*P)//3)*P*case_2 + 2*((8*P)//3)*P,  max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  max(0, L - 1)),  # y = xW
-        ("transformer_blocks.*.ff_context.net.2",        prompt_,                        2*((8*P)//3)*P,                                                  max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  max(0, L - 1)),  # y = xW
-        ("transformer_blocks.*.norm1_context.linear_1",  sample_,                        2*D*P,                                                           (L >= 1),       ((L >= 1), (L >= 1)),            (L >= 1)),       # y = xW
-        ("norm_out.linear",                              sample_,                        4*D**2,                                                          1,              (1, 1),                          0),              # y = xW
-        ("proj_out",                                     patch_embed_proj_rows_,         2*D*o*p**2,                                                      1,              (1, 1),                          0),              # y = xW
+        ("time_embed.timestep_embedder.linear_1",        sample_,                        2*D*T,                                                   1,              (0, 1),                          0),              # y = xW
+        ("time_embed.timestep_embedder.linear_2",        sample_,                        2*D**2,                                                  1,              (1, 1),                          0),              # y = xW
+        ("time_embed.pooler.to_kv",                      time_embed_pooler_to_kv_rows_,  4*J**2,                                                  1,              (0, 1),                          0),              # y = xW
+        ("time_embed.pooler.to_q",                       sample_,                        2*J**2,                                                  1,              (0, 1),                          0),              # y = xW
+        ("time_embed.pooler",                            time_embed_pooler_to_kv_rows_,  2*J,                                                     1,              (1, 1),                          0),              # scores = qk
+        ("time_embed.pooler",                            time_embed_pooler_to_kv_rows_,  2*J,                                                     1,              (1, 1),                          0),              # mix = pv
+        ("time_embed.pooler.to_out",                     sample_,                        2*D*J,                                                   1,              (1, 1),                          0),              # y = xW
+        ("time_embed.caption_proj",                      prompt_,                        2*P*J,                                                   1,              (0, (L >= 1)),                   0),              # y = xW
+        ("patch_embed.proj",                             patch_embed_proj_rows_,         2*D*c*p**2,                                              1,              (0, 1),                          0),              # y = xW
+        ("rope",                                         rope_rows_,                     2,                                                       1,              (0, (L >= 1)),                   0),              # y = ab
+        ("transformer_blocks.*.norm1.linear",            sample_,                        8*D**2,                                                  part_1,         (part_1, part_1),                part_1),         # y = xW
+        ("transformer_blocks.*.norm1_context.linear",    sample_,                        8*D*P,                                                   max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  max(0, L - 1)),  # y = xW
+        ("transformer_blocks.*.attn1.to_q",              patch_embed_proj_rows_,         2*D**2,                                                  part_1,         (part_1, part_1),                part_1),         # y = xW
+        ("transformer_blocks.*.attn1.to_k",              patch_embed_proj_rows_,         2*D**2,                                                  part_1,         (part_1, part_1),                part_1),         # y = xW
+        ("transformer_blocks.*.attn1.to_v",              patch_embed_proj_rows_,         2*D**2,                                                  part_1,         (part_1, part_1),                part_1),         # y = xW
+        ("transformer_blocks.*.attn1.add_q_proj",        prompt_,                        2*D*P,                                                   part_1,         (part_1, part_1),                part_1),         # y = xW
+        ("transformer_blocks.*.attn1.add_k_proj",        prompt_,                        2*D*P,                                                   part_1,         (part_1, part_1),                part_1),         # y = xW
+        ("transformer_blocks.*.attn1.add_v_proj",        prompt_,                        2*D*P,                                                   part_1,         (part_1, part_1),                part_1),         # y = xW
+        ("transformer_blocks.*.attn1",                   attn1_pairs_,                   2*D,                                                     part_1,         (part_1, part_1),                part_1),         # scores = qk
+        ("transformer_blocks.*.attn1",                   attn1_pairs_,                   2*D,                                                     part_1,         (part_1, part_1),                part_1),         # mix = pv
+        ("transformer_blocks.*.attn1.to_out.0",          patch_embed_proj_rows_,         2*D**2,                                                  part_1,         (part_1, part_1),                part_1),         # y = xW
+        ("transformer_blocks.*.attn1.to_add_out",        prompt_,                        2*D*P,                                                   max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  max(0, L - 1)),  # y = xW
+        ("transformer_blocks.*.ff.net.0.proj",           patch_embed_proj_rows_,         2*D*((8*D)//3)*case_1 + 2*D*((8*D)//3)*case_2 + part_2,  part_1,         (part_1, part_1),                part_1),         # y = xW
+        ("transformer_blocks.*.ff.net.2",                patch_embed_proj_rows_,         part_2,                                                  part_1,         (part_1, part_1),                part_1),         # y = xW
+        ("transformer_blocks.*.ff_context.net.0.proj",   prompt_,                        2*((8*P)//3)*P*case_1 + 2*((8*P)//3)*P*case_2 + part_3,  max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  max(0, L - 1)),  # y = xW
+        ("transformer_blocks.*.ff_context.net.2",        prompt_,                        part_3,                                                  max(0, L - 1),  (max(0, L - 1), max(0, L - 1)),  max(0, L - 1)),  # y = xW
+        ("transformer_blocks.*.norm1_context.linear_1",  sample_,                        2*D*P,                                                   (L >= 1),       ((L >= 1), (L >= 1)),            (L >= 1)),       # y = xW
+        ("norm_out.linear",                              sample_,                        4*D**2,                                                  1,              (1, 1),                          0),              # y = xW
+        ("proj_out",                                     patch_embed_proj_rows_,         2*D*o*p**2,                                              1,              (1, 1),                          0),              # y = xW
     ]
 
 

@@ -112,6 +112,7 @@ if TYPE_CHECKING:
 __all__ = ["Estimator", "Flops", "Moments", "Sizes", "moments"]
 
 NAME = "omnigen"
+VARIANT: str | None = None
 REGIMES = ("full", "forward", "lora", "checkpointed")
 CONVENTIONS = ("symflops", "torch")
 STREAMS = {"latent": False, "prompt": False, "images": False}
@@ -415,9 +416,9 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     s = sizes.time_step_dim
     d = D//H
     # what a contraction runs over, in multiples of (n, y, img, yy, img_y, img_img, n_images, images)
-    patch_embedding_output_image_proj_rows_ = (0, 0, 1, 0, 0, 0, 0, 0)
+    img_ = (0, 0, 1, 0, 0, 0, 0, 0)
     sample_ = (1, 0, 0, 0, 0, 0, 0, 0)
-    patch_embedding_input_image_proj_rows_ = (0, 0, 0, 0, 0, 0, 0, 1)
+    images_ = (0, 0, 0, 0, 0, 0, 0, 1)
     rope_rows_ = (d//2, d//2, d//2, 0, 0, 0, 0, 0)
     sequence_ = (1, 1, 1, 0, 0, 0, 0, 0)
     self_attn_pairs_ = (1, 2, 2, 1, 2, 1, 0, 0)
@@ -428,21 +429,21 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("patch_embedding.output_image_proj",  patch_embedding_output_image_proj_rows_,  2*D*c*p**2,  1,  (0, 1),  0),  # y = xW
+        ("patch_embedding.output_image_proj",  img_,              2*D*c*p**2,  1,  (0, 1),  0),  # y = xW
         *_at("time_token", time_token_1),
         *_at("t_embedder", time_token_1),
-        ("patch_embedding.input_image_proj",   patch_embedding_input_image_proj_rows_,   2*D*c*p**2,  1,  (0, 1),  0),  # y = xW
-        ("rope",                               rope_rows_,                               2,           1,  (0, 0),  0),  # y = ab
-        ("layers.*.self_attn.to_q",            sequence_,                                2*d*D*H,     L,  (L, L),  0),  # y = xW
-        ("layers.*.self_attn.to_k",            sequence_,                                2*d*D*G,     L,  (L, L),  0),  # y = xW
-        ("layers.*.self_attn.to_v",            sequence_,                                2*d*D*G,     L,  (L, L),  0),  # y = xW
-        ("layers.*.self_attn",                 self_attn_pairs_,                         2*d*H,       L,  (L, L),  0),  # scores = qk
-        ("layers.*.self_attn",                 self_attn_pairs_,                         2*d*H,       L,  (L, L),  0),  # mix = pv
-        ("layers.*.self_attn.to_out.0",        sequence_,                                2*d*D*H,     L,  (L, L),  0),  # y = xW
-        ("layers.*.mlp.gate_up_proj",          sequence_,                                4*D*F,       L,  (L, L),  0),  # y = xW
-        ("layers.*.mlp.down_proj",             sequence_,                                2*D*F,       L,  (L, L),  0),  # y = xW
-        ("norm_out.linear",                    sample_,                                  4*D**2,      1,  (1, 1),  0),  # y = xW
-        ("proj_out",                           patch_embedding_output_image_proj_rows_,  2*D*c*p**2,  1,  (1, 1),  0),  # y = xW
+        ("patch_embedding.input_image_proj",   images_,           2*D*c*p**2,  1,  (0, 1),  0),  # y = xW
+        ("rope",                               rope_rows_,        2,           1,  (0, 0),  0),  # y = ab
+        ("layers.*.self_attn.to_q",            sequence_,         2*d*D*H,     L,  (L, L),  0),  # y = xW
+        ("layers.*.self_attn.to_k",            sequence_,         2*d*D*G,     L,  (L, L),  0),  # y = xW
+        ("layers.*.self_attn.to_v",            sequence_,         2*d*D*G,     L,  (L, L),  0),  # y = xW
+        ("layers.*.self_attn",                 self_attn_pairs_,  2*d*H,       L,  (L, L),  0),  # scores = qk
+        ("layers.*.self_attn",                 self_attn_pairs_,  2*d*H,       L,  (L, L),  0),  # mix = pv
+        ("layers.*.self_attn.to_out.0",        sequence_,         2*d*D*H,     L,  (L, L),  0),  # y = xW
+        ("layers.*.mlp.gate_up_proj",          sequence_,         4*D*F,       L,  (L, L),  0),  # y = xW
+        ("layers.*.mlp.down_proj",             sequence_,         2*D*F,       L,  (L, L),  0),  # y = xW
+        ("norm_out.linear",                    sample_,           4*D**2,      1,  (1, 1),  0),  # y = xW
+        ("proj_out",                           img_,              2*D*c*p**2,  1,  (1, 1),  0),  # y = xW
     ]
 
 
@@ -464,9 +465,9 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     s = sizes.time_step_dim
     d = D//H
     # what a contraction runs over, in multiples of (n, y, img, yy, img_y, img_img, n_images, images)
-    patch_embedding_output_image_proj_rows_ = (0, 0, 1, 0, 0, 0, 0, 0)
+    img_ = (0, 0, 1, 0, 0, 0, 0, 0)
     sample_ = (1, 0, 0, 0, 0, 0, 0, 0)
-    patch_embedding_input_image_proj_rows_ = (0, 0, 0, 0, 0, 0, 0, 1)
+    images_ = (0, 0, 0, 0, 0, 0, 0, 1)
     rope_rows_ = (d//2, d//2, d//2, 0, 0, 0, 0, 0)
     sequence_ = (1, 1, 1, 0, 0, 0, 0, 0)
     self_attn_pairs_ = (1, 2, 2, 1, 2, 1, 0, 0)
@@ -482,25 +483,25 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("patch_embedding.output_image_proj",           patch_embedding_output_image_proj_rows_,  2*D*c*p**2,  1,  (0, 0),              0),  # y = xW
+        ("patch_embedding.output_image_proj",           img_,              2*D*c*p**2,  1,  (0, 0),              0),  # y = xW
         *_at("time_token", time_token_1),
         *_at("t_embedder", time_token_1),
-        ("patch_embedding.input_image_proj",            patch_embedding_input_image_proj_rows_,   2*D*c*p**2,  1,  (0, 0),              0),  # y = xW
-        ("rope",                                        rope_rows_,                               2,           1,  (0, 0),              0),  # y = ab
-        ("layers.*.self_attn.to_q.base_layer",          sequence_,                                2*d*D*H,     L,  (max(0, L - 1), 0),  0),  # y = xW
-        ("layers.*.self_attn.to_q.lora_A.default",      sequence_,                                32*D,        L,  (max(0, L - 1), L),  0),  # y = xW
-        ("layers.*.self_attn.to_q.lora_B.default",      sequence_,                                32*d*H,      L,  (L, L),              0),  # y = xW
+        ("patch_embedding.input_image_proj",            images_,           2*D*c*p**2,  1,  (0, 0),              0),  # y = xW
+        ("rope",                                        rope_rows_,        2,           1,  (0, 0),              0),  # y = ab
+        ("layers.*.self_attn.to_q.base_layer",          sequence_,         2*d*D*H,     L,  (max(0, L - 1), 0),  0),  # y = xW
+        ("layers.*.self_attn.to_q.lora_A.default",      sequence_,         32*D,        L,  (max(0, L - 1), L),  0),  # y = xW
+        ("layers.*.self_attn.to_q.lora_B.default",      sequence_,         32*d*H,      L,  (L, L),              0),  # y = xW
         *_at("layers.*.self_attn.to_k", to_k_1),
         *_at("layers.*.self_attn.to_v", to_k_1),
-        ("layers.*.self_attn",                          self_attn_pairs_,                         2*d*H,       L,  (L, L),              0),  # scores = qk
-        ("layers.*.self_attn",                          self_attn_pairs_,                         2*d*H,       L,  (L, L),              0),  # mix = pv
-        ("layers.*.self_attn.to_out.0.base_layer",      sequence_,                                2*d*D*H,     L,  (L, 0),              0),  # y = xW
-        ("layers.*.self_attn.to_out.0.lora_A.default",  sequence_,                                32*d*H,      L,  (L, L),              0),  # y = xW
-        ("layers.*.self_attn.to_out.0.lora_B.default",  sequence_,                                32*D,        L,  (L, L),              0),  # y = xW
-        ("layers.*.mlp.gate_up_proj",                   sequence_,                                4*D*F,       L,  (L, 0),              0),  # y = xW
-        ("layers.*.mlp.down_proj",                      sequence_,                                2*D*F,       L,  (L, 0),              0),  # y = xW
-        ("norm_out.linear",                             sample_,                                  4*D**2,      1,  (0, 0),              0),  # y = xW
-        ("proj_out",                                    patch_embedding_output_image_proj_rows_,  2*D*c*p**2,  1,  ((L >= 1), 0),       0),  # y = xW
+        ("layers.*.self_attn",                          self_attn_pairs_,  2*d*H,       L,  (L, L),              0),  # scores = qk
+        ("layers.*.self_attn",                          self_attn_pairs_,  2*d*H,       L,  (L, L),              0),  # mix = pv
+        ("layers.*.self_attn.to_out.0.base_layer",      sequence_,         2*d*D*H,     L,  (L, 0),              0),  # y = xW
+        ("layers.*.self_attn.to_out.0.lora_A.default",  sequence_,         32*d*H,      L,  (L, L),              0),  # y = xW
+        ("layers.*.self_attn.to_out.0.lora_B.default",  sequence_,         32*D,        L,  (L, L),              0),  # y = xW
+        ("layers.*.mlp.gate_up_proj",                   sequence_,         4*D*F,       L,  (L, 0),              0),  # y = xW
+        ("layers.*.mlp.down_proj",                      sequence_,         2*D*F,       L,  (L, 0),              0),  # y = xW
+        ("norm_out.linear",                             sample_,           4*D**2,      1,  (0, 0),              0),  # y = xW
+        ("proj_out",                                    img_,              2*D*c*p**2,  1,  ((L >= 1), 0),       0),  # y = xW
     ]
 
 
@@ -516,9 +517,9 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     s = sizes.time_step_dim
     d = D//H
     # what a contraction runs over, in multiples of (n, y, img, yy, img_y, img_img, n_images, images)
-    patch_embedding_output_image_proj_rows_ = (0, 0, 1, 0, 0, 0, 0, 0)
+    img_ = (0, 0, 1, 0, 0, 0, 0, 0)
     sample_ = (1, 0, 0, 0, 0, 0, 0, 0)
-    patch_embedding_input_image_proj_rows_ = (0, 0, 0, 0, 0, 0, 0, 1)
+    images_ = (0, 0, 0, 0, 0, 0, 0, 1)
     rope_rows_ = (d//2, d//2, d//2, 0, 0, 0, 0, 0)
     sequence_ = (1, 1, 1, 0, 0, 0, 0, 0)
     self_attn_pairs_ = (1, 2, 2, 1, 2, 1, 0, 0)
@@ -529,21 +530,21 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("patch_embedding.output_image_proj",  patch_embedding_output_image_proj_rows_,  2*D*c*p**2,  1,  (0, 1),  0),  # y = xW
+        ("patch_embedding.output_image_proj",  img_,              2*D*c*p**2,  1,  (0, 1),  0),  # y = xW
         *_at("time_token", time_token_1),
         *_at("t_embedder", time_token_1),
-        ("patch_embedding.input_image_proj",   patch_embedding_input_image_proj_rows_,   2*D*c*p**2,  1,  (0, 1),  0),  # y = xW
-        ("rope",                               rope_rows_,                               2,           1,  (0, 0),  0),  # y = ab
-        ("layers.*.self_attn.to_q",            sequence_,                                2*d*D*H,     L,  (L, L),  L),  # y = xW
-        ("layers.*.self_attn.to_k",            sequence_,                                2*d*D*G,     L,  (L, L),  L),  # y = xW
-        ("layers.*.self_attn.to_v",            sequence_,                                2*d*D*G,     L,  (L, L),  L),  # y = xW
-        ("layers.*.self_attn",                 self_attn_pairs_,                         2*d*H,       L,  (L, L),  L),  # scores = qk
-        ("layers.*.self_attn",                 self_attn_pairs_,                         2*d*H,       L,  (L, L),  L),  # mix = pv
-        ("layers.*.self_attn.to_out.0",        sequence_,                                2*d*D*H,     L,  (L, L),  L),  # y = xW
-        ("layers.*.mlp.gate_up_proj",          sequence_,                                4*D*F,       L,  (L, L),  L),  # y = xW
-        ("layers.*.mlp.down_proj",             sequence_,                                2*D*F,       L,  (L, L),  0),  # y = xW
-        ("norm_out.linear",                    sample_,                                  4*D**2,      1,  (1, 1),  0),  # y = xW
-        ("proj_out",                           patch_embedding_output_image_proj_rows_,  2*D*c*p**2,  1,  (1, 1),  0),  # y = xW
+        ("patch_embedding.input_image_proj",   images_,           2*D*c*p**2,  1,  (0, 1),  0),  # y = xW
+        ("rope",                               rope_rows_,        2,           1,  (0, 0),  0),  # y = ab
+        ("layers.*.self_attn.to_q",            sequence_,         2*d*D*H,     L,  (L, L),  L),  # y = xW
+        ("layers.*.self_attn.to_k",            sequence_,         2*d*D*G,     L,  (L, L),  L),  # y = xW
+        ("layers.*.self_attn.to_v",            sequence_,         2*d*D*G,     L,  (L, L),  L),  # y = xW
+        ("layers.*.self_attn",                 self_attn_pairs_,  2*d*H,       L,  (L, L),  L),  # scores = qk
+        ("layers.*.self_attn",                 self_attn_pairs_,  2*d*H,       L,  (L, L),  L),  # mix = pv
+        ("layers.*.self_attn.to_out.0",        sequence_,         2*d*D*H,     L,  (L, L),  L),  # y = xW
+        ("layers.*.mlp.gate_up_proj",          sequence_,         4*D*F,       L,  (L, L),  L),  # y = xW
+        ("layers.*.mlp.down_proj",             sequence_,         2*D*F,       L,  (L, L),  0),  # y = xW
+        ("norm_out.linear",                    sample_,           4*D**2,      1,  (1, 1),  0),  # y = xW
+        ("proj_out",                           img_,              2*D*c*p**2,  1,  (1, 1),  0),  # y = xW
     ]
 
 

@@ -95,6 +95,7 @@ if TYPE_CHECKING:
 __all__ = ["Estimator", "Flops", "Moments", "Sizes", "moments"]
 
 NAME = "sana"
+VARIANT: str | None = None
 REGIMES = ("full", "forward", "lora", "checkpointed")
 CONVENTIONS = ("symflops", "torch")
 STREAMS = {"latent": False, "prompt": False}
@@ -406,11 +407,12 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     D = H*d
     F = (D*r)//1
     out = has_o*o + c - c*has_o
+    part_1 = H*d**2 + H*d
     # what a contraction runs over, in multiples of (n, y, img, img_y)
     patch_embed_proj_rows_ = (0, 0, 1, 0)
     sample_ = (1, 0, 0, 0)
     prompt_ = (0, 1, 0, 0)
-    attn1_rows_ = (0, 0, H*d**2 + H*d, 0)
+    attn1_rows_ = (0, 0, part_1, 0)
     attn2_pairs_ = (0, 0, 0, 1)
     # what equal modules have in common, each below its own path
     timestep_embedder_1: list[Line] = [
@@ -468,11 +470,12 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     D = H*d
     F = (D*r)//1
     out = has_o*o + c - c*has_o
+    part_1 = H*d**2 + H*d
     # what a contraction runs over, in multiples of (n, y, img, img_y)
     patch_embed_proj_rows_ = (0, 0, 1, 0)
     sample_ = (1, 0, 0, 0)
     prompt_ = (0, 1, 0, 0)
-    attn1_rows_ = (0, 0, H*d**2 + H*d, 0)
+    attn1_rows_ = (0, 0, part_1, 0)
     attn2_pairs_ = (0, 0, 0, 1)
     # what equal modules have in common, each below its own path
     timestep_embedder_1: list[Line] = [
@@ -540,11 +543,12 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     D = H*d
     F = (D*r)//1
     out = has_o*o + c - c*has_o
+    part_1 = H*d**2 + H*d
     # what a contraction runs over, in multiples of (n, y, img, img_y)
     patch_embed_proj_rows_ = (0, 0, 1, 0)
     sample_ = (1, 0, 0, 0)
     prompt_ = (0, 1, 0, 0)
-    attn1_rows_ = (0, 0, H*d**2 + H*d, 0)
+    attn1_rows_ = (0, 0, part_1, 0)
     attn2_pairs_ = (0, 0, 0, 1)
     # what equal modules have in common, each below its own path
     timestep_embedder_1: list[Line] = [

@@ -134,6 +134,7 @@ if TYPE_CHECKING:
 __all__ = ["Estimator", "Flops", "Moments", "Sizes", "moments"]
 
 NAME = "sd3"
+VARIANT: str | None = None
 REGIMES = ("full", "forward", "lora", "checkpointed")
 CONVENTIONS = ("symflops", "torch")
 STREAMS = {"latent": False, "prompt": False}
@@ -439,10 +440,9 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     dual = sizes.dual_attention_layers
     D = H*d
     transformer_blocks_1 = sum((i in dual) for i in range(max(0, L - 1)))
-    case_1 = max(0, L - 1) in dual
-    part_1 = (L >= 1)*case_1 + transformer_blocks_1
+    part_1 = (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1
     part_2 = (L >= 1) + max(0, L - 1)
-    part_3 = (L >= 1) + max(0, L - 1) - (L >= 1)*case_1 - transformer_blocks_1
+    part_3 = (L >= 1) + max(0, L - 1) - (L >= 1)*(max(0, L - 1) in dual) - transformer_blocks_1
     # what a contraction runs over, in multiples of (n, y, img, yy, img_y, img_img)
     pos_embed_proj_rows_ = (0, 0, 1, 0, 0, 0)
     sample_ = (1, 0, 0, 0, 0, 0)
@@ -509,9 +509,8 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     transformer_blocks_3 = sum((i in dual) for i in range(max(0, L - 1) + 1, (L >= 1) + max(0, L - 1)))
     part_1 = (L >= 1) + max(0, L - 1)
     part_2 = (L >= 1)*(L >= 2) + max(0, L - 2)
-    case_1 = max(0, L - 1) in dual
-    part_3 = (L >= 1)*case_1 + transformer_blocks_1
-    part_4 = (L >= 1)*(L >= 2)*case_1 + transformer_blocks_2 + transformer_blocks_3 - (L >= 2)*transformer_blocks_3
+    part_3 = (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1
+    part_4 = (L >= 1)*(L >= 2)*(max(0, L - 1) in dual) + transformer_blocks_2 + transformer_blocks_3 - (L >= 2)*transformer_blocks_3
     # what a contraction runs over, in multiples of (n, y, img, yy, img_y, img_img)
     pos_embed_proj_rows_ = (0, 0, 1, 0, 0, 0)
     sample_ = (1, 0, 0, 0, 0, 0)
@@ -531,42 +530,42 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("pos_embed.proj",                                      pos_embed_proj_rows_,  2*D*c*p**2,  1,                                                                  (0, 0),              0),  # y = xW
-        ("time_text_embed.timestep_embedder.linear_1",          sample_,               512*D,       1,                                                                  (0, 0),              0),  # y = xW
-        ("time_text_embed.timestep_embedder.linear_2",          sample_,               2*D**2,      1,                                                                  (0, 0),              0),  # y = xW
-        ("time_text_embed.text_embedder.linear_1",              sample_,               2*D*P,       1,                                                                  (0, 0),              0),  # y = xW
-        ("time_text_embed.text_embedder.linear_2",              sample_,               2*D**2,      1,                                                                  (0, 0),              0),  # y = xW
-        ("context_embedder",                                    prompt_,               2*D*J,       1,                                                                  (0, 0),              0),  # y = xW
-        ("transformer_blocks.*.norm1.linear",                   sample_,               18*D**2,     part_3,                                                             (0, 0),              0),  # y = xW
-        ("transformer_blocks.*.norm1_context.linear",           sample_,               12*D**2,     max(0, L - 1),                                                      (0, 0),              0),  # y = xW
+        ("pos_embed.proj",                                      pos_embed_proj_rows_,  2*D*c*p**2,  1,              (0, 0),              0),  # y = xW
+        ("time_text_embed.timestep_embedder.linear_1",          sample_,               512*D,       1,              (0, 0),              0),  # y = xW
+        ("time_text_embed.timestep_embedder.linear_2",          sample_,               2*D**2,      1,              (0, 0),              0),  # y = xW
+        ("time_text_embed.text_embedder.linear_1",              sample_,               2*D*P,       1,              (0, 0),              0),  # y = xW
+        ("time_text_embed.text_embedder.linear_2",              sample_,               2*D**2,      1,              (0, 0),              0),  # y = xW
+        ("context_embedder",                                    prompt_,               2*D*J,       1,              (0, 0),              0),  # y = xW
+        ("transformer_blocks.*.norm1.linear",                   sample_,               18*D**2,     part_3,         (0, 0),              0),  # y = xW
+        ("transformer_blocks.*.norm1_context.linear",           sample_,               12*D**2,     max(0, L - 1),  (0, 0),              0),  # y = xW
         *_at("transformer_blocks.*.attn.to_q", to_q_1),
         *_at("transformer_blocks.*.attn.to_k", to_q_1),
         *_at("transformer_blocks.*.attn.to_v", to_q_1),
-        ("transformer_blocks.*.attn.add_q_proj",                prompt_,               2*D**2,      part_1,                                                             (part_2, 0),         0),  # y = xW
-        ("transformer_blocks.*.attn.add_k_proj",                prompt_,               2*D**2,      part_1,                                                             (part_2, 0),         0),  # y = xW
-        ("transformer_blocks.*.attn.add_v_proj",                prompt_,               2*D**2,      part_1,                                                             (part_2, 0),         0),  # y = xW
-        ("transformer_blocks.*.attn",                           attn_pairs_,           2*D,         part_1,                                                             (part_1, part_1),    0),  # scores = qk
-        ("transformer_blocks.*.attn",                           attn_pairs_,           2*D,         part_1,                                                             (part_1, part_1),    0),  # mix = pv
-        ("transformer_blocks.*.attn.to_add_out",                prompt_,               2*D**2,      max(0, L - 1),                                                      (max(0, L - 1), 0),  0),  # y = xW
-        ("transformer_blocks.*.attn.to_out.0.base_layer",       pos_embed_proj_rows_,  2*D**2,      part_1,                                                             (part_1, 0),         0),  # y = xW
-        ("transformer_blocks.*.attn.to_out.0.lora_A.default",   pos_embed_proj_rows_,  32*D,        part_1,                                                             (part_1, part_1),    0),  # y = xW
-        ("transformer_blocks.*.attn.to_out.0.lora_B.default",   pos_embed_proj_rows_,  32*D,        part_1,                                                             (part_1, part_1),    0),  # y = xW
+        ("transformer_blocks.*.attn.add_q_proj",                prompt_,               2*D**2,      part_1,         (part_2, 0),         0),  # y = xW
+        ("transformer_blocks.*.attn.add_k_proj",                prompt_,               2*D**2,      part_1,         (part_2, 0),         0),  # y = xW
+        ("transformer_blocks.*.attn.add_v_proj",                prompt_,               2*D**2,      part_1,         (part_2, 0),         0),  # y = xW
+        ("transformer_blocks.*.attn",                           attn_pairs_,           2*D,         part_1,         (part_1, part_1),    0),  # scores = qk
+        ("transformer_blocks.*.attn",                           attn_pairs_,           2*D,         part_1,         (part_1, part_1),    0),  # mix = pv
+        ("transformer_blocks.*.attn.to_add_out",                prompt_,               2*D**2,      max(0, L - 1),  (max(0, L - 1), 0),  0),  # y = xW
+        ("transformer_blocks.*.attn.to_out.0.base_layer",       pos_embed_proj_rows_,  2*D**2,      part_1,         (part_1, 0),         0),  # y = xW
+        ("transformer_blocks.*.attn.to_out.0.lora_A.default",   pos_embed_proj_rows_,  32*D,        part_1,         (part_1, part_1),    0),  # y = xW
+        ("transformer_blocks.*.attn.to_out.0.lora_B.default",   pos_embed_proj_rows_,  32*D,        part_1,         (part_1, part_1),    0),  # y = xW
         *_at("transformer_blocks.*.attn2.to_q", to_q_2),
         *_at("transformer_blocks.*.attn2.to_k", to_q_2),
         *_at("transformer_blocks.*.attn2.to_v", to_q_2),
-        ("transformer_blocks.*.attn2",                          attn2_pairs_,          2*D,         part_3,                                                             (part_3, part_3),    0),  # scores = qk
-        ("transformer_blocks.*.attn2",                          attn2_pairs_,          2*D,         part_3,                                                             (part_3, part_3),    0),  # mix = pv
-        ("transformer_blocks.*.attn2.to_out.0.base_layer",      pos_embed_proj_rows_,  2*D**2,      part_3,                                                             (part_3, 0),         0),  # y = xW
-        ("transformer_blocks.*.attn2.to_out.0.lora_A.default",  pos_embed_proj_rows_,  32*D,        part_3,                                                             (part_3, part_3),    0),  # y = xW
-        ("transformer_blocks.*.attn2.to_out.0.lora_B.default",  pos_embed_proj_rows_,  32*D,        part_3,                                                             (part_3, part_3),    0),  # y = xW
-        ("transformer_blocks.*.ff.net.0.proj",                  pos_embed_proj_rows_,  8*D**2,      part_1,                                                             (part_1, 0),         0),  # y = xW
-        ("transformer_blocks.*.ff.net.2",                       pos_embed_proj_rows_,  8*D**2,      part_1,                                                             (part_1, 0),         0),  # y = xW
-        ("transformer_blocks.*.ff_context.net.0.proj",          prompt_,               8*D**2,      max(0, L - 1),                                                      (max(0, L - 1), 0),  0),  # y = xW
-        ("transformer_blocks.*.ff_context.net.2",               prompt_,               8*D**2,      max(0, L - 1),                                                      (max(0, L - 1), 0),  0),  # y = xW
-        ("transformer_blocks.*.norm1.linear",                   sample_,               12*D**2,     (L >= 1) + max(0, L - 1) - (L >= 1)*case_1 - transformer_blocks_1,  (0, 0),              0),  # y = xW
-        ("transformer_blocks.*.norm1_context.linear",           sample_,               4*D**2,      (L >= 1),                                                           (0, 0),              0),  # y = xW
-        ("norm_out.linear",                                     sample_,               4*D**2,      1,                                                                  (0, 0),              0),  # y = xW
-        ("proj_out",                                            pos_embed_proj_rows_,  2*D*o*p**2,  1,                                                                  ((L >= 1), 0),       0),  # y = xW
+        ("transformer_blocks.*.attn2",                          attn2_pairs_,          2*D,         part_3,         (part_3, part_3),    0),  # scores = qk
+        ("transformer_blocks.*.attn2",                          attn2_pairs_,          2*D,         part_3,         (part_3, part_3),    0),  # mix = pv
+        ("transformer_blocks.*.attn2.to_out.0.base_layer",      pos_embed_proj_rows_,  2*D**2,      part_3,         (part_3, 0),         0),  # y = xW
+        ("transformer_blocks.*.attn2.to_out.0.lora_A.default",  pos_embed_proj_rows_,  32*D,        part_3,         (part_3, part_3),    0),  # y = xW
+        ("transformer_blocks.*.attn2.to_out.0.lora_B.default",  pos_embed_proj_rows_,  32*D,        part_3,         (part_3, part_3),    0),  # y = xW
+        ("transformer_blocks.*.ff.net.0.proj",                  pos_embed_proj_rows_,  8*D**2,      part_1,         (part_1, 0),         0),  # y = xW
+        ("transformer_blocks.*.ff.net.2",                       pos_embed_proj_rows_,  8*D**2,      part_1,         (part_1, 0),         0),  # y = xW
+        ("transformer_blocks.*.ff_context.net.0.proj",          prompt_,               8*D**2,      max(0, L - 1),  (max(0, L - 1), 0),  0),  # y = xW
+        ("transformer_blocks.*.ff_context.net.2",               prompt_,               8*D**2,      max(0, L - 1),  (max(0, L - 1), 0),  0),  # y = xW
+        ("transformer_blocks.*.norm1.linear",                   sample_,               12*D**2,     (L >= 1) + max(0, L - 1) - (L >= 1)*(max(0, L - 1) in dual) - transformer_blocks_1,  (0, 0),              0),  # y = xW
+        ("transformer_blocks.*.norm1_context.linear",           sample_,               4*D**2,      (L >= 1),       (0, 0),              0),  # y = xW
+        ("norm_out.linear",                                     sample_,               4*D**2,      1,              (0, 0),              0),  # y = xW
+        ("proj_out",                                            pos_embed_proj_rows_,  2*D*o*p**2,  1,              ((L >= 1), 0),       0),  # y = xW
     ]
 
 
@@ -583,10 +582,9 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     dual = sizes.dual_attention_layers
     D = H*d
     transformer_blocks_1 = sum((i in dual) for i in range(max(0, L - 1)))
-    case_1 = max(0, L - 1) in dual
-    part_1 = (L >= 1)*case_1 + transformer_blocks_1
+    part_1 = (L >= 1)*(max(0, L - 1) in dual) + transformer_blocks_1
     part_2 = (L >= 1) + max(0, L - 1)
-    part_3 = (L >= 1) + max(0, L - 1) - (L >= 1)*case_1 - transformer_blocks_1
+    part_3 = (L >= 1) + max(0, L - 1) - (L >= 1)*(max(0, L - 1) in dual) - transformer_blocks_1
     # what a contraction runs over, in multiples of (n, y, img, yy, img_y, img_img)
     pos_embed_proj_rows_ = (0, 0, 1, 0, 0, 0)
     sample_ = (1, 0, 0, 0, 0, 0)
@@ -649,13 +647,11 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     has_qk_norm = sizes.qk_norm is not None
     D = H*d
     transformer_blocks_1 = sum((i in dual) for i in range(max(0, L - 1)))
-    case_1 = max(0, L - 1) in dual
     part_1 = 6*max(0, L - 1)*D**2
     part_2 = max(0, L - 1)*d*has_qk_norm
-    part_3 = (L >= 1)*d*has_qk_norm
-    part_4 = transformer_blocks_1*d*has_qk_norm
-    part_5 = (L >= 1)*case_1*d*has_qk_norm
-    part_6 = 4*max(0, L - 1)*D**2
+    part_3 = transformer_blocks_1*d*has_qk_norm
+    part_4 = (L >= 1)*(max(0, L - 1) in dual)*d*has_qk_norm
+    part_5 = 4*max(0, L - 1)*D**2
     linear_2_1 = {
         "weight":  D**2,
         "bias":    D,
@@ -665,8 +661,8 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         "bias":    max(0, L - 1)*D + (L >= 1)*D,
     }
     to_q_2 = {
-        "weight":  transformer_blocks_1*D**2 + (L >= 1)*case_1*D**2,
-        "bias":    transformer_blocks_1*D + (L >= 1)*case_1*D,
+        "weight":  transformer_blocks_1*D**2 + (L >= 1)*(max(0, L - 1) in dual)*D**2,
+        "bias":    transformer_blocks_1*D + (L >= 1)*(max(0, L - 1) in dual)*D,
     }
     return {
         "pos_embed.proj.weight":                              D*c*p**2,
@@ -679,8 +675,8 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         **_inside("time_text_embed.text_embedder.linear_2", linear_2_1),
         "context_embedder.weight":                            D*J,
         "context_embedder.bias":                              D,
-        "transformer_blocks.*.norm1.linear.weight":           9*transformer_blocks_1*D**2 + part_1 - 6*transformer_blocks_1*D**2 + 9*(L >= 1)*case_1*D**2 + 6*(L >= 1)*D**2 - 6*(L >= 1)*case_1*D**2,
-        "transformer_blocks.*.norm1.linear.bias":             9*transformer_blocks_1*D + 6*max(0, L - 1)*D - 6*transformer_blocks_1*D + 9*(L >= 1)*case_1*D + 6*(L >= 1)*D - 6*(L >= 1)*case_1*D,
+        "transformer_blocks.*.norm1.linear.weight":           9*transformer_blocks_1*D**2 + part_1 - 6*transformer_blocks_1*D**2 + 9*(L >= 1)*(max(0, L - 1) in dual)*D**2 + 6*(L >= 1)*D**2 - 6*(L >= 1)*(max(0, L - 1) in dual)*D**2,
+        "transformer_blocks.*.norm1.linear.bias":             9*transformer_blocks_1*D + 6*max(0, L - 1)*D - 6*transformer_blocks_1*D + 9*(L >= 1)*(max(0, L - 1) in dual)*D + 6*(L >= 1)*D - 6*(L >= 1)*(max(0, L - 1) in dual)*D,
         "transformer_blocks.*.norm1_context.linear.weight":   part_1 + 2*(L >= 1)*D**2,
         "transformer_blocks.*.norm1_context.linear.bias":     6*max(0, L - 1)*D + 2*(L >= 1)*D,
         **_inside("transformer_blocks.*.attn.to_q", to_q_1),
@@ -689,26 +685,26 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         **_inside("transformer_blocks.*.attn.add_q_proj", to_q_1),
         **_inside("transformer_blocks.*.attn.add_k_proj", to_q_1),
         **_inside("transformer_blocks.*.attn.add_v_proj", to_q_1),
-        "transformer_blocks.*.attn.norm_q.weight":            part_2 + part_3,
-        "transformer_blocks.*.attn.norm_k.weight":            part_2 + part_3,
-        "transformer_blocks.*.attn.norm_added_q.weight":      part_2 + part_3,
-        "transformer_blocks.*.attn.norm_added_k.weight":      part_2 + part_3,
+        "transformer_blocks.*.attn.norm_q.weight":            part_2 + (L >= 1)*d*has_qk_norm,
+        "transformer_blocks.*.attn.norm_k.weight":            part_2 + (L >= 1)*d*has_qk_norm,
+        "transformer_blocks.*.attn.norm_added_q.weight":      part_2 + (L >= 1)*d*has_qk_norm,
+        "transformer_blocks.*.attn.norm_added_k.weight":      part_2 + (L >= 1)*d*has_qk_norm,
         "transformer_blocks.*.attn.to_add_out.weight":        max(0, L - 1)*D**2,
         "transformer_blocks.*.attn.to_add_out.bias":          max(0, L - 1)*D,
         **_inside("transformer_blocks.*.attn.to_out.0", to_q_1),
         **_inside("transformer_blocks.*.attn2.to_q", to_q_2),
         **_inside("transformer_blocks.*.attn2.to_k", to_q_2),
         **_inside("transformer_blocks.*.attn2.to_v", to_q_2),
-        "transformer_blocks.*.attn2.norm_q.weight":           part_4 + part_5,
-        "transformer_blocks.*.attn2.norm_k.weight":           part_4 + part_5,
+        "transformer_blocks.*.attn2.norm_q.weight":           part_3 + part_4,
+        "transformer_blocks.*.attn2.norm_k.weight":           part_3 + part_4,
         **_inside("transformer_blocks.*.attn2.to_out.0", to_q_2),
-        "transformer_blocks.*.ff.net.0.proj.weight":          part_6 + 4*(L >= 1)*D**2,
+        "transformer_blocks.*.ff.net.0.proj.weight":          part_5 + 4*(L >= 1)*D**2,
         "transformer_blocks.*.ff.net.0.proj.bias":            4*max(0, L - 1)*D + 4*(L >= 1)*D,
-        "transformer_blocks.*.ff.net.2.weight":               part_6 + 4*(L >= 1)*D**2,
+        "transformer_blocks.*.ff.net.2.weight":               part_5 + 4*(L >= 1)*D**2,
         "transformer_blocks.*.ff.net.2.bias":                 max(0, L - 1)*D + (L >= 1)*D,
-        "transformer_blocks.*.ff_context.net.0.proj.weight":  part_6,
+        "transformer_blocks.*.ff_context.net.0.proj.weight":  part_5,
         "transformer_blocks.*.ff_context.net.0.proj.bias":    4*max(0, L - 1)*D,
-        "transformer_blocks.*.ff_context.net.2.weight":       part_6,
+        "transformer_blocks.*.ff_context.net.2.weight":       part_5,
         "transformer_blocks.*.ff_context.net.2.bias":         max(0, L - 1)*D,
         "norm_out.linear.weight":                             2*D**2,
         "norm_out.linear.bias":                               2*D,
@@ -731,15 +727,13 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     has_qk_norm = sizes.qk_norm is not None
     D = H*d
     transformer_blocks_1 = sum((i in dual) for i in range(max(0, L - 1)))
-    case_1 = max(0, L - 1) in dual
     part_1 = 16*transformer_blocks_1*D
-    part_2 = 16*(L >= 1)*case_1*D
+    part_2 = 16*(L >= 1)*(max(0, L - 1) in dual)*D
     part_3 = 6*max(0, L - 1)*D**2
     part_4 = max(0, L - 1)*d*has_qk_norm
-    part_5 = (L >= 1)*d*has_qk_norm
-    part_6 = transformer_blocks_1*d*has_qk_norm
-    part_7 = (L >= 1)*case_1*d*has_qk_norm
-    part_8 = 4*max(0, L - 1)*D**2
+    part_5 = transformer_blocks_1*d*has_qk_norm
+    part_6 = (L >= 1)*(max(0, L - 1) in dual)*d*has_qk_norm
+    part_7 = 4*max(0, L - 1)*D**2
     linear_2_1 = {
         "weight":  D**2,
         "bias":    D,
@@ -754,8 +748,8 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
         "lora_B.default.weight":  16*max(0, L - 1)*D + 16*(L >= 1)*D,
     }
     to_q_2 = {
-        "base_layer.weight":      transformer_blocks_1*D**2 + (L >= 1)*case_1*D**2,
-        "base_layer.bias":        transformer_blocks_1*D + (L >= 1)*case_1*D,
+        "base_layer.weight":      transformer_blocks_1*D**2 + (L >= 1)*(max(0, L - 1) in dual)*D**2,
+        "base_layer.bias":        transformer_blocks_1*D + (L >= 1)*(max(0, L - 1) in dual)*D,
         "lora_A.default.weight":  part_1 + part_2,
         "lora_B.default.weight":  part_1 + part_2,
     }
@@ -770,8 +764,8 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
         **_inside("time_text_embed.text_embedder.linear_2", linear_2_1),
         "context_embedder.weight":                            D*J,
         "context_embedder.bias":                              D,
-        "transformer_blocks.*.norm1.linear.weight":           9*transformer_blocks_1*D**2 + part_3 - 6*transformer_blocks_1*D**2 + 9*(L >= 1)*case_1*D**2 + 6*(L >= 1)*D**2 - 6*(L >= 1)*case_1*D**2,
-        "transformer_blocks.*.norm1.linear.bias":             9*transformer_blocks_1*D + 6*max(0, L - 1)*D - 6*transformer_blocks_1*D + 9*(L >= 1)*case_1*D + 6*(L >= 1)*D - 6*(L >= 1)*case_1*D,
+        "transformer_blocks.*.norm1.linear.weight":           9*transformer_blocks_1*D**2 + part_3 - 6*transformer_blocks_1*D**2 + 9*(L >= 1)*(max(0, L - 1) in dual)*D**2 + 6*(L >= 1)*D**2 - 6*(L >= 1)*(max(0, L - 1) in dual)*D**2,
+        "transformer_blocks.*.norm1.linear.bias":             9*transformer_blocks_1*D + 6*max(0, L - 1)*D - 6*transformer_blocks_1*D + 9*(L >= 1)*(max(0, L - 1) in dual)*D + 6*(L >= 1)*D - 6*(L >= 1)*(max(0, L - 1) in dual)*D,
         "transformer_blocks.*.norm1_context.linear.weight":   part_3 + 2*(L >= 1)*D**2,
         "transformer_blocks.*.norm1_context.linear.bias":     6*max(0, L - 1)*D + 2*(L >= 1)*D,
         **_inside("transformer_blocks.*.attn.to_q", to_q_1),
@@ -780,26 +774,26 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
         **_inside("transformer_blocks.*.attn.add_q_proj", base_layer_1),
         **_inside("transformer_blocks.*.attn.add_k_proj", base_layer_1),
         **_inside("transformer_blocks.*.attn.add_v_proj", base_layer_1),
-        "transformer_blocks.*.attn.norm_q.weight":            part_4 + part_5,
-        "transformer_blocks.*.attn.norm_k.weight":            part_4 + part_5,
-        "transformer_blocks.*.attn.norm_added_q.weight":      part_4 + part_5,
-        "transformer_blocks.*.attn.norm_added_k.weight":      part_4 + part_5,
+        "transformer_blocks.*.attn.norm_q.weight":            part_4 + (L >= 1)*d*has_qk_norm,
+        "transformer_blocks.*.attn.norm_k.weight":            part_4 + (L >= 1)*d*has_qk_norm,
+        "transformer_blocks.*.attn.norm_added_q.weight":      part_4 + (L >= 1)*d*has_qk_norm,
+        "transformer_blocks.*.attn.norm_added_k.weight":      part_4 + (L >= 1)*d*has_qk_norm,
         "transformer_blocks.*.attn.to_add_out.weight":        max(0, L - 1)*D**2,
         "transformer_blocks.*.attn.to_add_out.bias":          max(0, L - 1)*D,
         **_inside("transformer_blocks.*.attn.to_out.0", to_q_1),
         **_inside("transformer_blocks.*.attn2.to_q", to_q_2),
         **_inside("transformer_blocks.*.attn2.to_k", to_q_2),
         **_inside("transformer_blocks.*.attn2.to_v", to_q_2),
-        "transformer_blocks.*.attn2.norm_q.weight":           part_6 + part_7,
-        "transformer_blocks.*.attn2.norm_k.weight":           part_6 + part_7,
+        "transformer_blocks.*.attn2.norm_q.weight":           part_5 + part_6,
+        "transformer_blocks.*.attn2.norm_k.weight":           part_5 + part_6,
         **_inside("transformer_blocks.*.attn2.to_out.0", to_q_2),
-        "transformer_blocks.*.ff.net.0.proj.weight":          part_8 + 4*(L >= 1)*D**2,
+        "transformer_blocks.*.ff.net.0.proj.weight":          part_7 + 4*(L >= 1)*D**2,
         "transformer_blocks.*.ff.net.0.proj.bias":            4*max(0, L - 1)*D + 4*(L >= 1)*D,
-        "transformer_blocks.*.ff.net.2.weight":               part_8 + 4*(L >= 1)*D**2,
+        "transformer_blocks.*.ff.net.2.weight":               part_7 + 4*(L >= 1)*D**2,
         "transformer_blocks.*.ff.net.2.bias":                 max(0, L - 1)*D + (L >= 1)*D,
-        "transformer_blocks.*.ff_context.net.0.proj.weight":  part_8,
+        "transformer_blocks.*.ff_context.net.0.proj.weight":  part_7,
         "transformer_blocks.*.ff_context.net.0.proj.bias":    4*max(0, L - 1)*D,
-        "transformer_blocks.*.ff_context.net.2.weight":       part_8,
+        "transformer_blocks.*.ff_context.net.2.weight":       part_7,
         "transformer_blocks.*.ff_context.net.2.bias":         max(0, L - 1)*D,
         "norm_out.linear.weight":                             2*D**2,
         "norm_out.linear.bias":                               2*D,

@@ -7,6 +7,8 @@
 # ruff: noqa: B002, E741, F841, RUF100
 """UNet of videos, blocks over the pixels of a frame in turn with blocks over the frames of a pixel, with attention to text: parameters and FLOPs in closed form.
 
+Structure 'default': of models with the sizes in ``_FIXED``.
+
 Regime 'full', convention symflops, torch, FLOPs per batch:
 
     forward    = (640*has_g*g + 4096000) * n
@@ -276,6 +278,7 @@ if TYPE_CHECKING:
 __all__ = ["Estimator", "Flops", "Moments", "OtherStructure", "Sizes", "moments"]
 
 NAME = "unet_3d_condition"
+VARIANT: str | None = "default"
 REGIMES = ("full", "forward", "lora")
 CONVENTIONS = ("symflops", "torch")
 STREAMS = {"latent": False, "prompt": False}
@@ -618,10 +621,18 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     X = sizes.cross_attention_dim
     g = sizes.time_cond_proj_dim or 0
     has_g = sizes.time_cond_proj_dim is not None
+    part_1 = 2*(320//d)**2*d**2
     case_1 = downs[0] == "CrossAttnDownBlock3D"
+    part_2 = 16*(320//d)**2*d**2
+    part_3 = 8*(320//d)**2*d**2
+    part_4 = 2*(640//d)**2*d**2
     case_2 = downs[1] == "CrossAttnDownBlock3D"
+    part_5 = 16*(640//d)**2*d**2
+    part_6 = 8*(640//d)**2*d**2
+    part_7 = 2*(1280//d)**2*d**2
     case_3 = downs[2] == "CrossAttnDownBlock3D"
-    part_1 = 16*(1280//d)**2*d**2
+    part_8 = 16*(1280//d)**2*d**2
+    part_9 = 8*(1280//d)**2*d**2
     case_4 = downs[3] == "CrossAttnDownBlock3D"
     case_5 = ups[0] == "CrossAttnUpBlock3D"
     case_6 = ups[1] == "CrossAttnUpBlock3D"
@@ -630,23 +641,23 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     # what a contraction runs over, in multiples of (n, f, fy, x_8, x_4, x, fhw, x_8_f, x_8_y, x_4_f, x_4_y, xf, xy, ffhw, fhwy, x_8_1_plus_1_plus_1_plus_h_over_2_over_2_over_2_1_plus_1_plus_1_plus_w_over_2_over_2_over_2, x_4_1_plus_1_plus_h_over_2_over_2_1_plus_1_plus_w_over_2_over_2, x_1_plus_h_over_2_1_plus_w_over_2, fhhww)
     sample_ = (1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
     conv_in_rows_ = (0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    transformer_in_transformer_blocks_0_attn1_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0)
-    down_blocks_0_resnets_0_time_emb_proj_rows_ = (0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    down_blocks_0_attentions_0_transformer_blocks_0_attn1_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1)
-    down_blocks_0_attentions_0_transformer_blocks_0_attn2_to_k_rows_ = (0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    down_blocks_0_attentions_0_transformer_blocks_0_attn2_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0)
-    down_blocks_0_downsamplers_0_conv_rows_ = (0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    down_blocks_1_attentions_0_transformer_blocks_0_attn1_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0)
-    down_blocks_1_attentions_0_transformer_blocks_0_attn2_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0)
-    down_blocks_1_temp_attentions_0_transformer_blocks_0_attn1_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0)
-    down_blocks_1_downsamplers_0_conv_rows_ = (0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+    ffhw_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0)
+    f_ = (0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+    fhhww_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1)
+    fy_ = (0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+    fhwy_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0)
+    x_ = (0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+    x_1_plus_h_over_2_1_plus_w_over_2_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0)
+    xy_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0)
+    xf_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0)
+    x_4_ = (0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
     down_blocks_2_attentions_0_transformer_blocks_0_attn1_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0)
-    down_blocks_2_attentions_0_transformer_blocks_0_attn2_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0)
-    down_blocks_2_temp_attentions_0_transformer_blocks_0_attn1_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    down_blocks_2_downsamplers_0_conv_rows_ = (0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+    x_4_y_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0)
+    x_4_f_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+    x_8_ = (0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
     down_blocks_3_attentions_0_transformer_blocks_0_attn1_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0)
-    down_blocks_3_attentions_0_transformer_blocks_0_attn2_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    down_blocks_3_temp_attentions_0_transformer_blocks_0_attn1_pairs_ = (0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+    x_8_y_ = (0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+    x_8_f_ = (0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
     # what equal modules have in common, each below its own path
     attn1_1: list[Line] = [
         ("to_q",  conv_in_rows_,  128*d**2,  1,  (1, 1),  0),  # y = xW
@@ -654,9 +665,9 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
         ("to_v",  conv_in_rows_,  128*d**2,  1,  (1, 1),  0),  # y = xW
     ]
     resnets_1: list[Line] = [
-        ("conv1",          conv_in_rows_,                                1843200,  1,  (1, 1),  0),  # y = xW
-        ("time_emb_proj",  down_blocks_0_resnets_0_time_emb_proj_rows_,  819200,   1,  (1, 1),  0),  # y = xW
-        ("conv2",          conv_in_rows_,                                1843200,  1,  (1, 1),  0),  # y = xW
+        ("conv1",          conv_in_rows_,  1843200,  1,  (1, 1),  0),  # y = xW
+        ("time_emb_proj",  f_,             819200,   1,  (1, 1),  0),  # y = xW
+        ("conv2",          conv_in_rows_,  1843200,  1,  (1, 1),  0),  # y = xW
     ]
     temp_convs_1: list[Line] = [
         ("conv1.2",  conv_in_rows_,  614400,  1,  (1, 1),  0),  # y = xW
@@ -665,369 +676,369 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
         ("conv4.3",  conv_in_rows_,  614400,  1,  (1, 1),  0),  # y = xW
     ]
     attn1_2: list[Line] = [
-        ("to_q",  conv_in_rows_,  2*(320//d)**2*d**2,  case_1,  (case_1, case_1),  0),  # y = xW
-        ("to_k",  conv_in_rows_,  2*(320//d)**2*d**2,  case_1,  (case_1, case_1),  0),  # y = xW
-        ("to_v",  conv_in_rows_,  2*(320//d)**2*d**2,  case_1,  (case_1, case_1),  0),  # y = xW
+        ("to_q",  conv_in_rows_,  part_1,  case_1,  (case_1, case_1),  0),  # y = xW
+        ("to_k",  conv_in_rows_,  part_1,  case_1,  (case_1, case_1),  0),  # y = xW
+        ("to_v",  conv_in_rows_,  part_1,  case_1,  (case_1, case_1),  0),  # y = xW
     ]
     net_1: list[Line] = [
-        ("0.proj",  conv_in_rows_,  16*(320//d)**2*d**2,  case_1,  (case_1, case_1),  0),  # y = xW
-        ("2",       conv_in_rows_,  8*(320//d)**2*d**2,   case_1,  (case_1, case_1),  0),  # y = xW
+        ("0.proj",  conv_in_rows_,  part_2,  case_1,  (case_1, case_1),  0),  # y = xW
+        ("2",       conv_in_rows_,  part_3,  case_1,  (case_1, case_1),  0),  # y = xW
     ]
     attentions_1: list[Line] = [
-        ("proj_in",                              conv_in_rows_,                                                     640*(320//d)*d,      case_1,  (case_1, case_1),  0),  # y = xW
+        ("proj_in",                              conv_in_rows_,  640*(320//d)*d,  case_1,  (case_1, case_1),  0),  # y = xW
         *_at("transformer_blocks.0.attn1", attn1_2),
-        ("transformer_blocks.0.attn1",           down_blocks_0_attentions_0_transformer_blocks_0_attn1_pairs_,      2*(320//d)*d,        case_1,  (case_1, case_1),  0),  # scores = qk
-        ("transformer_blocks.0.attn1",           down_blocks_0_attentions_0_transformer_blocks_0_attn1_pairs_,      2*(320//d)*d,        case_1,  (case_1, case_1),  0),  # mix = pv
-        ("transformer_blocks.0.attn1.to_out.0",  conv_in_rows_,                                                     2*(320//d)**2*d**2,  case_1,  (case_1, case_1),  0),  # y = xW
-        ("transformer_blocks.0.attn2.to_q",      conv_in_rows_,                                                     2*(320//d)**2*d**2,  case_1,  (case_1, case_1),  0),  # y = xW
-        ("transformer_blocks.0.attn2.to_k",      down_blocks_0_attentions_0_transformer_blocks_0_attn2_to_k_rows_,  2*(320//d)*d*X,      case_1,  (0, case_1),       0),  # y = xW
-        ("transformer_blocks.0.attn2.to_v",      down_blocks_0_attentions_0_transformer_blocks_0_attn2_to_k_rows_,  2*(320//d)*d*X,      case_1,  (0, case_1),       0),  # y = xW
-        ("transformer_blocks.0.attn2",           down_blocks_0_attentions_0_transformer_blocks_0_attn2_pairs_,      2*(320//d)*d,        case_1,  (case_1, case_1),  0),  # scores = qk
-        ("transformer_blocks.0.attn2",           down_blocks_0_attentions_0_transformer_blocks_0_attn2_pairs_,      2*(320//d)*d,        case_1,  (case_1, case_1),  0),  # mix = pv
-        ("transformer_blocks.0.attn2.to_out.0",  conv_in_rows_,                                                     2*(320//d)**2*d**2,  case_1,  (case_1, case_1),  0),  # y = xW
+        ("transformer_blocks.0.attn1",           fhhww_,         2*(320//d)*d,    case_1,  (case_1, case_1),  0),  # scores = qk
+        ("transformer_blocks.0.attn1",           fhhww_,         2*(320//d)*d,    case_1,  (case_1, case_1),  0),  # mix = pv
+        ("transformer_blocks.0.attn1.to_out.0",  conv_in_rows_,  part_1,          case_1,  (case_1, case_1),  0),  # y = xW
+        ("transformer_blocks.0.attn2.to_q",      conv_in_rows_,  part_1,          case_1,  (case_1, case_1),  0),  # y = xW
+        ("transformer_blocks.0.attn2.to_k",      fy_,            2*(320//d)*d*X,  case_1,  (0, case_1),       0),  # y = xW
+        ("transformer_blocks.0.attn2.to_v",      fy_,            2*(320//d)*d*X,  case_1,  (0, case_1),       0),  # y = xW
+        ("transformer_blocks.0.attn2",           fhwy_,          2*(320//d)*d,    case_1,  (case_1, case_1),  0),  # scores = qk
+        ("transformer_blocks.0.attn2",           fhwy_,          2*(320//d)*d,    case_1,  (case_1, case_1),  0),  # mix = pv
+        ("transformer_blocks.0.attn2.to_out.0",  conv_in_rows_,  part_1,          case_1,  (case_1, case_1),  0),  # y = xW
         *_at("transformer_blocks.0.ff.net", net_1),
-        ("proj_out",                             conv_in_rows_,                                                     640*(320//d)*d,      case_1,  (case_1, case_1),  0),  # y = xW
+        ("proj_out",                             conv_in_rows_,  640*(320//d)*d,  case_1,  (case_1, case_1),  0),  # y = xW
     ]
     temp_attentions_1: list[Line] = [
-        ("proj_in",                              conv_in_rows_,                                     640*(320//d)*d,      case_1,  (case_1, case_1),  0),  # y = xW
+        ("proj_in",                              conv_in_rows_,  640*(320//d)*d,  case_1,  (case_1, case_1),  0),  # y = xW
         *_at("transformer_blocks.0.attn1", attn1_2),
-        ("transformer_blocks.0.attn1",           transformer_in_transformer_blocks_0_attn1_pairs_,  2*(320//d)*d,        case_1,  (case_1, case_1),  0),  # scores = qk
-        ("transformer_blocks.0.attn1",           transformer_in_transformer_blocks_0_attn1_pairs_,  2*(320//d)*d,        case_1,  (case_1, case_1),  0),  # mix = pv
-        ("transformer_blocks.0.attn1.to_out.0",  conv_in_rows_,                                     2*(320//d)**2*d**2,  case_1,  (case_1, case_1),  0),  # y = xW
+        ("transformer_blocks.0.attn1",           ffhw_,          2*(320//d)*d,    case_1,  (case_1, case_1),  0),  # scores = qk
+        ("transformer_blocks.0.attn1",           ffhw_,          2*(320//d)*d,    case_1,  (case_1, case_1),  0),  # mix = pv
+        ("transformer_blocks.0.attn1.to_out.0",  conv_in_rows_,  part_1,          case_1,  (case_1, case_1),  0),  # y = xW
         *_at("transformer_blocks.0.attn2", attn1_2),
-        ("transformer_blocks.0.attn2",           transformer_in_transformer_blocks_0_attn1_pairs_,  2*(320//d)*d,        case_1,  (case_1, case_1),  0),  # scores = qk
-        ("transformer_blocks.0.attn2",           transformer_in_transformer_blocks_0_attn1_pairs_,  2*(320//d)*d,        case_1,  (case_1, case_1),  0),  # mix = pv
-        ("transformer_blocks.0.attn2.to_out.0",  conv_in_rows_,                                     2*(320//d)**2*d**2,  case_1,  (case_1, case_1),  0),  # y = xW
+        ("transformer_blocks.0.attn2",           ffhw_,          2*(320//d)*d,    case_1,  (case_1, case_1),  0),  # scores = qk
+        ("transformer_blocks.0.attn2",           ffhw_,          2*(320//d)*d,    case_1,  (case_1, case_1),  0),  # mix = pv
+        ("transformer_blocks.0.attn2.to_out.0",  conv_in_rows_,  part_1,          case_1,  (case_1, case_1),  0),  # y = xW
         *_at("transformer_blocks.0.ff.net", net_1),
-        ("proj_out",                             conv_in_rows_,                                     640*(320//d)*d,      case_1,  (case_1, case_1),  0),  # y = xW
+        ("proj_out",                             conv_in_rows_,  640*(320//d)*d,  case_1,  (case_1, case_1),  0),  # y = xW
     ]
     temp_convs_2: list[Line] = [
-        ("conv1.2",  down_blocks_0_downsamplers_0_conv_rows_,  2457600,  1,  (1, 1),  0),  # y = xW
-        ("conv2.3",  down_blocks_0_downsamplers_0_conv_rows_,  2457600,  1,  (1, 1),  0),  # y = xW
-        ("conv3.3",  down_blocks_0_downsamplers_0_conv_rows_,  2457600,  1,  (1, 1),  0),  # y = xW
-        ("conv4.3",  down_blocks_0_downsamplers_0_conv_rows_,  2457600,  1,  (1, 1),  0),  # y = xW
+        ("conv1.2",  x_,  2457600,  1,  (1, 1),  0),  # y = xW
+        ("conv2.3",  x_,  2457600,  1,  (1, 1),  0),  # y = xW
+        ("conv3.3",  x_,  2457600,  1,  (1, 1),  0),  # y = xW
+        ("conv4.3",  x_,  2457600,  1,  (1, 1),  0),  # y = xW
     ]
     attn1_3: list[Line] = [
-        ("to_q",  down_blocks_0_downsamplers_0_conv_rows_,  2*(640//d)**2*d**2,  case_2,  (case_2, case_2),  0),  # y = xW
-        ("to_k",  down_blocks_0_downsamplers_0_conv_rows_,  2*(640//d)**2*d**2,  case_2,  (case_2, case_2),  0),  # y = xW
-        ("to_v",  down_blocks_0_downsamplers_0_conv_rows_,  2*(640//d)**2*d**2,  case_2,  (case_2, case_2),  0),  # y = xW
+        ("to_q",  x_,  part_4,  case_2,  (case_2, case_2),  0),  # y = xW
+        ("to_k",  x_,  part_4,  case_2,  (case_2, case_2),  0),  # y = xW
+        ("to_v",  x_,  part_4,  case_2,  (case_2, case_2),  0),  # y = xW
     ]
     net_2: list[Line] = [
-        ("0.proj",  down_blocks_0_downsamplers_0_conv_rows_,  16*(640//d)**2*d**2,  case_2,  (case_2, case_2),  0),  # y = xW
-        ("2",       down_blocks_0_downsamplers_0_conv_rows_,  8*(640//d)**2*d**2,   case_2,  (case_2, case_2),  0),  # y = xW
+        ("0.proj",  x_,  part_5,  case_2,  (case_2, case_2),  0),  # y = xW
+        ("2",       x_,  part_6,  case_2,  (case_2, case_2),  0),  # y = xW
     ]
     attentions_2: list[Line] = [
-        ("proj_in",                              down_blocks_0_downsamplers_0_conv_rows_,                           1280*(640//d)*d,     case_2,  (case_2, case_2),  0),  # y = xW
+        ("proj_in",                              x_,                                  1280*(640//d)*d,  case_2,  (case_2, case_2),  0),  # y = xW
         *_at("transformer_blocks.0.attn1", attn1_3),
-        ("transformer_blocks.0.attn1",           down_blocks_1_attentions_0_transformer_blocks_0_attn1_pairs_,      2*(640//d)*d,        case_2,  (case_2, case_2),  0),  # scores = qk
-        ("transformer_blocks.0.attn1",           down_blocks_1_attentions_0_transformer_blocks_0_attn1_pairs_,      2*(640//d)*d,        case_2,  (case_2, case_2),  0),  # mix = pv
-        ("transformer_blocks.0.attn1.to_out.0",  down_blocks_0_downsamplers_0_conv_rows_,                           2*(640//d)**2*d**2,  case_2,  (case_2, case_2),  0),  # y = xW
-        ("transformer_blocks.0.attn2.to_q",      down_blocks_0_downsamplers_0_conv_rows_,                           2*(640//d)**2*d**2,  case_2,  (case_2, case_2),  0),  # y = xW
-        ("transformer_blocks.0.attn2.to_k",      down_blocks_0_attentions_0_transformer_blocks_0_attn2_to_k_rows_,  2*(640//d)*d*X,      case_2,  (0, case_2),       0),  # y = xW
-        ("transformer_blocks.0.attn2.to_v",      down_blocks_0_attentions_0_transformer_blocks_0_attn2_to_k_rows_,  2*(640//d)*d*X,      case_2,  (0, case_2),       0),  # y = xW
-        ("transformer_blocks.0.attn2",           down_blocks_1_attentions_0_transformer_blocks_0_attn2_pairs_,      2*(640//d)*d,        case_2,  (case_2, case_2),  0),  # scores = qk
-        ("transformer_blocks.0.attn2",           down_blocks_1_attentions_0_transformer_blocks_0_attn2_pairs_,      2*(640//d)*d,        case_2,  (case_2, case_2),  0),  # mix = pv
-        ("transformer_blocks.0.attn2.to_out.0",  down_blocks_0_downsamplers_0_conv_rows_,                           2*(640//d)**2*d**2,  case_2,  (case_2, case_2),  0),  # y = xW
+        ("transformer_blocks.0.attn1",           x_1_plus_h_over_2_1_plus_w_over_2_,  2*(640//d)*d,     case_2,  (case_2, case_2),  0),  # scores = qk
+        ("transformer_blocks.0.attn1",           x_1_plus_h_over_2_1_plus_w_over_2_,  2*(640//d)*d,     case_2,  (case_2, case_2),  0),  # mix = pv
+        ("transformer_blocks.0.attn1.to_out.0",  x_,                                  part_4,           case_2,  (case_2, case_2),  0),  # y = xW
+        ("transformer_blocks.0.attn2.to_q",      x_,                                  part_4,           case_2,  (case_2, case_2),  0),  # y = xW
+        ("transformer_blocks.0.attn2.to_k",      fy_,                                 2*(640//d)*d*X,   case_2,  (0, case_2),       0),  # y = xW
+        ("transformer_blocks.0.attn2.to_v",      fy_,                                 2*(640//d)*d*X,   case_2,  (0, case_2),       0),  # y = xW
+        ("transformer_blocks.0.attn2",           xy_,                                 2*(640//d)*d,     case_2,  (case_2, case_2),  0),  # scores = qk
+        ("transformer_blocks.0.attn2",           xy_,                                 2*(640//d)*d,     case_2,  (case_2, case_2),  0),  # mix = pv
+        ("transformer_blocks.0.attn2.to_out.0",  x_,                                  part_4,           case_2,  (case_2, case_2),  0),  # y = xW
         *_at("transformer_blocks.0.ff.net", net_2),
-        ("proj_out",                             down_blocks_0_downsamplers_0_conv_rows_,                           1280*(640//d)*d,     case_2,  (case_2, case_2),  0),  # y = xW
+        ("proj_out",                             x_,                                  1280*(640//d)*d,  case_2,  (case_2, case_2),  0),  # y = xW
     ]
     temp_attentions_2: list[Line] = [
-        ("proj_in",                              down_blocks_0_downsamplers_0_conv_rows_,                            1280*(640//d)*d,     case_2,  (case_2, case_2),  0),  # y = xW
+        ("proj_in",                              x_,   1280*(640//d)*d,  case_2,  (case_2, case_2),  0),  # y = xW
         *_at("transformer_blocks.0.attn1", attn1_3),
-        ("transformer_blocks.0.attn1",           down_blocks_1_temp_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(640//d)*d,        case_2,  (case_2, case_2),  0),  # scores = qk
-        ("transformer_blocks.0.attn1",           down_blocks_1_temp_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(640//d)*d,        case_2,  (case_2, case_2),  0),  # mix = pv
-        ("transformer_blocks.0.attn1.to_out.0",  down_blocks_0_downsamplers_0_conv_rows_,                            2*(640//d)**2*d**2,  case_2,  (case_2, case_2),  0),  # y = xW
+        ("transformer_blocks.0.attn1",           xf_,  2*(640//d)*d,     case_2,  (case_2, case_2),  0),  # scores = qk
+        ("transformer_blocks.0.attn1",           xf_,  2*(640//d)*d,     case_2,  (case_2, case_2),  0),  # mix = pv
+        ("transformer_blocks.0.attn1.to_out.0",  x_,   part_4,           case_2,  (case_2, case_2),  0),  # y = xW
         *_at("transformer_blocks.0.attn2", attn1_3),
-        ("transformer_blocks.0.attn2",           down_blocks_1_temp_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(640//d)*d,        case_2,  (case_2, case_2),  0),  # scores = qk
-        ("transformer_blocks.0.attn2",           down_blocks_1_temp_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(640//d)*d,        case_2,  (case_2, case_2),  0),  # mix = pv
-        ("transformer_blocks.0.attn2.to_out.0",  down_blocks_0_downsamplers_0_conv_rows_,                            2*(640//d)**2*d**2,  case_2,  (case_2, case_2),  0),  # y = xW
+        ("transformer_blocks.0.attn2",           xf_,  2*(640//d)*d,     case_2,  (case_2, case_2),  0),  # scores = qk
+        ("transformer_blocks.0.attn2",           xf_,  2*(640//d)*d,     case_2,  (case_2, case_2),  0),  # mix = pv
+        ("transformer_blocks.0.attn2.to_out.0",  x_,   part_4,           case_2,  (case_2, case_2),  0),  # y = xW
         *_at("transformer_blocks.0.ff.net", net_2),
-        ("proj_out",                             down_blocks_0_downsamplers_0_conv_rows_,                            1280*(640//d)*d,     case_2,  (case_2, case_2),  0),  # y = xW
+        ("proj_out",                             x_,   1280*(640//d)*d,  case_2,  (case_2, case_2),  0),  # y = xW
     ]
     temp_convs_3: list[Line] = [
-        ("conv1.2",  down_blocks_1_downsamplers_0_conv_rows_,  9830400,  1,  (1, 1),  0),  # y = xW
-        ("conv2.3",  down_blocks_1_downsamplers_0_conv_rows_,  9830400,  1,  (1, 1),  0),  # y = xW
-        ("conv3.3",  down_blocks_1_downsamplers_0_conv_rows_,  9830400,  1,  (1, 1),  0),  # y = xW
-        ("conv4.3",  down_blocks_1_downsamplers_0_conv_rows_,  9830400,  1,  (1, 1),  0),  # y = xW
+        ("conv1.2",  x_4_,  9830400,  1,  (1, 1),  0),  # y = xW
+        ("conv2.3",  x_4_,  9830400,  1,  (1, 1),  0),  # y = xW
+        ("conv3.3",  x_4_,  9830400,  1,  (1, 1),  0),  # y = xW
+        ("conv4.3",  x_4_,  9830400,  1,  (1, 1),  0),  # y = xW
     ]
     attn1_4: list[Line] = [
-        ("to_q",  down_blocks_1_downsamplers_0_conv_rows_,  2*(1280//d)**2*d**2,  case_3,  (case_3, case_3),  0),  # y = xW
-        ("to_k",  down_blocks_1_downsamplers_0_conv_rows_,  2*(1280//d)**2*d**2,  case_3,  (case_3, case_3),  0),  # y = xW
-        ("to_v",  down_blocks_1_downsamplers_0_conv_rows_,  2*(1280//d)**2*d**2,  case_3,  (case_3, case_3),  0),  # y = xW
+        ("to_q",  x_4_,  part_7,  case_3,  (case_3, case_3),  0),  # y = xW
+        ("to_k",  x_4_,  part_7,  case_3,  (case_3, case_3),  0),  # y = xW
+        ("to_v",  x_4_,  part_7,  case_3,  (case_3, case_3),  0),  # y = xW
     ]
     net_3: list[Line] = [
-        ("0.proj",  down_blocks_1_downsamplers_0_conv_rows_,  part_1,               case_3,  (case_3, case_3),  0),  # y = xW
-        ("2",       down_blocks_1_downsamplers_0_conv_rows_,  8*(1280//d)**2*d**2,  case_3,  (case_3, case_3),  0),  # y = xW
+        ("0.proj",  x_4_,  part_8,  case_3,  (case_3, case_3),  0),  # y = xW
+        ("2",       x_4_,  part_9,  case_3,  (case_3, case_3),  0),  # y = xW
     ]
     attentions_3: list[Line] = [
-        ("proj_in",                              down_blocks_1_downsamplers_0_conv_rows_,                           2560*(1280//d)*d,     case_3,  (case_3, case_3),  0),  # y = xW
+        ("proj_in",                              x_4_,                                                          2560*(1280//d)*d,  case_3,  (case_3, case_3),  0),  # y = xW
         *_at("transformer_blocks.0.attn1", attn1_4),
-        ("transformer_blocks.0.attn1",           down_blocks_2_attentions_0_transformer_blocks_0_attn1_pairs_,      2*(1280//d)*d,        case_3,  (case_3, case_3),  0),  # scores = qk
-        ("transformer_blocks.0.attn1",           down_blocks_2_attentions_0_transformer_blocks_0_attn1_pairs_,      2*(1280//d)*d,        case_3,  (case_3, case_3),  0),  # mix = pv
-        ("transformer_blocks.0.attn1.to_out.0",  down_blocks_1_downsamplers_0_conv_rows_,                           2*(1280//d)**2*d**2,  case_3,  (case_3, case_3),  0),  # y = xW
-        ("transformer_blocks.0.attn2.to_q",      down_blocks_1_downsamplers_0_conv_rows_,                           2*(1280//d)**2*d**2,  case_3,  (case_3, case_3),  0),  # y = xW
-        ("transformer_blocks.0.attn2.to_k",      down_blocks_0_attentions_0_transformer_blocks_0_attn2_to_k_rows_,  2*(1280//d)*d*X,      case_3,  (0, case_3),       0),  # y = xW
-        ("transformer_blocks.0.attn2.to_v",      down_blocks_0_attentions_0_transformer_blocks_0_attn2_to_k_rows_,  2*(1280//d)*d*X,      case_3,  (0, case_3),       0),  # y = xW
-        ("transformer_blocks.0.attn2",           down_blocks_2_attentions_0_transformer_blocks_0_attn2_pairs_,      2*(1280//d)*d,        case_3,  (case_3, case_3),  0),  # scores = qk
-        ("transformer_blocks.0.attn2",           down_blocks_2_attentions_0_transformer_blocks_0_attn2_pairs_,      2*(1280//d)*d,        case_3,  (case_3, case_3),  0),  # mix = pv
-        ("transformer_blocks.0.attn2.to_out.0",  down_blocks_1_downsamplers_0_conv_rows_,                           2*(1280//d)**2*d**2,  case_3,  (case_3, case_3),  0),  # y = xW
+        ("transformer_blocks.0.attn1",           down_blocks_2_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     case_3,  (case_3, case_3),  0),  # scores = qk
+        ("transformer_blocks.0.attn1",           down_blocks_2_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     case_3,  (case_3, case_3),  0),  # mix = pv
+        ("transformer_blocks.0.attn1.to_out.0",  x_4_,                                                          part_7,            case_3,  (case_3, case_3),  0),  # y = xW
+        ("transformer_blocks.0.attn2.to_q",      x_4_,                                                          part_7,            case_3,  (case_3, case_3),  0),  # y = xW
+        ("transformer_blocks.0.attn2.to_k",      fy_,                                                           2*(1280//d)*d*X,   case_3,  (0, case_3),       0),  # y = xW
+        ("transformer_blocks.0.attn2.to_v",      fy_,                                                           2*(1280//d)*d*X,   case_3,  (0, case_3),       0),  # y = xW
+        ("transformer_blocks.0.attn2",           x_4_y_,                                                        2*(1280//d)*d,     case_3,  (case_3, case_3),  0),  # scores = qk
+        ("transformer_blocks.0.attn2",           x_4_y_,                                                        2*(1280//d)*d,     case_3,  (case_3, case_3),  0),  # mix = pv
+        ("transformer_blocks.0.attn2.to_out.0",  x_4_,                                                          part_7,            case_3,  (case_3, case_3),  0),  # y = xW
         *_at("transformer_blocks.0.ff.net", net_3),
-        ("proj_out",                             down_blocks_1_downsamplers_0_conv_rows_,                           2560*(1280//d)*d,     case_3,  (case_3, case_3),  0),  # y = xW
+        ("proj_out",                             x_4_,                                                          2560*(1280//d)*d,  case_3,  (case_3, case_3),  0),  # y = xW
     ]
     temp_attentions_3: list[Line] = [
-        ("proj_in",                              down_blocks_1_downsamplers_0_conv_rows_,                            2560*(1280//d)*d,     case_3,  (case_3, case_3),  0),  # y = xW
+        ("proj_in",                              x_4_,    2560*(1280//d)*d,  case_3,  (case_3, case_3),  0),  # y = xW
         *_at("transformer_blocks.0.attn1", attn1_4),
-        ("transformer_blocks.0.attn1",           down_blocks_2_temp_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,        case_3,  (case_3, case_3),  0),  # scores = qk
-        ("transformer_blocks.0.attn1",           down_blocks_2_temp_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,        case_3,  (case_3, case_3),  0),  # mix = pv
-        ("transformer_blocks.0.attn1.to_out.0",  down_blocks_1_downsamplers_0_conv_rows_,                            2*(1280//d)**2*d**2,  case_3,  (case_3, case_3),  0),  # y = xW
+        ("transformer_blocks.0.attn1",           x_4_f_,  2*(1280//d)*d,     case_3,  (case_3, case_3),  0),  # scores = qk
+        ("transformer_blocks.0.attn1",           x_4_f_,  2*(1280//d)*d,     case_3,  (case_3, case_3),  0),  # mix = pv
+        ("transformer_blocks.0.attn1.to_out.0",  x_4_,    part_7,            case_3,  (case_3, case_3),  0),  # y = xW
         *_at("transformer_blocks.0.attn2", attn1_4),
-        ("transformer_blocks.0.attn2",           down_blocks_2_temp_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,        case_3,  (case_3, case_3),  0),  # scores = qk
-        ("transformer_blocks.0.attn2",           down_blocks_2_temp_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,        case_3,  (case_3, case_3),  0),  # mix = pv
-        ("transformer_blocks.0.attn2.to_out.0",  down_blocks_1_downsamplers_0_conv_rows_,                            2*(1280//d)**2*d**2,  case_3,  (case_3, case_3),  0),  # y = xW
+        ("transformer_blocks.0.attn2",           x_4_f_,  2*(1280//d)*d,     case_3,  (case_3, case_3),  0),  # scores = qk
+        ("transformer_blocks.0.attn2",           x_4_f_,  2*(1280//d)*d,     case_3,  (case_3, case_3),  0),  # mix = pv
+        ("transformer_blocks.0.attn2.to_out.0",  x_4_,    part_7,            case_3,  (case_3, case_3),  0),  # y = xW
         *_at("transformer_blocks.0.ff.net", net_3),
-        ("proj_out",                             down_blocks_1_downsamplers_0_conv_rows_,                            2560*(1280//d)*d,     case_3,  (case_3, case_3),  0),  # y = xW
+        ("proj_out",                             x_4_,    2560*(1280//d)*d,  case_3,  (case_3, case_3),  0),  # y = xW
     ]
     resnets_2: list[Line] = [
-        ("conv1",          down_blocks_2_downsamplers_0_conv_rows_,      29491200,  1,  (1, 1),  0),  # y = xW
-        ("time_emb_proj",  down_blocks_0_resnets_0_time_emb_proj_rows_,  3276800,   1,  (1, 1),  0),  # y = xW
-        ("conv2",          down_blocks_2_downsamplers_0_conv_rows_,      29491200,  1,  (1, 1),  0),  # y = xW
+        ("conv1",          x_8_,  29491200,  1,  (1, 1),  0),  # y = xW
+        ("time_emb_proj",  f_,    3276800,   1,  (1, 1),  0),  # y = xW
+        ("conv2",          x_8_,  29491200,  1,  (1, 1),  0),  # y = xW
     ]
     temp_convs_4: list[Line] = [
-        ("conv1.2",  down_blocks_2_downsamplers_0_conv_rows_,  9830400,  1,  (1, 1),  0),  # y = xW
-        ("conv2.3",  down_blocks_2_downsamplers_0_conv_rows_,  9830400,  1,  (1, 1),  0),  # y = xW
-        ("conv3.3",  down_blocks_2_downsamplers_0_conv_rows_,  9830400,  1,  (1, 1),  0),  # y = xW
-        ("conv4.3",  down_blocks_2_downsamplers_0_conv_rows_,  9830400,  1,  (1, 1),  0),  # y = xW
+        ("conv1.2",  x_8_,  9830400,  1,  (1, 1),  0),  # y = xW
+        ("conv2.3",  x_8_,  9830400,  1,  (1, 1),  0),  # y = xW
+        ("conv3.3",  x_8_,  9830400,  1,  (1, 1),  0),  # y = xW
+        ("conv4.3",  x_8_,  9830400,  1,  (1, 1),  0),  # y = xW
     ]
     attn1_5: list[Line] = [
-        ("to_q",  down_blocks_2_downsamplers_0_conv_rows_,  2*(1280//d)**2*d**2,  case_4,  (case_4, case_4),  0),  # y = xW
-        ("to_k",  down_blocks_2_downsamplers_0_conv_rows_,  2*(1280//d)**2*d**2,  case_4,  (case_4, case_4),  0),  # y = xW
-        ("to_v",  down_blocks_2_downsamplers_0_conv_rows_,  2*(1280//d)**2*d**2,  case_4,  (case_4, case_4),  0),  # y = xW
+        ("to_q",  x_8_,  part_7,  case_4,  (case_4, case_4),  0),  # y = xW
+        ("to_k",  x_8_,  part_7,  case_4,  (case_4, case_4),  0),  # y = xW
+        ("to_v",  x_8_,  part_7,  case_4,  (case_4, case_4),  0),  # y = xW
     ]
     net_4: list[Line] = [
-        ("0.proj",  down_blocks_2_downsamplers_0_conv_rows_,  part_1,               case_4,  (case_4, case_4),  0),  # y = xW
-        ("2",       down_blocks_2_downsamplers_0_conv_rows_,  8*(1280//d)**2*d**2,  case_4,  (case_4, case_4),  0),  # y = xW
+        ("0.proj",  x_8_,  part_8,  case_4,  (case_4, case_4),  0),  # y = xW
+        ("2",       x_8_,  part_9,  case_4,  (case_4, case_4),  0),  # y = xW
     ]
     attentions_4: list[Line] = [
-        ("proj_in",                              down_blocks_2_downsamplers_0_conv_rows_,                           2560*(1280//d)*d,     case_4,  (case_4, case_4),  0),  # y = xW
+        ("proj_in",                              x_8_,                                                          2560*(1280//d)*d,  case_4,  (case_4, case_4),  0),  # y = xW
         *_at("transformer_blocks.0.attn1", attn1_5),
-        ("transformer_blocks.0.attn1",           down_blocks_3_attentions_0_transformer_blocks_0_attn1_pairs_,      2*(1280//d)*d,        case_4,  (case_4, case_4),  0),  # scores = qk
-        ("transformer_blocks.0.attn1",           down_blocks_3_attentions_0_transformer_blocks_0_attn1_pairs_,      2*(1280//d)*d,        case_4,  (case_4, case_4),  0),  # mix = pv
-        ("transformer_blocks.0.attn1.to_out.0",  down_blocks_2_downsamplers_0_conv_rows_,                           2*(1280//d)**2*d**2,  case_4,  (case_4, case_4),  0),  # y = xW
-        ("transformer_blocks.0.attn2.to_q",      down_blocks_2_downsamplers_0_conv_rows_,                           2*(1280//d)**2*d**2,  case_4,  (case_4, case_4),  0),  # y = xW
-        ("transformer_blocks.0.attn2.to_k",      down_blocks_0_attentions_0_transformer_blocks_0_attn2_to_k_rows_,  2*(1280//d)*d*X,      case_4,  (0, case_4),       0),  # y = xW
-        ("transformer_blocks.0.attn2.to_v",      down_blocks_0_attentions_0_transformer_blocks_0_attn2_to_k_rows_,  2*(1280//d)*d*X,      case_4,  (0, case_4),       0),  # y = xW
-        ("transformer_blocks.0.attn2",           down_blocks_3_attentions_0_transformer_blocks_0_attn2_pairs_,      2*(1280//d)*d,        case_4,  (case_4, case_4),  0),  # scores = qk
-        ("transformer_blocks.0.attn2",           down_blocks_3_attentions_0_transformer_blocks_0_attn2_pairs_,      2*(1280//d)*d,        case_4,  (case_4, case_4),  0),  # mix = pv
-        ("transformer_blocks.0.attn2.to_out.0",  down_blocks_2_downsamplers_0_conv_rows_,                           2*(1280//d)**2*d**2,  case_4,  (case_4, case_4),  0),  # y = xW
+        ("transformer_blocks.0.attn1",           down_blocks_3_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     case_4,  (case_4, case_4),  0),  # scores = qk
+        ("transformer_blocks.0.attn1",           down_blocks_3_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     case_4,  (case_4, case_4),  0),  # mix = pv
+        ("transformer_blocks.0.attn1.to_out.0",  x_8_,                                                          part_7,            case_4,  (case_4, case_4),  0),  # y = xW
+        ("transformer_blocks.0.attn2.to_q",      x_8_,                                                          part_7,            case_4,  (case_4, case_4),  0),  # y = xW
+        ("transformer_blocks.0.attn2.to_k",      fy_,                                                           2*(1280//d)*d*X,   case_4,  (0, case_4),       0),  # y = xW
+        ("transformer_blocks.0.attn2.to_v",      fy_,                                                           2*(1280//d)*d*X,   case_4,  (0, case_4),       0),  # y = xW
+        ("transformer_blocks.0.attn2",           x_8_y_,                                                        2*(1280//d)*d,     case_4,  (case_4, case_4),  0),  # scores = qk
+        ("transformer_blocks.0.attn2",           x_8_y_,                                                        2*(1280//d)*d,     case_4,  (case_4, case_4),  0),  # mix = pv
+        ("transformer_blocks.0.attn2.to_out.0",  x_8_,                                                          part_7,            case_4,  (case_4, case_4),  0),  # y = xW
         *_at("transformer_blocks.0.ff.net", net_4),
-        ("proj_out",                             down_blocks_2_downsamplers_0_conv_rows_,                           2560*(1280//d)*d,     case_4,  (case_4, case_4),  0),  # y = xW
+        ("proj_out",                             x_8_,                                                          2560*(1280//d)*d,  case_4,  (case_4, case_4),  0),  # y = xW
     ]
     temp_attentions_4: list[Line] = [
-        ("proj_in",                              down_blocks_2_downsamplers_0_conv_rows_,                            2560*(1280//d)*d,     case_4,  (case_4, case_4),  0),  # y = xW
+        ("proj_in",                              x_8_,    2560*(1280//d)*d,  case_4,  (case_4, case_4),  0),  # y = xW
         *_at("transformer_blocks.0.attn1", attn1_5),
-        ("transformer_blocks.0.attn1",           down_blocks_3_temp_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,        case_4,  (case_4, case_4),  0),  # scores = qk
-        ("transformer_blocks.0.attn1",           down_blocks_3_temp_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,        case_4,  (case_4, case_4),  0),  # mix = pv
-        ("transformer_blocks.0.attn1.to_out.0",  down_blocks_2_downsamplers_0_conv_rows_,                            2*(1280//d)**2*d**2,  case_4,  (case_4, case_4),  0),  # y = xW
+        ("transformer_blocks.0.attn1",           x_8_f_,  2*(1280//d)*d,     case_4,  (case_4, case_4),  0),  # scores = qk
+        ("transformer_blocks.0.attn1",           x_8_f_,  2*(1280//d)*d,     case_4,  (case_4, case_4),  0),  # mix = pv
+        ("transformer_blocks.0.attn1.to_out.0",  x_8_,    part_7,            case_4,  (case_4, case_4),  0),  # y = xW
         *_at("transformer_blocks.0.attn2", attn1_5),
-        ("transformer_blocks.0.attn2",           down_blocks_3_temp_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,        case_4,  (case_4, case_4),  0),  # scores = qk
-        ("transformer_blocks.0.attn2",           down_blocks_3_temp_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,        case_4,  (case_4, case_4),  0),  # mix = pv
-        ("transformer_blocks.0.attn2.to_out.0",  down_blocks_2_downsamplers_0_conv_rows_,                            2*(1280//d)**2*d**2,  case_4,  (case_4, case_4),  0),  # y = xW
+        ("transformer_blocks.0.attn2",           x_8_f_,  2*(1280//d)*d,     case_4,  (case_4, case_4),  0),  # scores = qk
+        ("transformer_blocks.0.attn2",           x_8_f_,  2*(1280//d)*d,     case_4,  (case_4, case_4),  0),  # mix = pv
+        ("transformer_blocks.0.attn2.to_out.0",  x_8_,    part_7,            case_4,  (case_4, case_4),  0),  # y = xW
         *_at("transformer_blocks.0.ff.net", net_4),
-        ("proj_out",                             down_blocks_2_downsamplers_0_conv_rows_,                            2560*(1280//d)*d,     case_4,  (case_4, case_4),  0),  # y = xW
+        ("proj_out",                             x_8_,    2560*(1280//d)*d,  case_4,  (case_4, case_4),  0),  # y = xW
     ]
     attn1_6: list[Line] = [
-        ("to_q",  down_blocks_2_downsamplers_0_conv_rows_,  2*(1280//d)**2*d**2,  1,  (1, 1),  0),  # y = xW
-        ("to_k",  down_blocks_2_downsamplers_0_conv_rows_,  2*(1280//d)**2*d**2,  1,  (1, 1),  0),  # y = xW
-        ("to_v",  down_blocks_2_downsamplers_0_conv_rows_,  2*(1280//d)**2*d**2,  1,  (1, 1),  0),  # y = xW
+        ("to_q",  x_8_,  part_7,  1,  (1, 1),  0),  # y = xW
+        ("to_k",  x_8_,  part_7,  1,  (1, 1),  0),  # y = xW
+        ("to_v",  x_8_,  part_7,  1,  (1, 1),  0),  # y = xW
     ]
     net_5: list[Line] = [
-        ("0.proj",  down_blocks_2_downsamplers_0_conv_rows_,  part_1,               1,  (1, 1),  0),  # y = xW
-        ("2",       down_blocks_2_downsamplers_0_conv_rows_,  8*(1280//d)**2*d**2,  1,  (1, 1),  0),  # y = xW
+        ("0.proj",  x_8_,  part_8,  1,  (1, 1),  0),  # y = xW
+        ("2",       x_8_,  part_9,  1,  (1, 1),  0),  # y = xW
     ]
     resnets_3: list[Line] = [
-        ("conv1",          down_blocks_2_downsamplers_0_conv_rows_,      58982400,  1,  (1, 1),  0),  # y = xW
-        ("time_emb_proj",  down_blocks_0_resnets_0_time_emb_proj_rows_,  3276800,   1,  (1, 1),  0),  # y = xW
-        ("conv2",          down_blocks_2_downsamplers_0_conv_rows_,      29491200,  1,  (1, 1),  0),  # y = xW
-        ("conv_shortcut",  down_blocks_2_downsamplers_0_conv_rows_,      6553600,   1,  (1, 1),  0),  # y = xW
+        ("conv1",          x_8_,  58982400,  1,  (1, 1),  0),  # y = xW
+        ("time_emb_proj",  f_,    3276800,   1,  (1, 1),  0),  # y = xW
+        ("conv2",          x_8_,  29491200,  1,  (1, 1),  0),  # y = xW
+        ("conv_shortcut",  x_8_,  6553600,   1,  (1, 1),  0),  # y = xW
     ]
     attn1_7: list[Line] = [
-        ("to_q",  down_blocks_2_downsamplers_0_conv_rows_,  2*(1280//d)**2*d**2,  case_5,  (case_5, case_5),  0),  # y = xW
-        ("to_k",  down_blocks_2_downsamplers_0_conv_rows_,  2*(1280//d)**2*d**2,  case_5,  (case_5, case_5),  0),  # y = xW
-        ("to_v",  down_blocks_2_downsamplers_0_conv_rows_,  2*(1280//d)**2*d**2,  case_5,  (case_5, case_5),  0),  # y = xW
+        ("to_q",  x_8_,  part_7,  case_5,  (case_5, case_5),  0),  # y = xW
+        ("to_k",  x_8_,  part_7,  case_5,  (case_5, case_5),  0),  # y = xW
+        ("to_v",  x_8_,  part_7,  case_5,  (case_5, case_5),  0),  # y = xW
     ]
     net_6: list[Line] = [
-        ("0.proj",  down_blocks_2_downsamplers_0_conv_rows_,  part_1,               case_5,  (case_5, case_5),  0),  # y = xW
-        ("2",       down_blocks_2_downsamplers_0_conv_rows_,  8*(1280//d)**2*d**2,  case_5,  (case_5, case_5),  0),  # y = xW
+        ("0.proj",  x_8_,  part_8,  case_5,  (case_5, case_5),  0),  # y = xW
+        ("2",       x_8_,  part_9,  case_5,  (case_5, case_5),  0),  # y = xW
     ]
     attentions_5: list[Line] = [
-        ("proj_in",                              down_blocks_2_downsamplers_0_conv_rows_,                           2560*(1280//d)*d,     case_5,  (case_5, case_5),  0),  # y = xW
+        ("proj_in",                              x_8_,                                                          2560*(1280//d)*d,  case_5,  (case_5, case_5),  0),  # y = xW
         *_at("transformer_blocks.0.attn1", attn1_7),
-        ("transformer_blocks.0.attn1",           down_blocks_3_attentions_0_transformer_blocks_0_attn1_pairs_,      2*(1280//d)*d,        case_5,  (case_5, case_5),  0),  # scores = qk
-        ("transformer_blocks.0.attn1",           down_blocks_3_attentions_0_transformer_blocks_0_attn1_pairs_,      2*(1280//d)*d,        case_5,  (case_5, case_5),  0),  # mix = pv
-        ("transformer_blocks.0.attn1.to_out.0",  down_blocks_2_downsamplers_0_conv_rows_,                           2*(1280//d)**2*d**2,  case_5,  (case_5, case_5),  0),  # y = xW
-        ("transformer_blocks.0.attn2.to_q",      down_blocks_2_downsamplers_0_conv_rows_,                           2*(1280//d)**2*d**2,  case_5,  (case_5, case_5),  0),  # y = xW
-        ("transformer_blocks.0.attn2.to_k",      down_blocks_0_attentions_0_transformer_blocks_0_attn2_to_k_rows_,  2*(1280//d)*d*X,      case_5,  (0, case_5),       0),  # y = xW
-        ("transformer_blocks.0.attn2.to_v",      down_blocks_0_attentions_0_transformer_blocks_0_attn2_to_k_rows_,  2*(1280//d)*d*X,      case_5,  (0, case_5),       0),  # y = xW
-        ("transformer_blocks.0.attn2",           down_blocks_3_attentions_0_transformer_blocks_0_attn2_pairs_,      2*(1280//d)*d,        case_5,  (case_5, case_5),  0),  # scores = qk
-        ("transformer_blocks.0.attn2",           down_blocks_3_attentions_0_transformer_blocks_0_attn2_pairs_,      2*(1280//d)*d,        case_5,  (case_5, case_5),  0),  # mix = pv
-        ("transformer_blocks.0.attn2.to_out.0",  down_blocks_2_downsamplers_0_conv_rows_,                           2*(1280//d)**2*d**2,  case_5,  (case_5, case_5),  0),  # y = xW
+        ("transformer_blocks.0.attn1",           down_blocks_3_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     case_5,  (case_5, case_5),  0),  # scores = qk
+        ("transformer_blocks.0.attn1",           down_blocks_3_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     case_5,  (case_5, case_5),  0),  # mix = pv
+        ("transformer_blocks.0.attn1.to_out.0",  x_8_,                                                          part_7,            case_5,  (case_5, case_5),  0),  # y = xW
+        ("transformer_blocks.0.attn2.to_q",      x_8_,                                                          part_7,            case_5,  (case_5, case_5),  0),  # y = xW
+        ("transformer_blocks.0.attn2.to_k",      fy_,                                                           2*(1280//d)*d*X,   case_5,  (0, case_5),       0),  # y = xW
+        ("transformer_blocks.0.attn2.to_v",      fy_,                                                           2*(1280//d)*d*X,   case_5,  (0, case_5),       0),  # y = xW
+        ("transformer_blocks.0.attn2",           x_8_y_,                                                        2*(1280//d)*d,     case_5,  (case_5, case_5),  0),  # scores = qk
+        ("transformer_blocks.0.attn2",           x_8_y_,                                                        2*(1280//d)*d,     case_5,  (case_5, case_5),  0),  # mix = pv
+        ("transformer_blocks.0.attn2.to_out.0",  x_8_,                                                          part_7,            case_5,  (case_5, case_5),  0),  # y = xW
         *_at("transformer_blocks.0.ff.net", net_6),
-        ("proj_out",                             down_blocks_2_downsamplers_0_conv_rows_,                           2560*(1280//d)*d,     case_5,  (case_5, case_5),  0),  # y = xW
+        ("proj_out",                             x_8_,                                                          2560*(1280//d)*d,  case_5,  (case_5, case_5),  0),  # y = xW
     ]
     temp_attentions_5: list[Line] = [
-        ("proj_in",                              down_blocks_2_downsamplers_0_conv_rows_,                            2560*(1280//d)*d,     case_5,  (case_5, case_5),  0),  # y = xW
+        ("proj_in",                              x_8_,    2560*(1280//d)*d,  case_5,  (case_5, case_5),  0),  # y = xW
         *_at("transformer_blocks.0.attn1", attn1_7),
-        ("transformer_blocks.0.attn1",           down_blocks_3_temp_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,        case_5,  (case_5, case_5),  0),  # scores = qk
-        ("transformer_blocks.0.attn1",           down_blocks_3_temp_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,        case_5,  (case_5, case_5),  0),  # mix = pv
-        ("transformer_blocks.0.attn1.to_out.0",  down_blocks_2_downsamplers_0_conv_rows_,                            2*(1280//d)**2*d**2,  case_5,  (case_5, case_5),  0),  # y = xW
+        ("transformer_blocks.0.attn1",           x_8_f_,  2*(1280//d)*d,     case_5,  (case_5, case_5),  0),  # scores = qk
+        ("transformer_blocks.0.attn1",           x_8_f_,  2*(1280//d)*d,     case_5,  (case_5, case_5),  0),  # mix = pv
+        ("transformer_blocks.0.attn1.to_out.0",  x_8_,    part_7,            case_5,  (case_5, case_5),  0),  # y = xW
         *_at("transformer_blocks.0.attn2", attn1_7),
-        ("transformer_blocks.0.attn2",           down_blocks_3_temp_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,        case_5,  (case_5, case_5),  0),  # scores = qk
-        ("transformer_blocks.0.attn2",           down_blocks_3_temp_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,        case_5,  (case_5, case_5),  0),  # mix = pv
-        ("transformer_blocks.0.attn2.to_out.0",  down_blocks_2_downsamplers_0_conv_rows_,                            2*(1280//d)**2*d**2,  case_5,  (case_5, case_5),  0),  # y = xW
+        ("transformer_blocks.0.attn2",           x_8_f_,  2*(1280//d)*d,     case_5,  (case_5, case_5),  0),  # scores = qk
+        ("transformer_blocks.0.attn2",           x_8_f_,  2*(1280//d)*d,     case_5,  (case_5, case_5),  0),  # mix = pv
+        ("transformer_blocks.0.attn2.to_out.0",  x_8_,    part_7,            case_5,  (case_5, case_5),  0),  # y = xW
         *_at("transformer_blocks.0.ff.net", net_6),
-        ("proj_out",                             down_blocks_2_downsamplers_0_conv_rows_,                            2560*(1280//d)*d,     case_5,  (case_5, case_5),  0),  # y = xW
+        ("proj_out",                             x_8_,    2560*(1280//d)*d,  case_5,  (case_5, case_5),  0),  # y = xW
     ]
     resnets_4: list[Line] = [
-        ("conv1",          down_blocks_1_downsamplers_0_conv_rows_,      58982400,  1,  (1, 1),  0),  # y = xW
-        ("time_emb_proj",  down_blocks_0_resnets_0_time_emb_proj_rows_,  3276800,   1,  (1, 1),  0),  # y = xW
-        ("conv2",          down_blocks_1_downsamplers_0_conv_rows_,      29491200,  1,  (1, 1),  0),  # y = xW
-        ("conv_shortcut",  down_blocks_1_downsamplers_0_conv_rows_,      6553600,   1,  (1, 1),  0),  # y = xW
+        ("conv1",          x_4_,  58982400,  1,  (1, 1),  0),  # y = xW
+        ("time_emb_proj",  f_,    3276800,   1,  (1, 1),  0),  # y = xW
+        ("conv2",          x_4_,  29491200,  1,  (1, 1),  0),  # y = xW
+        ("conv_shortcut",  x_4_,  6553600,   1,  (1, 1),  0),  # y = xW
     ]
     attn1_8: list[Line] = [
-        ("to_q",  down_blocks_1_downsamplers_0_conv_rows_,  2*(1280//d)**2*d**2,  case_6,  (case_6, case_6),  0),  # y = xW
-        ("to_k",  down_blocks_1_downsamplers_0_conv_rows_,  2*(1280//d)**2*d**2,  case_6,  (case_6, case_6),  0),  # y = xW
-        ("to_v",  down_blocks_1_downsamplers_0_conv_rows_,  2*(1280//d)**2*d**2,  case_6,  (case_6, case_6),  0),  # y = xW
+        ("to_q",  x_4_,  part_7,  case_6,  (case_6, case_6),  0),  # y = xW
+        ("to_k",  x_4_,  part_7,  case_6,  (case_6, case_6),  0),  # y = xW
+        ("to_v",  x_4_,  part_7,  case_6,  (case_6, case_6),  0),  # y = xW
     ]
     net_7: list[Line] = [
-        ("0.proj",  down_blocks_1_downsamplers_0_conv_rows_,  part_1,               case_6,  (case_6, case_6),  0),  # y = xW
-        ("2",       down_blocks_1_downsamplers_0_conv_rows_,  8*(1280//d)**2*d**2,  case_6,  (case_6, case_6),  0),  # y = xW
+        ("0.proj",  x_4_,  part_8,  case_6,  (case_6, case_6),  0),  # y = xW
+        ("2",       x_4_,  part_9,  case_6,  (case_6, case_6),  0),  # y = xW
     ]
     attentions_6: list[Line] = [
-        ("proj_in",                              down_blocks_1_downsamplers_0_conv_rows_,                           2560*(1280//d)*d,     case_6,  (case_6, case_6),  0),  # y = xW
+        ("proj_in",                              x_4_,                                                          2560*(1280//d)*d,  case_6,  (case_6, case_6),  0),  # y = xW
         *_at("transformer_blocks.0.attn1", attn1_8),
-        ("transformer_blocks.0.attn1",           down_blocks_2_attentions_0_transformer_blocks_0_attn1_pairs_,      2*(1280//d)*d,        case_6,  (case_6, case_6),  0),  # scores = qk
-        ("transformer_blocks.0.attn1",           down_blocks_2_attentions_0_transformer_blocks_0_attn1_pairs_,      2*(1280//d)*d,        case_6,  (case_6, case_6),  0),  # mix = pv
-        ("transformer_blocks.0.attn1.to_out.0",  down_blocks_1_downsamplers_0_conv_rows_,                           2*(1280//d)**2*d**2,  case_6,  (case_6, case_6),  0),  # y = xW
-        ("transformer_blocks.0.attn2.to_q",      down_blocks_1_downsamplers_0_conv_rows_,                           2*(1280//d)**2*d**2,  case_6,  (case_6, case_6),  0),  # y = xW
-        ("transformer_blocks.0.attn2.to_k",      down_blocks_0_attentions_0_transformer_blocks_0_attn2_to_k_rows_,  2*(1280//d)*d*X,      case_6,  (0, case_6),       0),  # y = xW
-        ("transformer_blocks.0.attn2.to_v",      down_blocks_0_attentions_0_transformer_blocks_0_attn2_to_k_rows_,  2*(1280//d)*d*X,      case_6,  (0, case_6),       0),  # y = xW
-        ("transformer_blocks.0.attn2",           down_blocks_2_attentions_0_transformer_blocks_0_attn2_pairs_,      2*(1280//d)*d,        case_6,  (case_6, case_6),  0),  # scores = qk
-        ("transformer_blocks.0.attn2",           down_blocks_2_attentions_0_transformer_blocks_0_attn2_pairs_,      2*(1280//d)*d,        case_6,  (case_6, case_6),  0),  # mix = pv
-        ("transformer_blocks.0.attn2.to_out.0",  down_blocks_1_downsamplers_0_conv_rows_,                           2*(1280//d)**2*d**2,  case_6,  (case_6, case_6),  0),  # y = xW
+        ("transformer_blocks.0.attn1",           down_blocks_2_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     case_6,  (case_6, case_6),  0),  # scores = qk
+        ("transformer_blocks.0.attn1",           down_blocks_2_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     case_6,  (case_6, case_6),  0),  # mix = pv
+        ("transformer_blocks.0.attn1.to_out.0",  x_4_,                                                          part_7,            case_6,  (case_6, case_6),  0),  # y = xW
+        ("transformer_blocks.0.attn2.to_q",      x_4_,                                                          part_7,            case_6,  (case_6, case_6),  0),  # y = xW
+        ("transformer_blocks.0.attn2.to_k",      fy_,                                                           2*(1280//d)*d*X,   case_6,  (0, case_6),       0),  # y = xW
+        ("transformer_blocks.0.attn2.to_v",      fy_,                                                           2*(1280//d)*d*X,   case_6,  (0, case_6),       0),  # y = xW
+        ("transformer_blocks.0.attn2",           x_4_y_,                                                        2*(1280//d)*d,     case_6,  (case_6, case_6),  0),  # scores = qk
+        ("transformer_blocks.0.attn2",           x_4_y_,                                                        2*(1280//d)*d,     case_6,  (case_6, case_6),  0),  # mix = pv
+        ("transformer_blocks.0.attn2.to_out.0",  x_4_,                                                          part_7,            case_6,  (case_6, case_6),  0),  # y = xW
         *_at("transformer_blocks.0.ff.net", net_7),
-        ("proj_out",                             down_blocks_1_downsamplers_0_conv_rows_,                           2560*(1280//d)*d,     case_6,  (case_6, case_6),  0),  # y = xW
+        ("proj_out",                             x_4_,                                                          2560*(1280//d)*d,  case_6,  (case_6, case_6),  0),  # y = xW
     ]
     temp_attentions_6: list[Line] = [
-        ("proj_in",                              down_blocks_1_downsamplers_0_conv_rows_,                            2560*(1280//d)*d,     case_6,  (case_6, case_6),  0),  # y = xW
+        ("proj_in",                              x_4_,    2560*(1280//d)*d,  case_6,  (case_6, case_6),  0),  # y = xW
         *_at("transformer_blocks.0.attn1", attn1_8),
-        ("transformer_blocks.0.attn1",           down_blocks_2_temp_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,        case_6,  (case_6, case_6),  0),  # scores = qk
-        ("transformer_blocks.0.attn1",           down_blocks_2_temp_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,        case_6,  (case_6, case_6),  0),  # mix = pv
-        ("transformer_blocks.0.attn1.to_out.0",  down_blocks_1_downsamplers_0_conv_rows_,                            2*(1280//d)**2*d**2,  case_6,  (case_6, case_6),  0),  # y = xW
+        ("transformer_blocks.0.attn1",           x_4_f_,  2*(1280//d)*d,     case_6,  (case_6, case_6),  0),  # scores = qk
+        ("transformer_blocks.0.attn1",           x_4_f_,  2*(1280//d)*d,     case_6,  (case_6, case_6),  0),  # mix = pv
+        ("transformer_blocks.0.attn1.to_out.0",  x_4_,    part_7,            case_6,  (case_6, case_6),  0),  # y = xW
         *_at("transformer_blocks.0.attn2", attn1_8),
-        ("transformer_blocks.0.attn2",           down_blocks_2_temp_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,        case_6,  (case_6, case_6),  0),  # scores = qk
-        ("transformer_blocks.0.attn2",           down_blocks_2_temp_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,        case_6,  (case_6, case_6),  0),  # mix = pv
-        ("transformer_blocks.0.attn2.to_out.0",  down_blocks_1_downsamplers_0_conv_rows_,                            2*(1280//d)**2*d**2,  case_6,  (case_6, case_6),  0),  # y = xW
+        ("transformer_blocks.0.attn2",           x_4_f_,  2*(1280//d)*d,     case_6,  (case_6, case_6),  0),  # scores = qk
+        ("transformer_blocks.0.attn2",           x_4_f_,  2*(1280//d)*d,     case_6,  (case_6, case_6),  0),  # mix = pv
+        ("transformer_blocks.0.attn2.to_out.0",  x_4_,    part_7,            case_6,  (case_6, case_6),  0),  # y = xW
         *_at("transformer_blocks.0.ff.net", net_7),
-        ("proj_out",                             down_blocks_1_downsamplers_0_conv_rows_,                            2560*(1280//d)*d,     case_6,  (case_6, case_6),  0),  # y = xW
+        ("proj_out",                             x_4_,    2560*(1280//d)*d,  case_6,  (case_6, case_6),  0),  # y = xW
     ]
     attn1_9: list[Line] = [
-        ("to_q",  down_blocks_0_downsamplers_0_conv_rows_,  2*(640//d)**2*d**2,  case_7,  (case_7, case_7),  0),  # y = xW
-        ("to_k",  down_blocks_0_downsamplers_0_conv_rows_,  2*(640//d)**2*d**2,  case_7,  (case_7, case_7),  0),  # y = xW
-        ("to_v",  down_blocks_0_downsamplers_0_conv_rows_,  2*(640//d)**2*d**2,  case_7,  (case_7, case_7),  0),  # y = xW
+        ("to_q",  x_,  part_4,  case_7,  (case_7, case_7),  0),  # y = xW
+        ("to_k",  x_,  part_4,  case_7,  (case_7, case_7),  0),  # y = xW
+        ("to_v",  x_,  part_4,  case_7,  (case_7, case_7),  0),  # y = xW
     ]
     net_8: list[Line] = [
-        ("0.proj",  down_blocks_0_downsamplers_0_conv_rows_,  16*(640//d)**2*d**2,  case_7,  (case_7, case_7),  0),  # y = xW
-        ("2",       down_blocks_0_downsamplers_0_conv_rows_,  8*(640//d)**2*d**2,   case_7,  (case_7, case_7),  0),  # y = xW
+        ("0.proj",  x_,  part_5,  case_7,  (case_7, case_7),  0),  # y = xW
+        ("2",       x_,  part_6,  case_7,  (case_7, case_7),  0),  # y = xW
     ]
     attentions_7: list[Line] = [
-        ("proj_in",                              down_blocks_0_downsamplers_0_conv_rows_,                           1280*(640//d)*d,     case_7,  (case_7, case_7),  0),  # y = xW
+        ("proj_in",                              x_,                                  1280*(640//d)*d,  case_7,  (case_7, case_7),  0),  # y = xW
         *_at("transformer_blocks.0.attn1", attn1_9),
-        ("transformer_blocks.0.attn1",           down_blocks_1_attentions_0_transformer_blocks_0_attn1_pairs_,      2*(640//d)*d,        case_7,  (case_7, case_7),  0),  # scores = qk
-        ("transformer_blocks.0.attn1",           down_blocks_1_attentions_0_transformer_blocks_0_attn1_pairs_,      2*(640//d)*d,        case_7,  (case_7, case_7),  0),  # mix = pv
-        ("transformer_blocks.0.attn1.to_out.0",  down_blocks_0_downsamplers_0_conv_rows_,                           2*(640//d)**2*d**2,  case_7,  (case_7, case_7),  0),  # y = xW
-        ("transformer_blocks.0.attn2.to_q",      down_blocks_0_downsamplers_0_conv_rows_,                           2*(640//d)**2*d**2,  case_7,  (case_7, case_7),  0),  # y = xW
-        ("transformer_blocks.0.attn2.to_k",      down_blocks_0_attentions_0_transformer_blocks_0_attn2_to_k_rows_,  2*(640//d)*d*X,      case_7,  (0, case_7),       0),  # y = xW
-        ("transformer_blocks.0.attn2.to_v",      down_blocks_0_attentions_0_transformer_blocks_0_attn2_to_k_rows_,  2*(640//d)*d*X,      case_7,  (0, case_7),       0),  # y = xW
-        ("transformer_blocks.0.attn2",           down_blocks_1_attentions_0_transformer_blocks_0_attn2_pairs_,      2*(640//d)*d,        case_7,  (case_7, case_7),  0),  # scores = qk
-        ("transformer_blocks.0.attn2",           down_blocks_1_attentions_0_transformer_blocks_0_attn2_pairs_,      2*(640//d)*d,        case_7,  (case_7, case_7),  0),  # mix = pv
-        ("transformer_blocks.0.attn2.to_out.0",  down_blocks_0_downsamplers_0_conv_rows_,                           2*(640//d)**2*d**2,  case_7,  (case_7, case_7),  0),  # y = xW
+        ("transformer_blocks.0.attn1",           x_1_plus_h_over_2_1_plus_w_over_2_,  2*(640//d)*d,     case_7,  (case_7, case_7),  0),  # scores = qk
+        ("transformer_blocks.0.attn1",           x_1_plus_h_over_2_1_plus_w_over_2_,  2*(640//d)*d,     case_7,  (case_7, case_7),  0),  # mix = pv
+        ("transformer_blocks.0.attn1.to_out.0",  x_,                                  part_4,           case_7,  (case_7, case_7),  0),  # y = xW
+        ("transformer_blocks.0.attn2.to_q",      x_,                                  part_4,           case_7,  (case_7, case_7),  0),  # y = xW
+        ("transformer_blocks.0.attn2.to_k",      fy_,                                 2*(640//d)*d*X,   case_7,  (0, case_7),       0),  # y = xW
+        ("transformer_blocks.0.attn2.to_v",      fy_,                                 2*(640//d)*d*X,   case_7,  (0, case_7),       0),  # y = xW
+        ("transformer_blocks.0.attn2",           xy_,                                 2*(640//d)*d,     case_7,  (case_7, case_7),  0),  # scores = qk
+        ("transformer_blocks.0.attn2",           xy_,                                 2*(640//d)*d,     case_7,  (case_7, case_7),  0),  # mix = pv
+        ("transformer_blocks.0.attn2.to_out.0",  x_,                                  part_4,           case_7,  (case_7, case_7),  0),  # y = xW
         *_at("transformer_blocks.0.ff.net", net_8),
-        ("proj_out",                             down_blocks_0_downsamplers_0_conv_rows_,                           1280*(640//d)*d,     case_7,  (case_7, case_7),  0),  # y = xW
+        ("proj_out",                             x_,                                  1280*(640//d)*d,  case_7,  (case_7, case_7),  0),  # y = xW
     ]
     temp_attentions_7: list[Line] = [
-        ("proj_in",                              down_blocks_0_downsamplers_0_conv_rows_,                            1280*(640//d)*d,     case_7,  (case_7, case_7),  0),  # y = xW
+        ("proj_in",                              x_,   1280*(640//d)*d,  case_7,  (case_7, case_7),  0),  # y = xW
         *_at("transformer_blocks.0.attn1", attn1_9),
-        ("transformer_blocks.0.attn1",           down_blocks_1_temp_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(640//d)*d,        case_7,  (case_7, case_7),  0),  # scores = qk
-        ("transformer_blocks.0.attn1",           down_blocks_1_temp_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(640//d)*d,        case_7,  (case_7, case_7),  0),  # mix = pv
-        ("transformer_blocks.0.attn1.to_out.0",  down_blocks_0_downsamplers_0_conv_rows_,                            2*(640//d)**2*d**2,  case_7,  (case_7, case_7),  0),  # y = xW
+        ("transformer_blocks.0.attn1",           xf_,  2*(640//d)*d,     case_7,  (case_7, case_7),  0),  # scores = qk
+        ("transformer_blocks.0.attn1",           xf_,  2*(640//d)*d,     case_7,  (case_7, case_7),  0),  # mix = pv
+        ("transformer_blocks.0.attn1.to_out.0",  x_,   part_4,           case_7,  (case_7, case_7),  0),  # y = xW
         *_at("transformer_blocks.0.attn2", attn1_9),
-        ("transformer_blocks.0.attn2",           down_blocks_1_temp_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(640//d)*d,        case_7,  (case_7, case_7),  0),  # scores = qk
-        ("transformer_blocks.0.attn2",           down_blocks_1_temp_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(640//d)*d,        case_7,  (case_7, case_7),  0),  # mix = pv
-        ("transformer_blocks.0.attn2.to_out.0",  down_blocks_0_downsamplers_0_conv_rows_,                            2*(640//d)**2*d**2,  case_7,  (case_7, case_7),  0),  # y = xW
+        ("transformer_blocks.0.attn2",           xf_,  2*(640//d)*d,     case_7,  (case_7, case_7),  0),  # scores = qk
+        ("transformer_blocks.0.attn2",           xf_,  2*(640//d)*d,     case_7,  (case_7, case_7),  0),  # mix = pv
+        ("transformer_blocks.0.attn2.to_out.0",  x_,   part_4,           case_7,  (case_7, case_7),  0),  # y = xW
         *_at("transformer_blocks.0.ff.net", net_8),
-        ("proj_out",                             down_blocks_0_downsamplers_0_conv_rows_,                            1280*(640//d)*d,     case_7,  (case_7, case_7),  0),  # y = xW
+        ("proj_out",                             x_,   1280*(640//d)*d,  case_7,  (case_7, case_7),  0),  # y = xW
     ]
     attn1_10: list[Line] = [
-        ("to_q",  conv_in_rows_,  2*(320//d)**2*d**2,  case_8,  (case_8, case_8),  0),  # y = xW
-        ("to_k",  conv_in_rows_,  2*(320//d)**2*d**2,  case_8,  (case_8, case_8),  0),  # y = xW
-        ("to_v",  conv_in_rows_,  2*(320//d)**2*d**2,  case_8,  (case_8, case_8),  0),  # y = xW
+        ("to_q",  conv_in_rows_,  part_1,  case_8,  (case_8, case_8),  0),  # y = xW
+        ("to_k",  conv_in_rows_,  part_1,  case_8,  (case_8, case_8),  0),  # y = xW
+        ("to_v",  conv_in_rows_,  part_1,  case_8,  (case_8, case_8),  0),  # y = xW
     ]
     net_9: list[Line] = [
-        ("0.proj",  conv_in_rows_,  16*(320//d)**2*d**2,  case_8,  (case_8, case_8),  0),  # y = xW
-        ("2",       conv_in_rows_,  8*(320//d)**2*d**2,   case_8,  (case_8, case_8),  0),  # y = xW
+        ("0.proj",  conv_in_rows_,  part_2,  case_8,  (case_8, case_8),  0),  # y = xW
+        ("2",       conv_in_rows_,  part_3,  case_8,  (case_8, case_8),  0),  # y = xW
     ]
     attentions_8: list[Line] = [
-        ("proj_in",                              conv_in_rows_,                                                     640*(320//d)*d,      case_8,  (case_8, case_8),  0),  # y = xW
+        ("proj_in",                              conv_in_rows_,  640*(320//d)*d,  case_8,  (case_8, case_8),  0),  # y = xW
         *_at("transformer_blocks.0.attn1", attn1_10),
-        ("transformer_blocks.0.attn1",           down_blocks_0_attentions_0_transformer_blocks_0_attn1_pairs_,      2*(320//d)*d,        case_8,  (case_8, case_8),  0),  # scores = qk
-        ("transformer_blocks.0.attn1",           down_blocks_0_attentions_0_transformer_blocks_0_attn1_pairs_,      2*(320//d)*d,        case_8,  (case_8, case_8),  0),  # mix = pv
-        ("transformer_blocks.0.attn1.to_out.0",  conv_in_rows_,                                                     2*(320//d)**2*d**2,  case_8,  (case_8, case_8),  0),  # y = xW
-        ("transformer_blocks.0.attn2.to_q",      conv_in_rows_,                                                     2*(320//d)**2*d**2,  case_8,  (case_8, case_8),  0),  # y = xW
-        ("transformer_blocks.0.attn2.to_k",      down_blocks_0_attentions_0_transformer_blocks_0_attn2_to_k_rows_,  2*(320//d)*d*X,      case_8,  (0, case_8),       0),  # y = xW
-        ("transformer_blocks.0.attn2.to_v",      down_blocks_0_attentions_0_transformer_blocks_0_attn2_to_k_rows_,  2*(320//d)*d*X,      case_8,  (0, case_8),       0),  # y = xW
-        ("transformer_blocks.0.attn2",           down_blocks_0_attentions_0_transformer_blocks_0_attn2_pairs_,      2*(320//d)*d,        case_8,  (case_8, case_8),  0),  # scores = qk
-        ("transformer_blocks.0.attn2",           down_blocks_0_attentions_0_transformer_blocks_0_attn2_pairs_,      2*(320//d)*d,        case_8,  (case_8, case_8),  0),  # mix = pv
-        ("transformer_blocks.0.attn2.to_out.0",  conv_in_rows_,                                                     2*(320//d)**2*d**2,  case_8,  (case_8, case_8),  0),  # y = xW
+        ("transformer_blocks.0.attn1",           fhhww_,         2*(320//d)*d,    case_8,  (case_8, case_8),  0),  # scores = qk
+        ("transformer_blocks.0.attn1",           fhhww_,         2*(320//d)*d,    case_8,  (case_8, case_8),  0),  # mix = pv
+        ("transformer_blocks.0.attn1.to_out.0",  conv_in_rows_,  part_1,          case_8,  (case_8, case_8),  0),  # y = xW
+        ("transformer_blocks.0.attn2.to_q",      conv_in_rows_,  part_1,          case_8,  (case_8, case_8),  0),  # y = xW
+        ("transformer_blocks.0.attn2.to_k",      fy_,            2*(320//d)*d*X,  case_8,  (0, case_8),       0),  # y = xW
+        ("transformer_blocks.0.attn2.to_v",      fy_,            2*(320//d)*d*X,  case_8,  (0, case_8),       0),  # y = xW
+        ("transformer_blocks.0.attn2",           fhwy_,          2*(320//d)*d,    case_8,  (case_8, case_8),  0),  # scores = qk
+        ("transformer_blocks.0.attn2",           fhwy_,          2*(320//d)*d,    case_8,  (case_8, case_8),  0),  # mix = pv
+        ("transformer_blocks.0.attn2.to_out.0",  conv_in_rows_,  part_1,          case_8,  (case_8, case_8),  0),  # y = xW
         *_at("transformer_blocks.0.ff.net", net_9),
-        ("proj_out",                             conv_in_rows_,                                                     640*(320//d)*d,      case_8,  (case_8, case_8),  0),  # y = xW
+        ("proj_out",                             conv_in_rows_,  640*(320//d)*d,  case_8,  (case_8, case_8),  0),  # y = xW
     ]
     temp_attentions_8: list[Line] = [
-        ("proj_in",                              conv_in_rows_,                                     640*(320//d)*d,      case_8,  (case_8, case_8),  0),  # y = xW
+        ("proj_in",                              conv_in_rows_,  640*(320//d)*d,  case_8,  (case_8, case_8),  0),  # y = xW
         *_at("transformer_blocks.0.attn1", attn1_10),
-        ("transformer_blocks.0.attn1",           transformer_in_transformer_blocks_0_attn1_pairs_,  2*(320//d)*d,        case_8,  (case_8, case_8),  0),  # scores = qk
-        ("transformer_blocks.0.attn1",           transformer_in_transformer_blocks_0_attn1_pairs_,  2*(320//d)*d,        case_8,  (case_8, case_8),  0),  # mix = pv
-        ("transformer_blocks.0.attn1.to_out.0",  conv_in_rows_,                                     2*(320//d)**2*d**2,  case_8,  (case_8, case_8),  0),  # y = xW
+        ("transformer_blocks.0.attn1",           ffhw_,          2*(320//d)*d,    case_8,  (case_8, case_8),  0),  # scores = qk
+        ("transformer_blocks.0.attn1",           ffhw_,          2*(320//d)*d,    case_8,  (case_8, case_8),  0),  # mix = pv
+        ("transformer_blocks.0.attn1.to_out.0",  conv_in_rows_,  part_1,          case_8,  (case_8, case_8),  0),  # y = xW
         *_at("transformer_blocks.0.attn2", attn1_10),
-        ("transformer_blocks.0.attn2",           transformer_in_transformer_blocks_0_attn1_pairs_,  2*(320//d)*d,        case_8,  (case_8, case_8),  0),  # scores = qk
-        ("transformer_blocks.0.attn2",           transformer_in_transformer_blocks_0_attn1_pairs_,  2*(320//d)*d,        case_8,  (case_8, case_8),  0),  # mix = pv
-        ("transformer_blocks.0.attn2.to_out.0",  conv_in_rows_,                                     2*(320//d)**2*d**2,  case_8,  (case_8, case_8),  0),  # y = xW
+        ("transformer_blocks.0.attn2",           ffhw_,          2*(320//d)*d,    case_8,  (case_8, case_8),  0),  # scores = qk
+        ("transformer_blocks.0.attn2",           ffhw_,          2*(320//d)*d,    case_8,  (case_8, case_8),  0),  # mix = pv
+        ("transformer_blocks.0.attn2.to_out.0",  conv_in_rows_,  part_1,          case_8,  (case_8, case_8),  0),  # y = xW
         *_at("transformer_blocks.0.ff.net", net_9),
-        ("proj_out",                             conv_in_rows_,                                     640*(320//d)*d,      case_8,  (case_8, case_8),  0),  # y = xW
+        ("proj_out",                             conv_in_rows_,  640*(320//d)*d,  case_8,  (case_8, case_8),  0),  # y = xW
     ]
     resnets_5: list[Line] = [
-        ("conv1",          conv_in_rows_,                                3686400,  1,  (1, 1),  0),  # y = xW
-        ("time_emb_proj",  down_blocks_0_resnets_0_time_emb_proj_rows_,  819200,   1,  (1, 1),  0),  # y = xW
-        ("conv2",          conv_in_rows_,                                1843200,  1,  (1, 1),  0),  # y = xW
-        ("conv_shortcut",  conv_in_rows_,                                409600,   1,  (1, 1),  0),  # y = xW
+        ("conv1",          conv_in_rows_,  3686400,  1,  (1, 1),  0),  # y = xW
+        ("time_emb_proj",  f_,             819200,   1,  (1, 1),  0),  # y = xW
+        ("conv2",          conv_in_rows_,  1843200,  1,  (1, 1),  0),  # y = xW
+        ("conv_shortcut",  conv_in_rows_,  409600,   1,  (1, 1),  0),  # y = xW
     ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("time_embedding.cond_proj",                                         sample_,                                                            640*g,                has_g,  (0, has_g),  0),  # y = xW
-        ("time_embedding.linear_1",                                          sample_,                                                            819200,               1,      (has_g, 1),  0),  # y = xW
-        ("time_embedding.linear_2",                                          sample_,                                                            3276800,              1,      (1, 1),      0),  # y = xW
-        ("conv_in",                                                          conv_in_rows_,                                                      5760*c,               1,      (0, 1),      0),  # y = xW
-        ("transformer_in.proj_in",                                           conv_in_rows_,                                                      5120*d,               1,      (1, 1),      0),  # y = xW
+        ("time_embedding.cond_proj",                                         sample_,                                                       640*g,             has_g,  (0, has_g),  0),  # y = xW
+        ("time_embedding.linear_1",                                          sample_,                                                       819200,            1,      (has_g, 1),  0),  # y = xW
+        ("time_embedding.linear_2",                                          sample_,                                                       3276800,           1,      (1, 1),      0),  # y = xW
+        ("conv_in",                                                          conv_in_rows_,                                                 5760*c,            1,      (0, 1),      0),  # y = xW
+        ("transformer_in.proj_in",                                           conv_in_rows_,                                                 5120*d,            1,      (1, 1),      0),  # y = xW
         *_at("transformer_in.transformer_blocks.0.attn1", attn1_1),
-        ("transformer_in.transformer_blocks.0.attn1",                        transformer_in_transformer_blocks_0_attn1_pairs_,                   16*d,                 1,      (1, 1),      0),  # scores = qk
-        ("transformer_in.transformer_blocks.0.attn1",                        transformer_in_transformer_blocks_0_attn1_pairs_,                   16*d,                 1,      (1, 1),      0),  # mix = pv
-        ("transformer_in.transformer_blocks.0.attn1.to_out.0",               conv_in_rows_,                                                      128*d**2,             1,      (1, 1),      0),  # y = xW
+        ("transformer_in.transformer_blocks.0.attn1",                        ffhw_,                                                         16*d,              1,      (1, 1),      0),  # scores = qk
+        ("transformer_in.transformer_blocks.0.attn1",                        ffhw_,                                                         16*d,              1,      (1, 1),      0),  # mix = pv
+        ("transformer_in.transformer_blocks.0.attn1.to_out.0",               conv_in_rows_,                                                 128*d**2,          1,      (1, 1),      0),  # y = xW
         *_at("transformer_in.transformer_blocks.0.attn2", attn1_1),
-        ("transformer_in.transformer_blocks.0.attn2",                        transformer_in_transformer_blocks_0_attn1_pairs_,                   16*d,                 1,      (1, 1),      0),  # scores = qk
-        ("transformer_in.transformer_blocks.0.attn2",                        transformer_in_transformer_blocks_0_attn1_pairs_,                   16*d,                 1,      (1, 1),      0),  # mix = pv
-        ("transformer_in.transformer_blocks.0.attn2.to_out.0",               conv_in_rows_,                                                      128*d**2,             1,      (1, 1),      0),  # y = xW
-        ("transformer_in.transformer_blocks.0.ff.net.0.proj",                conv_in_rows_,                                                      1024*d**2,            1,      (1, 1),      0),  # y = xW
-        ("transformer_in.transformer_blocks.0.ff.net.2",                     conv_in_rows_,                                                      512*d**2,             1,      (1, 1),      0),  # y = xW
-        ("transformer_in.proj_out",                                          conv_in_rows_,                                                      5120*d,               1,      (1, 1),      0),  # y = xW
+        ("transformer_in.transformer_blocks.0.attn2",                        ffhw_,                                                         16*d,              1,      (1, 1),      0),  # scores = qk
+        ("transformer_in.transformer_blocks.0.attn2",                        ffhw_,                                                         16*d,              1,      (1, 1),      0),  # mix = pv
+        ("transformer_in.transformer_blocks.0.attn2.to_out.0",               conv_in_rows_,                                                 128*d**2,          1,      (1, 1),      0),  # y = xW
+        ("transformer_in.transformer_blocks.0.ff.net.0.proj",                conv_in_rows_,                                                 1024*d**2,         1,      (1, 1),      0),  # y = xW
+        ("transformer_in.transformer_blocks.0.ff.net.2",                     conv_in_rows_,                                                 512*d**2,          1,      (1, 1),      0),  # y = xW
+        ("transformer_in.proj_out",                                          conv_in_rows_,                                                 5120*d,            1,      (1, 1),      0),  # y = xW
         *_at("down_blocks.0.resnets.0", resnets_1),
         *_at("down_blocks.0.temp_convs.0", temp_convs_1),
         *_at("down_blocks.0.attentions.0", attentions_1),
@@ -1036,35 +1047,35 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
         *_at("down_blocks.0.temp_convs.1", temp_convs_1),
         *_at("down_blocks.0.attentions.1", attentions_1),
         *_at("down_blocks.0.temp_attentions.1", temp_attentions_1),
-        ("down_blocks.0.downsamplers.0.conv",                                down_blocks_0_downsamplers_0_conv_rows_,                            1843200,              1,      (1, 1),      0),  # y = xW
-        ("down_blocks.1.resnets.0.conv1",                                    down_blocks_0_downsamplers_0_conv_rows_,                            3686400,              1,      (1, 1),      0),  # y = xW
-        ("down_blocks.1.resnets.0.time_emb_proj",                            down_blocks_0_resnets_0_time_emb_proj_rows_,                        1638400,              1,      (1, 1),      0),  # y = xW
-        ("down_blocks.1.resnets.0.conv2",                                    down_blocks_0_downsamplers_0_conv_rows_,                            7372800,              1,      (1, 1),      0),  # y = xW
-        ("down_blocks.1.resnets.0.conv_shortcut",                            down_blocks_0_downsamplers_0_conv_rows_,                            409600,               1,      (1, 1),      0),  # y = xW
+        ("down_blocks.0.downsamplers.0.conv",                                x_,                                                            1843200,           1,      (1, 1),      0),  # y = xW
+        ("down_blocks.1.resnets.0.conv1",                                    x_,                                                            3686400,           1,      (1, 1),      0),  # y = xW
+        ("down_blocks.1.resnets.0.time_emb_proj",                            f_,                                                            1638400,           1,      (1, 1),      0),  # y = xW
+        ("down_blocks.1.resnets.0.conv2",                                    x_,                                                            7372800,           1,      (1, 1),      0),  # y = xW
+        ("down_blocks.1.resnets.0.conv_shortcut",                            x_,                                                            409600,            1,      (1, 1),      0),  # y = xW
         *_at("down_blocks.1.temp_convs.0", temp_convs_2),
         *_at("down_blocks.1.attentions.0", attentions_2),
         *_at("down_blocks.1.temp_attentions.0", temp_attentions_2),
-        ("down_blocks.1.resnets.1.conv1",                                    down_blocks_0_downsamplers_0_conv_rows_,                            7372800,              1,      (1, 1),      0),  # y = xW
-        ("down_blocks.1.resnets.1.time_emb_proj",                            down_blocks_0_resnets_0_time_emb_proj_rows_,                        1638400,              1,      (1, 1),      0),  # y = xW
-        ("down_blocks.1.resnets.1.conv2",                                    down_blocks_0_downsamplers_0_conv_rows_,                            7372800,              1,      (1, 1),      0),  # y = xW
+        ("down_blocks.1.resnets.1.conv1",                                    x_,                                                            7372800,           1,      (1, 1),      0),  # y = xW
+        ("down_blocks.1.resnets.1.time_emb_proj",                            f_,                                                            1638400,           1,      (1, 1),      0),  # y = xW
+        ("down_blocks.1.resnets.1.conv2",                                    x_,                                                            7372800,           1,      (1, 1),      0),  # y = xW
         *_at("down_blocks.1.temp_convs.1", temp_convs_2),
         *_at("down_blocks.1.attentions.1", attentions_2),
         *_at("down_blocks.1.temp_attentions.1", temp_attentions_2),
-        ("down_blocks.1.downsamplers.0.conv",                                down_blocks_1_downsamplers_0_conv_rows_,                            7372800,              1,      (1, 1),      0),  # y = xW
-        ("down_blocks.2.resnets.0.conv1",                                    down_blocks_1_downsamplers_0_conv_rows_,                            14745600,             1,      (1, 1),      0),  # y = xW
-        ("down_blocks.2.resnets.0.time_emb_proj",                            down_blocks_0_resnets_0_time_emb_proj_rows_,                        3276800,              1,      (1, 1),      0),  # y = xW
-        ("down_blocks.2.resnets.0.conv2",                                    down_blocks_1_downsamplers_0_conv_rows_,                            29491200,             1,      (1, 1),      0),  # y = xW
-        ("down_blocks.2.resnets.0.conv_shortcut",                            down_blocks_1_downsamplers_0_conv_rows_,                            1638400,              1,      (1, 1),      0),  # y = xW
+        ("down_blocks.1.downsamplers.0.conv",                                x_4_,                                                          7372800,           1,      (1, 1),      0),  # y = xW
+        ("down_blocks.2.resnets.0.conv1",                                    x_4_,                                                          14745600,          1,      (1, 1),      0),  # y = xW
+        ("down_blocks.2.resnets.0.time_emb_proj",                            f_,                                                            3276800,           1,      (1, 1),      0),  # y = xW
+        ("down_blocks.2.resnets.0.conv2",                                    x_4_,                                                          29491200,          1,      (1, 1),      0),  # y = xW
+        ("down_blocks.2.resnets.0.conv_shortcut",                            x_4_,                                                          1638400,           1,      (1, 1),      0),  # y = xW
         *_at("down_blocks.2.temp_convs.0", temp_convs_3),
         *_at("down_blocks.2.attentions.0", attentions_3),
         *_at("down_blocks.2.temp_attentions.0", temp_attentions_3),
-        ("down_blocks.2.resnets.1.conv1",                                    down_blocks_1_downsamplers_0_conv_rows_,                            29491200,             1,      (1, 1),      0),  # y = xW
-        ("down_blocks.2.resnets.1.time_emb_proj",                            down_blocks_0_resnets_0_time_emb_proj_rows_,                        3276800,              1,      (1, 1),      0),  # y = xW
-        ("down_blocks.2.resnets.1.conv2",                                    down_blocks_1_downsamplers_0_conv_rows_,                            29491200,             1,      (1, 1),      0),  # y = xW
+        ("down_blocks.2.resnets.1.conv1",                                    x_4_,                                                          29491200,          1,      (1, 1),      0),  # y = xW
+        ("down_blocks.2.resnets.1.time_emb_proj",                            f_,                                                            3276800,           1,      (1, 1),      0),  # y = xW
+        ("down_blocks.2.resnets.1.conv2",                                    x_4_,                                                          29491200,          1,      (1, 1),      0),  # y = xW
         *_at("down_blocks.2.temp_convs.1", temp_convs_3),
         *_at("down_blocks.2.attentions.1", attentions_3),
         *_at("down_blocks.2.temp_attentions.1", temp_attentions_3),
-        ("down_blocks.2.downsamplers.0.conv",                                down_blocks_2_downsamplers_0_conv_rows_,                            29491200,             1,      (1, 1),      0),  # y = xW
+        ("down_blocks.2.downsamplers.0.conv",                                x_8_,                                                          29491200,          1,      (1, 1),      0),  # y = xW
         *_at("down_blocks.3.resnets.0", resnets_2),
         *_at("down_blocks.3.temp_convs.0", temp_convs_4),
         *_at("down_blocks.3.attentions.0", attentions_4),
@@ -1075,30 +1086,30 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
         *_at("down_blocks.3.temp_attentions.1", temp_attentions_4),
         *_at("mid_block.resnets.0", resnets_2),
         *_at("mid_block.temp_convs.0", temp_convs_4),
-        ("mid_block.attentions.0.proj_in",                                   down_blocks_2_downsamplers_0_conv_rows_,                            2560*(1280//d)*d,     1,      (1, 1),      0),  # y = xW
+        ("mid_block.attentions.0.proj_in",                                   x_8_,                                                          2560*(1280//d)*d,  1,      (1, 1),      0),  # y = xW
         *_at("mid_block.attentions.0.transformer_blocks.0.attn1", attn1_6),
-        ("mid_block.attentions.0.transformer_blocks.0.attn1",                down_blocks_3_attentions_0_transformer_blocks_0_attn1_pairs_,       2*(1280//d)*d,        1,      (1, 1),      0),  # scores = qk
-        ("mid_block.attentions.0.transformer_blocks.0.attn1",                down_blocks_3_attentions_0_transformer_blocks_0_attn1_pairs_,       2*(1280//d)*d,        1,      (1, 1),      0),  # mix = pv
-        ("mid_block.attentions.0.transformer_blocks.0.attn1.to_out.0",       down_blocks_2_downsamplers_0_conv_rows_,                            2*(1280//d)**2*d**2,  1,      (1, 1),      0),  # y = xW
-        ("mid_block.attentions.0.transformer_blocks.0.attn2.to_q",           down_blocks_2_downsamplers_0_conv_rows_,                            2*(1280//d)**2*d**2,  1,      (1, 1),      0),  # y = xW
-        ("mid_block.attentions.0.transformer_blocks.0.attn2.to_k",           down_blocks_0_attentions_0_transformer_blocks_0_attn2_to_k_rows_,   2*(1280//d)*d*X,      1,      (0, 1),      0),  # y = xW
-        ("mid_block.attentions.0.transformer_blocks.0.attn2.to_v",           down_blocks_0_attentions_0_transformer_blocks_0_attn2_to_k_rows_,   2*(1280//d)*d*X,      1,      (0, 1),      0),  # y = xW
-        ("mid_block.attentions.0.transformer_blocks.0.attn2",                down_blocks_3_attentions_0_transformer_blocks_0_attn2_pairs_,       2*(1280//d)*d,        1,      (1, 1),      0),  # scores = qk
-        ("mid_block.attentions.0.transformer_blocks.0.attn2",                down_blocks_3_attentions_0_transformer_blocks_0_attn2_pairs_,       2*(1280//d)*d,        1,      (1, 1),      0),  # mix = pv
-        ("mid_block.attentions.0.transformer_blocks.0.attn2.to_out.0",       down_blocks_2_downsamplers_0_conv_rows_,                            2*(1280//d)**2*d**2,  1,      (1, 1),      0),  # y = xW
+        ("mid_block.attentions.0.transformer_blocks.0.attn1",                down_blocks_3_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     1,      (1, 1),      0),  # scores = qk
+        ("mid_block.attentions.0.transformer_blocks.0.attn1",                down_blocks_3_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     1,      (1, 1),      0),  # mix = pv
+        ("mid_block.attentions.0.transformer_blocks.0.attn1.to_out.0",       x_8_,                                                          part_7,            1,      (1, 1),      0),  # y = xW
+        ("mid_block.attentions.0.transformer_blocks.0.attn2.to_q",           x_8_,                                                          part_7,            1,      (1, 1),      0),  # y = xW
+        ("mid_block.attentions.0.transformer_blocks.0.attn2.to_k",           fy_,                                                           2*(1280//d)*d*X,   1,      (0, 1),      0),  # y = xW
+        ("mid_block.attentions.0.transformer_blocks.0.attn2.to_v",           fy_,                                                           2*(1280//d)*d*X,   1,      (0, 1),      0),  # y = xW
+        ("mid_block.attentions.0.transformer_blocks.0.attn2",                x_8_y_,                                                        2*(1280//d)*d,     1,      (1, 1),      0),  # scores = qk
+        ("mid_block.attentions.0.transformer_blocks.0.attn2",                x_8_y_,                                                        2*(1280//d)*d,     1,      (1, 1),      0),  # mix = pv
+        ("mid_block.attentions.0.transformer_blocks.0.attn2.to_out.0",       x_8_,                                                          part_7,            1,      (1, 1),      0),  # y = xW
         *_at("mid_block.attentions.0.transformer_blocks.0.ff.net", net_5),
-        ("mid_block.attentions.0.proj_out",                                  down_blocks_2_downsamplers_0_conv_rows_,                            2560*(1280//d)*d,     1,      (1, 1),      0),  # y = xW
-        ("mid_block.temp_attentions.0.proj_in",                              down_blocks_2_downsamplers_0_conv_rows_,                            2560*(1280//d)*d,     1,      (1, 1),      0),  # y = xW
+        ("mid_block.attentions.0.proj_out",                                  x_8_,                                                          2560*(1280//d)*d,  1,      (1, 1),      0),  # y = xW
+        ("mid_block.temp_attentions.0.proj_in",                              x_8_,                                                          2560*(1280//d)*d,  1,      (1, 1),      0),  # y = xW
         *_at("mid_block.temp_attentions.0.transformer_blocks.0.attn1", attn1_6),
-        ("mid_block.temp_attentions.0.transformer_blocks.0.attn1",           down_blocks_3_temp_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,        1,      (1, 1),      0),  # scores = qk
-        ("mid_block.temp_attentions.0.transformer_blocks.0.attn1",           down_blocks_3_temp_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,        1,      (1, 1),      0),  # mix = pv
-        ("mid_block.temp_attentions.0.transformer_blocks.0.attn1.to_out.0",  down_blocks_2_downsamplers_0_conv_rows_,                            2*(1280//d)**2*d**2,  1,      (1, 1),      0),  # y = xW
+        ("mid_block.temp_attentions.0.transformer_blocks.0.attn1",           x_8_f_,                                                        2*(1280//d)*d,     1,      (1, 1),      0),  # scores = qk
+        ("mid_block.temp_attentions.0.transformer_blocks.0.attn1",           x_8_f_,                                                        2*(1280//d)*d,     1,      (1, 1),      0),  # mix = pv
+        ("mid_block.temp_attentions.0.transformer_blocks.0.attn1.to_out.0",  x_8_,                                                          part_7,            1,      (1, 1),      0),  # y = xW
         *_at("mid_block.temp_attentions.0.transformer_blocks.0.attn2", attn1_6),
-        ("mid_block.temp_attentions.0.transformer_blocks.0.attn2",           down_blocks_3_temp_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,        1,      (1, 1),      0),  # scores = qk
-        ("mid_block.temp_attentions.0.transformer_blocks.0.attn2",           down_blocks_3_temp_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,        1,      (1, 1),      0),  # mix = pv
-        ("mid_block.temp_attentions.0.transformer_blocks.0.attn2.to_out.0",  down_blocks_2_downsamplers_0_conv_rows_,                            2*(1280//d)**2*d**2,  1,      (1, 1),      0),  # y = xW
+        ("mid_block.temp_attentions.0.transformer_blocks.0.attn2",           x_8_f_,                                                        2*(1280//d)*d,     1,      (1, 1),      0),  # scores = qk
+        ("mid_block.temp_attentions.0.transformer_blocks.0.attn2",           x_8_f_,                                                        2*(1280//d)*d,     1,      (1, 1),      0),  # mix = pv
+        ("mid_block.temp_attentions.0.transformer_blocks.0.attn2.to_out.0",  x_8_,                                                          part_7,            1,      (1, 1),      0),  # y = xW
         *_at("mid_block.temp_attentions.0.transformer_blocks.0.ff.net", net_5),
-        ("mid_block.temp_attentions.0.proj_out",                             down_blocks_2_downsamplers_0_conv_rows_,                            2560*(1280//d)*d,     1,      (1, 1),      0),  # y = xW
+        ("mid_block.temp_attentions.0.proj_out",                             x_8_,                                                          2560*(1280//d)*d,  1,      (1, 1),      0),  # y = xW
         *_at("mid_block.resnets.1", resnets_2),
         *_at("mid_block.temp_convs.1", temp_convs_4),
         *_at("up_blocks.0.resnets.0", resnets_3),
@@ -1113,7 +1124,7 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
         *_at("up_blocks.0.temp_convs.2", temp_convs_4),
         *_at("up_blocks.0.attentions.2", attentions_5),
         *_at("up_blocks.0.temp_attentions.2", temp_attentions_5),
-        ("up_blocks.0.upsamplers.0.conv",                                    down_blocks_1_downsamplers_0_conv_rows_,                            29491200,             1,      (1, 1),      0),  # y = xW
+        ("up_blocks.0.upsamplers.0.conv",                                    x_4_,                                                          29491200,          1,      (1, 1),      0),  # y = xW
         *_at("up_blocks.1.resnets.0", resnets_4),
         *_at("up_blocks.1.temp_convs.0", temp_convs_3),
         *_at("up_blocks.1.attentions.0", attentions_6),
@@ -1122,40 +1133,40 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
         *_at("up_blocks.1.temp_convs.1", temp_convs_3),
         *_at("up_blocks.1.attentions.1", attentions_6),
         *_at("up_blocks.1.temp_attentions.1", temp_attentions_6),
-        ("up_blocks.1.resnets.2.conv1",                                      down_blocks_1_downsamplers_0_conv_rows_,                            44236800,             1,      (1, 1),      0),  # y = xW
-        ("up_blocks.1.resnets.2.time_emb_proj",                              down_blocks_0_resnets_0_time_emb_proj_rows_,                        3276800,              1,      (1, 1),      0),  # y = xW
-        ("up_blocks.1.resnets.2.conv2",                                      down_blocks_1_downsamplers_0_conv_rows_,                            29491200,             1,      (1, 1),      0),  # y = xW
-        ("up_blocks.1.resnets.2.conv_shortcut",                              down_blocks_1_downsamplers_0_conv_rows_,                            4915200,              1,      (1, 1),      0),  # y = xW
+        ("up_blocks.1.resnets.2.conv1",                                      x_4_,                                                          44236800,          1,      (1, 1),      0),  # y = xW
+        ("up_blocks.1.resnets.2.time_emb_proj",                              f_,                                                            3276800,           1,      (1, 1),      0),  # y = xW
+        ("up_blocks.1.resnets.2.conv2",                                      x_4_,                                                          29491200,          1,      (1, 1),      0),  # y = xW
+        ("up_blocks.1.resnets.2.conv_shortcut",                              x_4_,                                                          4915200,           1,      (1, 1),      0),  # y = xW
         *_at("up_blocks.1.temp_convs.2", temp_convs_3),
         *_at("up_blocks.1.attentions.2", attentions_6),
         *_at("up_blocks.1.temp_attentions.2", temp_attentions_6),
-        ("up_blocks.1.upsamplers.0.conv",                                    down_blocks_0_downsamplers_0_conv_rows_,                            29491200,             1,      (1, 1),      0),  # y = xW
-        ("up_blocks.2.resnets.0.conv1",                                      down_blocks_0_downsamplers_0_conv_rows_,                            22118400,             1,      (1, 1),      0),  # y = xW
-        ("up_blocks.2.resnets.0.time_emb_proj",                              down_blocks_0_resnets_0_time_emb_proj_rows_,                        1638400,              1,      (1, 1),      0),  # y = xW
-        ("up_blocks.2.resnets.0.conv2",                                      down_blocks_0_downsamplers_0_conv_rows_,                            7372800,              1,      (1, 1),      0),  # y = xW
-        ("up_blocks.2.resnets.0.conv_shortcut",                              down_blocks_0_downsamplers_0_conv_rows_,                            2457600,              1,      (1, 1),      0),  # y = xW
+        ("up_blocks.1.upsamplers.0.conv",                                    x_,                                                            29491200,          1,      (1, 1),      0),  # y = xW
+        ("up_blocks.2.resnets.0.conv1",                                      x_,                                                            22118400,          1,      (1, 1),      0),  # y = xW
+        ("up_blocks.2.resnets.0.time_emb_proj",                              f_,                                                            1638400,           1,      (1, 1),      0),  # y = xW
+        ("up_blocks.2.resnets.0.conv2",                                      x_,                                                            7372800,           1,      (1, 1),      0),  # y = xW
+        ("up_blocks.2.resnets.0.conv_shortcut",                              x_,                                                            2457600,           1,      (1, 1),      0),  # y = xW
         *_at("up_blocks.2.temp_convs.0", temp_convs_2),
         *_at("up_blocks.2.attentions.0", attentions_7),
         *_at("up_blocks.2.temp_attentions.0", temp_attentions_7),
-        ("up_blocks.2.resnets.1.conv1",                                      down_blocks_0_downsamplers_0_conv_rows_,                            14745600,             1,      (1, 1),      0),  # y = xW
-        ("up_blocks.2.resnets.1.time_emb_proj",                              down_blocks_0_resnets_0_time_emb_proj_rows_,                        1638400,              1,      (1, 1),      0),  # y = xW
-        ("up_blocks.2.resnets.1.conv2",                                      down_blocks_0_downsamplers_0_conv_rows_,                            7372800,              1,      (1, 1),      0),  # y = xW
-        ("up_blocks.2.resnets.1.conv_shortcut",                              down_blocks_0_downsamplers_0_conv_rows_,                            1638400,              1,      (1, 1),      0),  # y = xW
+        ("up_blocks.2.resnets.1.conv1",                                      x_,                                                            14745600,          1,      (1, 1),      0),  # y = xW
+        ("up_blocks.2.resnets.1.time_emb_proj",                              f_,                                                            1638400,           1,      (1, 1),      0),  # y = xW
+        ("up_blocks.2.resnets.1.conv2",                                      x_,                                                            7372800,           1,      (1, 1),      0),  # y = xW
+        ("up_blocks.2.resnets.1.conv_shortcut",                              x_,                                                            1638400,           1,      (1, 1),      0),  # y = xW
         *_at("up_blocks.2.temp_convs.1", temp_convs_2),
         *_at("up_blocks.2.attentions.1", attentions_7),
         *_at("up_blocks.2.temp_attentions.1", temp_attentions_7),
-        ("up_blocks.2.resnets.2.conv1",                                      down_blocks_0_downsamplers_0_conv_rows_,                            11059200,             1,      (1, 1),      0),  # y = xW
-        ("up_blocks.2.resnets.2.time_emb_proj",                              down_blocks_0_resnets_0_time_emb_proj_rows_,                        1638400,              1,      (1, 1),      0),  # y = xW
-        ("up_blocks.2.resnets.2.conv2",                                      down_blocks_0_downsamplers_0_conv_rows_,                            7372800,              1,      (1, 1),      0),  # y = xW
-        ("up_blocks.2.resnets.2.conv_shortcut",                              down_blocks_0_downsamplers_0_conv_rows_,                            1228800,              1,      (1, 1),      0),  # y = xW
+        ("up_blocks.2.resnets.2.conv1",                                      x_,                                                            11059200,          1,      (1, 1),      0),  # y = xW
+        ("up_blocks.2.resnets.2.time_emb_proj",                              f_,                                                            1638400,           1,      (1, 1),      0),  # y = xW
+        ("up_blocks.2.resnets.2.conv2",                                      x_,                                                            7372800,           1,      (1, 1),      0),  # y = xW
+        ("up_blocks.2.resnets.2.conv_shortcut",                              x_,                                                            1228800,           1,      (1, 1),      0),  # y = xW
         *_at("up_blocks.2.temp_convs.2", temp_convs_2),
         *_at("up_blocks.2.attentions.2", attentions_7),
         *_at("up_blocks.2.temp_attentions.2", temp_attentions_7),
-        ("up_blocks.2.upsamplers.0.conv",                                    conv_in_rows_,                                                      7372800,              1,      (1, 1),      0),  # y = xW
-        ("up_blocks.3.resnets.0.conv1",                                      conv_in_rows_,                                                      5529600,              1,      (1, 1),      0),  # y = xW
-        ("up_blocks.3.resnets.0.time_emb_proj",                              down_blocks_0_resnets_0_time_emb_proj_rows_,                        819200,               1,      (1, 1),      0),  # y = xW
-        ("up_blocks.3.resnets.0.conv2",                                      conv_in_rows_,                                                      1843200,              1,      (1, 1),      0),  # y = xW
-        ("up_blocks.3.resnets.0.conv_shortcut",                              conv_in_rows_,                                                      614400,               1,      (1, 1),      0),  # y = xW
+        ("up_blocks.2.upsamplers.0.conv",                                    conv_in_rows_,                                                 7372800,           1,      (1, 1),      0),  # y = xW
+        ("up_blocks.3.resnets.0.conv1",                                      conv_in_rows_,                                                 5529600,           1,      (1, 1),      0),  # y = xW
+        ("up_blocks.3.resnets.0.time_emb_proj",                              f_,                                                            819200,            1,      (1, 1),      0),  # y = xW
+        ("up_blocks.3.resnets.0.conv2",                                      conv_in_rows_,                                                 1843200,           1,      (1, 1),      0),  # y = xW
+        ("up_blocks.3.resnets.0.conv_shortcut",                              conv_in_rows_,                                                 614400,            1,      (1, 1),      0),  # y = xW
         *_at("up_blocks.3.temp_convs.0", temp_convs_1),
         *_at("up_blocks.3.attentions.0", attentions_8),
         *_at("up_blocks.3.temp_attentions.0", temp_attentions_8),
@@ -1167,7 +1178,7 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
         *_at("up_blocks.3.temp_convs.2", temp_convs_1),
         *_at("up_blocks.3.attentions.2", attentions_8),
         *_at("up_blocks.3.temp_attentions.2", temp_attentions_8),
-        ("conv_out",                                                         conv_in_rows_,                                                      5760*o,               1,      (1, 1),      0),  # y = xW
+        ("conv_out",                                                         conv_in_rows_,                                                 5760*o,            1,      (1, 1),      0),  # y = xW
     ]
 
 
@@ -1187,10 +1198,18 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     X = sizes.cross_attention_dim
     g = sizes.time_cond_proj_dim or 0
     has_g = sizes.time_cond_proj_dim is not None
+    part_1 = 2*(320//d)**2*d**2
     case_1 = downs[0] == "CrossAttnDownBlock3D"
+    part_2 = 16*(320//d)**2*d**2
+    part_3 = 8*(320//d)**2*d**2
+    part_4 = 2*(640//d)**2*d**2
     case_2 = downs[1] == "CrossAttnDownBlock3D"
+    part_5 = 16*(640//d)**2*d**2
+    part_6 = 8*(640//d)**2*d**2
+    part_7 = 2*(1280//d)**2*d**2
     case_3 = downs[2] == "CrossAttnDownBlock3D"
-    part_1 = 16*(1280//d)**2*d**2
+    part_8 = 16*(1280//d)**2*d**2
+    part_9 = 8*(1280//d)**2*d**2
     case_4 = downs[3] == "CrossAttnDownBlock3D"
     case_5 = ups[0] == "CrossAttnUpBlock3D"
     case_6 = ups[1] == "CrossAttnUpBlock3D"
@@ -1199,23 +1218,23 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     # what a contraction runs over, in multiples of (n, f, fy, x_8, x_4, x, fhw, x_8_f, x_8_y, x_4_f, x_4_y, xf, xy, ffhw, fhwy, x_8_1_plus_1_plus_1_plus_h_over_2_over_2_over_2_1_plus_1_plus_1_plus_w_over_2_over_2_over_2, x_4_1_plus_1_plus_h_over_2_over_2_1_plus_1_plus_w_over_2_over_2, x_1_plus_h_over_2_1_plus_w_over_2, fhhww)
     sample_ = (1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
     conv_in_rows_ = (0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    transformer_in_transformer_blocks_0_attn1_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0)
-    down_blocks_0_resnets_0_time_emb_proj_rows_ = (0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    down_blocks_0_attentions_0_transformer_blocks_0_attn1_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1)
-    down_blocks_0_attentions_0_transformer_blocks_0_attn2_to_k_rows_ = (0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    down_blocks_0_attentions_0_transformer_blocks_0_attn2_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0)
-    down_blocks_0_downsamplers_0_conv_rows_ = (0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    down_blocks_1_attentions_0_transformer_blocks_0_attn1_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0)
-    down_blocks_1_attentions_0_transformer_blocks_0_attn2_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0)
-    down_blocks_1_temp_attentions_0_transformer_blocks_0_attn1_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0)
-    down_blocks_1_downsamplers_0_conv_rows_ = (0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+    ffhw_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0)
+    f_ = (0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+    fhhww_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1)
+    fy_ = (0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+    fhwy_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0)
+    x_ = (0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+    x_1_plus_h_over_2_1_plus_w_over_2_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0)
+    xy_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0)
+    xf_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0)
+    x_4_ = (0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
     down_blocks_2_attentions_0_transformer_blocks_0_attn1_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0)
-    down_blocks_2_attentions_0_transformer_blocks_0_attn2_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0)
-    down_blocks_2_temp_attentions_0_transformer_blocks_0_attn1_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    down_blocks_2_downsamplers_0_conv_rows_ = (0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+    x_4_y_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0)
+    x_4_f_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+    x_8_ = (0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
     down_blocks_3_attentions_0_transformer_blocks_0_attn1_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0)
-    down_blocks_3_attentions_0_transformer_blocks_0_attn2_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    down_blocks_3_temp_attentions_0_transformer_blocks_0_attn1_pairs_ = (0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+    x_8_y_ = (0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+    x_8_f_ = (0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
     # what equal modules have in common, each below its own path
     to_q_1: list[Line] = [
         ("base_layer",      conv_in_rows_,  128*d**2,  1,  (0, 0),  0),  # y = xW
@@ -1228,9 +1247,9 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
         ("lora_B.default",  conv_in_rows_,  256*d,     1,  (1, 1),  0),  # y = xW
     ]
     resnets_1: list[Line] = [
-        ("conv1",          conv_in_rows_,                                1843200,  1,  (1, 0),  0),  # y = xW
-        ("time_emb_proj",  down_blocks_0_resnets_0_time_emb_proj_rows_,  819200,   1,  (0, 0),  0),  # y = xW
-        ("conv2",          conv_in_rows_,                                1843200,  1,  (1, 0),  0),  # y = xW
+        ("conv1",          conv_in_rows_,  1843200,  1,  (1, 0),  0),  # y = xW
+        ("time_emb_proj",  f_,             819200,   1,  (0, 0),  0),  # y = xW
+        ("conv2",          conv_in_rows_,  1843200,  1,  (1, 0),  0),  # y = xW
     ]
     temp_convs_1: list[Line] = [
         ("conv1.2",  conv_in_rows_,  614400,  1,  (1, 0),  0),  # y = xW
@@ -1239,9 +1258,9 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
         ("conv4.3",  conv_in_rows_,  614400,  1,  (1, 0),  0),  # y = xW
     ]
     to_q_2: list[Line] = [
-        ("base_layer",      conv_in_rows_,  2*(320//d)**2*d**2,  case_1,  (case_1, 0),       0),  # y = xW
-        ("lora_A.default",  conv_in_rows_,  32*(320//d)*d,       case_1,  (case_1, case_1),  0),  # y = xW
-        ("lora_B.default",  conv_in_rows_,  32*(320//d)*d,       case_1,  (case_1, case_1),  0),  # y = xW
+        ("base_layer",      conv_in_rows_,  part_1,         case_1,  (case_1, 0),       0),  # y = xW
+        ("lora_A.default",  conv_in_rows_,  32*(320//d)*d,  case_1,  (case_1, case_1),  0),  # y = xW
+        ("lora_B.default",  conv_in_rows_,  32*(320//d)*d,  case_1,  (case_1, case_1),  0),  # y = xW
     ]
     attn1_1: list[Line] = [
         *_at("to_q", to_q_2),
@@ -1249,52 +1268,52 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
         *_at("to_v", to_q_2),
     ]
     to_k_1: list[Line] = [
-        ("base_layer",      down_blocks_0_attentions_0_transformer_blocks_0_attn2_to_k_rows_,  2*(320//d)*d*X,  case_1,  (0, 0),            0),  # y = xW
-        ("lora_A.default",  down_blocks_0_attentions_0_transformer_blocks_0_attn2_to_k_rows_,  32*X,            case_1,  (0, case_1),       0),  # y = xW
-        ("lora_B.default",  down_blocks_0_attentions_0_transformer_blocks_0_attn2_to_k_rows_,  32*(320//d)*d,   case_1,  (case_1, case_1),  0),  # y = xW
+        ("base_layer",      fy_,  2*(320//d)*d*X,  case_1,  (0, 0),            0),  # y = xW
+        ("lora_A.default",  fy_,  32*X,            case_1,  (0, case_1),       0),  # y = xW
+        ("lora_B.default",  fy_,  32*(320//d)*d,   case_1,  (case_1, case_1),  0),  # y = xW
     ]
     net_1: list[Line] = [
-        ("0.proj",  conv_in_rows_,  16*(320//d)**2*d**2,  case_1,  (case_1, 0),  0),  # y = xW
-        ("2",       conv_in_rows_,  8*(320//d)**2*d**2,   case_1,  (case_1, 0),  0),  # y = xW
+        ("0.proj",  conv_in_rows_,  part_2,  case_1,  (case_1, 0),  0),  # y = xW
+        ("2",       conv_in_rows_,  part_3,  case_1,  (case_1, 0),  0),  # y = xW
     ]
     attentions_1: list[Line] = [
-        ("proj_in",                     conv_in_rows_,                                                 640*(320//d)*d,  case_1,  (case_1, 0),       0),  # y = xW
+        ("proj_in",                     conv_in_rows_,  640*(320//d)*d,  case_1,  (case_1, 0),       0),  # y = xW
         *_at("transformer_blocks.0.attn1", attn1_1),
-        ("transformer_blocks.0.attn1",  down_blocks_0_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(320//d)*d,    case_1,  (case_1, case_1),  0),  # scores = qk
-        ("transformer_blocks.0.attn1",  down_blocks_0_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(320//d)*d,    case_1,  (case_1, case_1),  0),  # mix = pv
+        ("transformer_blocks.0.attn1",  fhhww_,         2*(320//d)*d,    case_1,  (case_1, case_1),  0),  # scores = qk
+        ("transformer_blocks.0.attn1",  fhhww_,         2*(320//d)*d,    case_1,  (case_1, case_1),  0),  # mix = pv
         *_at("transformer_blocks.0.attn1.to_out.0", to_q_2),
         *_at("transformer_blocks.0.attn2.to_q", to_q_2),
         *_at("transformer_blocks.0.attn2.to_k", to_k_1),
         *_at("transformer_blocks.0.attn2.to_v", to_k_1),
-        ("transformer_blocks.0.attn2",  down_blocks_0_attentions_0_transformer_blocks_0_attn2_pairs_,  2*(320//d)*d,    case_1,  (case_1, case_1),  0),  # scores = qk
-        ("transformer_blocks.0.attn2",  down_blocks_0_attentions_0_transformer_blocks_0_attn2_pairs_,  2*(320//d)*d,    case_1,  (case_1, case_1),  0),  # mix = pv
+        ("transformer_blocks.0.attn2",  fhwy_,          2*(320//d)*d,    case_1,  (case_1, case_1),  0),  # scores = qk
+        ("transformer_blocks.0.attn2",  fhwy_,          2*(320//d)*d,    case_1,  (case_1, case_1),  0),  # mix = pv
         *_at("transformer_blocks.0.attn2.to_out.0", to_q_2),
         *_at("transformer_blocks.0.ff.net", net_1),
-        ("proj_out",                    conv_in_rows_,                                                 640*(320//d)*d,  case_1,  (case_1, 0),       0),  # y = xW
+        ("proj_out",                    conv_in_rows_,  640*(320//d)*d,  case_1,  (case_1, 0),       0),  # y = xW
     ]
     temp_attentions_1: list[Line] = [
-        ("proj_in",                     conv_in_rows_,                                     640*(320//d)*d,  case_1,  (case_1, 0),       0),  # y = xW
+        ("proj_in",                     conv_in_rows_,  640*(320//d)*d,  case_1,  (case_1, 0),       0),  # y = xW
         *_at("transformer_blocks.0.attn1", attn1_1),
-        ("transformer_blocks.0.attn1",  transformer_in_transformer_blocks_0_attn1_pairs_,  2*(320//d)*d,    case_1,  (case_1, case_1),  0),  # scores = qk
-        ("transformer_blocks.0.attn1",  transformer_in_transformer_blocks_0_attn1_pairs_,  2*(320//d)*d,    case_1,  (case_1, case_1),  0),  # mix = pv
+        ("transformer_blocks.0.attn1",  ffhw_,          2*(320//d)*d,    case_1,  (case_1, case_1),  0),  # scores = qk
+        ("transformer_blocks.0.attn1",  ffhw_,          2*(320//d)*d,    case_1,  (case_1, case_1),  0),  # mix = pv
         *_at("transformer_blocks.0.attn1.to_out.0", to_q_2),
         *_at("transformer_blocks.0.attn2", attn1_1),
-        ("transformer_blocks.0.attn2",  transformer_in_transformer_blocks_0_attn1_pairs_,  2*(320//d)*d,    case_1,  (case_1, case_1),  0),  # scores = qk
-        ("transformer_blocks.0.attn2",  transformer_in_transformer_blocks_0_attn1_pairs_,  2*(320//d)*d,    case_1,  (case_1, case_1),  0),  # mix = pv
+        ("transformer_blocks.0.attn2",  ffhw_,          2*(320//d)*d,    case_1,  (case_1, case_1),  0),  # scores = qk
+        ("transformer_blocks.0.attn2",  ffhw_,          2*(320//d)*d,    case_1,  (case_1, case_1),  0),  # mix = pv
         *_at("transformer_blocks.0.attn2.to_out.0", to_q_2),
         *_at("transformer_blocks.0.ff.net", net_1),
-        ("proj_out",                    conv_in_rows_,                                     640*(320//d)*d,  case_1,  (case_1, 0),       0),  # y = xW
+        ("proj_out",                    conv_in_rows_,  640*(320//d)*d,  case_1,  (case_1, 0),       0),  # y = xW
     ]
     temp_convs_2: list[Line] = [
-        ("conv1.2",  down_blocks_0_downsamplers_0_conv_rows_,  2457600,  1,  (1, 0),  0),  # y = xW
-        ("conv2.3",  down_blocks_0_downsamplers_0_conv_rows_,  2457600,  1,  (1, 0),  0),  # y = xW
-        ("conv3.3",  down_blocks_0_downsamplers_0_conv_rows_,  2457600,  1,  (1, 0),  0),  # y = xW
-        ("conv4.3",  down_blocks_0_downsamplers_0_conv_rows_,  2457600,  1,  (1, 0),  0),  # y = xW
+        ("conv1.2",  x_,  2457600,  1,  (1, 0),  0),  # y = xW
+        ("conv2.3",  x_,  2457600,  1,  (1, 0),  0),  # y = xW
+        ("conv3.3",  x_,  2457600,  1,  (1, 0),  0),  # y = xW
+        ("conv4.3",  x_,  2457600,  1,  (1, 0),  0),  # y = xW
     ]
     to_q_3: list[Line] = [
-        ("base_layer",      down_blocks_0_downsamplers_0_conv_rows_,  2*(640//d)**2*d**2,  case_2,  (case_2, 0),       0),  # y = xW
-        ("lora_A.default",  down_blocks_0_downsamplers_0_conv_rows_,  32*(640//d)*d,       case_2,  (case_2, case_2),  0),  # y = xW
-        ("lora_B.default",  down_blocks_0_downsamplers_0_conv_rows_,  32*(640//d)*d,       case_2,  (case_2, case_2),  0),  # y = xW
+        ("base_layer",      x_,  part_4,         case_2,  (case_2, 0),       0),  # y = xW
+        ("lora_A.default",  x_,  32*(640//d)*d,  case_2,  (case_2, case_2),  0),  # y = xW
+        ("lora_B.default",  x_,  32*(640//d)*d,  case_2,  (case_2, case_2),  0),  # y = xW
     ]
     attn1_2: list[Line] = [
         *_at("to_q", to_q_3),
@@ -1302,52 +1321,52 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
         *_at("to_v", to_q_3),
     ]
     to_k_2: list[Line] = [
-        ("base_layer",      down_blocks_0_attentions_0_transformer_blocks_0_attn2_to_k_rows_,  2*(640//d)*d*X,  case_2,  (0, 0),            0),  # y = xW
-        ("lora_A.default",  down_blocks_0_attentions_0_transformer_blocks_0_attn2_to_k_rows_,  32*X,            case_2,  (0, case_2),       0),  # y = xW
-        ("lora_B.default",  down_blocks_0_attentions_0_transformer_blocks_0_attn2_to_k_rows_,  32*(640//d)*d,   case_2,  (case_2, case_2),  0),  # y = xW
+        ("base_layer",      fy_,  2*(640//d)*d*X,  case_2,  (0, 0),            0),  # y = xW
+        ("lora_A.default",  fy_,  32*X,            case_2,  (0, case_2),       0),  # y = xW
+        ("lora_B.default",  fy_,  32*(640//d)*d,   case_2,  (case_2, case_2),  0),  # y = xW
     ]
     net_2: list[Line] = [
-        ("0.proj",  down_blocks_0_downsamplers_0_conv_rows_,  16*(640//d)**2*d**2,  case_2,  (case_2, 0),  0),  # y = xW
-        ("2",       down_blocks_0_downsamplers_0_conv_rows_,  8*(640//d)**2*d**2,   case_2,  (case_2, 0),  0),  # y = xW
+        ("0.proj",  x_,  part_5,  case_2,  (case_2, 0),  0),  # y = xW
+        ("2",       x_,  part_6,  case_2,  (case_2, 0),  0),  # y = xW
     ]
     attentions_2: list[Line] = [
-        ("proj_in",                     down_blocks_0_downsamplers_0_conv_rows_,                       1280*(640//d)*d,  case_2,  (case_2, 0),       0),  # y = xW
+        ("proj_in",                     x_,                                  1280*(640//d)*d,  case_2,  (case_2, 0),       0),  # y = xW
         *_at("transformer_blocks.0.attn1", attn1_2),
-        ("transformer_blocks.0.attn1",  down_blocks_1_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(640//d)*d,     case_2,  (case_2, case_2),  0),  # scores = qk
-        ("transformer_blocks.0.attn1",  down_blocks_1_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(640//d)*d,     case_2,  (case_2, case_2),  0),  # mix = pv
+        ("transformer_blocks.0.attn1",  x_1_plus_h_over_2_1_plus_w_over_2_,  2*(640//d)*d,     case_2,  (case_2, case_2),  0),  # scores = qk
+        ("transformer_blocks.0.attn1",  x_1_plus_h_over_2_1_plus_w_over_2_,  2*(640//d)*d,     case_2,  (case_2, case_2),  0),  # mix = pv
         *_at("transformer_blocks.0.attn1.to_out.0", to_q_3),
         *_at("transformer_blocks.0.attn2.to_q", to_q_3),
         *_at("transformer_blocks.0.attn2.to_k", to_k_2),
         *_at("transformer_blocks.0.attn2.to_v", to_k_2),
-        ("transformer_blocks.0.attn2",  down_blocks_1_attentions_0_transformer_blocks_0_attn2_pairs_,  2*(640//d)*d,     case_2,  (case_2, case_2),  0),  # scores = qk
-        ("transformer_blocks.0.attn2",  down_blocks_1_attentions_0_transformer_blocks_0_attn2_pairs_,  2*(640//d)*d,     case_2,  (case_2, case_2),  0),  # mix = pv
+        ("transformer_blocks.0.attn2",  xy_,                                 2*(640//d)*d,     case_2,  (case_2, case_2),  0),  # scores = qk
+        ("transformer_blocks.0.attn2",  xy_,                                 2*(640//d)*d,     case_2,  (case_2, case_2),  0),  # mix = pv
         *_at("transformer_blocks.0.attn2.to_out.0", to_q_3),
         *_at("transformer_blocks.0.ff.net", net_2),
-        ("proj_out",                    down_blocks_0_downsamplers_0_conv_rows_,                       1280*(640//d)*d,  case_2,  (case_2, 0),       0),  # y = xW
+        ("proj_out",                    x_,                                  1280*(640//d)*d,  case_2,  (case_2, 0),       0),  # y = xW
     ]
     temp_attentions_2: list[Line] = [
-        ("proj_in",                     down_blocks_0_downsamplers_0_conv_rows_,                            1280*(640//d)*d,  case_2,  (case_2, 0),       0),  # y = xW
+        ("proj_in",                     x_,   1280*(640//d)*d,  case_2,  (case_2, 0),       0),  # y = xW
         *_at("transformer_blocks.0.attn1", attn1_2),
-        ("transformer_blocks.0.attn1",  down_blocks_1_temp_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(640//d)*d,     case_2,  (case_2, case_2),  0),  # scores = qk
-        ("transformer_blocks.0.attn1",  down_blocks_1_temp_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(640//d)*d,     case_2,  (case_2, case_2),  0),  # mix = pv
+        ("transformer_blocks.0.attn1",  xf_,  2*(640//d)*d,     case_2,  (case_2, case_2),  0),  # scores = qk
+        ("transformer_blocks.0.attn1",  xf_,  2*(640//d)*d,     case_2,  (case_2, case_2),  0),  # mix = pv
         *_at("transformer_blocks.0.attn1.to_out.0", to_q_3),
         *_at("transformer_blocks.0.attn2", attn1_2),
-        ("transformer_blocks.0.attn2",  down_blocks_1_temp_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(640//d)*d,     case_2,  (case_2, case_2),  0),  # scores = qk
-        ("transformer_blocks.0.attn2",  down_blocks_1_temp_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(640//d)*d,     case_2,  (case_2, case_2),  0),  # mix = pv
+        ("transformer_blocks.0.attn2",  xf_,  2*(640//d)*d,     case_2,  (case_2, case_2),  0),  # scores = qk
+        ("transformer_blocks.0.attn2",  xf_,  2*(640//d)*d,     case_2,  (case_2, case_2),  0),  # mix = pv
         *_at("transformer_blocks.0.attn2.to_out.0", to_q_3),
         *_at("transformer_blocks.0.ff.net", net_2),
-        ("proj_out",                    down_blocks_0_downsamplers_0_conv_rows_,                            1280*(640//d)*d,  case_2,  (case_2, 0),       0),  # y = xW
+        ("proj_out",                    x_,   1280*(640//d)*d,  case_2,  (case_2, 0),       0),  # y = xW
     ]
     temp_convs_3: list[Line] = [
-        ("conv1.2",  down_blocks_1_downsamplers_0_conv_rows_,  9830400,  1,  (1, 0),  0),  # y = xW
-        ("conv2.3",  down_blocks_1_downsamplers_0_conv_rows_,  9830400,  1,  (1, 0),  0),  # y = xW
-        ("conv3.3",  down_blocks_1_downsamplers_0_conv_rows_,  9830400,  1,  (1, 0),  0),  # y = xW
-        ("conv4.3",  down_blocks_1_downsamplers_0_conv_rows_,  9830400,  1,  (1, 0),  0),  # y = xW
+        ("conv1.2",  x_4_,  9830400,  1,  (1, 0),  0),  # y = xW
+        ("conv2.3",  x_4_,  9830400,  1,  (1, 0),  0),  # y = xW
+        ("conv3.3",  x_4_,  9830400,  1,  (1, 0),  0),  # y = xW
+        ("conv4.3",  x_4_,  9830400,  1,  (1, 0),  0),  # y = xW
     ]
     to_q_4: list[Line] = [
-        ("base_layer",      down_blocks_1_downsamplers_0_conv_rows_,  2*(1280//d)**2*d**2,  case_3,  (case_3, 0),       0),  # y = xW
-        ("lora_A.default",  down_blocks_1_downsamplers_0_conv_rows_,  32*(1280//d)*d,       case_3,  (case_3, case_3),  0),  # y = xW
-        ("lora_B.default",  down_blocks_1_downsamplers_0_conv_rows_,  32*(1280//d)*d,       case_3,  (case_3, case_3),  0),  # y = xW
+        ("base_layer",      x_4_,  part_7,          case_3,  (case_3, 0),       0),  # y = xW
+        ("lora_A.default",  x_4_,  32*(1280//d)*d,  case_3,  (case_3, case_3),  0),  # y = xW
+        ("lora_B.default",  x_4_,  32*(1280//d)*d,  case_3,  (case_3, case_3),  0),  # y = xW
     ]
     attn1_3: list[Line] = [
         *_at("to_q", to_q_4),
@@ -1355,16 +1374,16 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
         *_at("to_v", to_q_4),
     ]
     to_k_3: list[Line] = [
-        ("base_layer",      down_blocks_0_attentions_0_transformer_blocks_0_attn2_to_k_rows_,  2*(1280//d)*d*X,  case_3,  (0, 0),            0),  # y = xW
-        ("lora_A.default",  down_blocks_0_attentions_0_transformer_blocks_0_attn2_to_k_rows_,  32*X,             case_3,  (0, case_3),       0),  # y = xW
-        ("lora_B.default",  down_blocks_0_attentions_0_transformer_blocks_0_attn2_to_k_rows_,  32*(1280//d)*d,   case_3,  (case_3, case_3),  0),  # y = xW
+        ("base_layer",      fy_,  2*(1280//d)*d*X,  case_3,  (0, 0),            0),  # y = xW
+        ("lora_A.default",  fy_,  32*X,             case_3,  (0, case_3),       0),  # y = xW
+        ("lora_B.default",  fy_,  32*(1280//d)*d,   case_3,  (case_3, case_3),  0),  # y = xW
     ]
     net_3: list[Line] = [
-        ("0.proj",  down_blocks_1_downsamplers_0_conv_rows_,  part_1,               case_3,  (case_3, 0),  0),  # y = xW
-        ("2",       down_blocks_1_downsamplers_0_conv_rows_,  8*(1280//d)**2*d**2,  case_3,  (case_3, 0),  0),  # y = xW
+        ("0.proj",  x_4_,  part_8,  case_3,  (case_3, 0),  0),  # y = xW
+        ("2",       x_4_,  part_9,  case_3,  (case_3, 0),  0),  # y = xW
     ]
     attentions_3: list[Line] = [
-        ("proj_in",                     down_blocks_1_downsamplers_0_conv_rows_,                       2560*(1280//d)*d,  case_3,  (case_3, 0),       0),  # y = xW
+        ("proj_in",                     x_4_,                                                          2560*(1280//d)*d,  case_3,  (case_3, 0),       0),  # y = xW
         *_at("transformer_blocks.0.attn1", attn1_3),
         ("transformer_blocks.0.attn1",  down_blocks_2_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     case_3,  (case_3, case_3),  0),  # scores = qk
         ("transformer_blocks.0.attn1",  down_blocks_2_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     case_3,  (case_3, case_3),  0),  # mix = pv
@@ -1372,40 +1391,40 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
         *_at("transformer_blocks.0.attn2.to_q", to_q_4),
         *_at("transformer_blocks.0.attn2.to_k", to_k_3),
         *_at("transformer_blocks.0.attn2.to_v", to_k_3),
-        ("transformer_blocks.0.attn2",  down_blocks_2_attentions_0_transformer_blocks_0_attn2_pairs_,  2*(1280//d)*d,     case_3,  (case_3, case_3),  0),  # scores = qk
-        ("transformer_blocks.0.attn2",  down_blocks_2_attentions_0_transformer_blocks_0_attn2_pairs_,  2*(1280//d)*d,     case_3,  (case_3, case_3),  0),  # mix = pv
+        ("transformer_blocks.0.attn2",  x_4_y_,                                                        2*(1280//d)*d,     case_3,  (case_3, case_3),  0),  # scores = qk
+        ("transformer_blocks.0.attn2",  x_4_y_,                                                        2*(1280//d)*d,     case_3,  (case_3, case_3),  0),  # mix = pv
         *_at("transformer_blocks.0.attn2.to_out.0", to_q_4),
         *_at("transformer_blocks.0.ff.net", net_3),
-        ("proj_out",                    down_blocks_1_downsamplers_0_conv_rows_,                       2560*(1280//d)*d,  case_3,  (case_3, 0),       0),  # y = xW
+        ("proj_out",                    x_4_,                                                          2560*(1280//d)*d,  case_3,  (case_3, 0),       0),  # y = xW
     ]
     temp_attentions_3: list[Line] = [
-        ("proj_in",                     down_blocks_1_downsamplers_0_conv_rows_,                            2560*(1280//d)*d,  case_3,  (case_3, 0),       0),  # y = xW
+        ("proj_in",                     x_4_,    2560*(1280//d)*d,  case_3,  (case_3, 0),       0),  # y = xW
         *_at("transformer_blocks.0.attn1", attn1_3),
-        ("transformer_blocks.0.attn1",  down_blocks_2_temp_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     case_3,  (case_3, case_3),  0),  # scores = qk
-        ("transformer_blocks.0.attn1",  down_blocks_2_temp_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     case_3,  (case_3, case_3),  0),  # mix = pv
+        ("transformer_blocks.0.attn1",  x_4_f_,  2*(1280//d)*d,     case_3,  (case_3, case_3),  0),  # scores = qk
+        ("transformer_blocks.0.attn1",  x_4_f_,  2*(1280//d)*d,     case_3,  (case_3, case_3),  0),  # mix = pv
         *_at("transformer_blocks.0.attn1.to_out.0", to_q_4),
         *_at("transformer_blocks.0.attn2", attn1_3),
-        ("transformer_blocks.0.attn2",  down_blocks_2_temp_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     case_3,  (case_3, case_3),  0),  # scores = qk
-        ("transformer_blocks.0.attn2",  down_blocks_2_temp_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     case_3,  (case_3, case_3),  0),  # mix = pv
+        ("transformer_blocks.0.attn2",  x_4_f_,  2*(1280//d)*d,     case_3,  (case_3, case_3),  0),  # scores = qk
+        ("transformer_blocks.0.attn2",  x_4_f_,  2*(1280//d)*d,     case_3,  (case_3, case_3),  0),  # mix = pv
         *_at("transformer_blocks.0.attn2.to_out.0", to_q_4),
         *_at("transformer_blocks.0.ff.net", net_3),
-        ("proj_out",                    down_blocks_1_downsamplers_0_conv_rows_,                            2560*(1280//d)*d,  case_3,  (case_3, 0),       0),  # y = xW
+        ("proj_out",                    x_4_,    2560*(1280//d)*d,  case_3,  (case_3, 0),       0),  # y = xW
     ]
     resnets_2: list[Line] = [
-        ("conv1",          down_blocks_2_downsamplers_0_conv_rows_,      29491200,  1,  (1, 0),  0),  # y = xW
-        ("time_emb_proj",  down_blocks_0_resnets_0_time_emb_proj_rows_,  3276800,   1,  (0, 0),  0),  # y = xW
-        ("conv2",          down_blocks_2_downsamplers_0_conv_rows_,      29491200,  1,  (1, 0),  0),  # y = xW
+        ("conv1",          x_8_,  29491200,  1,  (1, 0),  0),  # y = xW
+        ("time_emb_proj",  f_,    3276800,   1,  (0, 0),  0),  # y = xW
+        ("conv2",          x_8_,  29491200,  1,  (1, 0),  0),  # y = xW
     ]
     temp_convs_4: list[Line] = [
-        ("conv1.2",  down_blocks_2_downsamplers_0_conv_rows_,  9830400,  1,  (1, 0),  0),  # y = xW
-        ("conv2.3",  down_blocks_2_downsamplers_0_conv_rows_,  9830400,  1,  (1, 0),  0),  # y = xW
-        ("conv3.3",  down_blocks_2_downsamplers_0_conv_rows_,  9830400,  1,  (1, 0),  0),  # y = xW
-        ("conv4.3",  down_blocks_2_downsamplers_0_conv_rows_,  9830400,  1,  (1, 0),  0),  # y = xW
+        ("conv1.2",  x_8_,  9830400,  1,  (1, 0),  0),  # y = xW
+        ("conv2.3",  x_8_,  9830400,  1,  (1, 0),  0),  # y = xW
+        ("conv3.3",  x_8_,  9830400,  1,  (1, 0),  0),  # y = xW
+        ("conv4.3",  x_8_,  9830400,  1,  (1, 0),  0),  # y = xW
     ]
     to_q_5: list[Line] = [
-        ("base_layer",      down_blocks_2_downsamplers_0_conv_rows_,  2*(1280//d)**2*d**2,  case_4,  (case_4, 0),       0),  # y = xW
-        ("lora_A.default",  down_blocks_2_downsamplers_0_conv_rows_,  32*(1280//d)*d,       case_4,  (case_4, case_4),  0),  # y = xW
-        ("lora_B.default",  down_blocks_2_downsamplers_0_conv_rows_,  32*(1280//d)*d,       case_4,  (case_4, case_4),  0),  # y = xW
+        ("base_layer",      x_8_,  part_7,          case_4,  (case_4, 0),       0),  # y = xW
+        ("lora_A.default",  x_8_,  32*(1280//d)*d,  case_4,  (case_4, case_4),  0),  # y = xW
+        ("lora_B.default",  x_8_,  32*(1280//d)*d,  case_4,  (case_4, case_4),  0),  # y = xW
     ]
     attn1_4: list[Line] = [
         *_at("to_q", to_q_5),
@@ -1413,16 +1432,16 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
         *_at("to_v", to_q_5),
     ]
     to_k_4: list[Line] = [
-        ("base_layer",      down_blocks_0_attentions_0_transformer_blocks_0_attn2_to_k_rows_,  2*(1280//d)*d*X,  case_4,  (0, 0),            0),  # y = xW
-        ("lora_A.default",  down_blocks_0_attentions_0_transformer_blocks_0_attn2_to_k_rows_,  32*X,             case_4,  (0, case_4),       0),  # y = xW
-        ("lora_B.default",  down_blocks_0_attentions_0_transformer_blocks_0_attn2_to_k_rows_,  32*(1280//d)*d,   case_4,  (case_4, case_4),  0),  # y = xW
+        ("base_layer",      fy_,  2*(1280//d)*d*X,  case_4,  (0, 0),            0),  # y = xW
+        ("lora_A.default",  fy_,  32*X,             case_4,  (0, case_4),       0),  # y = xW
+        ("lora_B.default",  fy_,  32*(1280//d)*d,   case_4,  (case_4, case_4),  0),  # y = xW
     ]
     net_4: list[Line] = [
-        ("0.proj",  down_blocks_2_downsamplers_0_conv_rows_,  part_1,               case_4,  (case_4, 0),  0),  # y = xW
-        ("2",       down_blocks_2_downsamplers_0_conv_rows_,  8*(1280//d)**2*d**2,  case_4,  (case_4, 0),  0),  # y = xW
+        ("0.proj",  x_8_,  part_8,  case_4,  (case_4, 0),  0),  # y = xW
+        ("2",       x_8_,  part_9,  case_4,  (case_4, 0),  0),  # y = xW
     ]
     attentions_4: list[Line] = [
-        ("proj_in",                     down_blocks_2_downsamplers_0_conv_rows_,                       2560*(1280//d)*d,  case_4,  (case_4, 0),       0),  # y = xW
+        ("proj_in",                     x_8_,                                                          2560*(1280//d)*d,  case_4,  (case_4, 0),       0),  # y = xW
         *_at("transformer_blocks.0.attn1", attn1_4),
         ("transformer_blocks.0.attn1",  down_blocks_3_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     case_4,  (case_4, case_4),  0),  # scores = qk
         ("transformer_blocks.0.attn1",  down_blocks_3_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     case_4,  (case_4, case_4),  0),  # mix = pv
@@ -1430,29 +1449,29 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
         *_at("transformer_blocks.0.attn2.to_q", to_q_5),
         *_at("transformer_blocks.0.attn2.to_k", to_k_4),
         *_at("transformer_blocks.0.attn2.to_v", to_k_4),
-        ("transformer_blocks.0.attn2",  down_blocks_3_attentions_0_transformer_blocks_0_attn2_pairs_,  2*(1280//d)*d,     case_4,  (case_4, case_4),  0),  # scores = qk
-        ("transformer_blocks.0.attn2",  down_blocks_3_attentions_0_transformer_blocks_0_attn2_pairs_,  2*(1280//d)*d,     case_4,  (case_4, case_4),  0),  # mix = pv
+        ("transformer_blocks.0.attn2",  x_8_y_,                                                        2*(1280//d)*d,     case_4,  (case_4, case_4),  0),  # scores = qk
+        ("transformer_blocks.0.attn2",  x_8_y_,                                                        2*(1280//d)*d,     case_4,  (case_4, case_4),  0),  # mix = pv
         *_at("transformer_blocks.0.attn2.to_out.0", to_q_5),
         *_at("transformer_blocks.0.ff.net", net_4),
-        ("proj_out",                    down_blocks_2_downsamplers_0_conv_rows_,                       2560*(1280//d)*d,  case_4,  (case_4, 0),       0),  # y = xW
+        ("proj_out",                    x_8_,                                                          2560*(1280//d)*d,  case_4,  (case_4, 0),       0),  # y = xW
     ]
     temp_attentions_4: list[Line] = [
-        ("proj_in",                     down_blocks_2_downsamplers_0_conv_rows_,                            2560*(1280//d)*d,  case_4,  (case_4, 0),       0),  # y = xW
+        ("proj_in",                     x_8_,    2560*(1280//d)*d,  case_4,  (case_4, 0),       0),  # y = xW
         *_at("transformer_blocks.0.attn1", attn1_4),
-        ("transformer_blocks.0.attn1",  down_blocks_3_temp_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     case_4,  (case_4, case_4),  0),  # scores = qk
-        ("transformer_blocks.0.attn1",  down_blocks_3_temp_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     case_4,  (case_4, case_4),  0),  # mix = pv
+        ("transformer_blocks.0.attn1",  x_8_f_,  2*(1280//d)*d,     case_4,  (case_4, case_4),  0),  # scores = qk
+        ("transformer_blocks.0.attn1",  x_8_f_,  2*(1280//d)*d,     case_4,  (case_4, case_4),  0),  # mix = pv
         *_at("transformer_blocks.0.attn1.to_out.0", to_q_5),
         *_at("transformer_blocks.0.attn2", attn1_4),
-        ("transformer_blocks.0.attn2",  down_blocks_3_temp_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     case_4,  (case_4, case_4),  0),  # scores = qk
-        ("transformer_blocks.0.attn2",  down_blocks_3_temp_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     case_4,  (case_4, case_4),  0),  # mix = pv
+        ("transformer_blocks.0.attn2",  x_8_f_,  2*(1280//d)*d,     case_4,  (case_4, case_4),  0),  # scores = qk
+        ("transformer_blocks.0.attn2",  x_8_f_,  2*(1280//d)*d,     case_4,  (case_4, case_4),  0),  # mix = pv
         *_at("transformer_blocks.0.attn2.to_out.0", to_q_5),
         *_at("transformer_blocks.0.ff.net", net_4),
-        ("proj_out",                    down_blocks_2_downsamplers_0_conv_rows_,                            2560*(1280//d)*d,  case_4,  (case_4, 0),       0),  # y = xW
+        ("proj_out",                    x_8_,    2560*(1280//d)*d,  case_4,  (case_4, 0),       0),  # y = xW
     ]
     to_q_6: list[Line] = [
-        ("base_layer",      down_blocks_2_downsamplers_0_conv_rows_,  2*(1280//d)**2*d**2,  1,  (1, 0),  0),  # y = xW
-        ("lora_A.default",  down_blocks_2_downsamplers_0_conv_rows_,  32*(1280//d)*d,       1,  (1, 1),  0),  # y = xW
-        ("lora_B.default",  down_blocks_2_downsamplers_0_conv_rows_,  32*(1280//d)*d,       1,  (1, 1),  0),  # y = xW
+        ("base_layer",      x_8_,  part_7,          1,  (1, 0),  0),  # y = xW
+        ("lora_A.default",  x_8_,  32*(1280//d)*d,  1,  (1, 1),  0),  # y = xW
+        ("lora_B.default",  x_8_,  32*(1280//d)*d,  1,  (1, 1),  0),  # y = xW
     ]
     attn1_5: list[Line] = [
         *_at("to_q", to_q_6),
@@ -1460,24 +1479,24 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
         *_at("to_v", to_q_6),
     ]
     to_k_5: list[Line] = [
-        ("base_layer",      down_blocks_0_attentions_0_transformer_blocks_0_attn2_to_k_rows_,  2*(1280//d)*d*X,  1,  (0, 0),  0),  # y = xW
-        ("lora_A.default",  down_blocks_0_attentions_0_transformer_blocks_0_attn2_to_k_rows_,  32*X,             1,  (0, 1),  0),  # y = xW
-        ("lora_B.default",  down_blocks_0_attentions_0_transformer_blocks_0_attn2_to_k_rows_,  32*(1280//d)*d,   1,  (1, 1),  0),  # y = xW
+        ("base_layer",      fy_,  2*(1280//d)*d*X,  1,  (0, 0),  0),  # y = xW
+        ("lora_A.default",  fy_,  32*X,             1,  (0, 1),  0),  # y = xW
+        ("lora_B.default",  fy_,  32*(1280//d)*d,   1,  (1, 1),  0),  # y = xW
     ]
     net_5: list[Line] = [
-        ("0.proj",  down_blocks_2_downsamplers_0_conv_rows_,  part_1,               1,  (1, 0),  0),  # y = xW
-        ("2",       down_blocks_2_downsamplers_0_conv_rows_,  8*(1280//d)**2*d**2,  1,  (1, 0),  0),  # y = xW
+        ("0.proj",  x_8_,  part_8,  1,  (1, 0),  0),  # y = xW
+        ("2",       x_8_,  part_9,  1,  (1, 0),  0),  # y = xW
     ]
     resnets_3: list[Line] = [
-        ("conv1",          down_blocks_2_downsamplers_0_conv_rows_,      58982400,  1,  (1, 0),  0),  # y = xW
-        ("time_emb_proj",  down_blocks_0_resnets_0_time_emb_proj_rows_,  3276800,   1,  (0, 0),  0),  # y = xW
-        ("conv2",          down_blocks_2_downsamplers_0_conv_rows_,      29491200,  1,  (1, 0),  0),  # y = xW
-        ("conv_shortcut",  down_blocks_2_downsamplers_0_conv_rows_,      6553600,   1,  (1, 0),  0),  # y = xW
+        ("conv1",          x_8_,  58982400,  1,  (1, 0),  0),  # y = xW
+        ("time_emb_proj",  f_,    3276800,   1,  (0, 0),  0),  # y = xW
+        ("conv2",          x_8_,  29491200,  1,  (1, 0),  0),  # y = xW
+        ("conv_shortcut",  x_8_,  6553600,   1,  (1, 0),  0),  # y = xW
     ]
     to_q_7: list[Line] = [
-        ("base_layer",      down_blocks_2_downsamplers_0_conv_rows_,  2*(1280//d)**2*d**2,  case_5,  (case_5, 0),       0),  # y = xW
-        ("lora_A.default",  down_blocks_2_downsamplers_0_conv_rows_,  32*(1280//d)*d,       case_5,  (case_5, case_5),  0),  # y = xW
-        ("lora_B.default",  down_blocks_2_downsamplers_0_conv_rows_,  32*(1280//d)*d,       case_5,  (case_5, case_5),  0),  # y = xW
+        ("base_layer",      x_8_,  part_7,          case_5,  (case_5, 0),       0),  # y = xW
+        ("lora_A.default",  x_8_,  32*(1280//d)*d,  case_5,  (case_5, case_5),  0),  # y = xW
+        ("lora_B.default",  x_8_,  32*(1280//d)*d,  case_5,  (case_5, case_5),  0),  # y = xW
     ]
     attn1_6: list[Line] = [
         *_at("to_q", to_q_7),
@@ -1485,16 +1504,16 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
         *_at("to_v", to_q_7),
     ]
     to_k_6: list[Line] = [
-        ("base_layer",      down_blocks_0_attentions_0_transformer_blocks_0_attn2_to_k_rows_,  2*(1280//d)*d*X,  case_5,  (0, 0),            0),  # y = xW
-        ("lora_A.default",  down_blocks_0_attentions_0_transformer_blocks_0_attn2_to_k_rows_,  32*X,             case_5,  (0, case_5),       0),  # y = xW
-        ("lora_B.default",  down_blocks_0_attentions_0_transformer_blocks_0_attn2_to_k_rows_,  32*(1280//d)*d,   case_5,  (case_5, case_5),  0),  # y = xW
+        ("base_layer",      fy_,  2*(1280//d)*d*X,  case_5,  (0, 0),            0),  # y = xW
+        ("lora_A.default",  fy_,  32*X,             case_5,  (0, case_5),       0),  # y = xW
+        ("lora_B.default",  fy_,  32*(1280//d)*d,   case_5,  (case_5, case_5),  0),  # y = xW
     ]
     net_6: list[Line] = [
-        ("0.proj",  down_blocks_2_downsamplers_0_conv_rows_,  part_1,               case_5,  (case_5, 0),  0),  # y = xW
-        ("2",       down_blocks_2_downsamplers_0_conv_rows_,  8*(1280//d)**2*d**2,  case_5,  (case_5, 0),  0),  # y = xW
+        ("0.proj",  x_8_,  part_8,  case_5,  (case_5, 0),  0),  # y = xW
+        ("2",       x_8_,  part_9,  case_5,  (case_5, 0),  0),  # y = xW
     ]
     attentions_5: list[Line] = [
-        ("proj_in",                     down_blocks_2_downsamplers_0_conv_rows_,                       2560*(1280//d)*d,  case_5,  (case_5, 0),       0),  # y = xW
+        ("proj_in",                     x_8_,                                                          2560*(1280//d)*d,  case_5,  (case_5, 0),       0),  # y = xW
         *_at("transformer_blocks.0.attn1", attn1_6),
         ("transformer_blocks.0.attn1",  down_blocks_3_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     case_5,  (case_5, case_5),  0),  # scores = qk
         ("transformer_blocks.0.attn1",  down_blocks_3_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     case_5,  (case_5, case_5),  0),  # mix = pv
@@ -1502,35 +1521,35 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
         *_at("transformer_blocks.0.attn2.to_q", to_q_7),
         *_at("transformer_blocks.0.attn2.to_k", to_k_6),
         *_at("transformer_blocks.0.attn2.to_v", to_k_6),
-        ("transformer_blocks.0.attn2",  down_blocks_3_attentions_0_transformer_blocks_0_attn2_pairs_,  2*(1280//d)*d,     case_5,  (case_5, case_5),  0),  # scores = qk
-        ("transformer_blocks.0.attn2",  down_blocks_3_attentions_0_transformer_blocks_0_attn2_pairs_,  2*(1280//d)*d,     case_5,  (case_5, case_5),  0),  # mix = pv
+        ("transformer_blocks.0.attn2",  x_8_y_,                                                        2*(1280//d)*d,     case_5,  (case_5, case_5),  0),  # scores = qk
+        ("transformer_blocks.0.attn2",  x_8_y_,                                                        2*(1280//d)*d,     case_5,  (case_5, case_5),  0),  # mix = pv
         *_at("transformer_blocks.0.attn2.to_out.0", to_q_7),
         *_at("transformer_blocks.0.ff.net", net_6),
-        ("proj_out",                    down_blocks_2_downsamplers_0_conv_rows_,                       2560*(1280//d)*d,  case_5,  (case_5, 0),       0),  # y = xW
+        ("proj_out",                    x_8_,                                                          2560*(1280//d)*d,  case_5,  (case_5, 0),       0),  # y = xW
     ]
     temp_attentions_5: list[Line] = [
-        ("proj_in",                     down_blocks_2_downsamplers_0_conv_rows_,                            2560*(1280//d)*d,  case_5,  (case_5, 0),       0),  # y = xW
+        ("proj_in",                     x_8_,    2560*(1280//d)*d,  case_5,  (case_5, 0),       0),  # y = xW
         *_at("transformer_blocks.0.attn1", attn1_6),
-        ("transformer_blocks.0.attn1",  down_blocks_3_temp_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     case_5,  (case_5, case_5),  0),  # scores = qk
-        ("transformer_blocks.0.attn1",  down_blocks_3_temp_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     case_5,  (case_5, case_5),  0),  # mix = pv
+        ("transformer_blocks.0.attn1",  x_8_f_,  2*(1280//d)*d,     case_5,  (case_5, case_5),  0),  # scores = qk
+        ("transformer_blocks.0.attn1",  x_8_f_,  2*(1280//d)*d,     case_5,  (case_5, case_5),  0),  # mix = pv
         *_at("transformer_blocks.0.attn1.to_out.0", to_q_7),
         *_at("transformer_blocks.0.attn2", attn1_6),
-        ("transformer_blocks.0.attn2",  down_blocks_3_temp_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     case_5,  (case_5, case_5),  0),  # scores = qk
-        ("transformer_blocks.0.attn2",  down_blocks_3_temp_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     case_5,  (case_5, case_5),  0),  # mix = pv
+        ("transformer_blocks.0.attn2",  x_8_f_,  2*(1280//d)*d,     case_5,  (case_5, case_5),  0),  # scores = qk
+        ("transformer_blocks.0.attn2",  x_8_f_,  2*(1280//d)*d,     case_5,  (case_5, case_5),  0),  # mix = pv
         *_at("transformer_blocks.0.attn2.to_out.0", to_q_7),
         *_at("transformer_blocks.0.ff.net", net_6),
-        ("proj_out",                    down_blocks_2_downsamplers_0_conv_rows_,                            2560*(1280//d)*d,  case_5,  (case_5, 0),       0),  # y = xW
+        ("proj_out",                    x_8_,    2560*(1280//d)*d,  case_5,  (case_5, 0),       0),  # y = xW
     ]
     resnets_4: list[Line] = [
-        ("conv1",          down_blocks_1_downsamplers_0_conv_rows_,      58982400,  1,  (1, 0),  0),  # y = xW
-        ("time_emb_proj",  down_blocks_0_resnets_0_time_emb_proj_rows_,  3276800,   1,  (0, 0),  0),  # y = xW
-        ("conv2",          down_blocks_1_downsamplers_0_conv_rows_,      29491200,  1,  (1, 0),  0),  # y = xW
-        ("conv_shortcut",  down_blocks_1_downsamplers_0_conv_rows_,      6553600,   1,  (1, 0),  0),  # y = xW
+        ("conv1",          x_4_,  58982400,  1,  (1, 0),  0),  # y = xW
+        ("time_emb_proj",  f_,    3276800,   1,  (0, 0),  0),  # y = xW
+        ("conv2",          x_4_,  29491200,  1,  (1, 0),  0),  # y = xW
+        ("conv_shortcut",  x_4_,  6553600,   1,  (1, 0),  0),  # y = xW
     ]
     to_q_8: list[Line] = [
-        ("base_layer",      down_blocks_1_downsamplers_0_conv_rows_,  2*(1280//d)**2*d**2,  case_6,  (case_6, 0),       0),  # y = xW
-        ("lora_A.default",  down_blocks_1_downsamplers_0_conv_rows_,  32*(1280//d)*d,       case_6,  (case_6, case_6),  0),  # y = xW
-        ("lora_B.default",  down_blocks_1_downsamplers_0_conv_rows_,  32*(1280//d)*d,       case_6,  (case_6, case_6),  0),  # y = xW
+        ("base_layer",      x_4_,  part_7,          case_6,  (case_6, 0),       0),  # y = xW
+        ("lora_A.default",  x_4_,  32*(1280//d)*d,  case_6,  (case_6, case_6),  0),  # y = xW
+        ("lora_B.default",  x_4_,  32*(1280//d)*d,  case_6,  (case_6, case_6),  0),  # y = xW
     ]
     attn1_7: list[Line] = [
         *_at("to_q", to_q_8),
@@ -1538,16 +1557,16 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
         *_at("to_v", to_q_8),
     ]
     to_k_7: list[Line] = [
-        ("base_layer",      down_blocks_0_attentions_0_transformer_blocks_0_attn2_to_k_rows_,  2*(1280//d)*d*X,  case_6,  (0, 0),            0),  # y = xW
-        ("lora_A.default",  down_blocks_0_attentions_0_transformer_blocks_0_attn2_to_k_rows_,  32*X,             case_6,  (0, case_6),       0),  # y = xW
-        ("lora_B.default",  down_blocks_0_attentions_0_transformer_blocks_0_attn2_to_k_rows_,  32*(1280//d)*d,   case_6,  (case_6, case_6),  0),  # y = xW
+        ("base_layer",      fy_,  2*(1280//d)*d*X,  case_6,  (0, 0),            0),  # y = xW
+        ("lora_A.default",  fy_,  32*X,             case_6,  (0, case_6),       0),  # y = xW
+        ("lora_B.default",  fy_,  32*(1280//d)*d,   case_6,  (case_6, case_6),  0),  # y = xW
     ]
     net_7: list[Line] = [
-        ("0.proj",  down_blocks_1_downsamplers_0_conv_rows_,  part_1,               case_6,  (case_6, 0),  0),  # y = xW
-        ("2",       down_blocks_1_downsamplers_0_conv_rows_,  8*(1280//d)**2*d**2,  case_6,  (case_6, 0),  0),  # y = xW
+        ("0.proj",  x_4_,  part_8,  case_6,  (case_6, 0),  0),  # y = xW
+        ("2",       x_4_,  part_9,  case_6,  (case_6, 0),  0),  # y = xW
     ]
     attentions_6: list[Line] = [
-        ("proj_in",                     down_blocks_1_downsamplers_0_conv_rows_,                       2560*(1280//d)*d,  case_6,  (case_6, 0),       0),  # y = xW
+        ("proj_in",                     x_4_,                                                          2560*(1280//d)*d,  case_6,  (case_6, 0),       0),  # y = xW
         *_at("transformer_blocks.0.attn1", attn1_7),
         ("transformer_blocks.0.attn1",  down_blocks_2_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     case_6,  (case_6, case_6),  0),  # scores = qk
         ("transformer_blocks.0.attn1",  down_blocks_2_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     case_6,  (case_6, case_6),  0),  # mix = pv
@@ -1555,29 +1574,29 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
         *_at("transformer_blocks.0.attn2.to_q", to_q_8),
         *_at("transformer_blocks.0.attn2.to_k", to_k_7),
         *_at("transformer_blocks.0.attn2.to_v", to_k_7),
-        ("transformer_blocks.0.attn2",  down_blocks_2_attentions_0_transformer_blocks_0_attn2_pairs_,  2*(1280//d)*d,     case_6,  (case_6, case_6),  0),  # scores = qk
-        ("transformer_blocks.0.attn2",  down_blocks_2_attentions_0_transformer_blocks_0_attn2_pairs_,  2*(1280//d)*d,     case_6,  (case_6, case_6),  0),  # mix = pv
+        ("transformer_blocks.0.attn2",  x_4_y_,                                                        2*(1280//d)*d,     case_6,  (case_6, case_6),  0),  # scores = qk
+        ("transformer_blocks.0.attn2",  x_4_y_,                                                        2*(1280//d)*d,     case_6,  (case_6, case_6),  0),  # mix = pv
         *_at("transformer_blocks.0.attn2.to_out.0", to_q_8),
         *_at("transformer_blocks.0.ff.net", net_7),
-        ("proj_out",                    down_blocks_1_downsamplers_0_conv_rows_,                       2560*(1280//d)*d,  case_6,  (case_6, 0),       0),  # y = xW
+        ("proj_out",                    x_4_,                                                          2560*(1280//d)*d,  case_6,  (case_6, 0),       0),  # y = xW
     ]
     temp_attentions_6: list[Line] = [
-        ("proj_in",                     down_blocks_1_downsamplers_0_conv_rows_,                            2560*(1280//d)*d,  case_6,  (case_6, 0),       0),  # y = xW
+        ("proj_in",                     x_4_,    2560*(1280//d)*d,  case_6,  (case_6, 0),       0),  # y = xW
         *_at("transformer_blocks.0.attn1", attn1_7),
-        ("transformer_blocks.0.attn1",  down_blocks_2_temp_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     case_6,  (case_6, case_6),  0),  # scores = qk
-        ("transformer_blocks.0.attn1",  down_blocks_2_temp_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     case_6,  (case_6, case_6),  0),  # mix = pv
+        ("transformer_blocks.0.attn1",  x_4_f_,  2*(1280//d)*d,     case_6,  (case_6, case_6),  0),  # scores = qk
+        ("transformer_blocks.0.attn1",  x_4_f_,  2*(1280//d)*d,     case_6,  (case_6, case_6),  0),  # mix = pv
         *_at("transformer_blocks.0.attn1.to_out.0", to_q_8),
         *_at("transformer_blocks.0.attn2", attn1_7),
-        ("transformer_blocks.0.attn2",  down_blocks_2_temp_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     case_6,  (case_6, case_6),  0),  # scores = qk
-        ("transformer_blocks.0.attn2",  down_blocks_2_temp_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     case_6,  (case_6, case_6),  0),  # mix = pv
+        ("transformer_blocks.0.attn2",  x_4_f_,  2*(1280//d)*d,     case_6,  (case_6, case_6),  0),  # scores = qk
+        ("transformer_blocks.0.attn2",  x_4_f_,  2*(1280//d)*d,     case_6,  (case_6, case_6),  0),  # mix = pv
         *_at("transformer_blocks.0.attn2.to_out.0", to_q_8),
         *_at("transformer_blocks.0.ff.net", net_7),
-        ("proj_out",                    down_blocks_1_downsamplers_0_conv_rows_,                            2560*(1280//d)*d,  case_6,  (case_6, 0),       0),  # y = xW
+        ("proj_out",                    x_4_,    2560*(1280//d)*d,  case_6,  (case_6, 0),       0),  # y = xW
     ]
     to_q_9: list[Line] = [
-        ("base_layer",      down_blocks_0_downsamplers_0_conv_rows_,  2*(640//d)**2*d**2,  case_7,  (case_7, 0),       0),  # y = xW
-        ("lora_A.default",  down_blocks_0_downsamplers_0_conv_rows_,  32*(640//d)*d,       case_7,  (case_7, case_7),  0),  # y = xW
-        ("lora_B.default",  down_blocks_0_downsamplers_0_conv_rows_,  32*(640//d)*d,       case_7,  (case_7, case_7),  0),  # y = xW
+        ("base_layer",      x_,  part_4,         case_7,  (case_7, 0),       0),  # y = xW
+        ("lora_A.default",  x_,  32*(640//d)*d,  case_7,  (case_7, case_7),  0),  # y = xW
+        ("lora_B.default",  x_,  32*(640//d)*d,  case_7,  (case_7, case_7),  0),  # y = xW
     ]
     attn1_8: list[Line] = [
         *_at("to_q", to_q_9),
@@ -1585,46 +1604,46 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
         *_at("to_v", to_q_9),
     ]
     to_k_8: list[Line] = [
-        ("base_layer",      down_blocks_0_attentions_0_transformer_blocks_0_attn2_to_k_rows_,  2*(640//d)*d*X,  case_7,  (0, 0),            0),  # y = xW
-        ("lora_A.default",  down_blocks_0_attentions_0_transformer_blocks_0_attn2_to_k_rows_,  32*X,            case_7,  (0, case_7),       0),  # y = xW
-        ("lora_B.default",  down_blocks_0_attentions_0_transformer_blocks_0_attn2_to_k_rows_,  32*(640//d)*d,   case_7,  (case_7, case_7),  0),  # y = xW
+        ("base_layer",      fy_,  2*(640//d)*d*X,  case_7,  (0, 0),            0),  # y = xW
+        ("lora_A.default",  fy_,  32*X,            case_7,  (0, case_7),       0),  # y = xW
+        ("lora_B.default",  fy_,  32*(640//d)*d,   case_7,  (case_7, case_7),  0),  # y = xW
     ]
     net_8: list[Line] = [
-        ("0.proj",  down_blocks_0_downsamplers_0_conv_rows_,  16*(640//d)**2*d**2,  case_7,  (case_7, 0),  0),  # y = xW
-        ("2",       down_blocks_0_downsamplers_0_conv_rows_,  8*(640//d)**2*d**2,   case_7,  (case_7, 0),  0),  # y = xW
+        ("0.proj",  x_,  part_5,  case_7,  (case_7, 0),  0),  # y = xW
+        ("2",       x_,  part_6,  case_7,  (case_7, 0),  0),  # y = xW
     ]
     attentions_7: list[Line] = [
-        ("proj_in",                     down_blocks_0_downsamplers_0_conv_rows_,                       1280*(640//d)*d,  case_7,  (case_7, 0),       0),  # y = xW
+        ("proj_in",                     x_,                                  1280*(640//d)*d,  case_7,  (case_7, 0),       0),  # y = xW
         *_at("transformer_blocks.0.attn1", attn1_8),
-        ("transformer_blocks.0.attn1",  down_blocks_1_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(640//d)*d,     case_7,  (case_7, case_7),  0),  # scores = qk
-        ("transformer_blocks.0.attn1",  down_blocks_1_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(640//d)*d,     case_7,  (case_7, case_7),  0),  # mix = pv
+        ("transformer_blocks.0.attn1",  x_1_plus_h_over_2_1_plus_w_over_2_,  2*(640//d)*d,     case_7,  (case_7, case_7),  0),  # scores = qk
+        ("transformer_blocks.0.attn1",  x_1_plus_h_over_2_1_plus_w_over_2_,  2*(640//d)*d,     case_7,  (case_7, case_7),  0),  # mix = pv
         *_at("transformer_blocks.0.attn1.to_out.0", to_q_9),
         *_at("transformer_blocks.0.attn2.to_q", to_q_9),
         *_at("transformer_blocks.0.attn2.to_k", to_k_8),
         *_at("transformer_blocks.0.attn2.to_v", to_k_8),
-        ("transformer_blocks.0.attn2",  down_blocks_1_attentions_0_transformer_blocks_0_attn2_pairs_,  2*(640//d)*d,     case_7,  (case_7, case_7),  0),  # scores = qk
-        ("transformer_blocks.0.attn2",  down_blocks_1_attentions_0_transformer_blocks_0_attn2_pairs_,  2*(640//d)*d,     case_7,  (case_7, case_7),  0),  # mix = pv
+        ("transformer_blocks.0.attn2",  xy_,                                 2*(640//d)*d,     case_7,  (case_7, case_7),  0),  # scores = qk
+        ("transformer_blocks.0.attn2",  xy_,                                 2*(640//d)*d,     case_7,  (case_7, case_7),  0),  # mix = pv
         *_at("transformer_blocks.0.attn2.to_out.0", to_q_9),
         *_at("transformer_blocks.0.ff.net", net_8),
-        ("proj_out",                    down_blocks_0_downsamplers_0_conv_rows_,                       1280*(640//d)*d,  case_7,  (case_7, 0),       0),  # y = xW
+        ("proj_out",                    x_,                                  1280*(640//d)*d,  case_7,  (case_7, 0),       0),  # y = xW
     ]
     temp_attentions_7: list[Line] = [
-        ("proj_in",                     down_blocks_0_downsamplers_0_conv_rows_,                            1280*(640//d)*d,  case_7,  (case_7, 0),       0),  # y = xW
+        ("proj_in",                     x_,   1280*(640//d)*d,  case_7,  (case_7, 0),       0),  # y = xW
         *_at("transformer_blocks.0.attn1", attn1_8),
-        ("transformer_blocks.0.attn1",  down_blocks_1_temp_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(640//d)*d,     case_7,  (case_7, case_7),  0),  # scores = qk
-        ("transformer_blocks.0.attn1",  down_blocks_1_temp_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(640//d)*d,     case_7,  (case_7, case_7),  0),  # mix = pv
+        ("transformer_blocks.0.attn1",  xf_,  2*(640//d)*d,     case_7,  (case_7, case_7),  0),  # scores = qk
+        ("transformer_blocks.0.attn1",  xf_,  2*(640//d)*d,     case_7,  (case_7, case_7),  0),  # mix = pv
         *_at("transformer_blocks.0.attn1.to_out.0", to_q_9),
         *_at("transformer_blocks.0.attn2", attn1_8),
-        ("transformer_blocks.0.attn2",  down_blocks_1_temp_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(640//d)*d,     case_7,  (case_7, case_7),  0),  # scores = qk
-        ("transformer_blocks.0.attn2",  down_blocks_1_temp_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(640//d)*d,     case_7,  (case_7, case_7),  0),  # mix = pv
+        ("transformer_blocks.0.attn2",  xf_,  2*(640//d)*d,     case_7,  (case_7, case_7),  0),  # scores = qk
+        ("transformer_blocks.0.attn2",  xf_,  2*(640//d)*d,     case_7,  (case_7, case_7),  0),  # mix = pv
         *_at("transformer_blocks.0.attn2.to_out.0", to_q_9),
         *_at("transformer_blocks.0.ff.net", net_8),
-        ("proj_out",                    down_blocks_0_downsamplers_0_conv_rows_,                            1280*(640//d)*d,  case_7,  (case_7, 0),       0),  # y = xW
+        ("proj_out",                    x_,   1280*(640//d)*d,  case_7,  (case_7, 0),       0),  # y = xW
     ]
     to_q_10: list[Line] = [
-        ("base_layer",      conv_in_rows_,  2*(320//d)**2*d**2,  case_8,  (case_8, 0),       0),  # y = xW
-        ("lora_A.default",  conv_in_rows_,  32*(320//d)*d,       case_8,  (case_8, case_8),  0),  # y = xW
-        ("lora_B.default",  conv_in_rows_,  32*(320//d)*d,       case_8,  (case_8, case_8),  0),  # y = xW
+        ("base_layer",      conv_in_rows_,  part_1,         case_8,  (case_8, 0),       0),  # y = xW
+        ("lora_A.default",  conv_in_rows_,  32*(320//d)*d,  case_8,  (case_8, case_8),  0),  # y = xW
+        ("lora_B.default",  conv_in_rows_,  32*(320//d)*d,  case_8,  (case_8, case_8),  0),  # y = xW
     ]
     attn1_9: list[Line] = [
         *_at("to_q", to_q_10),
@@ -1632,70 +1651,70 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
         *_at("to_v", to_q_10),
     ]
     to_k_9: list[Line] = [
-        ("base_layer",      down_blocks_0_attentions_0_transformer_blocks_0_attn2_to_k_rows_,  2*(320//d)*d*X,  case_8,  (0, 0),            0),  # y = xW
-        ("lora_A.default",  down_blocks_0_attentions_0_transformer_blocks_0_attn2_to_k_rows_,  32*X,            case_8,  (0, case_8),       0),  # y = xW
-        ("lora_B.default",  down_blocks_0_attentions_0_transformer_blocks_0_attn2_to_k_rows_,  32*(320//d)*d,   case_8,  (case_8, case_8),  0),  # y = xW
+        ("base_layer",      fy_,  2*(320//d)*d*X,  case_8,  (0, 0),            0),  # y = xW
+        ("lora_A.default",  fy_,  32*X,            case_8,  (0, case_8),       0),  # y = xW
+        ("lora_B.default",  fy_,  32*(320//d)*d,   case_8,  (case_8, case_8),  0),  # y = xW
     ]
     net_9: list[Line] = [
-        ("0.proj",  conv_in_rows_,  16*(320//d)**2*d**2,  case_8,  (case_8, 0),  0),  # y = xW
-        ("2",       conv_in_rows_,  8*(320//d)**2*d**2,   case_8,  (case_8, 0),  0),  # y = xW
+        ("0.proj",  conv_in_rows_,  part_2,  case_8,  (case_8, 0),  0),  # y = xW
+        ("2",       conv_in_rows_,  part_3,  case_8,  (case_8, 0),  0),  # y = xW
     ]
     attentions_8: list[Line] = [
-        ("proj_in",                     conv_in_rows_,                                                 640*(320//d)*d,  case_8,  (case_8, 0),       0),  # y = xW
+        ("proj_in",                     conv_in_rows_,  640*(320//d)*d,  case_8,  (case_8, 0),       0),  # y = xW
         *_at("transformer_blocks.0.attn1", attn1_9),
-        ("transformer_blocks.0.attn1",  down_blocks_0_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(320//d)*d,    case_8,  (case_8, case_8),  0),  # scores = qk
-        ("transformer_blocks.0.attn1",  down_blocks_0_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(320//d)*d,    case_8,  (case_8, case_8),  0),  # mix = pv
+        ("transformer_blocks.0.attn1",  fhhww_,         2*(320//d)*d,    case_8,  (case_8, case_8),  0),  # scores = qk
+        ("transformer_blocks.0.attn1",  fhhww_,         2*(320//d)*d,    case_8,  (case_8, case_8),  0),  # mix = pv
         *_at("transformer_blocks.0.attn1.to_out.0", to_q_10),
         *_at("transformer_blocks.0.attn2.to_q", to_q_10),
         *_at("transformer_blocks.0.attn2.to_k", to_k_9),
         *_at("transformer_blocks.0.attn2.to_v", to_k_9),
-        ("transformer_blocks.0.attn2",  down_blocks_0_attentions_0_transformer_blocks_0_attn2_pairs_,  2*(320//d)*d,    case_8,  (case_8, case_8),  0),  # scores = qk
-        ("transformer_blocks.0.attn2",  down_blocks_0_attentions_0_transformer_blocks_0_attn2_pairs_,  2*(320//d)*d,    case_8,  (case_8, case_8),  0),  # mix = pv
+        ("transformer_blocks.0.attn2",  fhwy_,          2*(320//d)*d,    case_8,  (case_8, case_8),  0),  # scores = qk
+        ("transformer_blocks.0.attn2",  fhwy_,          2*(320//d)*d,    case_8,  (case_8, case_8),  0),  # mix = pv
         *_at("transformer_blocks.0.attn2.to_out.0", to_q_10),
         *_at("transformer_blocks.0.ff.net", net_9),
-        ("proj_out",                    conv_in_rows_,                                                 640*(320//d)*d,  case_8,  (case_8, 0),       0),  # y = xW
+        ("proj_out",                    conv_in_rows_,  640*(320//d)*d,  case_8,  (case_8, 0),       0),  # y = xW
     ]
     temp_attentions_8: list[Line] = [
-        ("proj_in",                     conv_in_rows_,                                     640*(320//d)*d,  case_8,  (case_8, 0),       0),  # y = xW
+        ("proj_in",                     conv_in_rows_,  640*(320//d)*d,  case_8,  (case_8, 0),       0),  # y = xW
         *_at("transformer_blocks.0.attn1", attn1_9),
-        ("transformer_blocks.0.attn1",  transformer_in_transformer_blocks_0_attn1_pairs_,  2*(320//d)*d,    case_8,  (case_8, case_8),  0),  # scores = qk
-        ("transformer_blocks.0.attn1",  transformer_in_transformer_blocks_0_attn1_pairs_,  2*(320//d)*d,    case_8,  (case_8, case_8),  0),  # mix = pv
+        ("transformer_blocks.0.attn1",  ffhw_,          2*(320//d)*d,    case_8,  (case_8, case_8),  0),  # scores = qk
+        ("transformer_blocks.0.attn1",  ffhw_,          2*(320//d)*d,    case_8,  (case_8, case_8),  0),  # mix = pv
         *_at("transformer_blocks.0.attn1.to_out.0", to_q_10),
         *_at("transformer_blocks.0.attn2", attn1_9),
-        ("transformer_blocks.0.attn2",  transformer_in_transformer_blocks_0_attn1_pairs_,  2*(320//d)*d,    case_8,  (case_8, case_8),  0),  # scores = qk
-        ("transformer_blocks.0.attn2",  transformer_in_transformer_blocks_0_attn1_pairs_,  2*(320//d)*d,    case_8,  (case_8, case_8),  0),  # mix = pv
+        ("transformer_blocks.0.attn2",  ffhw_,          2*(320//d)*d,    case_8,  (case_8, case_8),  0),  # scores = qk
+        ("transformer_blocks.0.attn2",  ffhw_,          2*(320//d)*d,    case_8,  (case_8, case_8),  0),  # mix = pv
         *_at("transformer_blocks.0.attn2.to_out.0", to_q_10),
         *_at("transformer_blocks.0.ff.net", net_9),
-        ("proj_out",                    conv_in_rows_,                                     640*(320//d)*d,  case_8,  (case_8, 0),       0),  # y = xW
+        ("proj_out",                    conv_in_rows_,  640*(320//d)*d,  case_8,  (case_8, 0),       0),  # y = xW
     ]
     resnets_5: list[Line] = [
-        ("conv1",          conv_in_rows_,                                3686400,  1,  (1, 0),  0),  # y = xW
-        ("time_emb_proj",  down_blocks_0_resnets_0_time_emb_proj_rows_,  819200,   1,  (0, 0),  0),  # y = xW
-        ("conv2",          conv_in_rows_,                                1843200,  1,  (1, 0),  0),  # y = xW
-        ("conv_shortcut",  conv_in_rows_,                                409600,   1,  (1, 0),  0),  # y = xW
+        ("conv1",          conv_in_rows_,  3686400,  1,  (1, 0),  0),  # y = xW
+        ("time_emb_proj",  f_,             819200,   1,  (0, 0),  0),  # y = xW
+        ("conv2",          conv_in_rows_,  1843200,  1,  (1, 0),  0),  # y = xW
+        ("conv_shortcut",  conv_in_rows_,  409600,   1,  (1, 0),  0),  # y = xW
     ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("time_embedding.cond_proj",                                sample_,                                                            640*g,             has_g,  (0, 0),  0),  # y = xW
-        ("time_embedding.linear_1",                                 sample_,                                                            819200,            1,      (0, 0),  0),  # y = xW
-        ("time_embedding.linear_2",                                 sample_,                                                            3276800,           1,      (0, 0),  0),  # y = xW
-        ("conv_in",                                                 conv_in_rows_,                                                      5760*c,            1,      (0, 0),  0),  # y = xW
-        ("transformer_in.proj_in",                                  conv_in_rows_,                                                      5120*d,            1,      (0, 0),  0),  # y = xW
+        ("time_embedding.cond_proj",                                sample_,                                                       640*g,             has_g,  (0, 0),  0),  # y = xW
+        ("time_embedding.linear_1",                                 sample_,                                                       819200,            1,      (0, 0),  0),  # y = xW
+        ("time_embedding.linear_2",                                 sample_,                                                       3276800,           1,      (0, 0),  0),  # y = xW
+        ("conv_in",                                                 conv_in_rows_,                                                 5760*c,            1,      (0, 0),  0),  # y = xW
+        ("transformer_in.proj_in",                                  conv_in_rows_,                                                 5120*d,            1,      (0, 0),  0),  # y = xW
         *_at("transformer_in.transformer_blocks.0.attn1.to_q", to_q_1),
         *_at("transformer_in.transformer_blocks.0.attn1.to_k", to_q_1),
         *_at("transformer_in.transformer_blocks.0.attn1.to_v", to_q_1),
-        ("transformer_in.transformer_blocks.0.attn1",               transformer_in_transformer_blocks_0_attn1_pairs_,                   16*d,              1,      (1, 1),  0),  # scores = qk
-        ("transformer_in.transformer_blocks.0.attn1",               transformer_in_transformer_blocks_0_attn1_pairs_,                   16*d,              1,      (1, 1),  0),  # mix = pv
+        ("transformer_in.transformer_blocks.0.attn1",               ffhw_,                                                         16*d,              1,      (1, 1),  0),  # scores = qk
+        ("transformer_in.transformer_blocks.0.attn1",               ffhw_,                                                         16*d,              1,      (1, 1),  0),  # mix = pv
         *_at("transformer_in.transformer_blocks.0.attn1.to_out.0", to_out_1),
         *_at("transformer_in.transformer_blocks.0.attn2.to_q", to_out_1),
         *_at("transformer_in.transformer_blocks.0.attn2.to_k", to_out_1),
         *_at("transformer_in.transformer_blocks.0.attn2.to_v", to_out_1),
-        ("transformer_in.transformer_blocks.0.attn2",               transformer_in_transformer_blocks_0_attn1_pairs_,                   16*d,              1,      (1, 1),  0),  # scores = qk
-        ("transformer_in.transformer_blocks.0.attn2",               transformer_in_transformer_blocks_0_attn1_pairs_,                   16*d,              1,      (1, 1),  0),  # mix = pv
+        ("transformer_in.transformer_blocks.0.attn2",               ffhw_,                                                         16*d,              1,      (1, 1),  0),  # scores = qk
+        ("transformer_in.transformer_blocks.0.attn2",               ffhw_,                                                         16*d,              1,      (1, 1),  0),  # mix = pv
         *_at("transformer_in.transformer_blocks.0.attn2.to_out.0", to_out_1),
-        ("transformer_in.transformer_blocks.0.ff.net.0.proj",       conv_in_rows_,                                                      1024*d**2,         1,      (1, 0),  0),  # y = xW
-        ("transformer_in.transformer_blocks.0.ff.net.2",            conv_in_rows_,                                                      512*d**2,          1,      (1, 0),  0),  # y = xW
-        ("transformer_in.proj_out",                                 conv_in_rows_,                                                      5120*d,            1,      (1, 0),  0),  # y = xW
+        ("transformer_in.transformer_blocks.0.ff.net.0.proj",       conv_in_rows_,                                                 1024*d**2,         1,      (1, 0),  0),  # y = xW
+        ("transformer_in.transformer_blocks.0.ff.net.2",            conv_in_rows_,                                                 512*d**2,          1,      (1, 0),  0),  # y = xW
+        ("transformer_in.proj_out",                                 conv_in_rows_,                                                 5120*d,            1,      (1, 0),  0),  # y = xW
         *_at("down_blocks.0.resnets.0", resnets_1),
         *_at("down_blocks.0.temp_convs.0", temp_convs_1),
         *_at("down_blocks.0.attentions.0", attentions_1),
@@ -1704,35 +1723,35 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
         *_at("down_blocks.0.temp_convs.1", temp_convs_1),
         *_at("down_blocks.0.attentions.1", attentions_1),
         *_at("down_blocks.0.temp_attentions.1", temp_attentions_1),
-        ("down_blocks.0.downsamplers.0.conv",                       down_blocks_0_downsamplers_0_conv_rows_,                            1843200,           1,      (1, 0),  0),  # y = xW
-        ("down_blocks.1.resnets.0.conv1",                           down_blocks_0_downsamplers_0_conv_rows_,                            3686400,           1,      (1, 0),  0),  # y = xW
-        ("down_blocks.1.resnets.0.time_emb_proj",                   down_blocks_0_resnets_0_time_emb_proj_rows_,                        1638400,           1,      (0, 0),  0),  # y = xW
-        ("down_blocks.1.resnets.0.conv2",                           down_blocks_0_downsamplers_0_conv_rows_,                            7372800,           1,      (1, 0),  0),  # y = xW
-        ("down_blocks.1.resnets.0.conv_shortcut",                   down_blocks_0_downsamplers_0_conv_rows_,                            409600,            1,      (1, 0),  0),  # y = xW
+        ("down_blocks.0.downsamplers.0.conv",                       x_,                                                            1843200,           1,      (1, 0),  0),  # y = xW
+        ("down_blocks.1.resnets.0.conv1",                           x_,                                                            3686400,           1,      (1, 0),  0),  # y = xW
+        ("down_blocks.1.resnets.0.time_emb_proj",                   f_,                                                            1638400,           1,      (0, 0),  0),  # y = xW
+        ("down_blocks.1.resnets.0.conv2",                           x_,                                                            7372800,           1,      (1, 0),  0),  # y = xW
+        ("down_blocks.1.resnets.0.conv_shortcut",                   x_,                                                            409600,            1,      (1, 0),  0),  # y = xW
         *_at("down_blocks.1.temp_convs.0", temp_convs_2),
         *_at("down_blocks.1.attentions.0", attentions_2),
         *_at("down_blocks.1.temp_attentions.0", temp_attentions_2),
-        ("down_blocks.1.resnets.1.conv1",                           down_blocks_0_downsamplers_0_conv_rows_,                            7372800,           1,      (1, 0),  0),  # y = xW
-        ("down_blocks.1.resnets.1.time_emb_proj",                   down_blocks_0_resnets_0_time_emb_proj_rows_,                        1638400,           1,      (0, 0),  0),  # y = xW
-        ("down_blocks.1.resnets.1.conv2",                           down_blocks_0_downsamplers_0_conv_rows_,                            7372800,           1,      (1, 0),  0),  # y = xW
+        ("down_blocks.1.resnets.1.conv1",                           x_,                                                            7372800,           1,      (1, 0),  0),  # y = xW
+        ("down_blocks.1.resnets.1.time_emb_proj",                   f_,                                                            1638400,           1,      (0, 0),  0),  # y = xW
+        ("down_blocks.1.resnets.1.conv2",                           x_,                                                            7372800,           1,      (1, 0),  0),  # y = xW
         *_at("down_blocks.1.temp_convs.1", temp_convs_2),
         *_at("down_blocks.1.attentions.1", attentions_2),
         *_at("down_blocks.1.temp_attentions.1", temp_attentions_2),
-        ("down_blocks.1.downsamplers.0.conv",                       down_blocks_1_downsamplers_0_conv_rows_,                            7372800,           1,      (1, 0),  0),  # y = xW
-        ("down_blocks.2.resnets.0.conv1",                           down_blocks_1_downsamplers_0_conv_rows_,                            14745600,          1,      (1, 0),  0),  # y = xW
-        ("down_blocks.2.resnets.0.time_emb_proj",                   down_blocks_0_resnets_0_time_emb_proj_rows_,                        3276800,           1,      (0, 0),  0),  # y = xW
-        ("down_blocks.2.resnets.0.conv2",                           down_blocks_1_downsamplers_0_conv_rows_,                            29491200,          1,      (1, 0),  0),  # y = xW
-        ("down_blocks.2.resnets.0.conv_shortcut",                   down_blocks_1_downsamplers_0_conv_rows_,                            1638400,           1,      (1, 0),  0),  # y = xW
+        ("down_blocks.1.downsamplers.0.conv",                       x_4_,                                                          7372800,           1,      (1, 0),  0),  # y = xW
+        ("down_blocks.2.resnets.0.conv1",                           x_4_,                                                          14745600,          1,      (1, 0),  0),  # y = xW
+        ("down_blocks.2.resnets.0.time_emb_proj",                   f_,                                                            3276800,           1,      (0, 0),  0),  # y = xW
+        ("down_blocks.2.resnets.0.conv2",                           x_4_,                                                          29491200,          1,      (1, 0),  0),  # y = xW
+        ("down_blocks.2.resnets.0.conv_shortcut",                   x_4_,                                                          1638400,           1,      (1, 0),  0),  # y = xW
         *_at("down_blocks.2.temp_convs.0", temp_convs_3),
         *_at("down_blocks.2.attentions.0", attentions_3),
         *_at("down_blocks.2.temp_attentions.0", temp_attentions_3),
-        ("down_blocks.2.resnets.1.conv1",                           down_blocks_1_downsamplers_0_conv_rows_,                            29491200,          1,      (1, 0),  0),  # y = xW
-        ("down_blocks.2.resnets.1.time_emb_proj",                   down_blocks_0_resnets_0_time_emb_proj_rows_,                        3276800,           1,      (0, 0),  0),  # y = xW
-        ("down_blocks.2.resnets.1.conv2",                           down_blocks_1_downsamplers_0_conv_rows_,                            29491200,          1,      (1, 0),  0),  # y = xW
+        ("down_blocks.2.resnets.1.conv1",                           x_4_,                                                          29491200,          1,      (1, 0),  0),  # y = xW
+        ("down_blocks.2.resnets.1.time_emb_proj",                   f_,                                                            3276800,           1,      (0, 0),  0),  # y = xW
+        ("down_blocks.2.resnets.1.conv2",                           x_4_,                                                          29491200,          1,      (1, 0),  0),  # y = xW
         *_at("down_blocks.2.temp_convs.1", temp_convs_3),
         *_at("down_blocks.2.attentions.1", attentions_3),
         *_at("down_blocks.2.temp_attentions.1", temp_attentions_3),
-        ("down_blocks.2.downsamplers.0.conv",                       down_blocks_2_downsamplers_0_conv_rows_,                            29491200,          1,      (1, 0),  0),  # y = xW
+        ("down_blocks.2.downsamplers.0.conv",                       x_8_,                                                          29491200,          1,      (1, 0),  0),  # y = xW
         *_at("down_blocks.3.resnets.0", resnets_2),
         *_at("down_blocks.3.temp_convs.0", temp_convs_4),
         *_at("down_blocks.3.attentions.0", attentions_4),
@@ -1743,30 +1762,30 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
         *_at("down_blocks.3.temp_attentions.1", temp_attentions_4),
         *_at("mid_block.resnets.0", resnets_2),
         *_at("mid_block.temp_convs.0", temp_convs_4),
-        ("mid_block.attentions.0.proj_in",                          down_blocks_2_downsamplers_0_conv_rows_,                            2560*(1280//d)*d,  1,      (1, 0),  0),  # y = xW
+        ("mid_block.attentions.0.proj_in",                          x_8_,                                                          2560*(1280//d)*d,  1,      (1, 0),  0),  # y = xW
         *_at("mid_block.attentions.0.transformer_blocks.0.attn1", attn1_5),
-        ("mid_block.attentions.0.transformer_blocks.0.attn1",       down_blocks_3_attentions_0_transformer_blocks_0_attn1_pairs_,       2*(1280//d)*d,     1,      (1, 1),  0),  # scores = qk
-        ("mid_block.attentions.0.transformer_blocks.0.attn1",       down_blocks_3_attentions_0_transformer_blocks_0_attn1_pairs_,       2*(1280//d)*d,     1,      (1, 1),  0),  # mix = pv
+        ("mid_block.attentions.0.transformer_blocks.0.attn1",       down_blocks_3_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     1,      (1, 1),  0),  # scores = qk
+        ("mid_block.attentions.0.transformer_blocks.0.attn1",       down_blocks_3_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     1,      (1, 1),  0),  # mix = pv
         *_at("mid_block.attentions.0.transformer_blocks.0.attn1.to_out.0", to_q_6),
         *_at("mid_block.attentions.0.transformer_blocks.0.attn2.to_q", to_q_6),
         *_at("mid_block.attentions.0.transformer_blocks.0.attn2.to_k", to_k_5),
         *_at("mid_block.attentions.0.transformer_blocks.0.attn2.to_v", to_k_5),
-        ("mid_block.attentions.0.transformer_blocks.0.attn2",       down_blocks_3_attentions_0_transformer_blocks_0_attn2_pairs_,       2*(1280//d)*d,     1,      (1, 1),  0),  # scores = qk
-        ("mid_block.attentions.0.transformer_blocks.0.attn2",       down_blocks_3_attentions_0_transformer_blocks_0_attn2_pairs_,       2*(1280//d)*d,     1,      (1, 1),  0),  # mix = pv
+        ("mid_block.attentions.0.transformer_blocks.0.attn2",       x_8_y_,                                                        2*(1280//d)*d,     1,      (1, 1),  0),  # scores = qk
+        ("mid_block.attentions.0.transformer_blocks.0.attn2",       x_8_y_,                                                        2*(1280//d)*d,     1,      (1, 1),  0),  # mix = pv
         *_at("mid_block.attentions.0.transformer_blocks.0.attn2.to_out.0", to_q_6),
         *_at("mid_block.attentions.0.transformer_blocks.0.ff.net", net_5),
-        ("mid_block.attentions.0.proj_out",                         down_blocks_2_downsamplers_0_conv_rows_,                            2560*(1280//d)*d,  1,      (1, 0),  0),  # y = xW
-        ("mid_block.temp_attentions.0.proj_in",                     down_blocks_2_downsamplers_0_conv_rows_,                            2560*(1280//d)*d,  1,      (1, 0),  0),  # y = xW
+        ("mid_block.attentions.0.proj_out",                         x_8_,                                                          2560*(1280//d)*d,  1,      (1, 0),  0),  # y = xW
+        ("mid_block.temp_attentions.0.proj_in",                     x_8_,                                                          2560*(1280//d)*d,  1,      (1, 0),  0),  # y = xW
         *_at("mid_block.temp_attentions.0.transformer_blocks.0.attn1", attn1_5),
-        ("mid_block.temp_attentions.0.transformer_blocks.0.attn1",  down_blocks_3_temp_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     1,      (1, 1),  0),  # scores = qk
-        ("mid_block.temp_attentions.0.transformer_blocks.0.attn1",  down_blocks_3_temp_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     1,      (1, 1),  0),  # mix = pv
+        ("mid_block.temp_attentions.0.transformer_blocks.0.attn1",  x_8_f_,                                                        2*(1280//d)*d,     1,      (1, 1),  0),  # scores = qk
+        ("mid_block.temp_attentions.0.transformer_blocks.0.attn1",  x_8_f_,                                                        2*(1280//d)*d,     1,      (1, 1),  0),  # mix = pv
         *_at("mid_block.temp_attentions.0.transformer_blocks.0.attn1.to_out.0", to_q_6),
         *_at("mid_block.temp_attentions.0.transformer_blocks.0.attn2", attn1_5),
-        ("mid_block.temp_attentions.0.transformer_blocks.0.attn2",  down_blocks_3_temp_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     1,      (1, 1),  0),  # scores = qk
-        ("mid_block.temp_attentions.0.transformer_blocks.0.attn2",  down_blocks_3_temp_attentions_0_transformer_blocks_0_attn1_pairs_,  2*(1280//d)*d,     1,      (1, 1),  0),  # mix = pv
+        ("mid_block.temp_attentions.0.transformer_blocks.0.attn2",  x_8_f_,                                                        2*(1280//d)*d,     1,      (1, 1),  0),  # scores = qk
+        ("mid_block.temp_attentions.0.transformer_blocks.0.attn2",  x_8_f_,                                                        2*(1280//d)*d,     1,      (1, 1),  0),  # mix = pv
         *_at("mid_block.temp_attentions.0.transformer_blocks.0.attn2.to_out.0", to_q_6),
         *_at("mid_block.temp_attentions.0.transformer_blocks.0.ff.net", net_5),
-        ("mid_block.temp_attentions.0.proj_out",                    down_blocks_2_downsamplers_0_conv_rows_,                            2560*(1280//d)*d,  1,      (1, 0),  0),  # y = xW
+        ("mid_block.temp_attentions.0.proj_out",                    x_8_,                                                          2560*(1280//d)*d,  1,      (1, 0),  0),  # y = xW
         *_at("mid_block.resnets.1", resnets_2),
         *_at("mid_block.temp_convs.1", temp_convs_4),
         *_at("up_blocks.0.resnets.0", resnets_3),
@@ -1781,7 +1800,7 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
         *_at("up_blocks.0.temp_convs.2", temp_convs_4),
         *_at("up_blocks.0.attentions.2", attentions_5),
         *_at("up_blocks.0.temp_attentions.2", temp_attentions_5),
-        ("up_blocks.0.upsamplers.0.conv",                           down_blocks_1_downsamplers_0_conv_rows_,                            29491200,          1,      (1, 0),  0),  # y = xW
+        ("up_blocks.0.upsamplers.0.conv",                           x_4_,                                                          29491200,          1,      (1, 0),  0),  # y = xW
         *_at("up_blocks.1.resnets.0", resnets_4),
         *_at("up_blocks.1.temp_convs.0", temp_convs_3),
         *_at("up_blocks.1.attentions.0", attentions_6),
@@ -1790,40 +1809,40 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
         *_at("up_blocks.1.temp_convs.1", temp_convs_3),
         *_at("up_blocks.1.attentions.1", attentions_6),
         *_at("up_blocks.1.temp_attentions.1", temp_attentions_6),
-        ("up_blocks.1.resnets.2.conv1",                             down_blocks_1_downsamplers_0_conv_rows_,                            44236800,          1,      (1, 0),  0),  # y = xW
-        ("up_blocks.1.resnets.2.time_emb_proj",                     down_blocks_0_resnets_0_time_emb_proj_rows_,                        3276800,           1,      (0, 0),  0),  # y = xW
-        ("up_blocks.1.resnets.2.conv2",                             down_blocks_1_downsamplers_0_conv_rows_,                            29491200,          1,      (1, 0),  0),  # y = xW
-        ("up_blocks.1.resnets.2.conv_shortcut",                     down_blocks_1_downsamplers_0_conv_rows_,                            4915200,           1,      (1, 0),  0),  # y = xW
+        ("up_blocks.1.resnets.2.conv1",                             x_4_,                                                          44236800,          1,      (1, 0),  0),  # y = xW
+        ("up_blocks.1.resnets.2.time_emb_proj",                     f_,                                                            3276800,           1,      (0, 0),  0),  # y = xW
+        ("up_blocks.1.resnets.2.conv2",                             x_4_,                                                          29491200,          1,      (1, 0),  0),  # y = xW
+        ("up_blocks.1.resnets.2.conv_shortcut",                     x_4_,                                                          4915200,           1,      (1, 0),  0),  # y = xW
         *_at("up_blocks.1.temp_convs.2", temp_convs_3),
         *_at("up_blocks.1.attentions.2", attentions_6),
         *_at("up_blocks.1.temp_attentions.2", temp_attentions_6),
-        ("up_blocks.1.upsamplers.0.conv",                           down_blocks_0_downsamplers_0_conv_rows_,                            29491200,          1,      (1, 0),  0),  # y = xW
-        ("up_blocks.2.resnets.0.conv1",                             down_blocks_0_downsamplers_0_conv_rows_,                            22118400,          1,      (1, 0),  0),  # y = xW
-        ("up_blocks.2.resnets.0.time_emb_proj",                     down_blocks_0_resnets_0_time_emb_proj_rows_,                        1638400,           1,      (0, 0),  0),  # y = xW
-        ("up_blocks.2.resnets.0.conv2",                             down_blocks_0_downsamplers_0_conv_rows_,                            7372800,           1,      (1, 0),  0),  # y = xW
-        ("up_blocks.2.resnets.0.conv_shortcut",                     down_blocks_0_downsamplers_0_conv_rows_,                            2457600,           1,      (1, 0),  0),  # y = xW
+        ("up_blocks.1.upsamplers.0.conv",                           x_,                                                            29491200,          1,      (1, 0),  0),  # y = xW
+        ("up_blocks.2.resnets.0.conv1",                             x_,                                                            22118400,          1,      (1, 0),  0),  # y = xW
+        ("up_blocks.2.resnets.0.time_emb_proj",                     f_,                                                            1638400,           1,      (0, 0),  0),  # y = xW
+        ("up_blocks.2.resnets.0.conv2",                             x_,                                                            7372800,           1,      (1, 0),  0),  # y = xW
+        ("up_blocks.2.resnets.0.conv_shortcut",                     x_,                                                            2457600,           1,      (1, 0),  0),  # y = xW
         *_at("up_blocks.2.temp_convs.0", temp_convs_2),
         *_at("up_blocks.2.attentions.0", attentions_7),
         *_at("up_blocks.2.temp_attentions.0", temp_attentions_7),
-        ("up_blocks.2.resnets.1.conv1",                             down_blocks_0_downsamplers_0_conv_rows_,                            14745600,          1,      (1, 0),  0),  # y = xW
-        ("up_blocks.2.resnets.1.time_emb_proj",                     down_blocks_0_resnets_0_time_emb_proj_rows_,                        1638400,           1,      (0, 0),  0),  # y = xW
-        ("up_blocks.2.resnets.1.conv2",                             down_blocks_0_downsamplers_0_conv_rows_,                            7372800,           1,      (1, 0),  0),  # y = xW
-        ("up_blocks.2.resnets.1.conv_shortcut",                     down_blocks_0_downsamplers_0_conv_rows_,                            1638400,           1,      (1, 0),  0),  # y = xW
+        ("up_blocks.2.resnets.1.conv1",                             x_,                                                            14745600,          1,      (1, 0),  0),  # y = xW
+        ("up_blocks.2.resnets.1.time_emb_proj",                     f_,                                                            1638400,           1,      (0, 0),  0),  # y = xW
+        ("up_blocks.2.resnets.1.conv2",                             x_,                                                            7372800,           1,      (1, 0),  0),  # y = xW
+        ("up_blocks.2.resnets.1.conv_shortcut",                     x_,                                                            1638400,           1,      (1, 0),  0),  # y = xW
         *_at("up_blocks.2.temp_convs.1", temp_convs_2),
         *_at("up_blocks.2.attentions.1", attentions_7),
         *_at("up_blocks.2.temp_attentions.1", temp_attentions_7),
-        ("up_blocks.2.resnets.2.conv1",                             down_blocks_0_downsamplers_0_conv_rows_,                            11059200,          1,      (1, 0),  0),  # y = xW
-        ("up_blocks.2.resnets.2.time_emb_proj",                     down_blocks_0_resnets_0_time_emb_proj_rows_,                        1638400,           1,      (0, 0),  0),  # y = xW
-        ("up_blocks.2.resnets.2.conv2",                             down_blocks_0_downsamplers_0_conv_rows_,                            7372800,           1,      (1, 0),  0),  # y = xW
-        ("up_blocks.2.resnets.2.conv_shortcut",                     down_blocks_0_downsamplers_0_conv_rows_,                            1228800,           1,      (1, 0),  0),  # y = xW
+        ("up_blocks.2.resnets.2.conv1",                             x_,                                                            11059200,          1,      (1, 0),  0),  # y = xW
+        ("up_blocks.2.resnets.2.time_emb_proj",                     f_,                                                            1638400,           1,      (0, 0),  0),  # y = xW
+        ("up_blocks.2.resnets.2.conv2",                             x_,                                                            7372800,           1,      (1, 0),  0),  # y = xW
+        ("up_blocks.2.resnets.2.conv_shortcut",                     x_,                                                            1228800,           1,      (1, 0),  0),  # y = xW
         *_at("up_blocks.2.temp_convs.2", temp_convs_2),
         *_at("up_blocks.2.attentions.2", attentions_7),
         *_at("up_blocks.2.temp_attentions.2", temp_attentions_7),
-        ("up_blocks.2.upsamplers.0.conv",                           conv_in_rows_,                                                      7372800,           1,      (1, 0),  0),  # y = xW
-        ("up_blocks.3.resnets.0.conv1",                             conv_in_rows_,                                                      5529600,           1,      (1, 0),  0),  # y = xW
-        ("up_blocks.3.resnets.0.time_emb_proj",                     down_blocks_0_resnets_0_time_emb_proj_rows_,                        819200,            1,      (0, 0),  0),  # y = xW
-        ("up_blocks.3.resnets.0.conv2",                             conv_in_rows_,                                                      1843200,           1,      (1, 0),  0),  # y = xW
-        ("up_blocks.3.resnets.0.conv_shortcut",                     conv_in_rows_,                                                      614400,            1,      (1, 0),  0),  # y = xW
+        ("up_blocks.2.upsamplers.0.conv",                           conv_in_rows_,                                                 7372800,           1,      (1, 0),  0),  # y = xW
+        ("up_blocks.3.resnets.0.conv1",                             conv_in_rows_,                                                 5529600,           1,      (1, 0),  0),  # y = xW
+        ("up_blocks.3.resnets.0.time_emb_proj",                     f_,                                                            819200,            1,      (0, 0),  0),  # y = xW
+        ("up_blocks.3.resnets.0.conv2",                             conv_in_rows_,                                                 1843200,           1,      (1, 0),  0),  # y = xW
+        ("up_blocks.3.resnets.0.conv_shortcut",                     conv_in_rows_,                                                 614400,            1,      (1, 0),  0),  # y = xW
         *_at("up_blocks.3.temp_convs.0", temp_convs_1),
         *_at("up_blocks.3.attentions.0", attentions_8),
         *_at("up_blocks.3.temp_attentions.0", temp_attentions_8),
@@ -1835,7 +1854,7 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
         *_at("up_blocks.3.temp_convs.2", temp_convs_1),
         *_at("up_blocks.3.attentions.2", attentions_8),
         *_at("up_blocks.3.temp_attentions.2", temp_attentions_8),
-        ("conv_out",                                                conv_in_rows_,                                                      5760*o,            1,      (1, 0),  0),  # y = xW
+        ("conv_out",                                                conv_in_rows_,                                                 5760*o,            1,      (1, 0),  0),  # y = xW
     ]
 
 
@@ -1856,32 +1875,44 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     has_g = sizes.time_cond_proj_dim is not None
     case_1 = downs[0] == "CrossAttnDownBlock3D"
     part_1 = 320*case_1*(320//d)*d
-    part_2 = case_1*(320//d)**2*d**2
+    part_2 = case_1*(320//d)*d
+    part_3 = case_1*(320//d)**2*d**2
+    part_4 = case_1*(320//d)*d*X
     case_2 = downs[1] == "CrossAttnDownBlock3D"
-    part_3 = 640*case_2*(640//d)*d
-    part_4 = case_2*(640//d)**2*d**2
+    part_5 = 640*case_2*(640//d)*d
+    part_6 = case_2*(640//d)*d
+    part_7 = case_2*(640//d)**2*d**2
+    part_8 = case_2*(640//d)*d*X
     case_3 = downs[2] == "CrossAttnDownBlock3D"
-    part_5 = 1280*case_3*(1280//d)*d
-    part_6 = case_3*(1280//d)**2*d**2
-    part_7 = case_3*(1280//d)*d*X
+    part_9 = 1280*case_3*(1280//d)*d
+    part_10 = case_3*(1280//d)*d
+    part_11 = case_3*(1280//d)**2*d**2
+    part_12 = case_3*(1280//d)*d*X
     case_4 = downs[3] == "CrossAttnDownBlock3D"
-    part_8 = 1280*case_4*(1280//d)*d
-    part_9 = case_4*(1280//d)**2*d**2
-    part_10 = case_4*(1280//d)*d*X
+    part_13 = 1280*case_4*(1280//d)*d
+    part_14 = case_4*(1280//d)*d
+    part_15 = case_4*(1280//d)**2*d**2
+    part_16 = case_4*(1280//d)*d*X
     case_5 = ups[0] == "CrossAttnUpBlock3D"
-    part_11 = 1280*case_5*(1280//d)*d
-    part_12 = case_5*(1280//d)**2*d**2
-    part_13 = case_5*(1280//d)*d*X
+    part_17 = 1280*case_5*(1280//d)*d
+    part_18 = case_5*(1280//d)*d
+    part_19 = case_5*(1280//d)**2*d**2
+    part_20 = case_5*(1280//d)*d*X
     case_6 = ups[1] == "CrossAttnUpBlock3D"
-    part_14 = 1280*case_6*(1280//d)*d
-    part_15 = case_6*(1280//d)**2*d**2
-    part_16 = case_6*(1280//d)*d*X
+    part_21 = 1280*case_6*(1280//d)*d
+    part_22 = case_6*(1280//d)*d
+    part_23 = case_6*(1280//d)**2*d**2
+    part_24 = case_6*(1280//d)*d*X
     case_7 = ups[2] == "CrossAttnUpBlock3D"
-    part_17 = 640*case_7*(640//d)*d
-    part_18 = case_7*(640//d)**2*d**2
+    part_25 = 640*case_7*(640//d)*d
+    part_26 = case_7*(640//d)*d
+    part_27 = case_7*(640//d)**2*d**2
+    part_28 = case_7*(640//d)*d*X
     case_8 = ups[3] == "CrossAttnUpBlock3D"
-    part_19 = 320*case_8*(320//d)*d
-    part_20 = case_8*(320//d)**2*d**2
+    part_29 = 320*case_8*(320//d)*d
+    part_30 = case_8*(320//d)*d
+    part_31 = case_8*(320//d)**2*d**2
+    part_32 = case_8*(320//d)*d*X
     linear_2_1 = {
         "weight":  1638400,
         "bias":    1280,
@@ -1937,27 +1968,27 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     }
     proj_in_1 = {
         "weight":  part_1,
-        "bias":    case_1*(320//d)*d,
+        "bias":    part_2,
     }
     norm1_2 = {
-        "weight":  case_1*(320//d)*d,
-        "bias":    case_1*(320//d)*d,
+        "weight":  part_2,
+        "bias":    part_2,
     }
     to_out_1 = {
-        "weight":  part_2,
-        "bias":    case_1*(320//d)*d,
+        "weight":  part_3,
+        "bias":    part_2,
     }
     attn1_2 = {
-        "to_q.weight":  part_2,
-        "to_k.weight":  part_2,
-        "to_v.weight":  part_2,
+        "to_q.weight":  part_3,
+        "to_k.weight":  part_3,
+        "to_v.weight":  part_3,
         **_inside("to_out.0", to_out_1),
     }
     net_1 = {
         "0.proj.weight":  8*case_1*(320//d)**2*d**2,
         "0.proj.bias":    8*case_1*(320//d)*d,
         "2.weight":       4*case_1*(320//d)**2*d**2,
-        "2.bias":         case_1*(320//d)*d,
+        "2.bias":         part_2,
     }
     proj_out_1 = {
         "weight":  part_1,
@@ -1969,9 +2000,9 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         **_inside("transformer_blocks.0.norm1", norm1_2),
         **_inside("transformer_blocks.0.attn1", attn1_2),
         **_inside("transformer_blocks.0.norm2", norm1_2),
-        "transformer_blocks.0.attn2.to_q.weight":  part_2,
-        "transformer_blocks.0.attn2.to_k.weight":  case_1*(320//d)*d*X,
-        "transformer_blocks.0.attn2.to_v.weight":  case_1*(320//d)*d*X,
+        "transformer_blocks.0.attn2.to_q.weight":  part_3,
+        "transformer_blocks.0.attn2.to_k.weight":  part_4,
+        "transformer_blocks.0.attn2.to_v.weight":  part_4,
         **_inside("transformer_blocks.0.attn2.to_out.0", to_out_1),
         **_inside("transformer_blocks.0.norm3", norm1_2),
         **_inside("transformer_blocks.0.ff.net", net_1),
@@ -2020,31 +2051,31 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         "bias":    640*case_2,
     }
     proj_in_2 = {
-        "weight":  part_3,
-        "bias":    case_2*(640//d)*d,
+        "weight":  part_5,
+        "bias":    part_6,
     }
     norm1_3 = {
-        "weight":  case_2*(640//d)*d,
-        "bias":    case_2*(640//d)*d,
+        "weight":  part_6,
+        "bias":    part_6,
     }
     to_out_2 = {
-        "weight":  part_4,
-        "bias":    case_2*(640//d)*d,
+        "weight":  part_7,
+        "bias":    part_6,
     }
     attn1_3 = {
-        "to_q.weight":  part_4,
-        "to_k.weight":  part_4,
-        "to_v.weight":  part_4,
+        "to_q.weight":  part_7,
+        "to_k.weight":  part_7,
+        "to_v.weight":  part_7,
         **_inside("to_out.0", to_out_2),
     }
     net_2 = {
         "0.proj.weight":  8*case_2*(640//d)**2*d**2,
         "0.proj.bias":    8*case_2*(640//d)*d,
         "2.weight":       4*case_2*(640//d)**2*d**2,
-        "2.bias":         case_2*(640//d)*d,
+        "2.bias":         part_6,
     }
     proj_out_2 = {
-        "weight":  part_3,
+        "weight":  part_5,
         "bias":    640*case_2,
     }
     attentions_2 = {
@@ -2053,9 +2084,9 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         **_inside("transformer_blocks.0.norm1", norm1_3),
         **_inside("transformer_blocks.0.attn1", attn1_3),
         **_inside("transformer_blocks.0.norm2", norm1_3),
-        "transformer_blocks.0.attn2.to_q.weight":  part_4,
-        "transformer_blocks.0.attn2.to_k.weight":  case_2*(640//d)*d*X,
-        "transformer_blocks.0.attn2.to_v.weight":  case_2*(640//d)*d*X,
+        "transformer_blocks.0.attn2.to_q.weight":  part_7,
+        "transformer_blocks.0.attn2.to_k.weight":  part_8,
+        "transformer_blocks.0.attn2.to_v.weight":  part_8,
         **_inside("transformer_blocks.0.attn2.to_out.0", to_out_2),
         **_inside("transformer_blocks.0.norm3", norm1_3),
         **_inside("transformer_blocks.0.ff.net", net_2),
@@ -2100,31 +2131,31 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         "bias":    1280*case_3,
     }
     proj_in_3 = {
-        "weight":  part_5,
-        "bias":    case_3*(1280//d)*d,
+        "weight":  part_9,
+        "bias":    part_10,
     }
     norm1_4 = {
-        "weight":  case_3*(1280//d)*d,
-        "bias":    case_3*(1280//d)*d,
+        "weight":  part_10,
+        "bias":    part_10,
     }
     to_out_3 = {
-        "weight":  part_6,
-        "bias":    case_3*(1280//d)*d,
+        "weight":  part_11,
+        "bias":    part_10,
     }
     attn1_4 = {
-        "to_q.weight":  part_6,
-        "to_k.weight":  part_6,
-        "to_v.weight":  part_6,
+        "to_q.weight":  part_11,
+        "to_k.weight":  part_11,
+        "to_v.weight":  part_11,
         **_inside("to_out.0", to_out_3),
     }
     net_3 = {
         "0.proj.weight":  8*case_3*(1280//d)**2*d**2,
         "0.proj.bias":    8*case_3*(1280//d)*d,
         "2.weight":       4*case_3*(1280//d)**2*d**2,
-        "2.bias":         case_3*(1280//d)*d,
+        "2.bias":         part_10,
     }
     proj_out_3 = {
-        "weight":  part_5,
+        "weight":  part_9,
         "bias":    1280*case_3,
     }
     attentions_3 = {
@@ -2133,9 +2164,9 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         **_inside("transformer_blocks.0.norm1", norm1_4),
         **_inside("transformer_blocks.0.attn1", attn1_4),
         **_inside("transformer_blocks.0.norm2", norm1_4),
-        "transformer_blocks.0.attn2.to_q.weight":  part_6,
-        "transformer_blocks.0.attn2.to_k.weight":  part_7,
-        "transformer_blocks.0.attn2.to_v.weight":  part_7,
+        "transformer_blocks.0.attn2.to_q.weight":  part_11,
+        "transformer_blocks.0.attn2.to_k.weight":  part_12,
+        "transformer_blocks.0.attn2.to_v.weight":  part_12,
         **_inside("transformer_blocks.0.attn2.to_out.0", to_out_3),
         **_inside("transformer_blocks.0.norm3", norm1_4),
         **_inside("transformer_blocks.0.ff.net", net_3),
@@ -2164,31 +2195,31 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         "bias":    1280*case_4,
     }
     proj_in_4 = {
-        "weight":  part_8,
-        "bias":    case_4*(1280//d)*d,
+        "weight":  part_13,
+        "bias":    part_14,
     }
     norm1_5 = {
-        "weight":  case_4*(1280//d)*d,
-        "bias":    case_4*(1280//d)*d,
+        "weight":  part_14,
+        "bias":    part_14,
     }
     to_out_4 = {
-        "weight":  part_9,
-        "bias":    case_4*(1280//d)*d,
+        "weight":  part_15,
+        "bias":    part_14,
     }
     attn1_5 = {
-        "to_q.weight":  part_9,
-        "to_k.weight":  part_9,
-        "to_v.weight":  part_9,
+        "to_q.weight":  part_15,
+        "to_k.weight":  part_15,
+        "to_v.weight":  part_15,
         **_inside("to_out.0", to_out_4),
     }
     net_4 = {
         "0.proj.weight":  8*case_4*(1280//d)**2*d**2,
         "0.proj.bias":    8*case_4*(1280//d)*d,
         "2.weight":       4*case_4*(1280//d)**2*d**2,
-        "2.bias":         case_4*(1280//d)*d,
+        "2.bias":         part_14,
     }
     proj_out_4 = {
-        "weight":  part_8,
+        "weight":  part_13,
         "bias":    1280*case_4,
     }
     attentions_4 = {
@@ -2197,9 +2228,9 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         **_inside("transformer_blocks.0.norm1", norm1_5),
         **_inside("transformer_blocks.0.attn1", attn1_5),
         **_inside("transformer_blocks.0.norm2", norm1_5),
-        "transformer_blocks.0.attn2.to_q.weight":  part_9,
-        "transformer_blocks.0.attn2.to_k.weight":  part_10,
-        "transformer_blocks.0.attn2.to_v.weight":  part_10,
+        "transformer_blocks.0.attn2.to_q.weight":  part_15,
+        "transformer_blocks.0.attn2.to_k.weight":  part_16,
+        "transformer_blocks.0.attn2.to_v.weight":  part_16,
         **_inside("transformer_blocks.0.attn2.to_out.0", to_out_4),
         **_inside("transformer_blocks.0.norm3", norm1_5),
         **_inside("transformer_blocks.0.ff.net", net_4),
@@ -2260,31 +2291,31 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         "bias":    1280*case_5,
     }
     proj_in_6 = {
-        "weight":  part_11,
-        "bias":    case_5*(1280//d)*d,
+        "weight":  part_17,
+        "bias":    part_18,
     }
     norm1_7 = {
-        "weight":  case_5*(1280//d)*d,
-        "bias":    case_5*(1280//d)*d,
+        "weight":  part_18,
+        "bias":    part_18,
     }
     to_out_6 = {
-        "weight":  part_12,
-        "bias":    case_5*(1280//d)*d,
+        "weight":  part_19,
+        "bias":    part_18,
     }
     attn1_7 = {
-        "to_q.weight":  part_12,
-        "to_k.weight":  part_12,
-        "to_v.weight":  part_12,
+        "to_q.weight":  part_19,
+        "to_k.weight":  part_19,
+        "to_v.weight":  part_19,
         **_inside("to_out.0", to_out_6),
     }
     net_6 = {
         "0.proj.weight":  8*case_5*(1280//d)**2*d**2,
         "0.proj.bias":    8*case_5*(1280//d)*d,
         "2.weight":       4*case_5*(1280//d)**2*d**2,
-        "2.bias":         case_5*(1280//d)*d,
+        "2.bias":         part_18,
     }
     proj_out_6 = {
-        "weight":  part_11,
+        "weight":  part_17,
         "bias":    1280*case_5,
     }
     attentions_5 = {
@@ -2293,9 +2324,9 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         **_inside("transformer_blocks.0.norm1", norm1_7),
         **_inside("transformer_blocks.0.attn1", attn1_7),
         **_inside("transformer_blocks.0.norm2", norm1_7),
-        "transformer_blocks.0.attn2.to_q.weight":  part_12,
-        "transformer_blocks.0.attn2.to_k.weight":  part_13,
-        "transformer_blocks.0.attn2.to_v.weight":  part_13,
+        "transformer_blocks.0.attn2.to_q.weight":  part_19,
+        "transformer_blocks.0.attn2.to_k.weight":  part_20,
+        "transformer_blocks.0.attn2.to_v.weight":  part_20,
         **_inside("transformer_blocks.0.attn2.to_out.0", to_out_6),
         **_inside("transformer_blocks.0.norm3", norm1_7),
         **_inside("transformer_blocks.0.ff.net", net_6),
@@ -2317,31 +2348,31 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         "bias":    1280*case_6,
     }
     proj_in_7 = {
-        "weight":  part_14,
-        "bias":    case_6*(1280//d)*d,
+        "weight":  part_21,
+        "bias":    part_22,
     }
     norm1_8 = {
-        "weight":  case_6*(1280//d)*d,
-        "bias":    case_6*(1280//d)*d,
+        "weight":  part_22,
+        "bias":    part_22,
     }
     to_out_7 = {
-        "weight":  part_15,
-        "bias":    case_6*(1280//d)*d,
+        "weight":  part_23,
+        "bias":    part_22,
     }
     attn1_8 = {
-        "to_q.weight":  part_15,
-        "to_k.weight":  part_15,
-        "to_v.weight":  part_15,
+        "to_q.weight":  part_23,
+        "to_k.weight":  part_23,
+        "to_v.weight":  part_23,
         **_inside("to_out.0", to_out_7),
     }
     net_7 = {
         "0.proj.weight":  8*case_6*(1280//d)**2*d**2,
         "0.proj.bias":    8*case_6*(1280//d)*d,
         "2.weight":       4*case_6*(1280//d)**2*d**2,
-        "2.bias":         case_6*(1280//d)*d,
+        "2.bias":         part_22,
     }
     proj_out_7 = {
-        "weight":  part_14,
+        "weight":  part_21,
         "bias":    1280*case_6,
     }
     attentions_6 = {
@@ -2350,9 +2381,9 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         **_inside("transformer_blocks.0.norm1", norm1_8),
         **_inside("transformer_blocks.0.attn1", attn1_8),
         **_inside("transformer_blocks.0.norm2", norm1_8),
-        "transformer_blocks.0.attn2.to_q.weight":  part_15,
-        "transformer_blocks.0.attn2.to_k.weight":  part_16,
-        "transformer_blocks.0.attn2.to_v.weight":  part_16,
+        "transformer_blocks.0.attn2.to_q.weight":  part_23,
+        "transformer_blocks.0.attn2.to_k.weight":  part_24,
+        "transformer_blocks.0.attn2.to_v.weight":  part_24,
         **_inside("transformer_blocks.0.attn2.to_out.0", to_out_7),
         **_inside("transformer_blocks.0.norm3", norm1_8),
         **_inside("transformer_blocks.0.ff.net", net_7),
@@ -2378,31 +2409,31 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         "bias":    640*case_7,
     }
     proj_in_8 = {
-        "weight":  part_17,
-        "bias":    case_7*(640//d)*d,
+        "weight":  part_25,
+        "bias":    part_26,
     }
     norm1_10 = {
-        "weight":  case_7*(640//d)*d,
-        "bias":    case_7*(640//d)*d,
+        "weight":  part_26,
+        "bias":    part_26,
     }
     to_out_8 = {
-        "weight":  part_18,
-        "bias":    case_7*(640//d)*d,
+        "weight":  part_27,
+        "bias":    part_26,
     }
     attn1_9 = {
-        "to_q.weight":  part_18,
-        "to_k.weight":  part_18,
-        "to_v.weight":  part_18,
+        "to_q.weight":  part_27,
+        "to_k.weight":  part_27,
+        "to_v.weight":  part_27,
         **_inside("to_out.0", to_out_8),
     }
     net_8 = {
         "0.proj.weight":  8*case_7*(640//d)**2*d**2,
         "0.proj.bias":    8*case_7*(640//d)*d,
         "2.weight":       4*case_7*(640//d)**2*d**2,
-        "2.bias":         case_7*(640//d)*d,
+        "2.bias":         part_26,
     }
     proj_out_8 = {
-        "weight":  part_17,
+        "weight":  part_25,
         "bias":    640*case_7,
     }
     attentions_7 = {
@@ -2411,9 +2442,9 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         **_inside("transformer_blocks.0.norm1", norm1_10),
         **_inside("transformer_blocks.0.attn1", attn1_9),
         **_inside("transformer_blocks.0.norm2", norm1_10),
-        "transformer_blocks.0.attn2.to_q.weight":  part_18,
-        "transformer_blocks.0.attn2.to_k.weight":  case_7*(640//d)*d*X,
-        "transformer_blocks.0.attn2.to_v.weight":  case_7*(640//d)*d*X,
+        "transformer_blocks.0.attn2.to_q.weight":  part_27,
+        "transformer_blocks.0.attn2.to_k.weight":  part_28,
+        "transformer_blocks.0.attn2.to_v.weight":  part_28,
         **_inside("transformer_blocks.0.attn2.to_out.0", to_out_8),
         **_inside("transformer_blocks.0.norm3", norm1_10),
         **_inside("transformer_blocks.0.ff.net", net_8),
@@ -2439,31 +2470,31 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         "bias":    320*case_8,
     }
     proj_in_9 = {
-        "weight":  part_19,
-        "bias":    case_8*(320//d)*d,
+        "weight":  part_29,
+        "bias":    part_30,
     }
     norm1_12 = {
-        "weight":  case_8*(320//d)*d,
-        "bias":    case_8*(320//d)*d,
+        "weight":  part_30,
+        "bias":    part_30,
     }
     to_out_9 = {
-        "weight":  part_20,
-        "bias":    case_8*(320//d)*d,
+        "weight":  part_31,
+        "bias":    part_30,
     }
     attn1_10 = {
-        "to_q.weight":  part_20,
-        "to_k.weight":  part_20,
-        "to_v.weight":  part_20,
+        "to_q.weight":  part_31,
+        "to_k.weight":  part_31,
+        "to_v.weight":  part_31,
         **_inside("to_out.0", to_out_9),
     }
     net_9 = {
         "0.proj.weight":  8*case_8*(320//d)**2*d**2,
         "0.proj.bias":    8*case_8*(320//d)*d,
         "2.weight":       4*case_8*(320//d)**2*d**2,
-        "2.bias":         case_8*(320//d)*d,
+        "2.bias":         part_30,
     }
     proj_out_9 = {
-        "weight":  part_19,
+        "weight":  part_29,
         "bias":    320*case_8,
     }
     attentions_8 = {
@@ -2472,9 +2503,9 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         **_inside("transformer_blocks.0.norm1", norm1_12),
         **_inside("transformer_blocks.0.attn1", attn1_10),
         **_inside("transformer_blocks.0.norm2", norm1_12),
-        "transformer_blocks.0.attn2.to_q.weight":  part_20,
-        "transformer_blocks.0.attn2.to_k.weight":  case_8*(320//d)*d*X,
-        "transformer_blocks.0.attn2.to_v.weight":  case_8*(320//d)*d*X,
+        "transformer_blocks.0.attn2.to_q.weight":  part_31,
+        "transformer_blocks.0.attn2.to_k.weight":  part_32,
+        "transformer_blocks.0.attn2.to_v.weight":  part_32,
         **_inside("transformer_blocks.0.attn2.to_out.0", to_out_9),
         **_inside("transformer_blocks.0.norm3", norm1_12),
         **_inside("transformer_blocks.0.ff.net", net_9),
@@ -2701,36 +2732,44 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     has_g = sizes.time_cond_proj_dim is not None
     case_1 = downs[0] == "CrossAttnDownBlock3D"
     part_1 = 320*case_1*(320//d)*d
-    part_2 = case_1*(320//d)**2*d**2
-    part_3 = 16*case_1*(320//d)*d
+    part_2 = case_1*(320//d)*d
+    part_3 = case_1*(320//d)**2*d**2
+    part_4 = 16*case_1*(320//d)*d
     case_2 = downs[1] == "CrossAttnDownBlock3D"
-    part_4 = 640*case_2*(640//d)*d
-    part_5 = case_2*(640//d)**2*d**2
-    part_6 = 16*case_2*(640//d)*d
+    part_5 = 640*case_2*(640//d)*d
+    part_6 = case_2*(640//d)*d
+    part_7 = case_2*(640//d)**2*d**2
+    part_8 = 16*case_2*(640//d)*d
     case_3 = downs[2] == "CrossAttnDownBlock3D"
-    part_7 = 1280*case_3*(1280//d)*d
-    part_8 = case_3*(1280//d)**2*d**2
-    part_9 = 16*case_3*(1280//d)*d
+    part_9 = 1280*case_3*(1280//d)*d
+    part_10 = case_3*(1280//d)*d
+    part_11 = case_3*(1280//d)**2*d**2
+    part_12 = 16*case_3*(1280//d)*d
     case_4 = downs[3] == "CrossAttnDownBlock3D"
-    part_10 = 1280*case_4*(1280//d)*d
-    part_11 = case_4*(1280//d)**2*d**2
-    part_12 = 16*case_4*(1280//d)*d
+    part_13 = 1280*case_4*(1280//d)*d
+    part_14 = case_4*(1280//d)*d
+    part_15 = case_4*(1280//d)**2*d**2
+    part_16 = 16*case_4*(1280//d)*d
     case_5 = ups[0] == "CrossAttnUpBlock3D"
-    part_13 = 1280*case_5*(1280//d)*d
-    part_14 = case_5*(1280//d)**2*d**2
-    part_15 = 16*case_5*(1280//d)*d
+    part_17 = 1280*case_5*(1280//d)*d
+    part_18 = case_5*(1280//d)*d
+    part_19 = case_5*(1280//d)**2*d**2
+    part_20 = 16*case_5*(1280//d)*d
     case_6 = ups[1] == "CrossAttnUpBlock3D"
-    part_16 = 1280*case_6*(1280//d)*d
-    part_17 = case_6*(1280//d)**2*d**2
-    part_18 = 16*case_6*(1280//d)*d
+    part_21 = 1280*case_6*(1280//d)*d
+    part_22 = case_6*(1280//d)*d
+    part_23 = case_6*(1280//d)**2*d**2
+    part_24 = 16*case_6*(1280//d)*d
     case_7 = ups[2] == "CrossAttnUpBlock3D"
-    part_19 = 640*case_7*(640//d)*d
-    part_20 = case_7*(640//d)**2*d**2
-    part_21 = 16*case_7*(640//d)*d
+    part_25 = 640*case_7*(640//d)*d
+    part_26 = case_7*(640//d)*d
+    part_27 = case_7*(640//d)**2*d**2
+    part_28 = 16*case_7*(640//d)*d
     case_8 = ups[3] == "CrossAttnUpBlock3D"
-    part_22 = 320*case_8*(320//d)*d
-    part_23 = case_8*(320//d)**2*d**2
-    part_24 = 16*case_8*(320//d)*d
+    part_29 = 320*case_8*(320//d)*d
+    part_30 = case_8*(320//d)*d
+    part_31 = case_8*(320//d)**2*d**2
+    part_32 = 16*case_8*(320//d)*d
     linear_2_1 = {
         "weight":  1638400,
         "bias":    1280,
@@ -2793,22 +2832,22 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     }
     proj_in_1 = {
         "weight":  part_1,
-        "bias":    case_1*(320//d)*d,
+        "bias":    part_2,
     }
     norm1_2 = {
-        "weight":  case_1*(320//d)*d,
-        "bias":    case_1*(320//d)*d,
+        "weight":  part_2,
+        "bias":    part_2,
     }
     to_q_2 = {
-        "base_layer.weight":      part_2,
-        "lora_A.default.weight":  part_3,
-        "lora_B.default.weight":  part_3,
+        "base_layer.weight":      part_3,
+        "lora_A.default.weight":  part_4,
+        "lora_B.default.weight":  part_4,
     }
     to_out_1 = {
-        "base_layer.weight":      part_2,
-        "base_layer.bias":        case_1*(320//d)*d,
-        "lora_A.default.weight":  part_3,
-        "lora_B.default.weight":  part_3,
+        "base_layer.weight":      part_3,
+        "base_layer.bias":        part_2,
+        "lora_A.default.weight":  part_4,
+        "lora_B.default.weight":  part_4,
     }
     attn1_2 = {
         **_inside("to_q", to_q_2),
@@ -2819,13 +2858,13 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     to_k_1 = {
         "base_layer.weight":      case_1*(320//d)*d*X,
         "lora_A.default.weight":  16*case_1*X,
-        "lora_B.default.weight":  part_3,
+        "lora_B.default.weight":  part_4,
     }
     net_1 = {
         "0.proj.weight":  8*case_1*(320//d)**2*d**2,
         "0.proj.bias":    8*case_1*(320//d)*d,
         "2.weight":       4*case_1*(320//d)**2*d**2,
-        "2.bias":         case_1*(320//d)*d,
+        "2.bias":         part_2,
     }
     proj_out_1 = {
         "weight":  part_1,
@@ -2888,23 +2927,23 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
         "bias":    640*case_2,
     }
     proj_in_2 = {
-        "weight":  part_4,
-        "bias":    case_2*(640//d)*d,
+        "weight":  part_5,
+        "bias":    part_6,
     }
     norm1_3 = {
-        "weight":  case_2*(640//d)*d,
-        "bias":    case_2*(640//d)*d,
+        "weight":  part_6,
+        "bias":    part_6,
     }
     to_q_3 = {
-        "base_layer.weight":      part_5,
-        "lora_A.default.weight":  part_6,
-        "lora_B.default.weight":  part_6,
+        "base_layer.weight":      part_7,
+        "lora_A.default.weight":  part_8,
+        "lora_B.default.weight":  part_8,
     }
     to_out_2 = {
-        "base_layer.weight":      part_5,
-        "base_layer.bias":        case_2*(640//d)*d,
-        "lora_A.default.weight":  part_6,
-        "lora_B.default.weight":  part_6,
+        "base_layer.weight":      part_7,
+        "base_layer.bias":        part_6,
+        "lora_A.default.weight":  part_8,
+        "lora_B.default.weight":  part_8,
     }
     attn1_3 = {
         **_inside("to_q", to_q_3),
@@ -2915,16 +2954,16 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     to_k_2 = {
         "base_layer.weight":      case_2*(640//d)*d*X,
         "lora_A.default.weight":  16*case_2*X,
-        "lora_B.default.weight":  part_6,
+        "lora_B.default.weight":  part_8,
     }
     net_2 = {
         "0.proj.weight":  8*case_2*(640//d)**2*d**2,
         "0.proj.bias":    8*case_2*(640//d)*d,
         "2.weight":       4*case_2*(640//d)**2*d**2,
-        "2.bias":         case_2*(640//d)*d,
+        "2.bias":         part_6,
     }
     proj_out_2 = {
-        "weight":  part_4,
+        "weight":  part_5,
         "bias":    640*case_2,
     }
     attentions_2 = {
@@ -2980,23 +3019,23 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
         "bias":    1280*case_3,
     }
     proj_in_3 = {
-        "weight":  part_7,
-        "bias":    case_3*(1280//d)*d,
+        "weight":  part_9,
+        "bias":    part_10,
     }
     norm1_4 = {
-        "weight":  case_3*(1280//d)*d,
-        "bias":    case_3*(1280//d)*d,
+        "weight":  part_10,
+        "bias":    part_10,
     }
     to_q_4 = {
-        "base_layer.weight":      part_8,
-        "lora_A.default.weight":  part_9,
-        "lora_B.default.weight":  part_9,
+        "base_layer.weight":      part_11,
+        "lora_A.default.weight":  part_12,
+        "lora_B.default.weight":  part_12,
     }
     to_out_3 = {
-        "base_layer.weight":      part_8,
-        "base_layer.bias":        case_3*(1280//d)*d,
-        "lora_A.default.weight":  part_9,
-        "lora_B.default.weight":  part_9,
+        "base_layer.weight":      part_11,
+        "base_layer.bias":        part_10,
+        "lora_A.default.weight":  part_12,
+        "lora_B.default.weight":  part_12,
     }
     attn1_4 = {
         **_inside("to_q", to_q_4),
@@ -3007,16 +3046,16 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     to_k_3 = {
         "base_layer.weight":      case_3*(1280//d)*d*X,
         "lora_A.default.weight":  16*case_3*X,
-        "lora_B.default.weight":  part_9,
+        "lora_B.default.weight":  part_12,
     }
     net_3 = {
         "0.proj.weight":  8*case_3*(1280//d)**2*d**2,
         "0.proj.bias":    8*case_3*(1280//d)*d,
         "2.weight":       4*case_3*(1280//d)**2*d**2,
-        "2.bias":         case_3*(1280//d)*d,
+        "2.bias":         part_10,
     }
     proj_out_3 = {
-        "weight":  part_7,
+        "weight":  part_9,
         "bias":    1280*case_3,
     }
     attentions_3 = {
@@ -3056,23 +3095,23 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
         "bias":    1280*case_4,
     }
     proj_in_4 = {
-        "weight":  part_10,
-        "bias":    case_4*(1280//d)*d,
+        "weight":  part_13,
+        "bias":    part_14,
     }
     norm1_5 = {
-        "weight":  case_4*(1280//d)*d,
-        "bias":    case_4*(1280//d)*d,
+        "weight":  part_14,
+        "bias":    part_14,
     }
     to_q_5 = {
-        "base_layer.weight":      part_11,
-        "lora_A.default.weight":  part_12,
-        "lora_B.default.weight":  part_12,
+        "base_layer.weight":      part_15,
+        "lora_A.default.weight":  part_16,
+        "lora_B.default.weight":  part_16,
     }
     to_out_4 = {
-        "base_layer.weight":      part_11,
-        "base_layer.bias":        case_4*(1280//d)*d,
-        "lora_A.default.weight":  part_12,
-        "lora_B.default.weight":  part_12,
+        "base_layer.weight":      part_15,
+        "base_layer.bias":        part_14,
+        "lora_A.default.weight":  part_16,
+        "lora_B.default.weight":  part_16,
     }
     attn1_5 = {
         **_inside("to_q", to_q_5),
@@ -3083,16 +3122,16 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     to_k_4 = {
         "base_layer.weight":      case_4*(1280//d)*d*X,
         "lora_A.default.weight":  16*case_4*X,
-        "lora_B.default.weight":  part_12,
+        "lora_B.default.weight":  part_16,
     }
     net_4 = {
         "0.proj.weight":  8*case_4*(1280//d)**2*d**2,
         "0.proj.bias":    8*case_4*(1280//d)*d,
         "2.weight":       4*case_4*(1280//d)**2*d**2,
-        "2.bias":         case_4*(1280//d)*d,
+        "2.bias":         part_14,
     }
     proj_out_4 = {
-        "weight":  part_10,
+        "weight":  part_13,
         "bias":    1280*case_4,
     }
     attentions_4 = {
@@ -3176,23 +3215,23 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
         "bias":    1280*case_5,
     }
     proj_in_6 = {
-        "weight":  part_13,
-        "bias":    case_5*(1280//d)*d,
+        "weight":  part_17,
+        "bias":    part_18,
     }
     norm1_7 = {
-        "weight":  case_5*(1280//d)*d,
-        "bias":    case_5*(1280//d)*d,
+        "weight":  part_18,
+        "bias":    part_18,
     }
     to_q_7 = {
-        "base_layer.weight":      part_14,
-        "lora_A.default.weight":  part_15,
-        "lora_B.default.weight":  part_15,
+        "base_layer.weight":      part_19,
+        "lora_A.default.weight":  part_20,
+        "lora_B.default.weight":  part_20,
     }
     to_out_6 = {
-        "base_layer.weight":      part_14,
-        "base_layer.bias":        case_5*(1280//d)*d,
-        "lora_A.default.weight":  part_15,
-        "lora_B.default.weight":  part_15,
+        "base_layer.weight":      part_19,
+        "base_layer.bias":        part_18,
+        "lora_A.default.weight":  part_20,
+        "lora_B.default.weight":  part_20,
     }
     attn1_7 = {
         **_inside("to_q", to_q_7),
@@ -3203,16 +3242,16 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     to_k_6 = {
         "base_layer.weight":      case_5*(1280//d)*d*X,
         "lora_A.default.weight":  16*case_5*X,
-        "lora_B.default.weight":  part_15,
+        "lora_B.default.weight":  part_20,
     }
     net_6 = {
         "0.proj.weight":  8*case_5*(1280//d)**2*d**2,
         "0.proj.bias":    8*case_5*(1280//d)*d,
         "2.weight":       4*case_5*(1280//d)**2*d**2,
-        "2.bias":         case_5*(1280//d)*d,
+        "2.bias":         part_18,
     }
     proj_out_6 = {
-        "weight":  part_13,
+        "weight":  part_17,
         "bias":    1280*case_5,
     }
     attentions_5 = {
@@ -3245,23 +3284,23 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
         "bias":    1280*case_6,
     }
     proj_in_7 = {
-        "weight":  part_16,
-        "bias":    case_6*(1280//d)*d,
+        "weight":  part_21,
+        "bias":    part_22,
     }
     norm1_8 = {
-        "weight":  case_6*(1280//d)*d,
-        "bias":    case_6*(1280//d)*d,
+        "weight":  part_22,
+        "bias":    part_22,
     }
     to_q_8 = {
-        "base_layer.weight":      part_17,
-        "lora_A.default.weight":  part_18,
-        "lora_B.default.weight":  part_18,
+        "base_layer.weight":      part_23,
+        "lora_A.default.weight":  part_24,
+        "lora_B.default.weight":  part_24,
     }
     to_out_7 = {
-        "base_layer.weight":      part_17,
-        "base_layer.bias":        case_6*(1280//d)*d,
-        "lora_A.default.weight":  part_18,
-        "lora_B.default.weight":  part_18,
+        "base_layer.weight":      part_23,
+        "base_layer.bias":        part_22,
+        "lora_A.default.weight":  part_24,
+        "lora_B.default.weight":  part_24,
     }
     attn1_8 = {
         **_inside("to_q", to_q_8),
@@ -3272,16 +3311,16 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     to_k_7 = {
         "base_layer.weight":      case_6*(1280//d)*d*X,
         "lora_A.default.weight":  16*case_6*X,
-        "lora_B.default.weight":  part_18,
+        "lora_B.default.weight":  part_24,
     }
     net_7 = {
         "0.proj.weight":  8*case_6*(1280//d)**2*d**2,
         "0.proj.bias":    8*case_6*(1280//d)*d,
         "2.weight":       4*case_6*(1280//d)**2*d**2,
-        "2.bias":         case_6*(1280//d)*d,
+        "2.bias":         part_22,
     }
     proj_out_7 = {
-        "weight":  part_16,
+        "weight":  part_21,
         "bias":    1280*case_6,
     }
     attentions_6 = {
@@ -3318,23 +3357,23 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
         "bias":    640*case_7,
     }
     proj_in_8 = {
-        "weight":  part_19,
-        "bias":    case_7*(640//d)*d,
+        "weight":  part_25,
+        "bias":    part_26,
     }
     norm1_10 = {
-        "weight":  case_7*(640//d)*d,
-        "bias":    case_7*(640//d)*d,
+        "weight":  part_26,
+        "bias":    part_26,
     }
     to_q_9 = {
-        "base_layer.weight":      part_20,
-        "lora_A.default.weight":  part_21,
-        "lora_B.default.weight":  part_21,
+        "base_layer.weight":      part_27,
+        "lora_A.default.weight":  part_28,
+        "lora_B.default.weight":  part_28,
     }
     to_out_8 = {
-        "base_layer.weight":      part_20,
-        "base_layer.bias":        case_7*(640//d)*d,
-        "lora_A.default.weight":  part_21,
-        "lora_B.default.weight":  part_21,
+        "base_layer.weight":      part_27,
+        "base_layer.bias":        part_26,
+        "lora_A.default.weight":  part_28,
+        "lora_B.default.weight":  part_28,
     }
     attn1_9 = {
         **_inside("to_q", to_q_9),
@@ -3345,16 +3384,16 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     to_k_8 = {
         "base_layer.weight":      case_7*(640//d)*d*X,
         "lora_A.default.weight":  16*case_7*X,
-        "lora_B.default.weight":  part_21,
+        "lora_B.default.weight":  part_28,
     }
     net_8 = {
         "0.proj.weight":  8*case_7*(640//d)**2*d**2,
         "0.proj.bias":    8*case_7*(640//d)*d,
         "2.weight":       4*case_7*(640//d)**2*d**2,
-        "2.bias":         case_7*(640//d)*d,
+        "2.bias":         part_26,
     }
     proj_out_8 = {
-        "weight":  part_19,
+        "weight":  part_25,
         "bias":    640*case_7,
     }
     attentions_7 = {
@@ -3391,23 +3430,23 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
         "bias":    320*case_8,
     }
     proj_in_9 = {
-        "weight":  part_22,
-        "bias":    case_8*(320//d)*d,
+        "weight":  part_29,
+        "bias":    part_30,
     }
     norm1_12 = {
-        "weight":  case_8*(320//d)*d,
-        "bias":    case_8*(320//d)*d,
+        "weight":  part_30,
+        "bias":    part_30,
     }
     to_q_10 = {
-        "base_layer.weight":      part_23,
-        "lora_A.default.weight":  part_24,
-        "lora_B.default.weight":  part_24,
+        "base_layer.weight":      part_31,
+        "lora_A.default.weight":  part_32,
+        "lora_B.default.weight":  part_32,
     }
     to_out_9 = {
-        "base_layer.weight":      part_23,
-        "base_layer.bias":        case_8*(320//d)*d,
-        "lora_A.default.weight":  part_24,
-        "lora_B.default.weight":  part_24,
+        "base_layer.weight":      part_31,
+        "base_layer.bias":        part_30,
+        "lora_A.default.weight":  part_32,
+        "lora_B.default.weight":  part_32,
     }
     attn1_10 = {
         **_inside("to_q", to_q_10),
@@ -3418,16 +3457,16 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     to_k_9 = {
         "base_layer.weight":      case_8*(320//d)*d*X,
         "lora_A.default.weight":  16*case_8*X,
-        "lora_B.default.weight":  part_24,
+        "lora_B.default.weight":  part_32,
     }
     net_9 = {
         "0.proj.weight":  8*case_8*(320//d)**2*d**2,
         "0.proj.bias":    8*case_8*(320//d)*d,
         "2.weight":       4*case_8*(320//d)**2*d**2,
-        "2.bias":         case_8*(320//d)*d,
+        "2.bias":         part_30,
     }
     proj_out_9 = {
-        "weight":  part_22,
+        "weight":  part_29,
         "bias":    320*case_8,
     }
     attentions_8 = {
@@ -3665,7 +3704,10 @@ def _trained_lora(sizes: Sizes) -> int:
     ups = sizes.up_block_types
     d = sizes.attention_head_dim
     X = sizes.cross_attention_dim
-    found: int = 64*(downs[0] == "CrossAttnDownBlock3D")*(15*(320//d)*d + X) + 64*(downs[1] == "CrossAttnDownBlock3D")*(15*(640//d)*d + X) + 64*(downs[2] == "CrossAttnDownBlock3D")*(15*(1280//d)*d + X) + 64*(downs[3] == "CrossAttnDownBlock3D")*(15*(1280//d)*d + X) + 96*(ups[0] == "CrossAttnUpBlock3D")*(15*(1280//d)*d + X) + 96*(ups[1] == "CrossAttnUpBlock3D")*(15*(1280//d)*d + X) + 96*(ups[2] == "CrossAttnUpBlock3D")*(15*(640//d)*d + X) + 96*(ups[3] == "CrossAttnUpBlock3D")*(15*(320//d)*d + X) + 32*(15*(1280//d)*d + 64*d + X)
+    part_1 = 15*(320//d)*d + X
+    part_2 = 15*(640//d)*d + X
+    part_3 = 15*(1280//d)*d + X
+    found: int = 64*(downs[0] == "CrossAttnDownBlock3D")*part_1 + 64*(downs[1] == "CrossAttnDownBlock3D")*part_2 + 64*(downs[2] == "CrossAttnDownBlock3D")*part_3 + 64*(downs[3] == "CrossAttnDownBlock3D")*part_3 + 96*(ups[0] == "CrossAttnUpBlock3D")*part_3 + 96*(ups[1] == "CrossAttnUpBlock3D")*part_3 + 96*(ups[2] == "CrossAttnUpBlock3D")*part_2 + 96*(ups[3] == "CrossAttnUpBlock3D")*part_1 + 32*(15*(1280//d)*d + 64*d + X)
     return found
 
 

@@ -5,6 +5,8 @@
 # ruff: noqa: B002, E741, F841, RUF100
 """Z-Image transformer, image and text refined alone, then blocks over both in one sequence, each padded to 32 tokens and to the longest of a batch: parameters and FLOPs in closed form.
 
+Structure 'default': of models with the sizes in ``_FIXED``.
+
 Regime 'full', convention symflops, FLOPs per batch:
 
     forward    = (8*R*E*D + 8*L*E*D + 2*(E*D + 1024*E + 262144)) * n
@@ -196,6 +198,7 @@ if TYPE_CHECKING:
 __all__ = ["Estimator", "Flops", "Moments", "OtherStructure", "Sizes", "moments"]
 
 NAME = "z_image"
+VARIANT: str | None = "default"
 REGIMES = ("full", "forward", "lora", "checkpointed")
 CONVENTIONS = ("symflops", "torch")
 WHOLE = ("padded_img", "padded_img_plus_txt", "padded_txt", "padded_img_padded_img", "padded_img_plus_txt_padded_img_plus_txt", "padded_txt_padded_txt")

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 __all__ = ["Estimator", "Flops", "Moments", "Sizes", "moments"]
 
 NAME = "albert_masked_lm"
+VARIANT: str | None = None
 REGIMES = ("full", "forward")
 CONVENTIONS = ("symflops", "torch")
 STREAMS = {"text": False}
@@ -334,17 +335,19 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     X = sizes.max_position_embeddings
     T = sizes.type_vocab_size
     tied = sizes.tie_word_embeddings
+    part_1 = (L//N >= 1)*N*P*D
+    part_2 = (L//N >= 1)*N*P*D*F
     LayerNorm_1 = {
         "weight":  J,
         "bias":    J,
     }
     query_1 = {
         "weight":  (L//N >= 1)*N*P*D**2,
-        "bias":    (L//N >= 1)*N*P*D,
+        "bias":    part_1,
     }
     LayerNorm_2 = {
-        "weight":  (L//N >= 1)*N*P*D,
-        "bias":    (L//N >= 1)*N*P*D,
+        "weight":  part_1,
+        "bias":    part_1,
     }
     return {
         "albert.embeddings.word_embeddings.weight":                              J*V,
@@ -358,10 +361,10 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         **_inside("albert.encoder.albert_layer_groups.*.albert_layers.*.attention.value", query_1),
         **_inside("albert.encoder.albert_layer_groups.*.albert_layers.*.attention.dense", query_1),
         **_inside("albert.encoder.albert_layer_groups.*.albert_layers.*.attention.LayerNorm", LayerNorm_2),
-        "albert.encoder.albert_layer_groups.*.albert_layers.*.ffn.weight":       (L//N >= 1)*N*P*D*F,
+        "albert.encoder.albert_layer_groups.*.albert_layers.*.ffn.weight":       part_2,
         "albert.encoder.albert_layer_groups.*.albert_layers.*.ffn.bias":         (L//N >= 1)*N*P*F,
-        "albert.encoder.albert_layer_groups.*.albert_layers.*.ffn_output.weight":  (L//N >= 1)*N*P*D*F,
-        "albert.encoder.albert_layer_groups.*.albert_layers.*.ffn_output.bias":  (L//N >= 1)*N*P*D,
+        "albert.encoder.albert_layer_groups.*.albert_layers.*.ffn_output.weight":  part_2,
+        "albert.encoder.albert_layer_groups.*.albert_layers.*.ffn_output.bias":  part_1,
         **_inside("albert.encoder.albert_layer_groups.*.albert_layers.*.full_layer_layer_norm", LayerNorm_2),
         "predictions.dense.weight":                                              D*J,
         "predictions.dense.bias":                                                J,

@@ -167,6 +167,7 @@ if TYPE_CHECKING:
 __all__ = ["Estimator", "Flops", "Moments", "Sizes", "moments"]
 
 NAME = "bamba"
+VARIANT: str | None = None
 REGIMES = ("full", "forward", "checkpointed")
 CONVENTIONS = ("symflops", "torch")
 STREAMS = {"text": False}
@@ -476,6 +477,8 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     V = sizes.vocab_size
     d = D//H
     layers_1 = sum((i in attends) for i in range(L))
+    part_1 = L - layers_1
+    part_2 = 2*L - 2*layers_1
     # what a contraction runs over, in multiples of (n, scores, x, scores_scores, xx)
     text_ = (0, 0, 1, 0, 0)
     self_attn_pairs_ = (0, 0, 1, 0, 1) if pairs == "useful" else (0, 0, 0, 0, 2)
@@ -486,23 +489,23 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     mamba_rows_5_ = (M*P*N, 2*M*P*N, 0, M*P*N, 0)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.layers.*.self_attn.q_proj",        text_,             2*d*D*H,                    layers_1,          (layers_1, layers_1),                  0),  # y = xW
-        ("model.layers.*.self_attn.k_proj",        text_,             2*d*D*G,                    layers_1,          (layers_1, layers_1),                  0),  # y = xW
-        ("model.layers.*.self_attn.v_proj",        text_,             2*d*D*G,                    layers_1,          (layers_1, layers_1),                  0),  # y = xW
-        ("model.layers.*.self_attn",               self_attn_pairs_,  d*H,                        layers_1,          (layers_1, layers_1),                  0),  # scores = qk
-        ("model.layers.*.self_attn",               self_attn_pairs_,  d*H,                        layers_1,          (layers_1, layers_1),                  0),  # mix = pv
-        ("model.layers.*.self_attn.o_proj",        text_,             2*d*D*H,                    layers_1,          (layers_1, layers_1),                  0),  # y = xW
-        ("model.layers.*.feed_forward.gate_proj",  text_,             2*D*F,                      L,                 (L, L),                                0),  # y = xW
-        ("model.layers.*.feed_forward.up_proj",    text_,             2*D*F,                      L,                 (L, L),                                0),  # y = xW
-        ("model.layers.*.feed_forward.down_proj",  text_,             2*D*F,                      L,                 (L, L),                                0),  # y = xW
-        ("model.layers.*.mamba.in_proj",           text_,             4*D*M*P + 4*D*N*g + 2*D*M,  L - layers_1,      (L - layers_1, L - layers_1),          0),  # y = xW
-        ("model.layers.*.mamba",                   mamba_rows_,       2*M*P*K + 4*N*g*K,          L - layers_1,      (L - layers_1, L - layers_1),          0),  # y = xW
-        ("model.layers.*.mamba",                   mamba_rows_2_,     2,                          L - layers_1,      (L - layers_1, L - layers_1),          0),  # y = ab
-        ("model.layers.*.mamba",                   mamba_rows_3_,     2,                          L - layers_1,      (L - layers_1, L - layers_1),          0),  # y = ab
-        ("model.layers.*.mamba",                   mamba_rows_4_,     2,                          2*L - 2*layers_1,  (2*L - 2*layers_1, 2*L - 2*layers_1),  0),  # y = ab
-        ("model.layers.*.mamba",                   mamba_rows_5_,     2,                          L - layers_1,      (L - layers_1, L - layers_1),          0),  # y = ab
-        ("model.layers.*.mamba.out_proj",          text_,             2*D*M*P,                    L - layers_1,      (L - layers_1, L - layers_1),          0),  # y = xW
-        ("lm_head",                                text_,             2*D*V,                      1,                 (1, 1),                                0),  # y = xW
+        ("model.layers.*.self_attn.q_proj",        text_,             2*d*D*H,                    layers_1,  (layers_1, layers_1),  0),  # y = xW
+        ("model.layers.*.self_attn.k_proj",        text_,             2*d*D*G,                    layers_1,  (layers_1, layers_1),  0),  # y = xW
+        ("model.layers.*.self_attn.v_proj",        text_,             2*d*D*G,                    layers_1,  (layers_1, layers_1),  0),  # y = xW
+        ("model.layers.*.self_attn",               self_attn_pairs_,  d*H,                        layers_1,  (layers_1, layers_1),  0),  # scores = qk
+        ("model.layers.*.self_attn",               self_attn_pairs_,  d*H,                        layers_1,  (layers_1, layers_1),  0),  # mix = pv
+        ("model.layers.*.self_attn.o_proj",        text_,             2*d*D*H,                    layers_1,  (layers_1, layers_1),  0),  # y = xW
+        ("model.layers.*.feed_forward.gate_proj",  text_,             2*D*F,                      L,         (L, L),                0),  # y = xW
+        ("model.layers.*.feed_forward.up_proj",    text_,             2*D*F,                      L,         (L, L),                0),  # y = xW
+        ("model.layers.*.feed_forward.down_proj",  text_,             2*D*F,                      L,         (L, L),                0),  # y = xW
+        ("model.layers.*.mamba.in_proj",           text_,             4*D*M*P + 4*D*N*g + 2*D*M,  part_1,    (part_1, part_1),      0),  # y = xW
+        ("model.layers.*.mamba",                   mamba_rows_,       2*M*P*K + 4*N*g*K,          part_1,    (part_1, part_1),      0),  # y = xW
+        ("model.layers.*.mamba",                   mamba_rows_2_,     2,                          part_1,    (part_1, part_1),      0),  # y = ab
+        ("model.layers.*.mamba",                   mamba_rows_3_,     2,                          part_1,    (part_1, part_1),      0),  # y = ab
+        ("model.layers.*.mamba",                   mamba_rows_4_,     2,                          part_2,    (part_2, part_2),      0),  # y = ab
+        ("model.layers.*.mamba",                   mamba_rows_5_,     2,                          part_1,    (part_1, part_1),      0),  # y = ab
+        ("model.layers.*.mamba.out_proj",          text_,             2*D*M*P,                    part_1,    (part_1, part_1),      0),  # y = xW
+        ("lm_head",                                text_,             2*D*V,                      1,         (1, 1),                0),  # y = xW
     ]
 
 
@@ -529,6 +532,8 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     V = sizes.vocab_size
     d = D//H
     layers_1 = sum((i in attends) for i in range(L))
+    part_1 = L - layers_1
+    part_2 = 2*L - 2*layers_1
     # what a contraction runs over, in multiples of (n, scores, x, scores_scores, xx)
     text_ = (0, 0, 1, 0, 0)
     self_attn_pairs_ = (0, 0, 1, 0, 1) if pairs == "useful" else (0, 0, 0, 0, 2)
@@ -539,23 +544,23 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     mamba_rows_5_ = (M*P*N, 2*M*P*N, 0, M*P*N, 0)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.layers.*.self_attn.q_proj",        text_,             2*d*D*H,                    layers_1,          (layers_1, layers_1),                  layers_1),          # y = xW
-        ("model.layers.*.self_attn.k_proj",        text_,             2*d*D*G,                    layers_1,          (layers_1, layers_1),                  layers_1),          # y = xW
-        ("model.layers.*.self_attn.v_proj",        text_,             2*d*D*G,                    layers_1,          (layers_1, layers_1),                  layers_1),          # y = xW
-        ("model.layers.*.self_attn",               self_attn_pairs_,  d*H,                        layers_1,          (layers_1, layers_1),                  layers_1),          # scores = qk
-        ("model.layers.*.self_attn",               self_attn_pairs_,  d*H,                        layers_1,          (layers_1, layers_1),                  layers_1),          # mix = pv
-        ("model.layers.*.self_attn.o_proj",        text_,             2*d*D*H,                    layers_1,          (layers_1, layers_1),                  layers_1),          # y = xW
-        ("model.layers.*.feed_forward.gate_proj",  text_,             2*D*F,                      L,                 (L, L),                                L),                 # y = xW
-        ("model.layers.*.feed_forward.up_proj",    text_,             2*D*F,                      L,                 (L, L),                                L),                 # y = xW
-        ("model.layers.*.feed_forward.down_proj",  text_,             2*D*F,                      L,                 (L, L),                                0),                 # y = xW
-        ("model.layers.*.mamba.in_proj",           text_,             4*D*M*P + 4*D*N*g + 2*D*M,  L - layers_1,      (L - layers_1, L - layers_1),          L - layers_1),      # y = xW
-        ("model.layers.*.mamba",                   mamba_rows_,       2*M*P*K + 4*N*g*K,          L - layers_1,      (L - layers_1, L - layers_1),          L - layers_1),      # y = xW
-        ("model.layers.*.mamba",                   mamba_rows_2_,     2,                          L - layers_1,      (L - layers_1, L - layers_1),          L - layers_1),      # y = ab
-        ("model.layers.*.mamba",                   mamba_rows_3_,     2,                          L - layers_1,      (L - layers_1, L - layers_1),          L - layers_1),      # y = ab
-        ("model.layers.*.mamba",                   mamba_rows_4_,     2,                          2*L - 2*layers_1,  (2*L - 2*layers_1, 2*L - 2*layers_1),  2*L - 2*layers_1),  # y = ab
-        ("model.layers.*.mamba",                   mamba_rows_5_,     2,                          L - layers_1,      (L - layers_1, L - layers_1),          L - layers_1),      # y = ab
-        ("model.layers.*.mamba.out_proj",          text_,             2*D*M*P,                    L - layers_1,      (L - layers_1, L - layers_1),          L - layers_1),      # y = xW
-        ("lm_head",                                text_,             2*D*V,                      1,                 (1, 1),                                0),                 # y = xW
+        ("model.layers.*.self_attn.q_proj",        text_,             2*d*D*H,                    layers_1,  (layers_1, layers_1),  layers_1),  # y = xW
+        ("model.layers.*.self_attn.k_proj",        text_,             2*d*D*G,                    layers_1,  (layers_1, layers_1),  layers_1),  # y = xW
+        ("model.layers.*.self_attn.v_proj",        text_,             2*d*D*G,                    layers_1,  (layers_1, layers_1),  layers_1),  # y = xW
+        ("model.layers.*.self_attn",               self_attn_pairs_,  d*H,                        layers_1,  (layers_1, layers_1),  layers_1),  # scores = qk
+        ("model.layers.*.self_attn",               self_attn_pairs_,  d*H,                        layers_1,  (layers_1, layers_1),  layers_1),  # mix = pv
+        ("model.layers.*.self_attn.o_proj",        text_,             2*d*D*H,                    layers_1,  (layers_1, layers_1),  layers_1),  # y = xW
+        ("model.layers.*.feed_forward.gate_proj",  text_,             2*D*F,                      L,         (L, L),                L),         # y = xW
+        ("model.layers.*.feed_forward.up_proj",    text_,             2*D*F,                      L,         (L, L),                L),         # y = xW
+        ("model.layers.*.feed_forward.down_proj",  text_,             2*D*F,                      L,         (L, L),                0),         # y = xW
+        ("model.layers.*.mamba.in_proj",           text_,             4*D*M*P + 4*D*N*g + 2*D*M,  part_1,    (part_1, part_1),      part_1),    # y = xW
+        ("model.layers.*.mamba",                   mamba_rows_,       2*M*P*K + 4*N*g*K,          part_1,    (part_1, part_1),      part_1),    # y = xW
+        ("model.layers.*.mamba",                   mamba_rows_2_,     2,                          part_1,    (part_1, part_1),      part_1),    # y = ab
+        ("model.layers.*.mamba",                   mamba_rows_3_,     2,                          part_1,    (part_1, part_1),      part_1),    # y = ab
+        ("model.layers.*.mamba",                   mamba_rows_4_,     2,                          part_2,    (part_2, part_2),      part_2),    # y = ab
+        ("model.layers.*.mamba",                   mamba_rows_5_,     2,                          part_1,    (part_1, part_1),      part_1),    # y = ab
+        ("model.layers.*.mamba.out_proj",          text_,             2*D*M*P,                    part_1,    (part_1, part_1),      part_1),    # y = xW
+        ("lm_head",                                text_,             2*D*V,                      1,         (1, 1),                0),         # y = xW
     ]
 
 
@@ -585,6 +590,8 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     tied = sizes.tie_word_embeddings
     d = D//H
     layers_1 = sum((i in attends) for i in range(L))
+    part_1 = layers_1*d*D*H
+    part_2 = L*M - layers_1*M
     k_proj_1 = {
         "weight":  layers_1*d*D*G,
         "bias":    layers_1*d*G*biased,
@@ -596,11 +603,11 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     return {
         "model.embed_tokens.weight":                     D*V,
         "model.layers.*.input_layernorm.weight":         L*D,
-        "model.layers.*.self_attn.q_proj.weight":        layers_1*d*D*H,
+        "model.layers.*.self_attn.q_proj.weight":        part_1,
         "model.layers.*.self_attn.q_proj.bias":          layers_1*d*H*biased,
         **_inside("model.layers.*.self_attn.k_proj", k_proj_1),
         **_inside("model.layers.*.self_attn.v_proj", k_proj_1),
-        "model.layers.*.self_attn.o_proj.weight":        layers_1*d*D*H,
+        "model.layers.*.self_attn.o_proj.weight":        part_1,
         "model.layers.*.self_attn.o_proj.bias":          layers_1*D*biased,
         "model.layers.*.pre_ff_layernorm.weight":        L*D,
         **_inside("model.layers.*.feed_forward.gate_proj", gate_proj_1),
@@ -611,9 +618,9 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         "model.layers.*.mamba.in_proj.bias":             2*L*M*P*proj_biased + 2*L*N*g*proj_biased + L*M*proj_biased - 2*layers_1*M*P*proj_biased - 2*layers_1*N*g*proj_biased - layers_1*M*proj_biased,
         "model.layers.*.mamba.conv1d.weight":            L*M*P*K + 2*L*N*g*K - layers_1*M*P*K - 2*layers_1*N*g*K,
         "model.layers.*.mamba.conv1d.bias":              L*M*P*conv_biased + 2*L*N*g*conv_biased - layers_1*M*P*conv_biased - 2*layers_1*N*g*conv_biased,
-        "model.layers.*.mamba.dt_bias":                  L*M - layers_1*M,
-        "model.layers.*.mamba.A_log":                    L*M - layers_1*M,
-        "model.layers.*.mamba.D":                        L*M - layers_1*M,
+        "model.layers.*.mamba.dt_bias":                  part_2,
+        "model.layers.*.mamba.A_log":                    part_2,
+        "model.layers.*.mamba.D":                        part_2,
         "model.layers.*.mamba.norm.weight":              L*M*P - layers_1*M*P,
         "model.layers.*.mamba.out_proj.weight":          L*D*M*P - layers_1*D*M*P,
         "model.layers.*.mamba.out_proj.bias":            L*D*proj_biased - layers_1*D*proj_biased,

@@ -112,6 +112,7 @@ if TYPE_CHECKING:
 __all__ = ["Estimator", "Flops", "Moments", "Sizes", "moments"]
 
 NAME = "bart"
+VARIANT: str | None = None
 REGIMES = ("full", "forward", "lora")
 CONVENTIONS = ("symflops", "torch")
 STREAMS = {"source": False, "target": False}
@@ -486,6 +487,7 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     V = sizes.vocab_size
     X = sizes.max_position_embeddings
     tied = sizes.tie_word_embeddings
+    part_1 = D*V - D*V*tied
     layernorm_embedding_1 = {
         "weight":  D,
         "bias":    D,
@@ -514,7 +516,7 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     }
     return {
         "model.shared.weight":                   D*V,
-        "model.encoder.embed_tokens.weight":     D*V - D*V*tied,
+        "model.encoder.embed_tokens.weight":     part_1,
         "model.encoder.embed_positions.weight":  D*X + 2*D,
         **_inside("model.encoder.layernorm_embedding", layernorm_embedding_1),
         **_inside("model.encoder.layers.*.self_attn.q_proj", q_proj_1),
@@ -527,7 +529,7 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         "model.encoder.layers.*.fc2.weight":     L*D*F,
         "model.encoder.layers.*.fc2.bias":       L*D,
         **_inside("model.encoder.layers.*.final_layer_norm", self_attn_layer_norm_1),
-        "model.decoder.embed_tokens.weight":     D*V - D*V*tied,
+        "model.decoder.embed_tokens.weight":     part_1,
         "model.decoder.embed_positions.weight":  D*X + 2*D,
         **_inside("model.decoder.layernorm_embedding", layernorm_embedding_1),
         **_inside("model.decoder.layers.*.self_attn", self_attn_1),
@@ -539,7 +541,7 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         "model.decoder.layers.*.fc2.weight":     M*D*E,
         "model.decoder.layers.*.fc2.bias":       M*D,
         **_inside("model.decoder.layers.*.final_layer_norm", self_attn_layer_norm_2),
-        "lm_head.weight":                        D*V - D*V*tied,
+        "lm_head.weight":                        part_1,
     }
 
 
@@ -553,6 +555,7 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     V = sizes.vocab_size
     X = sizes.max_position_embeddings
     tied = sizes.tie_word_embeddings
+    part_1 = D*V - D*V*tied
     layernorm_embedding_1 = {
         "weight":  D,
         "bias":    D,
@@ -591,7 +594,7 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     }
     return {
         "model.shared.weight":                   D*V,
-        "model.encoder.embed_tokens.weight":     D*V - D*V*tied,
+        "model.encoder.embed_tokens.weight":     part_1,
         "model.encoder.embed_positions.weight":  D*X + 2*D,
         **_inside("model.encoder.layernorm_embedding", layernorm_embedding_1),
         **_inside("model.encoder.layers.*.self_attn.q_proj", q_proj_1),
@@ -604,7 +607,7 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
         "model.encoder.layers.*.fc2.weight":     L*D*F,
         "model.encoder.layers.*.fc2.bias":       L*D,
         **_inside("model.encoder.layers.*.final_layer_norm", self_attn_layer_norm_1),
-        "model.decoder.embed_tokens.weight":     D*V - D*V*tied,
+        "model.decoder.embed_tokens.weight":     part_1,
         "model.decoder.embed_positions.weight":  D*X + 2*D,
         **_inside("model.decoder.layernorm_embedding", layernorm_embedding_1),
         **_inside("model.decoder.layers.*.self_attn", self_attn_1),
@@ -616,7 +619,7 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
         "model.decoder.layers.*.fc2.weight":     M*D*E,
         "model.decoder.layers.*.fc2.bias":       M*D,
         **_inside("model.decoder.layers.*.final_layer_norm", self_attn_layer_norm_2),
-        "lm_head.weight":                        D*V - D*V*tied,
+        "lm_head.weight":                        part_1,
     }
 
 

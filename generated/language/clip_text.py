@@ -87,6 +87,7 @@ if TYPE_CHECKING:
 __all__ = ["Estimator", "Flops", "Moments", "Sizes", "moments"]
 
 NAME = "clip_text"
+VARIANT: str | None = None
 REGIMES = ("full", "forward", "lora")
 CONVENTIONS = ("symflops", "torch")
 STREAMS = {"text": False}

@@ -165,6 +165,7 @@ if TYPE_CHECKING:
 __all__ = ["Estimator", "Flops", "Moments", "Sizes", "moments"]
 
 NAME = "deepseek_v2"
+VARIANT: str | None = None
 REGIMES = ("full", "forward", "lora", "checkpointed")
 CONVENTIONS = ("symflops", "torch")
 STREAMS = {"text": False}
@@ -507,27 +508,27 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     V = sizes.vocab_size
     part_1 = max(0, L - K) + min(L, K) - max(0, L - K)*has_rq - min(L, K)*has_rq
     part_2 = (min(L, K) >= 1)*max(0, L - K)
-    part_3 = max(0, min(L, K) - 1)
-    part_4 = (min(L, K) >= 1)*max(0, L - K - 1)*has_rq + part_2 + max(0, L - K - 1) + part_3 - (min(L, K) >= 1)*max(0, L - K)*has_rq - (min(L, K) >= 1)*max(0, L - K - 1) - max(0, L - K - 1)*has_rq - part_3*has_rq
+    part_3 = (min(L, K) >= 1)*max(0, L - K - 1)*has_rq + part_2 + max(0, L - K - 1) + max(0, min(L, K) - 1) - (min(L, K) >= 1)*max(0, L - K)*has_rq - (min(L, K) >= 1)*max(0, L - K - 1) - max(0, L - K - 1)*has_rq - max(0, min(L, K) - 1)*has_rq
+    part_4 = 32*H*dn + 32*H*dr
     part_5 = max(0, L - K)*has_rq + min(L, K)*has_rq
-    part_6 = (min(L, K) >= 1)*max(0, L - K)*has_rq + max(0, L - K - 1)*has_rq + part_3*has_rq - (min(L, K) >= 1)*max(0, L - K - 1)*has_rq
+    part_6 = (min(L, K) >= 1)*max(0, L - K)*has_rq + max(0, L - K - 1)*has_rq + max(0, min(L, K) - 1)*has_rq - (min(L, K) >= 1)*max(0, L - K - 1)*has_rq
     part_7 = max(0, L - K) + min(L, K)
-    part_8 = part_2 + max(0, L - K - 1) + part_3 - (min(L, K) >= 1)*max(0, L - K - 1)
+    part_8 = part_2 + max(0, L - K - 1) + max(0, min(L, K) - 1) - (min(L, K) >= 1)*max(0, L - K - 1)
     # what a contraction runs over, in multiples of (n, x, xx)
     text_ = (0, 1, 0)
     self_attn_pairs_ = (0, 1, 1) if pairs == "useful" else (0, 0, 2)
     mlp_experts_rows_ = (0, top, 0)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.layers.*.self_attn.q_proj.base_layer",                  text_,              2*D*H*dn + 2*D*H*dr,    part_1,         (part_4, 0),                                                           0),  # y = xW
-        ("model.layers.*.self_attn.q_proj.lora_A.default",              text_,              32*D,                   part_1,         (part_4, part_1),                                                      0),  # y = xW
-        ("model.layers.*.self_attn.q_proj.lora_B.default",              text_,              32*H*dn + 32*H*dr,      part_1,         (part_1, part_1),                                                      0),  # y = xW
+        ("model.layers.*.self_attn.q_proj.base_layer",                  text_,              2*D*H*dn + 2*D*H*dr,    part_1,         (part_3, 0),                                                           0),  # y = xW
+        ("model.layers.*.self_attn.q_proj.lora_A.default",              text_,              32*D,                   part_1,         (part_3, part_1),                                                      0),  # y = xW
+        ("model.layers.*.self_attn.q_proj.lora_B.default",              text_,              part_4,                 part_1,         (part_1, part_1),                                                      0),  # y = xW
         ("model.layers.*.self_attn.q_a_proj.base_layer",                text_,              2*D*rq,                 part_5,         (part_6, 0),                                                           0),  # y = xW
         ("model.layers.*.self_attn.q_a_proj.lora_A.default",            text_,              32*D,                   part_5,         (part_6, part_5),                                                      0),  # y = xW
         ("model.layers.*.self_attn.q_a_proj.lora_B.default",            text_,              32*rq,                  part_5,         (part_5, part_5),                                                      0),  # y = xW
         ("model.layers.*.self_attn.q_b_proj.base_layer",                text_,              2*H*rq*dn + 2*H*rq*dr,  part_5,         (part_5, 0),                                                           0),  # y = xW
         ("model.layers.*.self_attn.q_b_proj.lora_A.default",            text_,              32*rq,                  part_5,         (part_5, part_5),                                                      0),  # y = xW
-        ("model.layers.*.self_attn.q_b_proj.lora_B.default",            text_,              32*H*dn + 32*H*dr,      part_5,         (part_5, part_5),                                                      0),  # y = xW
+        ("model.layers.*.self_attn.q_b_proj.lora_B.default",            text_,              part_4,                 part_5,         (part_5, part_5),                                                      0),  # y = xW
         ("model.layers.*.self_attn.kv_a_proj_with_mqa.base_layer",      text_,              2*D*r + 2*D*dr,         part_7,         (part_8, 0),                                                           0),  # y = xW
         ("model.layers.*.self_attn.kv_a_proj_with_mqa.lora_A.default",  text_,              32*D,                   part_7,         (part_8, part_7),                                                      0),  # y = xW
         ("model.layers.*.self_attn.kv_a_proj_with_mqa.lora_B.default",  text_,              32*r + 32*dr,           part_7,         (part_7, part_7),                                                      0),  # y = xW
@@ -625,17 +626,19 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     tied = sizes.tie_word_embeddings
     biased = sizes.attention_bias
     mlp_biased = sizes.mlp_bias
+    part_1 = max(0, L - K)*D*M*S
+    part_2 = max(0, L - K)*D
     gate_proj_1 = {
         "weight":  min(L, K)*D*F,
         "bias":    min(L, K)*F*mlp_biased,
     }
     gate_proj_2 = {
-        "weight":  max(0, L - K)*D*M*S,
+        "weight":  part_1,
         "bias":    max(0, L - K)*M*S*mlp_biased,
     }
     return {
         "model.embed_tokens.weight":                           D*V,
-        "model.layers.*.input_layernorm.weight":               min(L, K)*D + max(0, L - K)*D,
+        "model.layers.*.input_layernorm.weight":               min(L, K)*D + part_2,
         "model.layers.*.self_attn.q_proj.weight":              min(L, K)*D*H*dn + min(L, K)*D*H*dr - min(L, K)*D*H*has_rq*dn - min(L, K)*D*H*has_rq*dr + max(0, L - K)*D*H*dn + max(0, L - K)*D*H*dr - max(0, L - K)*D*H*has_rq*dn - max(0, L - K)*D*H*has_rq*dr,
         "model.layers.*.self_attn.q_a_proj.weight":            min(L, K)*D*has_rq*rq + max(0, L - K)*D*has_rq*rq,
         "model.layers.*.self_attn.q_a_proj.bias":              min(L, K)*has_rq*rq*biased + max(0, L - K)*has_rq*rq*biased,
@@ -647,7 +650,7 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         "model.layers.*.self_attn.kv_b_proj.weight":           min(L, K)*H*r*dn + min(L, K)*H*r*dv + max(0, L - K)*H*r*dn + max(0, L - K)*H*r*dv,
         "model.layers.*.self_attn.o_proj.weight":              min(L, K)*D*H*dv + max(0, L - K)*D*H*dv,
         "model.layers.*.self_attn.o_proj.bias":                min(L, K)*D*biased + max(0, L - K)*D*biased,
-        "model.layers.*.post_attention_layernorm.weight":      min(L, K)*D + max(0, L - K)*D,
+        "model.layers.*.post_attention_layernorm.weight":      min(L, K)*D + part_2,
         **_inside("model.layers.*.mlp.gate_proj", gate_proj_1),
         **_inside("model.layers.*.mlp.up_proj", gate_proj_1),
         "model.layers.*.mlp.down_proj.weight":                 min(L, K)*D*F,
@@ -657,7 +660,7 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         "model.layers.*.mlp.experts.down_proj":                max(0, L - K)*D*M*E,
         **_inside("model.layers.*.mlp.shared_experts.gate_proj", gate_proj_2),
         **_inside("model.layers.*.mlp.shared_experts.up_proj", gate_proj_2),
-        "model.layers.*.mlp.shared_experts.down_proj.weight":  max(0, L - K)*D*M*S,
+        "model.layers.*.mlp.shared_experts.down_proj.weight":  part_1,
         "model.layers.*.mlp.shared_experts.down_proj.bias":    max(0, L - K)*D*mlp_biased,
         "model.norm.weight":                                   D,
         "lm_head.weight":                                      D*V - D*V*tied,
@@ -684,45 +687,49 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     tied = sizes.tie_word_embeddings
     biased = sizes.attention_bias
     mlp_biased = sizes.mlp_bias
-    part_1 = 16*max(0, L - K)*H*dn
-    part_2 = 16*min(L, K)*has_rq*rq
-    part_3 = 16*max(0, L - K)*has_rq*rq
-    part_4 = 16*max(0, L - K)*H*dv
+    part_1 = max(0, L - K)*D*M*S
+    part_2 = max(0, L - K)*D
+    part_3 = 16*max(0, L - K)*D
+    part_4 = 16*max(0, L - K)*H*dn
+    part_5 = 16*min(L, K)*has_rq*rq
+    part_6 = 16*max(0, L - K)*has_rq*rq
+    part_7 = 16*max(0, L - K)*r
+    part_8 = 16*max(0, L - K)*H*dv
     gate_proj_1 = {
         "weight":  min(L, K)*D*F,
         "bias":    min(L, K)*F*mlp_biased,
     }
     gate_proj_2 = {
-        "weight":  max(0, L - K)*D*M*S,
+        "weight":  part_1,
         "bias":    max(0, L - K)*M*S*mlp_biased,
     }
     return {
         "model.embed_tokens.weight":                                          D*V,
-        "model.layers.*.input_layernorm.weight":                              min(L, K)*D + max(0, L - K)*D,
+        "model.layers.*.input_layernorm.weight":                              min(L, K)*D + part_2,
         "model.layers.*.self_attn.q_proj.base_layer.weight":                  min(L, K)*D*H*dn + min(L, K)*D*H*dr - min(L, K)*D*H*has_rq*dn - min(L, K)*D*H*has_rq*dr + max(0, L - K)*D*H*dn + max(0, L - K)*D*H*dr - max(0, L - K)*D*H*has_rq*dn - max(0, L - K)*D*H*has_rq*dr,
-        "model.layers.*.self_attn.q_proj.lora_A.default.weight":              16*min(L, K)*D - 16*min(L, K)*D*has_rq + 16*max(0, L - K)*D - 16*max(0, L - K)*D*has_rq,
-        "model.layers.*.self_attn.q_proj.lora_B.default.weight":              16*min(L, K)*H*dn + 16*min(L, K)*H*dr - 16*min(L, K)*H*has_rq*dn - 16*min(L, K)*H*has_rq*dr + part_1 + 16*max(0, L - K)*H*dr - 16*max(0, L - K)*H*has_rq*dn - 16*max(0, L - K)*H*has_rq*dr,
+        "model.layers.*.self_attn.q_proj.lora_A.default.weight":              16*min(L, K)*D - 16*min(L, K)*D*has_rq + part_3 - 16*max(0, L - K)*D*has_rq,
+        "model.layers.*.self_attn.q_proj.lora_B.default.weight":              16*min(L, K)*H*dn + 16*min(L, K)*H*dr - 16*min(L, K)*H*has_rq*dn - 16*min(L, K)*H*has_rq*dr + part_4 + 16*max(0, L - K)*H*dr - 16*max(0, L - K)*H*has_rq*dn - 16*max(0, L - K)*H*has_rq*dr,
         "model.layers.*.self_attn.q_a_proj.base_layer.weight":                min(L, K)*D*has_rq*rq + max(0, L - K)*D*has_rq*rq,
         "model.layers.*.self_attn.q_a_proj.base_layer.bias":                  min(L, K)*has_rq*rq*biased + max(0, L - K)*has_rq*rq*biased,
         "model.layers.*.self_attn.q_a_proj.lora_A.default.weight":            16*min(L, K)*D*has_rq + 16*max(0, L - K)*D*has_rq,
-        "model.layers.*.self_attn.q_a_proj.lora_B.default.weight":            part_2 + part_3,
+        "model.layers.*.self_attn.q_a_proj.lora_B.default.weight":            part_5 + part_6,
         "model.layers.*.self_attn.q_a_layernorm.weight":                      min(L, K)*has_rq*rq + max(0, L - K)*has_rq*rq,
         "model.layers.*.self_attn.q_b_proj.base_layer.weight":                min(L, K)*H*has_rq*rq*dn + min(L, K)*H*has_rq*rq*dr + max(0, L - K)*H*has_rq*rq*dn + max(0, L - K)*H*has_rq*rq*dr,
-        "model.layers.*.self_attn.q_b_proj.lora_A.default.weight":            part_2 + part_3,
+        "model.layers.*.self_attn.q_b_proj.lora_A.default.weight":            part_5 + part_6,
         "model.layers.*.self_attn.q_b_proj.lora_B.default.weight":            16*min(L, K)*H*has_rq*dn + 16*min(L, K)*H*has_rq*dr + 16*max(0, L - K)*H*has_rq*dn + 16*max(0, L - K)*H*has_rq*dr,
         "model.layers.*.self_attn.kv_a_proj_with_mqa.base_layer.weight":      min(L, K)*D*r + min(L, K)*D*dr + max(0, L - K)*D*r + max(0, L - K)*D*dr,
         "model.layers.*.self_attn.kv_a_proj_with_mqa.base_layer.bias":        min(L, K)*r*biased + min(L, K)*dr*biased + max(0, L - K)*r*biased + max(0, L - K)*dr*biased,
-        "model.layers.*.self_attn.kv_a_proj_with_mqa.lora_A.default.weight":  16*min(L, K)*D + 16*max(0, L - K)*D,
-        "model.layers.*.self_attn.kv_a_proj_with_mqa.lora_B.default.weight":  16*min(L, K)*r + 16*min(L, K)*dr + 16*max(0, L - K)*r + 16*max(0, L - K)*dr,
+        "model.layers.*.self_attn.kv_a_proj_with_mqa.lora_A.default.weight":  16*min(L, K)*D + part_3,
+        "model.layers.*.self_attn.kv_a_proj_with_mqa.lora_B.default.weight":  16*min(L, K)*r + 16*min(L, K)*dr + part_7 + 16*max(0, L - K)*dr,
         "model.layers.*.self_attn.kv_a_layernorm.weight":                     min(L, K)*r + max(0, L - K)*r,
         "model.layers.*.self_attn.kv_b_proj.base_layer.weight":               min(L, K)*H*r*dn + min(L, K)*H*r*dv + max(0, L - K)*H*r*dn + max(0, L - K)*H*r*dv,
-        "model.layers.*.self_attn.kv_b_proj.lora_A.default.weight":           16*min(L, K)*r + 16*max(0, L - K)*r,
-        "model.layers.*.self_attn.kv_b_proj.lora_B.default.weight":           16*min(L, K)*H*dn + 16*min(L, K)*H*dv + part_1 + part_4,
+        "model.layers.*.self_attn.kv_b_proj.lora_A.default.weight":           16*min(L, K)*r + part_7,
+        "model.layers.*.self_attn.kv_b_proj.lora_B.default.weight":           16*min(L, K)*H*dn + 16*min(L, K)*H*dv + part_4 + part_8,
         "model.layers.*.self_attn.o_proj.base_layer.weight":                  min(L, K)*D*H*dv + max(0, L - K)*D*H*dv,
         "model.layers.*.self_attn.o_proj.base_layer.bias":                    min(L, K)*D*biased + max(0, L - K)*D*biased,
-        "model.layers.*.self_attn.o_proj.lora_A.default.weight":              16*min(L, K)*H*dv + part_4,
-        "model.layers.*.self_attn.o_proj.lora_B.default.weight":              16*min(L, K)*D + 16*max(0, L - K)*D,
-        "model.layers.*.post_attention_layernorm.weight":                     min(L, K)*D + max(0, L - K)*D,
+        "model.layers.*.self_attn.o_proj.lora_A.default.weight":              16*min(L, K)*H*dv + part_8,
+        "model.layers.*.self_attn.o_proj.lora_B.default.weight":              16*min(L, K)*D + part_3,
+        "model.layers.*.post_attention_layernorm.weight":                     min(L, K)*D + part_2,
         **_inside("model.layers.*.mlp.gate_proj", gate_proj_1),
         **_inside("model.layers.*.mlp.up_proj", gate_proj_1),
         "model.layers.*.mlp.down_proj.weight":                                min(L, K)*D*F,
@@ -732,7 +739,7 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
         "model.layers.*.mlp.experts.down_proj":                               max(0, L - K)*D*M*E,
         **_inside("model.layers.*.mlp.shared_experts.gate_proj", gate_proj_2),
         **_inside("model.layers.*.mlp.shared_experts.up_proj", gate_proj_2),
-        "model.layers.*.mlp.shared_experts.down_proj.weight":                 max(0, L - K)*D*M*S,
+        "model.layers.*.mlp.shared_experts.down_proj.weight":                 part_1,
         "model.layers.*.mlp.shared_experts.down_proj.bias":                   max(0, L - K)*D*mlp_biased,
         "model.norm.weight":                                                  D,
         "lm_head.weight":                                                     D*V - D*V*tied,

@@ -242,6 +242,7 @@ if TYPE_CHECKING:
 __all__ = ["Estimator", "Flops", "Moments", "Sizes", "moments"]
 
 NAME = "deepseek_v32"
+VARIANT: str | None = None
 REGIMES = ("full", "forward", "lora", "checkpointed")
 CONVENTIONS = ("symflops", "torch")
 STREAMS = {"text": False}
@@ -791,15 +792,19 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     layers_2 = sum((kinds[i] == "sparse") for i in range(min(L, K)))
     layers_3 = sum((kinds[i] == "dense") for i in range(K, max(0, L - K) + K))
     layers_4 = sum((kinds[i] == "sparse") for i in range(K, max(0, L - K) + K))
-    part_1 = layers_2*D*F - layers_2*D*F*has_kinds
-    part_2 = layers_1*D*F*has_kinds + layers_2*D*F*has_kinds + min(L, K)*D*F - min(L, K)*D*F*has_kinds - layers_1*D*F - layers_2*D*F
-    part_3 = layers_3*D*F*has_kinds
-    part_4 = layers_2*D*M*S*has_kinds
-    part_5 = layers_3*D*M*S - layers_3*D*M*S*has_kinds
-    part_6 = layers_3*D*M*S*has_kinds + layers_4*D*M*S*has_kinds + max(0, L - K)*D*M*S - max(0, L - K)*D*M*S*has_kinds - layers_3*D*M*S - layers_4*D*M*S
+    part_1 = max(0, L - K)*D
+    part_2 = max(0, L - K)*dI
+    part_3 = layers_1*D*F
+    part_4 = layers_2*D*F - layers_2*D*F*has_kinds
+    part_5 = layers_1*D*F*has_kinds + layers_2*D*F*has_kinds + min(L, K)*D*F - min(L, K)*D*F*has_kinds - layers_1*D*F - layers_2*D*F
+    part_6 = layers_3*D*F*has_kinds
+    part_7 = layers_2*D*M*S*has_kinds
+    part_8 = layers_3*D*M*S - layers_3*D*M*S*has_kinds
+    part_9 = layers_4*D*M*S
+    part_10 = layers_3*D*M*S*has_kinds + layers_4*D*M*S*has_kinds + max(0, L - K)*D*M*S - max(0, L - K)*D*M*S*has_kinds - layers_3*D*M*S - layers_4*D*M*S
     return {
         "model.embed_tokens.weight":                             D*V,
-        "model.layers.*.input_layernorm.weight":                 min(L, K)*D + max(0, L - K)*D,
+        "model.layers.*.input_layernorm.weight":                 min(L, K)*D + part_1,
         "model.layers.*.self_attn.q_a_proj.weight":              min(L, K)*D*rq + max(0, L - K)*D*rq,
         "model.layers.*.self_attn.q_a_proj.bias":                min(L, K)*rq*biased + max(0, L - K)*rq*biased,
         "model.layers.*.self_attn.q_a_layernorm.weight":         min(L, K)*rq + max(0, L - K)*rq,
@@ -810,21 +815,21 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         "model.layers.*.self_attn.kv_b_proj.weight":             min(L, K)*H*r*dn + min(L, K)*H*r*dv + max(0, L - K)*H*r*dn + max(0, L - K)*H*r*dv,
         "model.layers.*.self_attn.indexer.wq_b.weight":          min(L, K)*rq*HI*dI + max(0, L - K)*rq*HI*dI,
         "model.layers.*.self_attn.indexer.wk.weight":            min(L, K)*D*dI + max(0, L - K)*D*dI,
-        "model.layers.*.self_attn.indexer.k_norm.weight":        min(L, K)*dI + max(0, L - K)*dI,
-        "model.layers.*.self_attn.indexer.k_norm.bias":          min(L, K)*dI + max(0, L - K)*dI,
+        "model.layers.*.self_attn.indexer.k_norm.weight":        min(L, K)*dI + part_2,
+        "model.layers.*.self_attn.indexer.k_norm.bias":          min(L, K)*dI + part_2,
         "model.layers.*.self_attn.indexer.weights_proj.weight":  min(L, K)*D*HI + max(0, L - K)*D*HI,
         "model.layers.*.self_attn.o_proj.weight":                min(L, K)*D*H*dv + max(0, L - K)*D*H*dv,
         "model.layers.*.self_attn.o_proj.bias":                  min(L, K)*D*biased + max(0, L - K)*D*biased,
-        "model.layers.*.post_attention_layernorm.weight":        min(L, K)*D + max(0, L - K)*D,
-        "model.layers.*.mlp.gate_proj.weight":                   layers_1*D*F + part_1 + part_2 + part_3,
-        "model.layers.*.mlp.up_proj.weight":                     layers_1*D*F + part_1 + part_2 + part_3,
-        "model.layers.*.mlp.down_proj.weight":                   layers_1*D*F + part_1 + part_2 + part_3,
+        "model.layers.*.post_attention_layernorm.weight":        min(L, K)*D + part_1,
+        "model.layers.*.mlp.gate_proj.weight":                   part_3 + part_4 + part_5 + part_6,
+        "model.layers.*.mlp.up_proj.weight":                     part_3 + part_4 + part_5 + part_6,
+        "model.layers.*.mlp.down_proj.weight":                   part_3 + part_4 + part_5 + part_6,
         "model.layers.*.mlp.gate.weight":                        layers_2*D*E*has_kinds + layers_3*D*E - layers_3*D*E*has_kinds + layers_4*D*E + layers_3*D*E*has_kinds + layers_4*D*E*has_kinds + max(0, L - K)*D*E - max(0, L - K)*D*E*has_kinds - layers_3*D*E - layers_4*D*E,
         "model.layers.*.mlp.experts.gate_up_proj":               2*layers_2*D*M*E*has_kinds + 2*layers_3*D*M*E - 2*layers_3*D*M*E*has_kinds + 2*layers_4*D*M*E + 2*layers_3*D*M*E*has_kinds + 2*layers_4*D*M*E*has_kinds + 2*max(0, L - K)*D*M*E - 2*max(0, L - K)*D*M*E*has_kinds - 2*layers_3*D*M*E - 2*layers_4*D*M*E,
         "model.layers.*.mlp.experts.down_proj":                  layers_2*D*M*E*has_kinds + layers_3*D*M*E - layers_3*D*M*E*has_kinds + layers_4*D*M*E + layers_3*D*M*E*has_kinds + layers_4*D*M*E*has_kinds + max(0, L - K)*D*M*E - max(0, L - K)*D*M*E*has_kinds - layers_3*D*M*E - layers_4*D*M*E,
-        "model.layers.*.mlp.shared_experts.gate_proj.weight":    part_4 + part_5 + layers_4*D*M*S + part_6,
-        "model.layers.*.mlp.shared_experts.up_proj.weight":      part_4 + part_5 + layers_4*D*M*S + part_6,
-        "model.layers.*.mlp.shared_experts.down_proj.weight":    part_4 + part_5 + layers_4*D*M*S + part_6,
+        "model.layers.*.mlp.shared_experts.gate_proj.weight":    part_7 + part_8 + part_9 + part_10,
+        "model.layers.*.mlp.shared_experts.up_proj.weight":      part_7 + part_8 + part_9 + part_10,
+        "model.layers.*.mlp.shared_experts.down_proj.weight":    part_7 + part_8 + part_9 + part_10,
         "model.norm.weight":                                     D,
         "lm_head.weight":                                        D*V - D*V*tied,
     }
@@ -856,52 +861,59 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     layers_2 = sum((kinds[i] == "sparse") for i in range(min(L, K)))
     layers_3 = sum((kinds[i] == "dense") for i in range(K, max(0, L - K) + K))
     layers_4 = sum((kinds[i] == "sparse") for i in range(K, max(0, L - K) + K))
-    part_1 = 16*max(0, L - K)*H*dn
-    part_2 = 16*max(0, L - K)*H*dv
-    part_3 = layers_2*D*F - layers_2*D*F*has_kinds
-    part_4 = layers_1*D*F*has_kinds + layers_2*D*F*has_kinds + min(L, K)*D*F - min(L, K)*D*F*has_kinds - layers_1*D*F - layers_2*D*F
-    part_5 = layers_3*D*F*has_kinds
-    part_6 = layers_2*D*M*S*has_kinds
-    part_7 = layers_3*D*M*S - layers_3*D*M*S*has_kinds
-    part_8 = layers_3*D*M*S*has_kinds + layers_4*D*M*S*has_kinds + max(0, L - K)*D*M*S - max(0, L - K)*D*M*S*has_kinds - layers_3*D*M*S - layers_4*D*M*S
+    part_1 = max(0, L - K)*D
+    part_2 = 16*max(0, L - K)*D
+    part_3 = 16*max(0, L - K)*rq
+    part_4 = 16*max(0, L - K)*H*dn
+    part_5 = 16*max(0, L - K)*r
+    part_6 = 16*max(0, L - K)*H*dv
+    part_7 = max(0, L - K)*dI
+    part_8 = layers_1*D*F
+    part_9 = layers_2*D*F - layers_2*D*F*has_kinds
+    part_10 = layers_1*D*F*has_kinds + layers_2*D*F*has_kinds + min(L, K)*D*F - min(L, K)*D*F*has_kinds - layers_1*D*F - layers_2*D*F
+    part_11 = layers_3*D*F*has_kinds
+    part_12 = layers_2*D*M*S*has_kinds
+    part_13 = layers_3*D*M*S - layers_3*D*M*S*has_kinds
+    part_14 = layers_4*D*M*S
+    part_15 = layers_3*D*M*S*has_kinds + layers_4*D*M*S*has_kinds + max(0, L - K)*D*M*S - max(0, L - K)*D*M*S*has_kinds - layers_3*D*M*S - layers_4*D*M*S
     return {
         "model.embed_tokens.weight":                                          D*V,
-        "model.layers.*.input_layernorm.weight":                              min(L, K)*D + max(0, L - K)*D,
+        "model.layers.*.input_layernorm.weight":                              min(L, K)*D + part_1,
         "model.layers.*.self_attn.q_a_proj.base_layer.weight":                min(L, K)*D*rq + max(0, L - K)*D*rq,
         "model.layers.*.self_attn.q_a_proj.base_layer.bias":                  min(L, K)*rq*biased + max(0, L - K)*rq*biased,
-        "model.layers.*.self_attn.q_a_proj.lora_A.default.weight":            16*min(L, K)*D + 16*max(0, L - K)*D,
-        "model.layers.*.self_attn.q_a_proj.lora_B.default.weight":            16*min(L, K)*rq + 16*max(0, L - K)*rq,
+        "model.layers.*.self_attn.q_a_proj.lora_A.default.weight":            16*min(L, K)*D + part_2,
+        "model.layers.*.self_attn.q_a_proj.lora_B.default.weight":            16*min(L, K)*rq + part_3,
         "model.layers.*.self_attn.q_a_layernorm.weight":                      min(L, K)*rq + max(0, L - K)*rq,
         "model.layers.*.self_attn.q_b_proj.base_layer.weight":                min(L, K)*H*rq*dn + min(L, K)*H*rq*dr + max(0, L - K)*H*rq*dn + max(0, L - K)*H*rq*dr,
-        "model.layers.*.self_attn.q_b_proj.lora_A.default.weight":            16*min(L, K)*rq + 16*max(0, L - K)*rq,
-        "model.layers.*.self_attn.q_b_proj.lora_B.default.weight":            16*min(L, K)*H*dn + 16*min(L, K)*H*dr + part_1 + 16*max(0, L - K)*H*dr,
+        "model.layers.*.self_attn.q_b_proj.lora_A.default.weight":            16*min(L, K)*rq + part_3,
+        "model.layers.*.self_attn.q_b_proj.lora_B.default.weight":            16*min(L, K)*H*dn + 16*min(L, K)*H*dr + part_4 + 16*max(0, L - K)*H*dr,
         "model.layers.*.self_attn.kv_a_proj_with_mqa.base_layer.weight":      min(L, K)*D*r + min(L, K)*D*dr + max(0, L - K)*D*r + max(0, L - K)*D*dr,
         "model.layers.*.self_attn.kv_a_proj_with_mqa.base_layer.bias":        min(L, K)*r*biased + min(L, K)*dr*biased + max(0, L - K)*r*biased + max(0, L - K)*dr*biased,
-        "model.layers.*.self_attn.kv_a_proj_with_mqa.lora_A.default.weight":  16*min(L, K)*D + 16*max(0, L - K)*D,
-        "model.layers.*.self_attn.kv_a_proj_with_mqa.lora_B.default.weight":  16*min(L, K)*r + 16*min(L, K)*dr + 16*max(0, L - K)*r + 16*max(0, L - K)*dr,
+        "model.layers.*.self_attn.kv_a_proj_with_mqa.lora_A.default.weight":  16*min(L, K)*D + part_2,
+        "model.layers.*.self_attn.kv_a_proj_with_mqa.lora_B.default.weight":  16*min(L, K)*r + 16*min(L, K)*dr + part_5 + 16*max(0, L - K)*dr,
         "model.layers.*.self_attn.kv_a_layernorm.weight":                     min(L, K)*r + max(0, L - K)*r,
         "model.layers.*.self_attn.kv_b_proj.base_layer.weight":               min(L, K)*H*r*dn + min(L, K)*H*r*dv + max(0, L - K)*H*r*dn + max(0, L - K)*H*r*dv,
-        "model.layers.*.self_attn.kv_b_proj.lora_A.default.weight":           16*min(L, K)*r + 16*max(0, L - K)*r,
-        "model.layers.*.self_attn.kv_b_proj.lora_B.default.weight":           16*min(L, K)*H*dn + 16*min(L, K)*H*dv + part_1 + part_2,
+        "model.layers.*.self_attn.kv_b_proj.lora_A.default.weight":           16*min(L, K)*r + part_5,
+        "model.layers.*.self_attn.kv_b_proj.lora_B.default.weight":           16*min(L, K)*H*dn + 16*min(L, K)*H*dv + part_4 + part_6,
         "model.layers.*.self_attn.indexer.wq_b.weight":                       min(L, K)*rq*HI*dI + max(0, L - K)*rq*HI*dI,
         "model.layers.*.self_attn.indexer.wk.weight":                         min(L, K)*D*dI + max(0, L - K)*D*dI,
-        "model.layers.*.self_attn.indexer.k_norm.weight":                     min(L, K)*dI + max(0, L - K)*dI,
-        "model.layers.*.self_attn.indexer.k_norm.bias":                       min(L, K)*dI + max(0, L - K)*dI,
+        "model.layers.*.self_attn.indexer.k_norm.weight":                     min(L, K)*dI + part_7,
+        "model.layers.*.self_attn.indexer.k_norm.bias":                       min(L, K)*dI + part_7,
         "model.layers.*.self_attn.indexer.weights_proj.weight":               min(L, K)*D*HI + max(0, L - K)*D*HI,
         "model.layers.*.self_attn.o_proj.base_layer.weight":                  min(L, K)*D*H*dv + max(0, L - K)*D*H*dv,
         "model.layers.*.self_attn.o_proj.base_layer.bias":                    min(L, K)*D*biased + max(0, L - K)*D*biased,
-        "model.layers.*.self_attn.o_proj.lora_A.default.weight":              16*min(L, K)*H*dv + part_2,
-        "model.layers.*.self_attn.o_proj.lora_B.default.weight":              16*min(L, K)*D + 16*max(0, L - K)*D,
-        "model.layers.*.post_attention_layernorm.weight":                     min(L, K)*D + max(0, L - K)*D,
-        "model.layers.*.mlp.gate_proj.weight":                                layers_1*D*F + part_3 + part_4 + part_5,
-        "model.layers.*.mlp.up_proj.weight":                                  layers_1*D*F + part_3 + part_4 + part_5,
-        "model.layers.*.mlp.down_proj.weight":                                layers_1*D*F + part_3 + part_4 + part_5,
+        "model.layers.*.self_attn.o_proj.lora_A.default.weight":              16*min(L, K)*H*dv + part_6,
+        "model.layers.*.self_attn.o_proj.lora_B.default.weight":              16*min(L, K)*D + part_2,
+        "model.layers.*.post_attention_layernorm.weight":                     min(L, K)*D + part_1,
+        "model.layers.*.mlp.gate_proj.weight":                                part_8 + part_9 + part_10 + part_11,
+        "model.layers.*.mlp.up_proj.weight":                                  part_8 + part_9 + part_10 + part_11,
+        "model.layers.*.mlp.down_proj.weight":                                part_8 + part_9 + part_10 + part_11,
         "model.layers.*.mlp.gate.weight":                                     layers_2*D*E*has_kinds + layers_3*D*E - layers_3*D*E*has_kinds + layers_4*D*E + layers_3*D*E*has_kinds + layers_4*D*E*has_kinds + max(0, L - K)*D*E - max(0, L - K)*D*E*has_kinds - layers_3*D*E - layers_4*D*E,
         "model.layers.*.mlp.experts.gate_up_proj":                            2*layers_2*D*M*E*has_kinds + 2*layers_3*D*M*E - 2*layers_3*D*M*E*has_kinds + 2*layers_4*D*M*E + 2*layers_3*D*M*E*has_kinds + 2*layers_4*D*M*E*has_kinds + 2*max(0, L - K)*D*M*E - 2*max(0, L - K)*D*M*E*has_kinds - 2*layers_3*D*M*E - 2*layers_4*D*M*E,
         "model.layers.*.mlp.experts.down_proj":                               layers_2*D*M*E*has_kinds + layers_3*D*M*E - layers_3*D*M*E*has_kinds + layers_4*D*M*E + layers_3*D*M*E*has_kinds + layers_4*D*M*E*has_kinds + max(0, L - K)*D*M*E - max(0, L - K)*D*M*E*has_kinds - layers_3*D*M*E - layers_4*D*M*E,
-        "model.layers.*.mlp.shared_experts.gate_proj.weight":                 part_6 + part_7 + layers_4*D*M*S + part_8,
-        "model.layers.*.mlp.shared_experts.up_proj.weight":                   part_6 + part_7 + layers_4*D*M*S + part_8,
-        "model.layers.*.mlp.shared_experts.down_proj.weight":                 part_6 + part_7 + layers_4*D*M*S + part_8,
+        "model.layers.*.mlp.shared_experts.gate_proj.weight":                 part_12 + part_13 + part_14 + part_15,
+        "model.layers.*.mlp.shared_experts.up_proj.weight":                   part_12 + part_13 + part_14 + part_15,
+        "model.layers.*.mlp.shared_experts.down_proj.weight":                 part_12 + part_13 + part_14 + part_15,
         "model.norm.weight":                                                  D,
         "lm_head.weight":                                                     D*V - D*V*tied,
     }

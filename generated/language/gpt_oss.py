@@ -157,6 +157,7 @@ if TYPE_CHECKING:
 __all__ = ["Estimator", "Flops", "Moments", "Sizes", "moments"]
 
 NAME = "gpt_oss"
+VARIANT: str | None = None
 REGIMES = ("full", "forward", "lora", "checkpointed")
 CONVENTIONS = ("symflops", "torch")
 STREAMS = {"text": False}
@@ -476,7 +477,9 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     layers_1 = sum((kinds[i] == "sliding_attention")*(i % 2 == 0) for i in range(L))
     layers_2 = sum((kinds[i] == "sliding_attention") for i in range(L))
     layers_3 = sum((i % 2 == 0) for i in range(L))
-    part_1 = L + layers_1 - layers_2 - layers_3
+    part_1 = layers_2 - layers_1
+    part_2 = layers_3 - layers_1
+    part_3 = L + layers_1 - layers_2 - layers_3
     # what a contraction runs over, in multiples of (n, min_x_W, x, min_x_W_min_x_W, xx)
     text_ = (0, 0, 1, 0, 0)
     self_attn_pairs_ = (0, has_W - 2*has_W*W, 2*has_W*W + 1 - has_W, has_W, 1 - has_W) if pairs == "useful" else (0, 0, 0, 0, 2)
@@ -486,22 +489,22 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     self_attn_pairs_4_ = (0, 0, 1, 0, 1) if pairs == "useful" else (0, 0, 0, 0, 2)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.layers.*.self_attn.q_proj",  text_,               2*D*H*d,  L,                    (L, L),                                      0),  # y = xW
-        ("model.layers.*.self_attn.k_proj",  text_,               2*D*G*d,  L,                    (L, L),                                      0),  # y = xW
-        ("model.layers.*.self_attn.v_proj",  text_,               2*D*G*d,  L,                    (L, L),                                      0),  # y = xW
-        ("model.layers.*.self_attn",         self_attn_pairs_,    H*d,      layers_1,             (layers_1, layers_1),                        0),  # scores = qk
-        ("model.layers.*.self_attn",         self_attn_pairs_,    H*d,      layers_1,             (layers_1, layers_1),                        0),  # mix = pv
-        ("model.layers.*.self_attn.o_proj",  text_,               2*D*H*d,  L,                    (L, L),                                      0),  # y = xW
-        ("model.layers.*.mlp.router",        text_,               2*D*E,    L,                    (L, L),                                      0),  # y = xW
-        ("model.layers.*.mlp.experts",       mlp_experts_rows_,   4*D*F,    L,                    (L, L),                                      0),  # y = xW
-        ("model.layers.*.mlp.experts",       mlp_experts_rows_,   2*D*F,    L,                    (L, L),                                      0),  # y = xW
-        ("model.layers.*.self_attn",         self_attn_pairs_2_,  H*d,      layers_2 - layers_1,  (layers_2 - layers_1, layers_2 - layers_1),  0),  # scores = qk
-        ("model.layers.*.self_attn",         self_attn_pairs_2_,  H*d,      layers_2 - layers_1,  (layers_2 - layers_1, layers_2 - layers_1),  0),  # mix = pv
-        ("model.layers.*.self_attn",         self_attn_pairs_3_,  H*d,      layers_3 - layers_1,  (layers_3 - layers_1, layers_3 - layers_1),  0),  # scores = qk
-        ("model.layers.*.self_attn",         self_attn_pairs_3_,  H*d,      layers_3 - layers_1,  (layers_3 - layers_1, layers_3 - layers_1),  0),  # mix = pv
-        ("model.layers.*.self_attn",         self_attn_pairs_4_,  H*d,      part_1,               (part_1, part_1),                            0),  # scores = qk
-        ("model.layers.*.self_attn",         self_attn_pairs_4_,  H*d,      part_1,               (part_1, part_1),                            0),  # mix = pv
-        ("lm_head",                          text_,               2*D*V,    1,                    (1, 1),                                      0),  # y = xW
+        ("model.layers.*.self_attn.q_proj",  text_,               2*D*H*d,  L,         (L, L),                0),  # y = xW
+        ("model.layers.*.self_attn.k_proj",  text_,               2*D*G*d,  L,         (L, L),                0),  # y = xW
+        ("model.layers.*.self_attn.v_proj",  text_,               2*D*G*d,  L,         (L, L),                0),  # y = xW
+        ("model.layers.*.self_attn",         self_attn_pairs_,    H*d,      layers_1,  (layers_1, layers_1),  0),  # scores = qk
+        ("model.layers.*.self_attn",         self_attn_pairs_,    H*d,      layers_1,  (layers_1, layers_1),  0),  # mix = pv
+        ("model.layers.*.self_attn.o_proj",  text_,               2*D*H*d,  L,         (L, L),                0),  # y = xW
+        ("model.layers.*.mlp.router",        text_,               2*D*E,    L,         (L, L),                0),  # y = xW
+        ("model.layers.*.mlp.experts",       mlp_experts_rows_,   4*D*F,    L,         (L, L),                0),  # y = xW
+        ("model.layers.*.mlp.experts",       mlp_experts_rows_,   2*D*F,    L,         (L, L),                0),  # y = xW
+        ("model.layers.*.self_attn",         self_attn_pairs_2_,  H*d,      part_1,    (part_1, part_1),      0),  # scores = qk
+        ("model.layers.*.self_attn",         self_attn_pairs_2_,  H*d,      part_1,    (part_1, part_1),      0),  # mix = pv
+        ("model.layers.*.self_attn",         self_attn_pairs_3_,  H*d,      part_2,    (part_2, part_2),      0),  # scores = qk
+        ("model.layers.*.self_attn",         self_attn_pairs_3_,  H*d,      part_2,    (part_2, part_2),      0),  # mix = pv
+        ("model.layers.*.self_attn",         self_attn_pairs_4_,  H*d,      part_3,    (part_3, part_3),      0),  # scores = qk
+        ("model.layers.*.self_attn",         self_attn_pairs_4_,  H*d,      part_3,    (part_3, part_3),      0),  # mix = pv
+        ("lm_head",                          text_,               2*D*V,    1,         (1, 1),                0),  # y = xW
     ]
 
 
@@ -529,7 +532,9 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     layers_1 = sum((kinds[i] == "sliding_attention")*(i % 2 == 0) for i in range(L))
     layers_2 = sum((kinds[i] == "sliding_attention") for i in range(L))
     layers_3 = sum((i % 2 == 0) for i in range(L))
-    part_1 = L + layers_1 - layers_2 - layers_3
+    part_1 = layers_2 - layers_1
+    part_2 = layers_3 - layers_1
+    part_3 = L + layers_1 - layers_2 - layers_3
     # what a contraction runs over, in multiples of (n, min_x_W, x, min_x_W_min_x_W, xx)
     text_ = (0, 0, 1, 0, 0)
     self_attn_pairs_ = (0, has_W - 2*has_W*W, 2*has_W*W + 1 - has_W, has_W, 1 - has_W) if pairs == "useful" else (0, 0, 0, 0, 2)
@@ -545,26 +550,26 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.layers.*.self_attn.q_proj.base_layer",      text_,               2*D*H*d,  L,                    (max(0, L - 1), 0),                          0),  # y = xW
-        ("model.layers.*.self_attn.q_proj.lora_A.default",  text_,               32*D,     L,                    (max(0, L - 1), L),                          0),  # y = xW
-        ("model.layers.*.self_attn.q_proj.lora_B.default",  text_,               32*H*d,   L,                    (L, L),                                      0),  # y = xW
+        ("model.layers.*.self_attn.q_proj.base_layer",      text_,               2*D*H*d,  L,         (max(0, L - 1), 0),    0),  # y = xW
+        ("model.layers.*.self_attn.q_proj.lora_A.default",  text_,               32*D,     L,         (max(0, L - 1), L),    0),  # y = xW
+        ("model.layers.*.self_attn.q_proj.lora_B.default",  text_,               32*H*d,   L,         (L, L),                0),  # y = xW
         *_at("model.layers.*.self_attn.k_proj", k_proj_1),
         *_at("model.layers.*.self_attn.v_proj", k_proj_1),
-        ("model.layers.*.self_attn",                        self_attn_pairs_,    H*d,      layers_1,             (layers_1, layers_1),                        0),  # scores = qk
-        ("model.layers.*.self_attn",                        self_attn_pairs_,    H*d,      layers_1,             (layers_1, layers_1),                        0),  # mix = pv
-        ("model.layers.*.self_attn.o_proj.base_layer",      text_,               2*D*H*d,  L,                    (L, 0),                                      0),  # y = xW
-        ("model.layers.*.self_attn.o_proj.lora_A.default",  text_,               32*H*d,   L,                    (L, L),                                      0),  # y = xW
-        ("model.layers.*.self_attn.o_proj.lora_B.default",  text_,               32*D,     L,                    (L, L),                                      0),  # y = xW
-        ("model.layers.*.mlp.router",                       text_,               2*D*E,    L,                    (L, 0),                                      0),  # y = xW
-        ("model.layers.*.mlp.experts",                      mlp_experts_rows_,   4*D*F,    L,                    (L, 0),                                      0),  # y = xW
-        ("model.layers.*.mlp.experts",                      mlp_experts_rows_,   2*D*F,    L,                    (L, 0),                                      0),  # y = xW
-        ("model.layers.*.self_attn",                        self_attn_pairs_2_,  H*d,      layers_2 - layers_1,  (layers_2 - layers_1, layers_2 - layers_1),  0),  # scores = qk
-        ("model.layers.*.self_attn",                        self_attn_pairs_2_,  H*d,      layers_2 - layers_1,  (layers_2 - layers_1, layers_2 - layers_1),  0),  # mix = pv
-        ("model.layers.*.self_attn",                        self_attn_pairs_3_,  H*d,      layers_3 - layers_1,  (layers_3 - layers_1, layers_3 - layers_1),  0),  # scores = qk
-        ("model.layers.*.self_attn",                        self_attn_pairs_3_,  H*d,      layers_3 - layers_1,  (layers_3 - layers_1, layers_3 - layers_1),  0),  # mix = pv
-        ("model.layers.*.self_attn",                        self_attn_pairs_4_,  H*d,      part_1,               (part_1, part_1),                            0),  # scores = qk
-        ("model.layers.*.self_attn",                        self_attn_pairs_4_,  H*d,      part_1,               (part_1, part_1),                            0),  # mix = pv
-        ("lm_head",                                         text_,               2*D*V,    1,                    ((L >= 1), 0),                               0),  # y = xW
+        ("model.layers.*.self_attn",                        self_attn_pairs_,    H*d,      layers_1,  (layers_1, layers_1),  0),  # scores = qk
+        ("model.layers.*.self_attn",                        self_attn_pairs_,    H*d,      layers_1,  (layers_1, layers_1),  0),  # mix = pv
+        ("model.layers.*.self_attn.o_proj.base_layer",      text_,               2*D*H*d,  L,         (L, 0),                0),  # y = xW
+        ("model.layers.*.self_attn.o_proj.lora_A.default",  text_,               32*H*d,   L,         (L, L),                0),  # y = xW
+        ("model.layers.*.self_attn.o_proj.lora_B.default",  text_,               32*D,     L,         (L, L),                0),  # y = xW
+        ("model.layers.*.mlp.router",                       text_,               2*D*E,    L,         (L, 0),                0),  # y = xW
+        ("model.layers.*.mlp.experts",                      mlp_experts_rows_,   4*D*F,    L,         (L, 0),                0),  # y = xW
+        ("model.layers.*.mlp.experts",                      mlp_experts_rows_,   2*D*F,    L,         (L, 0),                0),  # y = xW
+        ("model.layers.*.self_attn",                        self_attn_pairs_2_,  H*d,      part_1,    (part_1, part_1),      0),  # scores = qk
+        ("model.layers.*.self_attn",                        self_attn_pairs_2_,  H*d,      part_1,    (part_1, part_1),      0),  # mix = pv
+        ("model.layers.*.self_attn",                        self_attn_pairs_3_,  H*d,      part_2,    (part_2, part_2),      0),  # scores = qk
+        ("model.layers.*.self_attn",                        self_attn_pairs_3_,  H*d,      part_2,    (part_2, part_2),      0),  # mix = pv
+        ("model.layers.*.self_attn",                        self_attn_pairs_4_,  H*d,      part_3,    (part_3, part_3),      0),  # scores = qk
+        ("model.layers.*.self_attn",                        self_attn_pairs_4_,  H*d,      part_3,    (part_3, part_3),      0),  # mix = pv
+        ("lm_head",                                         text_,               2*D*V,    1,         ((L >= 1), 0),         0),  # y = xW
     ]
 
 
@@ -586,7 +591,9 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     layers_1 = sum((kinds[i] == "sliding_attention")*(i % 2 == 0) for i in range(L))
     layers_2 = sum((kinds[i] == "sliding_attention") for i in range(L))
     layers_3 = sum((i % 2 == 0) for i in range(L))
-    part_1 = L + layers_1 - layers_2 - layers_3
+    part_1 = layers_2 - layers_1
+    part_2 = layers_3 - layers_1
+    part_3 = L + layers_1 - layers_2 - layers_3
     # what a contraction runs over, in multiples of (n, min_x_W, x, min_x_W_min_x_W, xx)
     text_ = (0, 0, 1, 0, 0)
     self_attn_pairs_ = (0, has_W - 2*has_W*W, 2*has_W*W + 1 - has_W, has_W, 1 - has_W) if pairs == "useful" else (0, 0, 0, 0, 2)
@@ -596,22 +603,22 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     self_attn_pairs_4_ = (0, 0, 1, 0, 1) if pairs == "useful" else (0, 0, 0, 0, 2)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.layers.*.self_attn.q_proj",  text_,               2*D*H*d,  L,                    (L, L),                                      L),                    # y = xW
-        ("model.layers.*.self_attn.k_proj",  text_,               2*D*G*d,  L,                    (L, L),                                      L),                    # y = xW
-        ("model.layers.*.self_attn.v_proj",  text_,               2*D*G*d,  L,                    (L, L),                                      L),                    # y = xW
-        ("model.layers.*.self_attn",         self_attn_pairs_,    H*d,      layers_1,             (layers_1, layers_1),                        layers_1),             # scores = qk
-        ("model.layers.*.self_attn",         self_attn_pairs_,    H*d,      layers_1,             (layers_1, layers_1),                        layers_1),             # mix = pv
-        ("model.layers.*.self_attn.o_proj",  text_,               2*D*H*d,  L,                    (L, L),                                      L),                    # y = xW
-        ("model.layers.*.mlp.router",        text_,               2*D*E,    L,                    (L, L),                                      L),                    # y = xW
-        ("model.layers.*.mlp.experts",       mlp_experts_rows_,   4*D*F,    L,                    (L, L),                                      L),                    # y = xW
-        ("model.layers.*.mlp.experts",       mlp_experts_rows_,   2*D*F,    L,                    (L, L),                                      L),                    # y = xW
-        ("model.layers.*.self_attn",         self_attn_pairs_2_,  H*d,      layers_2 - layers_1,  (layers_2 - layers_1, layers_2 - layers_1),  layers_2 - layers_1),  # scores = qk
-        ("model.layers.*.self_attn",         self_attn_pairs_2_,  H*d,      layers_2 - layers_1,  (layers_2 - layers_1, layers_2 - layers_1),  layers_2 - layers_1),  # mix = pv
-        ("model.layers.*.self_attn",         self_attn_pairs_3_,  H*d,      layers_3 - layers_1,  (layers_3 - layers_1, layers_3 - layers_1),  layers_3 - layers_1),  # scores = qk
-        ("model.layers.*.self_attn",         self_attn_pairs_3_,  H*d,      layers_3 - layers_1,  (layers_3 - layers_1, layers_3 - layers_1),  layers_3 - layers_1),  # mix = pv
-        ("model.layers.*.self_attn",         self_attn_pairs_4_,  H*d,      part_1,               (part_1, part_1),                            part_1),               # scores = qk
-        ("model.layers.*.self_attn",         self_attn_pairs_4_,  H*d,      part_1,               (part_1, part_1),                            part_1),               # mix = pv
-        ("lm_head",                          text_,               2*D*V,    1,                    (1, 1),                                      0),                    # y = xW
+        ("model.layers.*.self_attn.q_proj",  text_,               2*D*H*d,  L,         (L, L),                L),         # y = xW
+        ("model.layers.*.self_attn.k_proj",  text_,               2*D*G*d,  L,         (L, L),                L),         # y = xW
+        ("model.layers.*.self_attn.v_proj",  text_,               2*D*G*d,  L,         (L, L),                L),         # y = xW
+        ("model.layers.*.self_attn",         self_attn_pairs_,    H*d,      layers_1,  (layers_1, layers_1),  layers_1),  # scores = qk
+        ("model.layers.*.self_attn",         self_attn_pairs_,    H*d,      layers_1,  (layers_1, layers_1),  layers_1),  # mix = pv
+        ("model.layers.*.self_attn.o_proj",  text_,               2*D*H*d,  L,         (L, L),                L),         # y = xW
+        ("model.layers.*.mlp.router",        text_,               2*D*E,    L,         (L, L),                L),         # y = xW
+        ("model.layers.*.mlp.experts",       mlp_experts_rows_,   4*D*F,    L,         (L, L),                L),         # y = xW
+        ("model.layers.*.mlp.experts",       mlp_experts_rows_,   2*D*F,    L,         (L, L),                L),         # y = xW
+        ("model.layers.*.self_attn",         self_attn_pairs_2_,  H*d,      part_1,    (part_1, part_1),      part_1),    # scores = qk
+        ("model.layers.*.self_attn",         self_attn_pairs_2_,  H*d,      part_1,    (part_1, part_1),      part_1),    # mix = pv
+        ("model.layers.*.self_attn",         self_attn_pairs_3_,  H*d,      part_2,    (part_2, part_2),      part_2),    # scores = qk
+        ("model.layers.*.self_attn",         self_attn_pairs_3_,  H*d,      part_2,    (part_2, part_2),      part_2),    # mix = pv
+        ("model.layers.*.self_attn",         self_attn_pairs_4_,  H*d,      part_3,    (part_3, part_3),      part_3),    # scores = qk
+        ("model.layers.*.self_attn",         self_attn_pairs_4_,  H*d,      part_3,    (part_3, part_3),      part_3),    # mix = pv
+        ("lm_head",                          text_,               2*D*V,    1,         (1, 1),                0),         # y = xW
     ]
 
 

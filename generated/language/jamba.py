@@ -129,6 +129,7 @@ if TYPE_CHECKING:
 __all__ = ["Estimator", "Flops", "Moments", "Sizes", "moments"]
 
 NAME = "jamba"
+VARIANT: str | None = None
 REGIMES = ("full", "forward", "checkpointed")
 CONVENTIONS = ("symflops", "torch")
 STREAMS = {"text": False}
@@ -410,6 +411,8 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     d = D//H
     layers_1 = sum((i % ap == ao) for i in range(L))
     layers_2 = sum((i % es == eo) for i in range(L))
+    part_1 = L - layers_2
+    part_2 = L - layers_1
     # what a contraction runs over, in multiples of (n, x, xx)
     text_ = (0, 1, 0)
     self_attn_pairs_ = (0, 1, 1) if pairs == "useful" else (0, 0, 2)
@@ -418,27 +421,27 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     mamba_rows_2_ = (0, D*N*e, 0)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.layers.*.self_attn.q_proj",        text_,                       2*d*D*H,            layers_1,      (layers_1, layers_1),          0),  # y = xW
-        ("model.layers.*.self_attn.k_proj",        text_,                       2*d*D*G,            layers_1,      (layers_1, layers_1),          0),  # y = xW
-        ("model.layers.*.self_attn.v_proj",        text_,                       2*d*D*G,            layers_1,      (layers_1, layers_1),          0),  # y = xW
-        ("model.layers.*.self_attn",               self_attn_pairs_,            d*H,                layers_1,      (layers_1, layers_1),          0),  # scores = qk
-        ("model.layers.*.self_attn",               self_attn_pairs_,            d*H,                layers_1,      (layers_1, layers_1),          0),  # mix = pv
-        ("model.layers.*.self_attn.o_proj",        text_,                       2*d*D*H,            layers_1,      (layers_1, layers_1),          0),  # y = xW
-        ("model.layers.*.feed_forward.router",     text_,                       2*D*E,              layers_2,      (layers_2, layers_2),          0),  # y = xW
-        ("model.layers.*.feed_forward.experts",    feed_forward_experts_rows_,  4*D*F,              layers_2,      (layers_2, layers_2),          0),  # y = xW
-        ("model.layers.*.feed_forward.experts",    feed_forward_experts_rows_,  2*D*F,              layers_2,      (layers_2, layers_2),          0),  # y = xW
-        ("model.layers.*.feed_forward.gate_proj",  text_,                       2*D*F,              L - layers_2,  (L - layers_2, L - layers_2),  0),  # y = xW
-        ("model.layers.*.feed_forward.up_proj",    text_,                       2*D*F,              L - layers_2,  (L - layers_2, L - layers_2),  0),  # y = xW
-        ("model.layers.*.feed_forward.down_proj",  text_,                       2*D*F,              L - layers_2,  (L - layers_2, L - layers_2),  0),  # y = xW
-        ("model.layers.*.mamba.in_proj",           text_,                       4*D**2*e,           L - layers_1,  (L - layers_1, L - layers_1),  0),  # y = xW
-        ("model.layers.*.mamba",                   mamba_rows_,                 2*D*K*e,            L - layers_1,  (L - layers_1, L - layers_1),  0),  # y = xW
-        ("model.layers.*.mamba.x_proj",            text_,                       4*D*N*e + 2*D*e*R,  L - layers_1,  (L - layers_1, L - layers_1),  0),  # y = xW
-        ("model.layers.*.mamba",                   text_,                       2*D*e*R,            L - layers_1,  (L - layers_1, L - layers_1),  0),  # y = xW
-        ("model.layers.*.mamba",                   text_,                       2*D*N*e,            L - layers_1,  (L - layers_1, L - layers_1),  0),  # b = dt B u
-        ("model.layers.*.mamba",                   text_,                       2*D*N*e,            L - layers_1,  (L - layers_1, L - layers_1),  0),  # h = a h + b
-        ("model.layers.*.mamba",                   mamba_rows_2_,               2,                  L - layers_1,  (L - layers_1, L - layers_1),  0),  # y = ab
-        ("model.layers.*.mamba.out_proj",          text_,                       2*D**2*e,           L - layers_1,  (L - layers_1, L - layers_1),  0),  # y = xW
-        ("lm_head",                                text_,                       2*D*V,              1,             (1, 1),                        0),  # y = xW
+        ("model.layers.*.self_attn.q_proj",        text_,                       2*d*D*H,            layers_1,  (layers_1, layers_1),  0),  # y = xW
+        ("model.layers.*.self_attn.k_proj",        text_,                       2*d*D*G,            layers_1,  (layers_1, layers_1),  0),  # y = xW
+        ("model.layers.*.self_attn.v_proj",        text_,                       2*d*D*G,            layers_1,  (layers_1, layers_1),  0),  # y = xW
+        ("model.layers.*.self_attn",               self_attn_pairs_,            d*H,                layers_1,  (layers_1, layers_1),  0),  # scores = qk
+        ("model.layers.*.self_attn",               self_attn_pairs_,            d*H,                layers_1,  (layers_1, layers_1),  0),  # mix = pv
+        ("model.layers.*.self_attn.o_proj",        text_,                       2*d*D*H,            layers_1,  (layers_1, layers_1),  0),  # y = xW
+        ("model.layers.*.feed_forward.router",     text_,                       2*D*E,              layers_2,  (layers_2, layers_2),  0),  # y = xW
+        ("model.layers.*.feed_forward.experts",    feed_forward_experts_rows_,  4*D*F,              layers_2,  (layers_2, layers_2),  0),  # y = xW
+        ("model.layers.*.feed_forward.experts",    feed_forward_experts_rows_,  2*D*F,              layers_2,  (layers_2, layers_2),  0),  # y = xW
+        ("model.layers.*.feed_forward.gate_proj",  text_,                       2*D*F,              part_1,    (part_1, part_1),      0),  # y = xW
+        ("model.layers.*.feed_forward.up_proj",    text_,                       2*D*F,              part_1,    (part_1, part_1),      0),  # y = xW
+        ("model.layers.*.feed_forward.down_proj",  text_,                       2*D*F,              part_1,    (part_1, part_1),      0),  # y = xW
+        ("model.layers.*.mamba.in_proj",           text_,                       4*D**2*e,           part_2,    (part_2, part_2),      0),  # y = xW
+        ("model.layers.*.mamba",                   mamba_rows_,                 2*D*K*e,            part_2,    (part_2, part_2),      0),  # y = xW
+        ("model.layers.*.mamba.x_proj",            text_,                       4*D*N*e + 2*D*e*R,  part_2,    (part_2, part_2),      0),  # y = xW
+        ("model.layers.*.mamba",                   text_,                       2*D*e*R,            part_2,    (part_2, part_2),      0),  # y = xW
+        ("model.layers.*.mamba",                   text_,                       2*D*N*e,            part_2,    (part_2, part_2),      0),  # b = dt B u
+        ("model.layers.*.mamba",                   text_,                       2*D*N*e,            part_2,    (part_2, part_2),      0),  # h = a h + b
+        ("model.layers.*.mamba",                   mamba_rows_2_,               2,                  part_2,    (part_2, part_2),      0),  # y = ab
+        ("model.layers.*.mamba.out_proj",          text_,                       2*D**2*e,           part_2,    (part_2, part_2),      0),  # y = xW
+        ("lm_head",                                text_,                       2*D*V,              1,         (1, 1),                0),  # y = xW
     ]
 
 
@@ -469,6 +472,8 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     d = D//H
     layers_1 = sum((i % ap == ao) for i in range(L))
     layers_2 = sum((i % es == eo) for i in range(L))
+    part_1 = L - layers_2
+    part_2 = L - layers_1
     # what a contraction runs over, in multiples of (n, x, xx)
     text_ = (0, 1, 0)
     self_attn_pairs_ = (0, 1, 1) if pairs == "useful" else (0, 0, 2)
@@ -477,27 +482,27 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     mamba_rows_2_ = (0, D*N*e, 0)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.layers.*.self_attn.q_proj",        text_,                       2*d*D*H,            layers_1,      (layers_1, layers_1),          layers_1),      # y = xW
-        ("model.layers.*.self_attn.k_proj",        text_,                       2*d*D*G,            layers_1,      (layers_1, layers_1),          layers_1),      # y = xW
-        ("model.layers.*.self_attn.v_proj",        text_,                       2*d*D*G,            layers_1,      (layers_1, layers_1),          layers_1),      # y = xW
-        ("model.layers.*.self_attn",               self_attn_pairs_,            d*H,                layers_1,      (layers_1, layers_1),          layers_1),      # scores = qk
-        ("model.layers.*.self_attn",               self_attn_pairs_,            d*H,                layers_1,      (layers_1, layers_1),          layers_1),      # mix = pv
-        ("model.layers.*.self_attn.o_proj",        text_,                       2*d*D*H,            layers_1,      (layers_1, layers_1),          layers_1),      # y = xW
-        ("model.layers.*.feed_forward.router",     text_,                       2*D*E,              layers_2,      (layers_2, layers_2),          layers_2),      # y = xW
-        ("model.layers.*.feed_forward.experts",    feed_forward_experts_rows_,  4*D*F,              layers_2,      (layers_2, layers_2),          layers_2),      # y = xW
-        ("model.layers.*.feed_forward.experts",    feed_forward_experts_rows_,  2*D*F,              layers_2,      (layers_2, layers_2),          layers_2),      # y = xW
-        ("model.layers.*.feed_forward.gate_proj",  text_,                       2*D*F,              L - layers_2,  (L - layers_2, L - layers_2),  L - layers_2),  # y = xW
-        ("model.layers.*.feed_forward.up_proj",    text_,                       2*D*F,              L - layers_2,  (L - layers_2, L - layers_2),  L - layers_2),  # y = xW
-        ("model.layers.*.feed_forward.down_proj",  text_,                       2*D*F,              L - layers_2,  (L - layers_2, L - layers_2),  0),             # y = xW
-        ("model.layers.*.mamba.in_proj",           text_,                       4*D**2*e,           L - layers_1,  (L - layers_1, L - layers_1),  L - layers_1),  # y = xW
-        ("model.layers.*.mamba",                   mamba_rows_,                 2*D*K*e,            L - layers_1,  (L - layers_1, L - layers_1),  L - layers_1),  # y = xW
-        ("model.layers.*.mamba.x_proj",            text_,                       4*D*N*e + 2*D*e*R,  L - layers_1,  (L - layers_1, L - layers_1),  L - layers_1),  # y = xW
-        ("model.layers.*.mamba",                   text_,                       2*D*e*R,            L - layers_1,  (L - layers_1, L - layers_1),  L - layers_1),  # y = xW
-        ("model.layers.*.mamba",                   text_,                       2*D*N*e,            L - layers_1,  (L - layers_1, L - layers_1),  L - layers_1),  # b = dt B u
-        ("model.layers.*.mamba",                   text_,                       2*D*N*e,            L - layers_1,  (L - layers_1, L - layers_1),  L - layers_1),  # h = a h + b
-        ("model.layers.*.mamba",                   mamba_rows_2_,               2,                  L - layers_1,  (L - layers_1, L - layers_1),  L - layers_1),  # y = ab
-        ("model.layers.*.mamba.out_proj",          text_,                       2*D**2*e,           L - layers_1,  (L - layers_1, L - layers_1),  L - layers_1),  # y = xW
-        ("lm_head",                                text_,                       2*D*V,              1,             (1, 1),                        0),             # y = xW
+        ("model.layers.*.self_attn.q_proj",        text_,                       2*d*D*H,            layers_1,  (layers_1, layers_1),  layers_1),  # y = xW
+        ("model.layers.*.self_attn.k_proj",        text_,                       2*d*D*G,            layers_1,  (layers_1, layers_1),  layers_1),  # y = xW
+        ("model.layers.*.self_attn.v_proj",        text_,                       2*d*D*G,            layers_1,  (layers_1, layers_1),  layers_1),  # y = xW
+        ("model.layers.*.self_attn",               self_attn_pairs_,            d*H,                layers_1,  (layers_1, layers_1),  layers_1),  # scores = qk
+        ("model.layers.*.self_attn",               self_attn_pairs_,            d*H,                layers_1,  (layers_1, layers_1),  layers_1),  # mix = pv
+        ("model.layers.*.self_attn.o_proj",        text_,                       2*d*D*H,            layers_1,  (layers_1, layers_1),  layers_1),  # y = xW
+        ("model.layers.*.feed_forward.router",     text_,                       2*D*E,              layers_2,  (layers_2, layers_2),  layers_2),  # y = xW
+        ("model.layers.*.feed_forward.experts",    feed_forward_experts_rows_,  4*D*F,              layers_2,  (layers_2, layers_2),  layers_2),  # y = xW
+        ("model.layers.*.feed_forward.experts",    feed_forward_experts_rows_,  2*D*F,              layers_2,  (layers_2, layers_2),  layers_2),  # y = xW
+        ("model.layers.*.feed_forward.gate_proj",  text_,                       2*D*F,              part_1,    (part_1, part_1),      part_1),    # y = xW
+        ("model.layers.*.feed_forward.up_proj",    text_,                       2*D*F,              part_1,    (part_1, part_1),      part_1),    # y = xW
+        ("model.layers.*.feed_forward.down_proj",  text_,                       2*D*F,              part_1,    (part_1, part_1),      0),         # y = xW
+        ("model.layers.*.mamba.in_proj",           text_,                       4*D**2*e,           part_2,    (part_2, part_2),      part_2),    # y = xW
+        ("model.layers.*.mamba",                   mamba_rows_,                 2*D*K*e,            part_2,    (part_2, part_2),      part_2),    # y = xW
+        ("model.layers.*.mamba.x_proj",            text_,                       4*D*N*e + 2*D*e*R,  part_2,    (part_2, part_2),      part_2),    # y = xW
+        ("model.layers.*.mamba",                   text_,                       2*D*e*R,            part_2,    (part_2, part_2),      part_2),    # y = xW
+        ("model.layers.*.mamba",                   text_,                       2*D*N*e,            part_2,    (part_2, part_2),      part_2),    # b = dt B u
+        ("model.layers.*.mamba",                   text_,                       2*D*N*e,            part_2,    (part_2, part_2),      part_2),    # h = a h + b
+        ("model.layers.*.mamba",                   mamba_rows_2_,               2,                  part_2,    (part_2, part_2),      part_2),    # y = ab
+        ("model.layers.*.mamba.out_proj",          text_,                       2*D**2*e,           part_2,    (part_2, part_2),      part_2),    # y = xW
+        ("lm_head",                                text_,                       2*D*V,              1,         (1, 1),                0),         # y = xW
     ]
 
 
@@ -524,34 +529,37 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     d = D//H
     layers_1 = sum((i % ap == ao) for i in range(L))
     layers_2 = sum((i % es == eo) for i in range(L))
-    part_1 = L*D*F - layers_2*D*F
-    part_2 = L*D*e - layers_1*D*e
+    part_1 = layers_1*d*D*H
+    part_2 = layers_1*d*D*G
+    part_3 = L*D*F - layers_2*D*F
+    part_4 = L*N - layers_1*N
+    part_5 = L*D*e - layers_1*D*e
     return {
         "model.embed_tokens.weight":                         D*V,
         "model.layers.*.input_layernorm.weight":             L*D,
-        "model.layers.*.self_attn.q_proj.weight":            layers_1*d*D*H,
-        "model.layers.*.self_attn.k_proj.weight":            layers_1*d*D*G,
-        "model.layers.*.self_attn.v_proj.weight":            layers_1*d*D*G,
-        "model.layers.*.self_attn.o_proj.weight":            layers_1*d*D*H,
+        "model.layers.*.self_attn.q_proj.weight":            part_1,
+        "model.layers.*.self_attn.k_proj.weight":            part_2,
+        "model.layers.*.self_attn.v_proj.weight":            part_2,
+        "model.layers.*.self_attn.o_proj.weight":            part_1,
         "model.layers.*.pre_ff_layernorm.weight":            L*D,
         "model.layers.*.feed_forward.router.weight":         layers_2*D*E,
         "model.layers.*.feed_forward.experts.gate_up_proj":  2*layers_2*D*F*E,
         "model.layers.*.feed_forward.experts.down_proj":     layers_2*D*F*E,
-        "model.layers.*.feed_forward.gate_proj.weight":      part_1,
-        "model.layers.*.feed_forward.up_proj.weight":        part_1,
-        "model.layers.*.feed_forward.down_proj.weight":      part_1,
+        "model.layers.*.feed_forward.gate_proj.weight":      part_3,
+        "model.layers.*.feed_forward.up_proj.weight":        part_3,
+        "model.layers.*.feed_forward.down_proj.weight":      part_3,
         "model.layers.*.mamba.in_proj.weight":               2*L*D**2*e - 2*layers_1*D**2*e,
         "model.layers.*.mamba.in_proj.bias":                 2*L*D*e*biased - 2*layers_1*D*e*biased,
         "model.layers.*.mamba.conv1d.weight":                L*D*K*e - layers_1*D*K*e,
         "model.layers.*.mamba.conv1d.bias":                  L*D*e*conv_biased - layers_1*D*e*conv_biased,
         "model.layers.*.mamba.x_proj.weight":                2*L*D*N*e + L*D*e*R - 2*layers_1*D*N*e - layers_1*D*e*R,
         "model.layers.*.mamba.dt_layernorm.weight":          L*R - layers_1*R,
-        "model.layers.*.mamba.b_layernorm.weight":           L*N - layers_1*N,
-        "model.layers.*.mamba.c_layernorm.weight":           L*N - layers_1*N,
+        "model.layers.*.mamba.b_layernorm.weight":           part_4,
+        "model.layers.*.mamba.c_layernorm.weight":           part_4,
         "model.layers.*.mamba.dt_proj.weight":               L*D*e*R - layers_1*D*e*R,
-        "model.layers.*.mamba.dt_proj.bias":                 part_2,
+        "model.layers.*.mamba.dt_proj.bias":                 part_5,
         "model.layers.*.mamba.A_log":                        L*D*N*e - layers_1*D*N*e,
-        "model.layers.*.mamba.D":                            part_2,
+        "model.layers.*.mamba.D":                            part_5,
         "model.layers.*.mamba.out_proj.weight":              L*D**2*e - layers_1*D**2*e,
         "model.layers.*.mamba.out_proj.bias":                L*D*biased - layers_1*D*biased,
         "model.final_layernorm.weight":                      D,

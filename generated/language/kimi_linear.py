@@ -234,6 +234,7 @@ if TYPE_CHECKING:
 __all__ = ["Estimator", "Flops", "Moments", "Sizes", "moments"]
 
 NAME = "kimi_linear"
+VARIANT: str | None = None
 REGIMES = ("full", "forward", "lora", "checkpointed")
 CONVENTIONS = ("symflops", "torch")
 STREAMS = {"text": False}
@@ -547,6 +548,11 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     layers_1 = sum((kinds[i] == "full_attention") for i in range(L))
     layers_2 = sum((mlps[i] == "sparse") for i in range(L))
     part_1 = layers_1 - layers_1*has_rq
+    part_2 = layers_1*has_rq
+    part_3 = L - layers_2
+    part_4 = L - layers_1
+    part_5 = 2*L - 2*layers_1
+    part_6 = 3*L - 3*layers_1
     # what a contraction runs over, in multiples of (n, chunks, known, x, xx)
     text_ = (0, 0, 0, 1, 0)
     self_attn_pairs_ = (0, 0, 0, 1, 1) if pairs == "useful" else (0, 0, 0, 0, 2)
@@ -558,39 +564,39 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     self_attn_rows_5_ = (0, 0, 64*Hl*dl**2, 0, 0)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.layers.*.self_attn.q_proj",                text_,              2*D*H*dn + 2*D*H*dr,    part_1,            (part_1, part_1),                      0),  # y = xW
-        ("model.layers.*.self_attn.q_a_proj",              text_,              2*D*rq,                 layers_1*has_rq,   (layers_1*has_rq, layers_1*has_rq),    0),  # y = xW
-        ("model.layers.*.self_attn.q_b_proj",              text_,              2*H*rq*dn + 2*H*rq*dr,  layers_1*has_rq,   (layers_1*has_rq, layers_1*has_rq),    0),  # y = xW
-        ("model.layers.*.self_attn.kv_a_proj_with_mqa",    text_,              2*D*r + 2*D*dr,         layers_1,          (layers_1, layers_1),                  0),  # y = xW
-        ("model.layers.*.self_attn.kv_b_proj",             text_,              2*H*r*dn + 2*H*r*dv,    layers_1,          (layers_1, layers_1),                  0),  # y = xW
-        ("model.layers.*.self_attn",                       self_attn_pairs_,   H*dn + H*dr,            layers_1,          (layers_1, layers_1),                  0),  # scores = qk
-        ("model.layers.*.self_attn",                       self_attn_pairs_,   H*dv,                   layers_1,          (layers_1, layers_1),                  0),  # mix = pv
-        ("model.layers.*.self_attn.o_proj",                text_,              2*D*H*dv,               layers_1,          (layers_1, layers_1),                  0),  # y = xW
-        ("model.layers.*.mlp.gate",                        text_,              2*D*E,                  layers_2,          (layers_2, layers_2),                  0),  # y = xW
-        ("model.layers.*.mlp.experts",                     mlp_experts_rows_,  4*D*M,                  layers_2,          (layers_2, layers_2),                  0),  # y = xW
-        ("model.layers.*.mlp.experts",                     mlp_experts_rows_,  2*D*M,                  layers_2,          (layers_2, layers_2),                  0),  # y = xW
-        ("model.layers.*.mlp.shared_experts.gate_proj",    text_,              2*D*M*S,                layers_2,          (layers_2, layers_2),                  0),  # y = xW
-        ("model.layers.*.mlp.shared_experts.up_proj",      text_,              2*D*M*S,                layers_2,          (layers_2, layers_2),                  0),  # y = xW
-        ("model.layers.*.mlp.shared_experts.down_proj",    text_,              2*D*M*S,                layers_2,          (layers_2, layers_2),                  0),  # y = xW
-        ("model.layers.*.mlp.gate_proj",                   text_,              2*D*F,                  L - layers_2,      (L - layers_2, L - layers_2),          0),  # y = xW
-        ("model.layers.*.mlp.up_proj",                     text_,              2*D*F,                  L - layers_2,      (L - layers_2, L - layers_2),          0),  # y = xW
-        ("model.layers.*.mlp.down_proj",                   text_,              2*D*F,                  L - layers_2,      (L - layers_2, L - layers_2),          0),  # y = xW
-        ("model.layers.*.self_attn.q_proj",                text_,              2*D*Hl*dl,              L - layers_1,      (L - layers_1, L - layers_1),          0),  # y = xW
-        ("model.layers.*.self_attn.k_proj",                text_,              2*D*Hl*dl,              L - layers_1,      (L - layers_1, L - layers_1),          0),  # y = xW
-        ("model.layers.*.self_attn.v_proj",                text_,              2*D*Hl*dl,              L - layers_1,      (L - layers_1, L - layers_1),          0),  # y = xW
-        ("model.layers.*.self_attn",                       self_attn_rows_,    6*Hl*dl*N,              L - layers_1,      (L - layers_1, L - layers_1),          0),  # y = xW
-        ("model.layers.*.self_attn.forget_gate.f_a_proj",  text_,              2*D*dl,                 L - layers_1,      (L - layers_1, L - layers_1),          0),  # y = xW
-        ("model.layers.*.self_attn.forget_gate.f_b_proj",  text_,              2*Hl*dl**2,             L - layers_1,      (L - layers_1, L - layers_1),          0),  # y = xW
-        ("model.layers.*.self_attn.b_proj",                text_,              2*D*Hl,                 L - layers_1,      (L - layers_1, L - layers_1),          0),  # y = xW
-        ("model.layers.*.self_attn",                       self_attn_rows_2_,  2,                      2*L - 2*layers_1,  (2*L - 2*layers_1, 2*L - 2*layers_1),  0),  # y = ab
-        ("model.layers.*.self_attn",                       self_attn_rows_3_,  2*Hl,                   L - layers_1,      (L - layers_1, L - layers_1),          0),  # AT = 1
-        ("model.layers.*.self_attn",                       self_attn_rows_2_,  2,                      3*L - 3*layers_1,  (3*L - 3*layers_1, 3*L - 3*layers_1),  0),  # y = ab
-        ("model.layers.*.self_attn",                       self_attn_rows_4_,  2,                      3*L - 3*layers_1,  (2*L - 2*layers_1, 0),                 0),  # y = ab
-        ("model.layers.*.self_attn",                       self_attn_rows_5_,  2,                      0,                 (L - layers_1, 3*L - 3*layers_1),      0),  # y = ab
-        ("model.layers.*.self_attn.g_a_proj",              text_,              2*D*dl,                 L - layers_1,      (L - layers_1, L - layers_1),          0),  # y = xW
-        ("model.layers.*.self_attn.g_b_proj",              text_,              2*Hl*dl**2,             L - layers_1,      (L - layers_1, L - layers_1),          0),  # y = xW
-        ("model.layers.*.self_attn.o_proj",                text_,              2*D*Hl*dl,              L - layers_1,      (L - layers_1, L - layers_1),          0),  # y = xW
-        ("lm_head",                                        text_,              2*D*V,                  1,                 (1, 1),                                0),  # y = xW
+        ("model.layers.*.self_attn.q_proj",                text_,              2*D*H*dn + 2*D*H*dr,    part_1,    (part_1, part_1),      0),  # y = xW
+        ("model.layers.*.self_attn.q_a_proj",              text_,              2*D*rq,                 part_2,    (part_2, part_2),      0),  # y = xW
+        ("model.layers.*.self_attn.q_b_proj",              text_,              2*H*rq*dn + 2*H*rq*dr,  part_2,    (part_2, part_2),      0),  # y = xW
+        ("model.layers.*.self_attn.kv_a_proj_with_mqa",    text_,              2*D*r + 2*D*dr,         layers_1,  (layers_1, layers_1),  0),  # y = xW
+        ("model.layers.*.self_attn.kv_b_proj",             text_,              2*H*r*dn + 2*H*r*dv,    layers_1,  (layers_1, layers_1),  0),  # y = xW
+        ("model.layers.*.self_attn",                       self_attn_pairs_,   H*dn + H*dr,            layers_1,  (layers_1, layers_1),  0),  # scores = qk
+        ("model.layers.*.self_attn",                       self_attn_pairs_,   H*dv,                   layers_1,  (layers_1, layers_1),  0),  # mix = pv
+        ("model.layers.*.self_attn.o_proj",                text_,              2*D*H*dv,               layers_1,  (layers_1, layers_1),  0),  # y = xW
+        ("model.layers.*.mlp.gate",                        text_,              2*D*E,                  layers_2,  (layers_2, layers_2),  0),  # y = xW
+        ("model.layers.*.mlp.experts",                     mlp_experts_rows_,  4*D*M,                  layers_2,  (layers_2, layers_2),  0),  # y = xW
+        ("model.layers.*.mlp.experts",                     mlp_experts_rows_,  2*D*M,                  layers_2,  (layers_2, layers_2),  0),  # y = xW
+        ("model.layers.*.mlp.shared_experts.gate_proj",    text_,              2*D*M*S,                layers_2,  (layers_2, layers_2),  0),  # y = xW
+        ("model.layers.*.mlp.shared_experts.up_proj",      text_,              2*D*M*S,                layers_2,  (layers_2, layers_2),  0),  # y = xW
+        ("model.layers.*.mlp.shared_experts.down_proj",    text_,              2*D*M*S,                layers_2,  (layers_2, layers_2),  0),  # y = xW
+        ("model.layers.*.mlp.gate_proj",                   text_,              2*D*F,                  part_3,    (part_3, part_3),      0),  # y = xW
+        ("model.layers.*.mlp.up_proj",                     text_,              2*D*F,                  part_3,    (part_3, part_3),      0),  # y = xW
+        ("model.layers.*.mlp.down_proj",                   text_,              2*D*F,                  part_3,    (part_3, part_3),      0),  # y = xW
+        ("model.layers.*.self_attn.q_proj",                text_,              2*D*Hl*dl,              part_4,    (part_4, part_4),      0),  # y = xW
+        ("model.layers.*.self_attn.k_proj",                text_,              2*D*Hl*dl,              part_4,    (part_4, part_4),      0),  # y = xW
+        ("model.layers.*.self_attn.v_proj",                text_,              2*D*Hl*dl,              part_4,    (part_4, part_4),      0),  # y = xW
+        ("model.layers.*.self_attn",                       self_attn_rows_,    6*Hl*dl*N,              part_4,    (part_4, part_4),      0),  # y = xW
+        ("model.layers.*.self_attn.forget_gate.f_a_proj",  text_,              2*D*dl,                 part_4,    (part_4, part_4),      0),  # y = xW
+        ("model.layers.*.self_attn.forget_gate.f_b_proj",  text_,              2*Hl*dl**2,             part_4,    (part_4, part_4),      0),  # y = xW
+        ("model.layers.*.self_attn.b_proj",                text_,              2*D*Hl,                 part_4,    (part_4, part_4),      0),  # y = xW
+        ("model.layers.*.self_attn",                       self_attn_rows_2_,  2,                      part_5,    (part_5, part_5),      0),  # y = ab
+        ("model.layers.*.self_attn",                       self_attn_rows_3_,  2*Hl,                   part_4,    (part_4, part_4),      0),  # AT = 1
+        ("model.layers.*.self_attn",                       self_attn_rows_2_,  2,                      part_6,    (part_6, part_6),      0),  # y = ab
+        ("model.layers.*.self_attn",                       self_attn_rows_4_,  2,                      part_6,    (part_5, 0),           0),  # y = ab
+        ("model.layers.*.self_attn",                       self_attn_rows_5_,  2,                      0,         (part_4, part_6),      0),  # y = ab
+        ("model.layers.*.self_attn.g_a_proj",              text_,              2*D*dl,                 part_4,    (part_4, part_4),      0),  # y = xW
+        ("model.layers.*.self_attn.g_b_proj",              text_,              2*Hl*dl**2,             part_4,    (part_4, part_4),      0),  # y = xW
+        ("model.layers.*.self_attn.o_proj",                text_,              2*D*Hl*dl,              part_4,    (part_4, part_4),      0),  # y = xW
+        ("lm_head",                                        text_,              2*D*V,                  1,         (1, 1),                0),  # y = xW
     ]
 
 
@@ -618,6 +624,10 @@ def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     V = sizes.vocab_size
     layers_1 = sum((kinds[i] == "full_attention") for i in range(L))
     layers_2 = sum((mlps[i] == "sparse") for i in range(L))
+    part_1 = layers_1*has_rq
+    part_2 = L - layers_2
+    part_3 = L - layers_1
+    part_4 = 3*L - 3*layers_1
     # what a contraction runs over, in multiples of (n, chunks, known, x, xx)
     text_ = (0, 0, 0, 1, 0)
     self_attn_pairs_ = (0, 0, 0, 1, 1) if pairs == "useful" else (0, 0, 0, 0, 2)
@@ -629,8 +639,8 @@ def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
         ("model.layers.*.self_attn.q_proj",                text_,              2*D*H*dn + 2*D*H*dr,    layers_1 - layers_1*has_rq,  (0, 0),  0),  # y = xW
-        ("model.layers.*.self_attn.q_a_proj",              text_,              2*D*rq,                 layers_1*has_rq,             (0, 0),  0),  # y = xW
-        ("model.layers.*.self_attn.q_b_proj",              text_,              2*H*rq*dn + 2*H*rq*dr,  layers_1*has_rq,             (0, 0),  0),  # y = xW
+        ("model.layers.*.self_attn.q_a_proj",              text_,              2*D*rq,                 part_1,                      (0, 0),  0),  # y = xW
+        ("model.layers.*.self_attn.q_b_proj",              text_,              2*H*rq*dn + 2*H*rq*dr,  part_1,                      (0, 0),  0),  # y = xW
         ("model.layers.*.self_attn.kv_a_proj_with_mqa",    text_,              2*D*r + 2*D*dr,         layers_1,                    (0, 0),  0),  # y = xW
         ("model.layers.*.self_attn.kv_b_proj",             text_,              2*H*r*dn + 2*H*r*dv,    layers_1,                    (0, 0),  0),  # y = xW
         ("model.layers.*.self_attn",                       self_attn_pairs_,   H*dn + H*dr,            layers_1,                    (0, 0),  0),  # scores = qk
@@ -642,23 +652,23 @@ def _forward(sizes: Sizes, pairs: str) -> list[Line]:
         ("model.layers.*.mlp.shared_experts.gate_proj",    text_,              2*D*M*S,                layers_2,                    (0, 0),  0),  # y = xW
         ("model.layers.*.mlp.shared_experts.up_proj",      text_,              2*D*M*S,                layers_2,                    (0, 0),  0),  # y = xW
         ("model.layers.*.mlp.shared_experts.down_proj",    text_,              2*D*M*S,                layers_2,                    (0, 0),  0),  # y = xW
-        ("model.layers.*.mlp.gate_proj",                   text_,              2*D*F,                  L - layers_2,                (0, 0),  0),  # y = xW
-        ("model.layers.*.mlp.up_proj",                     text_,              2*D*F,                  L - layers_2,                (0, 0),  0),  # y = xW
-        ("model.layers.*.mlp.down_proj",                   text_,              2*D*F,                  L - layers_2,                (0, 0),  0),  # y = xW
-        ("model.layers.*.self_attn.q_proj",                text_,              2*D*Hl*dl,              L - layers_1,                (0, 0),  0),  # y = xW
-        ("model.layers.*.self_attn.k_proj",                text_,              2*D*Hl*dl,              L - layers_1,                (0, 0),  0),  # y = xW
-        ("model.layers.*.self_attn.v_proj",                text_,              2*D*Hl*dl,              L - layers_1,                (0, 0),  0),  # y = xW
-        ("model.layers.*.self_attn",                       self_attn_rows_,    6*Hl*dl*N,              L - layers_1,                (0, 0),  0),  # y = xW
-        ("model.layers.*.self_attn.forget_gate.f_a_proj",  text_,              2*D*dl,                 L - layers_1,                (0, 0),  0),  # y = xW
-        ("model.layers.*.self_attn.forget_gate.f_b_proj",  text_,              2*Hl*dl**2,             L - layers_1,                (0, 0),  0),  # y = xW
-        ("model.layers.*.self_attn.b_proj",                text_,              2*D*Hl,                 L - layers_1,                (0, 0),  0),  # y = xW
+        ("model.layers.*.mlp.gate_proj",                   text_,              2*D*F,                  part_2,                      (0, 0),  0),  # y = xW
+        ("model.layers.*.mlp.up_proj",                     text_,              2*D*F,                  part_2,                      (0, 0),  0),  # y = xW
+        ("model.layers.*.mlp.down_proj",                   text_,              2*D*F,                  part_2,                      (0, 0),  0),  # y = xW
+        ("model.layers.*.self_attn.q_proj",                text_,              2*D*Hl*dl,              part_3,                      (0, 0),  0),  # y = xW
+        ("model.layers.*.self_attn.k_proj",                text_,              2*D*Hl*dl,              part_3,                      (0, 0),  0),  # y = xW
+        ("model.layers.*.self_attn.v_proj",                text_,              2*D*Hl*dl,              part_3,                      (0, 0),  0),  # y = xW
+        ("model.layers.*.self_attn",                       self_attn_rows_,    6*Hl*dl*N,              part_3,                      (0, 0),  0),  # y = xW
+        ("model.layers.*.self_attn.forget_gate.f_a_proj",  text_,              2*D*dl,                 part_3,                      (0, 0),  0),  # y = xW
+        ("model.layers.*.self_attn.forget_gate.f_b_proj",  text_,              2*Hl*dl**2,             part_3,                      (0, 0),  0),  # y = xW
+        ("model.layers.*.self_attn.b_proj",                text_,              2*D*Hl,                 part_3,                      (0, 0),  0),  # y = xW
         ("model.layers.*.self_attn",                       self_attn_rows_2_,  2,                      2*L - 2*layers_1,            (0, 0),  0),  # y = ab
-        ("model.layers.*.self_attn",                       self_attn_rows_3_,  2*Hl,                   L - layers_1,                (0, 0),  0),  # AT = 1
-        ("model.layers.*.self_attn",                       self_attn_rows_2_,  2,                      3*L - 3*layers_1,            (0, 0),  0),  # y = ab
-        ("model.layers.*.self_attn",                       self_attn_rows_4_,  2,                      3*L - 3*layers_1,            (0, 0),  0),  # y = ab
-        ("model.layers.*.self_attn.g_a_proj",              text_,              2*D*dl,                 L - layers_1,                (0, 0),  0),  # y = xW
-        ("model.layers.*.self_attn.g_b_proj",              text_,              2*Hl*dl**2,             L - layers_1,                (0, 0),  0),  # y = xW
-        ("model.layers.*.self_attn.o_proj",                text_,              2*D*Hl*dl,              L - layers_1,                (0, 0),  0),  # y = xW
+        ("model.layers.*.self_attn",                       self_attn_rows_3_,  2*Hl,                   part_3,                      (0, 0),  0),  # AT = 1
+        ("model.layers.*.self_attn",                       self_attn_rows_2_,  2,                      part_4,                      (0, 0),  0),  # y = ab
+        ("model.layers.*.self_attn",                       self_attn_rows_4_,  2,                      part_4,                      (0, 0),  0),  # y = ab
+        ("model.layers.*.self_attn.g_a_proj",              text_,              2*D*dl,                 part_3,                      (0, 0),  0),  # y = xW
+        ("model.layers.*.self_attn.g_b_proj",              text_,              2*Hl*dl**2,             part_3,                      (0, 0),  0),  # y = xW
+        ("model.layers.*.self_attn.o_proj",                text_,              2*D*Hl*dl,              part_3,                      (0, 0),  0),  # y = xW
         ("lm_head",                                        text_,              2*D*V,                  1,                           (0, 0),  0),  # y = xW
     ]
 
@@ -688,8 +698,16 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     layers_1 = sum((kinds[i] == "full_attention") for i in range(L))
     layers_2 = sum((kinds[i] == "full_attention") for i in range(1, L))
     layers_3 = sum((mlps[i] == "sparse") for i in range(L))
-    part_1 = max(0, L - 1) - layers_2
-    part_2 = layers_1 - layers_1*has_rq
+    part_1 = L - layers_1
+    part_2 = max(0, L - 1) - layers_2
+    part_3 = layers_1 - layers_1*has_rq
+    part_4 = L - layers_1*has_rq
+    part_5 = 32*H*dn + 32*H*dr
+    part_6 = layers_1*has_rq
+    part_7 = layers_2*has_rq
+    part_8 = L - layers_3
+    part_9 = 2*L - 2*layers_1
+    part_10 = 3*L - 3*layers_1
     # what a contraction runs over, in multiples of (n, chunks, known, x, xx)
     text_ = (0, 0, 0, 1, 0)
     self_attn_pairs_ = (0, 0, 0, 1, 1) if pairs == "useful" else (0, 0, 0, 0, 2)
@@ -701,59 +719,59 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     self_attn_rows_5_ = (0, 0, 64*Hl*dl**2, 0, 0)
     # what equal modules have in common, each below its own path
     k_proj_1: list[Line] = [
-        ("base_layer",      text_,  2*D*Hl*dl,  L - layers_1,  (part_1, 0),                   0),  # y = xW
-        ("lora_A.default",  text_,  32*D,       L - layers_1,  (part_1, L - layers_1),        0),  # y = xW
-        ("lora_B.default",  text_,  32*Hl*dl,   L - layers_1,  (L - layers_1, L - layers_1),  0),  # y = xW
+        ("base_layer",      text_,  2*D*Hl*dl,  part_1,  (part_2, 0),       0),  # y = xW
+        ("lora_A.default",  text_,  32*D,       part_1,  (part_2, part_1),  0),  # y = xW
+        ("lora_B.default",  text_,  32*Hl*dl,   part_1,  (part_1, part_1),  0),  # y = xW
     ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.layers.*.self_attn.q_proj.base_layer",                  text_,              2*D*H*dn + 2*D*H*dr,    part_2,               (layers_2 - layers_2*has_rq, 0),                         0),  # y = xW
-        ("model.layers.*.self_attn.q_proj.lora_A.default",              text_,              32*D,                   L - layers_1*has_rq,  (max(0, L - 1) - layers_2*has_rq, L - layers_1*has_rq),  0),  # y = xW
-        ("model.layers.*.self_attn.q_proj.lora_B.default",              text_,              32*H*dn + 32*H*dr,      part_2,               (part_2, part_2),                                        0),  # y = xW
-        ("model.layers.*.self_attn.q_a_proj.base_layer",                text_,              2*D*rq,                 layers_1*has_rq,      (layers_2*has_rq, 0),                                    0),  # y = xW
-        ("model.layers.*.self_attn.q_a_proj.lora_A.default",            text_,              32*D,                   layers_1*has_rq,      (layers_2*has_rq, layers_1*has_rq),                      0),  # y = xW
-        ("model.layers.*.self_attn.q_a_proj.lora_B.default",            text_,              32*rq,                  layers_1*has_rq,      (layers_1*has_rq, layers_1*has_rq),                      0),  # y = xW
-        ("model.layers.*.self_attn.q_b_proj.base_layer",                text_,              2*H*rq*dn + 2*H*rq*dr,  layers_1*has_rq,      (layers_1*has_rq, 0),                                    0),  # y = xW
-        ("model.layers.*.self_attn.q_b_proj.lora_A.default",            text_,              32*rq,                  layers_1*has_rq,      (layers_1*has_rq, layers_1*has_rq),                      0),  # y = xW
-        ("model.layers.*.self_attn.q_b_proj.lora_B.default",            text_,              32*H*dn + 32*H*dr,      layers_1*has_rq,      (layers_1*has_rq, layers_1*has_rq),                      0),  # y = xW
-        ("model.layers.*.self_attn.kv_a_proj_with_mqa.base_layer",      text_,              2*D*r + 2*D*dr,         layers_1,             (layers_2, 0),                                           0),  # y = xW
-        ("model.layers.*.self_attn.kv_a_proj_with_mqa.lora_A.default",  text_,              32*D,                   layers_1,             (layers_2, layers_1),                                    0),  # y = xW
-        ("model.layers.*.self_attn.kv_a_proj_with_mqa.lora_B.default",  text_,              32*r + 32*dr,           layers_1,             (layers_1, layers_1),                                    0),  # y = xW
-        ("model.layers.*.self_attn.kv_b_proj.base_layer",               text_,              2*H*r*dn + 2*H*r*dv,    layers_1,             (layers_1, 0),                                           0),  # y = xW
-        ("model.layers.*.self_attn.kv_b_proj.lora_A.default",           text_,              32*r,                   layers_1,             (layers_1, layers_1),                                    0),  # y = xW
-        ("model.layers.*.self_attn.kv_b_proj.lora_B.default",           text_,              32*H*dn + 32*H*dv,      layers_1,             (layers_1, layers_1),                                    0),  # y = xW
-        ("model.layers.*.self_attn",                                    self_attn_pairs_,   H*dn + H*dr,            layers_1,             (layers_1, layers_1),                                    0),  # scores = qk
-        ("model.layers.*.self_attn",                                    self_attn_pairs_,   H*dv,                   layers_1,             (layers_1, layers_1),                                    0),  # mix = pv
-        ("model.layers.*.self_attn.o_proj.base_layer",                  text_,              2*D*H*dv,               layers_1,             (layers_1, 0),                                           0),  # y = xW
-        ("model.layers.*.self_attn.o_proj.lora_A.default",              text_,              32*H*dv,                layers_1,             (layers_1, layers_1),                                    0),  # y = xW
-        ("model.layers.*.self_attn.o_proj.lora_B.default",              text_,              32*D,                   L,                    (L, L),                                                  0),  # y = xW
-        ("model.layers.*.mlp.gate",                                     text_,              2*D*E,                  layers_3,             (layers_3, 0),                                           0),  # y = xW
-        ("model.layers.*.mlp.experts",                                  mlp_experts_rows_,  4*D*M,                  layers_3,             (layers_3, 0),                                           0),  # y = xW
-        ("model.layers.*.mlp.experts",                                  mlp_experts_rows_,  2*D*M,                  layers_3,             (layers_3, 0),                                           0),  # y = xW
-        ("model.layers.*.mlp.shared_experts.gate_proj",                 text_,              2*D*M*S,                layers_3,             (layers_3, 0),                                           0),  # y = xW
-        ("model.layers.*.mlp.shared_experts.up_proj",                   text_,              2*D*M*S,                layers_3,             (layers_3, 0),                                           0),  # y = xW
-        ("model.layers.*.mlp.shared_experts.down_proj",                 text_,              2*D*M*S,                layers_3,             (layers_3, 0),                                           0),  # y = xW
-        ("model.layers.*.mlp.gate_proj",                                text_,              2*D*F,                  L - layers_3,         (L - layers_3, 0),                                       0),  # y = xW
-        ("model.layers.*.mlp.up_proj",                                  text_,              2*D*F,                  L - layers_3,         (L - layers_3, 0),                                       0),  # y = xW
-        ("model.layers.*.mlp.down_proj",                                text_,              2*D*F,                  L - layers_3,         (L - layers_3, 0),                                       0),  # y = xW
-        ("model.layers.*.self_attn.q_proj.base_layer",                  text_,              2*D*Hl*dl,              L - layers_1,         (part_1, 0),                                             0),  # y = xW
-        ("model.layers.*.self_attn.q_proj.lora_B.default",              text_,              32*Hl*dl,               L - layers_1,         (L - layers_1, L - layers_1),                            0),  # y = xW
+        ("model.layers.*.self_attn.q_proj.base_layer",                  text_,              2*D*H*dn + 2*D*H*dr,    part_3,    (layers_2 - layers_2*has_rq, 0),            0),  # y = xW
+        ("model.layers.*.self_attn.q_proj.lora_A.default",              text_,              32*D,                   part_4,    (max(0, L - 1) - layers_2*has_rq, part_4),  0),  # y = xW
+        ("model.layers.*.self_attn.q_proj.lora_B.default",              text_,              part_5,                 part_3,    (part_3, part_3),                           0),  # y = xW
+        ("model.layers.*.self_attn.q_a_proj.base_layer",                text_,              2*D*rq,                 part_6,    (part_7, 0),                                0),  # y = xW
+        ("model.layers.*.self_attn.q_a_proj.lora_A.default",            text_,              32*D,                   part_6,    (part_7, part_6),                           0),  # y = xW
+        ("model.layers.*.self_attn.q_a_proj.lora_B.default",            text_,              32*rq,                  part_6,    (part_6, part_6),                           0),  # y = xW
+        ("model.layers.*.self_attn.q_b_proj.base_layer",                text_,              2*H*rq*dn + 2*H*rq*dr,  part_6,    (part_6, 0),                                0),  # y = xW
+        ("model.layers.*.self_attn.q_b_proj.lora_A.default",            text_,              32*rq,                  part_6,    (part_6, part_6),                           0),  # y = xW
+        ("model.layers.*.self_attn.q_b_proj.lora_B.default",            text_,              part_5,                 part_6,    (part_6, part_6),                           0),  # y = xW
+        ("model.layers.*.self_attn.kv_a_proj_with_mqa.base_layer",      text_,              2*D*r + 2*D*dr,         layers_1,  (layers_2, 0),                              0),  # y = xW
+        ("model.layers.*.self_attn.kv_a_proj_with_mqa.lora_A.default",  text_,              32*D,                   layers_1,  (layers_2, layers_1),                       0),  # y = xW
+        ("model.layers.*.self_attn.kv_a_proj_with_mqa.lora_B.default",  text_,              32*r + 32*dr,           layers_1,  (layers_1, layers_1),                       0),  # y = xW
+        ("model.layers.*.self_attn.kv_b_proj.base_layer",               text_,              2*H*r*dn + 2*H*r*dv,    layers_1,  (layers_1, 0),                              0),  # y = xW
+        ("model.layers.*.self_attn.kv_b_proj.lora_A.default",           text_,              32*r,                   layers_1,  (layers_1, layers_1),                       0),  # y = xW
+        ("model.layers.*.self_attn.kv_b_proj.lora_B.default",           text_,              32*H*dn + 32*H*dv,      layers_1,  (layers_1, layers_1),                       0),  # y = xW
+        ("model.layers.*.self_attn",                                    self_attn_pairs_,   H*dn + H*dr,            layers_1,  (layers_1, layers_1),                       0),  # scores = qk
+        ("model.layers.*.self_attn",                                    self_attn_pairs_,   H*dv,                   layers_1,  (layers_1, layers_1),                       0),  # mix = pv
+        ("model.layers.*.self_attn.o_proj.base_layer",                  text_,              2*D*H*dv,               layers_1,  (layers_1, 0),                              0),  # y = xW
+        ("model.layers.*.self_attn.o_proj.lora_A.default",              text_,              32*H*dv,                layers_1,  (layers_1, layers_1),                       0),  # y = xW
+        ("model.layers.*.self_attn.o_proj.lora_B.default",              text_,              32*D,                   L,         (L, L),                                     0),  # y = xW
+        ("model.layers.*.mlp.gate",                                     text_,              2*D*E,                  layers_3,  (layers_3, 0),                              0),  # y = xW
+        ("model.layers.*.mlp.experts",                                  mlp_experts_rows_,  4*D*M,                  layers_3,  (layers_3, 0),                              0),  # y = xW
+        ("model.layers.*.mlp.experts",                                  mlp_experts_rows_,  2*D*M,                  layers_3,  (layers_3, 0),                              0),  # y = xW
+        ("model.layers.*.mlp.shared_experts.gate_proj",                 text_,              2*D*M*S,                layers_3,  (layers_3, 0),                              0),  # y = xW
+        ("model.layers.*.mlp.shared_experts.up_proj",                   text_,              2*D*M*S,                layers_3,  (layers_3, 0),                              0),  # y = xW
+        ("model.layers.*.mlp.shared_experts.down_proj",                 text_,              2*D*M*S,                layers_3,  (layers_3, 0),                              0),  # y = xW
+        ("model.layers.*.mlp.gate_proj",                                text_,              2*D*F,                  part_8,    (part_8, 0),                                0),  # y = xW
+        ("model.layers.*.mlp.up_proj",                                  text_,              2*D*F,                  part_8,    (part_8, 0),                                0),  # y = xW
+        ("model.layers.*.mlp.down_proj",                                text_,              2*D*F,                  part_8,    (part_8, 0),                                0),  # y = xW
+        ("model.layers.*.self_attn.q_proj.base_layer",                  text_,              2*D*Hl*dl,              part_1,    (part_2, 0),                                0),  # y = xW
+        ("model.layers.*.self_attn.q_proj.lora_B.default",              text_,              32*Hl*dl,               part_1,    (part_1, part_1),                           0),  # y = xW
         *_at("model.layers.*.self_attn.k_proj", k_proj_1),
         *_at("model.layers.*.self_attn.v_proj", k_proj_1),
-        ("model.layers.*.self_attn",                                    self_attn_rows_,    6*Hl*dl*N,              L - layers_1,         (L - layers_1, 0),                                       0),  # y = xW
-        ("model.layers.*.self_attn.forget_gate.f_a_proj",               text_,              2*D*dl,                 L - layers_1,         (part_1, 0),                                             0),  # y = xW
-        ("model.layers.*.self_attn.forget_gate.f_b_proj",               text_,              2*Hl*dl**2,             L - layers_1,         (part_1, 0),                                             0),  # y = xW
-        ("model.layers.*.self_attn.b_proj",                             text_,              2*D*Hl,                 L - layers_1,         (part_1, 0),                                             0),  # y = xW
-        ("model.layers.*.self_attn",                                    self_attn_rows_2_,  2,                      2*L - 2*layers_1,     (2*L - 2*layers_1, 2*L - 2*layers_1),                    0),  # y = ab
-        ("model.layers.*.self_attn",                                    self_attn_rows_3_,  2*Hl,                   L - layers_1,         (L - layers_1, L - layers_1),                            0),  # AT = 1
-        ("model.layers.*.self_attn",                                    self_attn_rows_2_,  2,                      3*L - 3*layers_1,     (3*L - 3*layers_1, 3*L - 3*layers_1),                    0),  # y = ab
-        ("model.layers.*.self_attn",                                    self_attn_rows_4_,  2,                      3*L - 3*layers_1,     (2*L - 2*layers_1, 0),                                   0),  # y = ab
-        ("model.layers.*.self_attn",                                    self_attn_rows_5_,  2,                      0,                    (L - layers_1, 3*L - 3*layers_1),                        0),  # y = ab
-        ("model.layers.*.self_attn.g_a_proj",                           text_,              2*D*dl,                 L - layers_1,         (part_1, 0),                                             0),  # y = xW
-        ("model.layers.*.self_attn.g_b_proj",                           text_,              2*Hl*dl**2,             L - layers_1,         (part_1, 0),                                             0),  # y = xW
-        ("model.layers.*.self_attn.o_proj.base_layer",                  text_,              2*D*Hl*dl,              L - layers_1,         (L - layers_1, 0),                                       0),  # y = xW
-        ("model.layers.*.self_attn.o_proj.lora_A.default",              text_,              32*Hl*dl,               L - layers_1,         (L - layers_1, L - layers_1),                            0),  # y = xW
-        ("lm_head",                                                     text_,              2*D*V,                  1,                    ((L >= 1), 0),                                           0),  # y = xW
+        ("model.layers.*.self_attn",                                    self_attn_rows_,    6*Hl*dl*N,              part_1,    (part_1, 0),                                0),  # y = xW
+        ("model.layers.*.self_attn.forget_gate.f_a_proj",               text_,              2*D*dl,                 part_1,    (part_2, 0),                                0),  # y = xW
+        ("model.layers.*.self_attn.forget_gate.f_b_proj",               text_,              2*Hl*dl**2,             part_1,    (part_2, 0),                                0),  # y = xW
+        ("model.layers.*.self_attn.b_proj",                             text_,              2*D*Hl,                 part_1,    (part_2, 0),                                0),  # y = xW
+        ("model.layers.*.self_attn",                                    self_attn_rows_2_,  2,                      part_9,    (part_9, part_9),                           0),  # y = ab
+        ("model.layers.*.self_attn",                                    self_attn_rows_3_,  2*Hl,                   part_1,    (part_1, part_1),                           0),  # AT = 1
+        ("model.layers.*.self_attn",                                    self_attn_rows_2_,  2,                      part_10,   (part_10, part_10),                         0),  # y = ab
+        ("model.layers.*.self_attn",                                    self_attn_rows_4_,  2,                      part_10,   (part_9, 0),                                0),  # y = ab
+        ("model.layers.*.self_attn",                                    self_attn_rows_5_,  2,                      0,         (part_1, part_10),                          0),  # y = ab
+        ("model.layers.*.self_attn.g_a_proj",                           text_,              2*D*dl,                 part_1,    (part_2, 0),                                0),  # y = xW
+        ("model.layers.*.self_attn.g_b_proj",                           text_,              2*Hl*dl**2,             part_1,    (part_2, 0),                                0),  # y = xW
+        ("model.layers.*.self_attn.o_proj.base_layer",                  text_,              2*D*Hl*dl,              part_1,    (part_1, 0),                                0),  # y = xW
+        ("model.layers.*.self_attn.o_proj.lora_A.default",              text_,              32*Hl*dl,               part_1,    (part_1, part_1),                           0),  # y = xW
+        ("lm_head",                                                     text_,              2*D*V,                  1,         ((L >= 1), 0),                              0),  # y = xW
     ]
 
 
@@ -782,6 +800,11 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     layers_1 = sum((kinds[i] == "full_attention") for i in range(L))
     layers_2 = sum((mlps[i] == "sparse") for i in range(L))
     part_1 = layers_1 - layers_1*has_rq
+    part_2 = layers_1*has_rq
+    part_3 = L - layers_2
+    part_4 = L - layers_1
+    part_5 = 2*L - 2*layers_1
+    part_6 = 3*L - 3*layers_1
     # what a contraction runs over, in multiples of (n, chunks, known, x, xx)
     text_ = (0, 0, 0, 1, 0)
     self_attn_pairs_ = (0, 0, 0, 1, 1) if pairs == "useful" else (0, 0, 0, 0, 2)
@@ -793,39 +816,39 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     self_attn_rows_5_ = (0, 0, 64*Hl*dl**2, 0, 0)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.layers.*.self_attn.q_proj",                text_,              2*D*H*dn + 2*D*H*dr,    part_1,            (part_1, part_1),                      part_1),            # y = xW
-        ("model.layers.*.self_attn.q_a_proj",              text_,              2*D*rq,                 layers_1*has_rq,   (layers_1*has_rq, layers_1*has_rq),    layers_1*has_rq),   # y = xW
-        ("model.layers.*.self_attn.q_b_proj",              text_,              2*H*rq*dn + 2*H*rq*dr,  layers_1*has_rq,   (layers_1*has_rq, layers_1*has_rq),    layers_1*has_rq),   # y = xW
-        ("model.layers.*.self_attn.kv_a_proj_with_mqa",    text_,              2*D*r + 2*D*dr,         layers_1,          (layers_1, layers_1),                  layers_1),          # y = xW
-        ("model.layers.*.self_attn.kv_b_proj",             text_,              2*H*r*dn + 2*H*r*dv,    layers_1,          (layers_1, layers_1),                  layers_1),          # y = xW
-        ("model.layers.*.self_attn",                       self_attn_pairs_,   H*dn + H*dr,            layers_1,          (layers_1, layers_1),                  layers_1),          # scores = qk
-        ("model.layers.*.self_attn",                       self_attn_pairs_,   H*dv,                   layers_1,          (layers_1, layers_1),                  layers_1),          # mix = pv
-        ("model.layers.*.self_attn.o_proj",                text_,              2*D*H*dv,               layers_1,          (layers_1, layers_1),                  layers_1),          # y = xW
-        ("model.layers.*.mlp.gate",                        text_,              2*D*E,                  layers_2,          (layers_2, layers_2),                  layers_2),          # y = xW
-        ("model.layers.*.mlp.experts",                     mlp_experts_rows_,  4*D*M,                  layers_2,          (layers_2, layers_2),                  layers_2),          # y = xW
-        ("model.layers.*.mlp.experts",                     mlp_experts_rows_,  2*D*M,                  layers_2,          (layers_2, layers_2),                  layers_2),          # y = xW
-        ("model.layers.*.mlp.shared_experts.gate_proj",    text_,              2*D*M*S,                layers_2,          (layers_2, layers_2),                  layers_2),          # y = xW
-        ("model.layers.*.mlp.shared_experts.up_proj",      text_,              2*D*M*S,                layers_2,          (layers_2, layers_2),                  layers_2),          # y = xW
-        ("model.layers.*.mlp.shared_experts.down_proj",    text_,              2*D*M*S,                layers_2,          (layers_2, layers_2),                  0),                 # y = xW
-        ("model.layers.*.mlp.gate_proj",                   text_,              2*D*F,                  L - layers_2,      (L - layers_2, L - layers_2),          L - layers_2),      # y = xW
-        ("model.layers.*.mlp.up_proj",                     text_,              2*D*F,                  L - layers_2,      (L - layers_2, L - layers_2),          L - layers_2),      # y = xW
-        ("model.layers.*.mlp.down_proj",                   text_,              2*D*F,                  L - layers_2,      (L - layers_2, L - layers_2),          0),                 # y = xW
-        ("model.layers.*.self_attn.q_proj",                text_,              2*D*Hl*dl,              L - layers_1,      (L - layers_1, L - layers_1),          L - layers_1),      # y = xW
-        ("model.layers.*.self_attn.k_proj",                text_,              2*D*Hl*dl,              L - layers_1,      (L - layers_1, L - layers_1),          L - layers_1),      # y = xW
-        ("model.layers.*.self_attn.v_proj",                text_,              2*D*Hl*dl,              L - layers_1,      (L - layers_1, L - layers_1),          L - layers_1),      # y = xW
-        ("model.layers.*.self_attn",                       self_attn_rows_,    6*Hl*dl*N,              L - layers_1,      (L - layers_1, L - layers_1),          L - layers_1),      # y = xW
-        ("model.layers.*.self_attn.forget_gate.f_a_proj",  text_,              2*D*dl,                 L - layers_1,      (L - layers_1, L - layers_1),          L - layers_1),      # y = xW
-        ("model.layers.*.self_attn.forget_gate.f_b_proj",  text_,              2*Hl*dl**2,             L - layers_1,      (L - layers_1, L - layers_1),          L - layers_1),      # y = xW
-        ("model.layers.*.self_attn.b_proj",                text_,              2*D*Hl,                 L - layers_1,      (L - layers_1, L - layers_1),          L - layers_1),      # y = xW
-        ("model.layers.*.self_attn",                       self_attn_rows_2_,  2,                      2*L - 2*layers_1,  (2*L - 2*layers_1, 2*L - 2*layers_1),  2*L - 2*layers_1),  # y = ab
-        ("model.layers.*.self_attn",                       self_attn_rows_3_,  2*Hl,                   L - layers_1,      (L - layers_1, L - layers_1),          L - layers_1),      # AT = 1
-        ("model.layers.*.self_attn",                       self_attn_rows_2_,  2,                      3*L - 3*layers_1,  (3*L - 3*layers_1, 3*L - 3*layers_1),  3*L - 3*layers_1),  # y = ab
-        ("model.layers.*.self_attn",                       self_attn_rows_4_,  2,                      3*L - 3*layers_1,  (2*L - 2*layers_1, 0),                 3*L - 3*layers_1),  # y = ab
-        ("model.layers.*.self_attn",                       self_attn_rows_5_,  2,                      0,                 (L - layers_1, 3*L - 3*layers_1),      0),                 # y = ab
-        ("model.layers.*.self_attn.g_a_proj",              text_,              2*D*dl,                 L - layers_1,      (L - layers_1, L - layers_1),          L - layers_1),      # y = xW
-        ("model.layers.*.self_attn.g_b_proj",              text_,              2*Hl*dl**2,             L - layers_1,      (L - layers_1, L - layers_1),          L - layers_1),      # y = xW
-        ("model.layers.*.self_attn.o_proj",                text_,              2*D*Hl*dl,              L - layers_1,      (L - layers_1, L - layers_1),          L - layers_1),      # y = xW
-        ("lm_head",                                        text_,              2*D*V,                  1,                 (1, 1),                                0),                 # y = xW
+        ("model.layers.*.self_attn.q_proj",                text_,              2*D*H*dn + 2*D*H*dr,    part_1,    (part_1, part_1),      part_1),    # y = xW
+        ("model.layers.*.self_attn.q_a_proj",              text_,              2*D*rq,                 part_2,    (part_2, part_2),      part_2),    # y = xW
+        ("model.layers.*.self_attn.q_b_proj",              text_,              2*H*rq*dn + 2*H*rq*dr,  part_2,    (part_2, part_2),      part_2),    # y = xW
+        ("model.layers.*.self_attn.kv_a_proj_with_mqa",    text_,              2*D*r + 2*D*dr,         layers_1,  (layers_1, layers_1),  layers_1),  # y = xW
+        ("model.layers.*.self_attn.kv_b_proj",             text_,              2*H*r*dn + 2*H*r*dv,    layers_1,  (layers_1, layers_1),  layers_1),  # y = xW
+        ("model.layers.*.self_attn",                       self_attn_pairs_,   H*dn + H*dr,            layers_1,  (layers_1, layers_1),  layers_1),  # scores = qk
+        ("model.layers.*.self_attn",                       self_attn_pairs_,   H*dv,                   layers_1,  (layers_1, layers_1),  layers_1),  # mix = pv
+        ("model.layers.*.self_attn.o_proj",                text_,              2*D*H*dv,               layers_1,  (layers_1, layers_1),  layers_1),  # y = xW
+        ("model.layers.*.mlp.gate",                        text_,              2*D*E,                  layers_2,  (layers_2, layers_2),  layers_2),  # y = xW
+        ("model.layers.*.mlp.experts",                     mlp_experts_rows_,  4*D*M,                  layers_2,  (layers_2, layers_2),  layers_2),  # y = xW
+        ("model.layers.*.mlp.experts",                     mlp_experts_rows_,  2*D*M,                  layers_2,  (layers_2, layers_2),  layers_2),  # y = xW
+        ("model.layers.*.mlp.shared_experts.gate_proj",    text_,              2*D*M*S,                layers_2,  (layers_2, layers_2),  layers_2),  # y = xW
+        ("model.layers.*.mlp.shared_experts.up_proj",      text_,              2*D*M*S,                layers_2,  (layers_2, layers_2),  layers_2),  # y = xW
+        ("model.layers.*.mlp.shared_experts.down_proj",    text_,              2*D*M*S,                layers_2,  (layers_2, layers_2),  0),         # y = xW
+        ("model.layers.*.mlp.gate_proj",                   text_,              2*D*F,                  part_3,    (part_3, part_3),      part_3),    # y = xW
+        ("model.layers.*.mlp.up_proj",                     text_,              2*D*F,                  part_3,    (part_3, part_3),      part_3),    # y = xW
+        ("model.layers.*.mlp.down_proj",                   text_,              2*D*F,                  part_3,    (part_3, part_3),      0),         # y = xW
+        ("model.layers.*.self_attn.q_proj",                text_,              2*D*Hl*dl,              part_4,    (part_4, part_4),      part_4),    # y = xW
+        ("model.layers.*.self_attn.k_proj",                text_,              2*D*Hl*dl,              part_4,    (part_4, part_4),      part_4),    # y = xW
+        ("model.layers.*.self_attn.v_proj",                text_,              2*D*Hl*dl,              part_4,    (part_4, part_4),      part_4),    # y = xW
+        ("model.layers.*.self_attn",                       self_attn_rows_,    6*Hl*dl*N,              part_4,    (part_4, part_4),      part_4),    # y = xW
+        ("model.layers.*.self_attn.forget_gate.f_a_proj",  text_,              2*D*dl,                 part_4,    (part_4, part_4),      part_4),    # y = xW
+        ("model.layers.*.self_attn.forget_gate.f_b_proj",  text_,              2*Hl*dl**2,             part_4,    (part_4, part_4),      part_4),    # y = xW
+        ("model.layers.*.self_attn.b_proj",                text_,              2*D*Hl,                 part_4,    (part_4, part_4),      part_4),    # y = xW
+        ("model.layers.*.self_attn",                       self_attn_rows_2_,  2,                      part_5,    (part_5, part_5),      part_5),    # y = ab
+        ("model.layers.*.self_attn",                       self_attn_rows_3_,  2*Hl,                   part_4,    (part_4, part_4),      part_4),    # AT = 1
+        ("model.layers.*.self_attn",                       self_attn_rows_2_,  2,                      part_6,    (part_6, part_6),      part_6),    # y = ab
+        ("model.layers.*.self_attn",                       self_attn_rows_4_,  2,                      part_6,    (part_5, 0),           part_6),    # y = ab
+        ("model.layers.*.self_attn",                       self_attn_rows_5_,  2,                      0,         (part_4, part_6),      0),         # y = ab
+        ("model.layers.*.self_attn.g_a_proj",              text_,              2*D*dl,                 part_4,    (part_4, part_4),      part_4),    # y = xW
+        ("model.layers.*.self_attn.g_b_proj",              text_,              2*Hl*dl**2,             part_4,    (part_4, part_4),      part_4),    # y = xW
+        ("model.layers.*.self_attn.o_proj",                text_,              2*D*Hl*dl,              part_4,    (part_4, part_4),      part_4),    # y = xW
+        ("lm_head",                                        text_,              2*D*V,                  1,         (1, 1),                0),         # y = xW
     ]
 
 
@@ -859,9 +882,10 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     layers_1 = sum((kinds[i] == "full_attention") for i in range(L))
     layers_2 = sum((mlps[i] == "sparse") for i in range(L))
     part_1 = L*D*Hl*dl - layers_1*D*Hl*dl
-    part_2 = L*D*F - layers_2*D*F
-    part_3 = L*D*dl - layers_1*D*dl
-    part_4 = L*Hl*dl**2 - layers_1*Hl*dl**2
+    part_2 = layers_2*D*M*S
+    part_3 = L*D*F - layers_2*D*F
+    part_4 = L*D*dl - layers_1*D*dl
+    part_5 = L*Hl*dl**2 - layers_1*Hl*dl**2
     return {
         "model.embed_tokens.weight":                             D*V,
         "model.layers.*.input_layernorm.weight":                 L*D,
@@ -880,22 +904,22 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         "model.layers.*.mlp.gate.weight":                        layers_2*D*E,
         "model.layers.*.mlp.experts.gate_up_proj":               2*layers_2*D*M*E,
         "model.layers.*.mlp.experts.down_proj":                  layers_2*D*M*E,
-        "model.layers.*.mlp.shared_experts.gate_proj.weight":    layers_2*D*M*S,
-        "model.layers.*.mlp.shared_experts.up_proj.weight":      layers_2*D*M*S,
-        "model.layers.*.mlp.shared_experts.down_proj.weight":    layers_2*D*M*S,
-        "model.layers.*.mlp.gate_proj.weight":                   part_2,
-        "model.layers.*.mlp.up_proj.weight":                     part_2,
-        "model.layers.*.mlp.down_proj.weight":                   part_2,
+        "model.layers.*.mlp.shared_experts.gate_proj.weight":    part_2,
+        "model.layers.*.mlp.shared_experts.up_proj.weight":      part_2,
+        "model.layers.*.mlp.shared_experts.down_proj.weight":    part_2,
+        "model.layers.*.mlp.gate_proj.weight":                   part_3,
+        "model.layers.*.mlp.up_proj.weight":                     part_3,
+        "model.layers.*.mlp.down_proj.weight":                   part_3,
         "model.layers.*.self_attn.k_proj.weight":                part_1,
         "model.layers.*.self_attn.v_proj.weight":                part_1,
         "model.layers.*.self_attn.conv1d.weight":                3*L*Hl*dl*N - 3*layers_1*Hl*dl*N,
-        "model.layers.*.self_attn.forget_gate.f_a_proj.weight":  part_3,
-        "model.layers.*.self_attn.forget_gate.f_b_proj.weight":  part_4,
+        "model.layers.*.self_attn.forget_gate.f_a_proj.weight":  part_4,
+        "model.layers.*.self_attn.forget_gate.f_b_proj.weight":  part_5,
         "model.layers.*.self_attn.forget_gate.dt_bias":          L*Hl*dl - layers_1*Hl*dl,
         "model.layers.*.self_attn.forget_gate.A_log":            L*Hl - layers_1*Hl,
         "model.layers.*.self_attn.b_proj.weight":                L*D*Hl - layers_1*D*Hl,
-        "model.layers.*.self_attn.g_a_proj.weight":              part_3,
-        "model.layers.*.self_attn.g_b_proj.weight":              part_4,
+        "model.layers.*.self_attn.g_a_proj.weight":              part_4,
+        "model.layers.*.self_attn.g_b_proj.weight":              part_5,
         "model.layers.*.self_attn.o_norm.weight":                L*dl - layers_1*dl,
         "model.norm.weight":                                     D,
         "lm_head.weight":                                        D*V,
@@ -929,10 +953,16 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     layers_3 = sum((mlps[i] == "sparse") for i in range(L))
     part_1 = L*D*Hl*dl - layers_1*D*Hl*dl
     part_2 = 16*L*Hl*dl - 16*layers_1*Hl*dl
-    part_3 = 16*layers_1*has_rq*rq
-    part_4 = L*D*F - layers_3*D*F
-    part_5 = L*D*dl - layers_1*D*dl
-    part_6 = L*Hl*dl**2 - layers_1*Hl*dl**2
+    part_3 = 16*layers_2*D
+    part_4 = 16*layers_1*D
+    part_5 = 16*layers_1*H*dn
+    part_6 = 16*layers_1*has_rq*rq
+    part_7 = 16*layers_1*r
+    part_8 = 16*layers_1*H*dv
+    part_9 = layers_3*D*M*S
+    part_10 = L*D*F - layers_3*D*F
+    part_11 = L*D*dl - layers_1*D*dl
+    part_12 = L*Hl*dl**2 - layers_1*Hl*dl**2
     k_proj_1 = {
         "base_layer.weight":      part_1,
         "lora_A.default.weight":  16*L*D - 16*layers_1*D,
@@ -942,48 +972,48 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
         "model.embed_tokens.weight":                                          D*V,
         "model.layers.*.input_layernorm.weight":                              L*D,
         "model.layers.*.self_attn.q_proj.base_layer.weight":                  layers_1*D*H*dn + layers_1*D*H*dr - layers_1*D*H*has_rq*dn - layers_1*D*H*has_rq*dr + part_1,
-        "model.layers.*.self_attn.q_proj.lora_A.default.weight":              16*layers_2*D - 16*layers_2*D*has_rq + 16*layers_2*D*has_rq + 16*layers_1*D - 16*layers_1*D*has_rq - 16*layers_2*D + 16*layers_3*D - 16*layers_2*D + 16*L*D + 16*layers_2*D - 16*layers_1*D - 16*layers_3*D,
-        "model.layers.*.self_attn.q_proj.lora_B.default.weight":              16*layers_1*H*dn + 16*layers_1*H*dr - 16*layers_1*H*has_rq*dn - 16*layers_1*H*has_rq*dr + part_2,
+        "model.layers.*.self_attn.q_proj.lora_A.default.weight":              part_3 - 16*layers_2*D*has_rq + 16*layers_2*D*has_rq + part_4 - 16*layers_1*D*has_rq - 16*layers_2*D + 16*layers_3*D - 16*layers_2*D + 16*L*D + part_3 - 16*layers_1*D - 16*layers_3*D,
+        "model.layers.*.self_attn.q_proj.lora_B.default.weight":              part_5 + 16*layers_1*H*dr - 16*layers_1*H*has_rq*dn - 16*layers_1*H*has_rq*dr + part_2,
         "model.layers.*.self_attn.q_a_proj.base_layer.weight":                layers_1*D*has_rq*rq,
         "model.layers.*.self_attn.q_a_proj.base_layer.bias":                  layers_1*has_rq*rq*biased,
         "model.layers.*.self_attn.q_a_proj.lora_A.default.weight":            16*layers_1*D*has_rq,
-        "model.layers.*.self_attn.q_a_proj.lora_B.default.weight":            part_3,
+        "model.layers.*.self_attn.q_a_proj.lora_B.default.weight":            part_6,
         "model.layers.*.self_attn.q_a_layernorm.weight":                      layers_1*has_rq*rq,
         "model.layers.*.self_attn.q_b_proj.base_layer.weight":                layers_1*H*has_rq*rq*dn + layers_1*H*has_rq*rq*dr,
-        "model.layers.*.self_attn.q_b_proj.lora_A.default.weight":            part_3,
+        "model.layers.*.self_attn.q_b_proj.lora_A.default.weight":            part_6,
         "model.layers.*.self_attn.q_b_proj.lora_B.default.weight":            16*layers_1*H*has_rq*dn + 16*layers_1*H*has_rq*dr,
         "model.layers.*.self_attn.kv_a_proj_with_mqa.base_layer.weight":      layers_1*D*r + layers_1*D*dr,
         "model.layers.*.self_attn.kv_a_proj_with_mqa.base_layer.bias":        layers_1*r*biased + layers_1*dr*biased,
-        "model.layers.*.self_attn.kv_a_proj_with_mqa.lora_A.default.weight":  16*layers_1*D,
-        "model.layers.*.self_attn.kv_a_proj_with_mqa.lora_B.default.weight":  16*layers_1*r + 16*layers_1*dr,
+        "model.layers.*.self_attn.kv_a_proj_with_mqa.lora_A.default.weight":  part_4,
+        "model.layers.*.self_attn.kv_a_proj_with_mqa.lora_B.default.weight":  part_7 + 16*layers_1*dr,
         "model.layers.*.self_attn.kv_a_layernorm.weight":                     layers_1*r,
         "model.layers.*.self_attn.kv_b_proj.base_layer.weight":               layers_1*H*r*dn + layers_1*H*r*dv,
-        "model.layers.*.self_attn.kv_b_proj.lora_A.default.weight":           16*layers_1*r,
-        "model.layers.*.self_attn.kv_b_proj.lora_B.default.weight":           16*layers_1*H*dn + 16*layers_1*H*dv,
+        "model.layers.*.self_attn.kv_b_proj.lora_A.default.weight":           part_7,
+        "model.layers.*.self_attn.kv_b_proj.lora_B.default.weight":           part_5 + part_8,
         "model.layers.*.self_attn.o_proj.base_layer.weight":                  layers_1*D*H*dv + part_1,
         "model.layers.*.self_attn.o_proj.base_layer.bias":                    layers_1*D*biased,
-        "model.layers.*.self_attn.o_proj.lora_A.default.weight":              16*layers_1*H*dv + part_2,
+        "model.layers.*.self_attn.o_proj.lora_A.default.weight":              part_8 + part_2,
         "model.layers.*.self_attn.o_proj.lora_B.default.weight":              16*L*D,
         "model.layers.*.post_attention_layernorm.weight":                     L*D,
         "model.layers.*.mlp.gate.weight":                                     layers_3*D*E,
         "model.layers.*.mlp.experts.gate_up_proj":                            2*layers_3*D*M*E,
         "model.layers.*.mlp.experts.down_proj":                               layers_3*D*M*E,
-        "model.layers.*.mlp.shared_experts.gate_proj.weight":                 layers_3*D*M*S,
-        "model.layers.*.mlp.shared_experts.up_proj.weight":                   layers_3*D*M*S,
-        "model.layers.*.mlp.shared_experts.down_proj.weight":                 layers_3*D*M*S,
-        "model.layers.*.mlp.gate_proj.weight":                                part_4,
-        "model.layers.*.mlp.up_proj.weight":                                  part_4,
-        "model.layers.*.mlp.down_proj.weight":                                part_4,
+        "model.layers.*.mlp.shared_experts.gate_proj.weight":                 part_9,
+        "model.layers.*.mlp.shared_experts.up_proj.weight":                   part_9,
+        "model.layers.*.mlp.shared_experts.down_proj.weight":                 part_9,
+        "model.layers.*.mlp.gate_proj.weight":                                part_10,
+        "model.layers.*.mlp.up_proj.weight":                                  part_10,
+        "model.layers.*.mlp.down_proj.weight":                                part_10,
         **_inside("model.layers.*.self_attn.k_proj", k_proj_1),
         **_inside("model.layers.*.self_attn.v_proj", k_proj_1),
         "model.layers.*.self_attn.conv1d.weight":                             3*L*Hl*dl*N - 3*layers_1*Hl*dl*N,
-        "model.layers.*.self_attn.forget_gate.f_a_proj.weight":               part_5,
-        "model.layers.*.self_attn.forget_gate.f_b_proj.weight":               part_6,
+        "model.layers.*.self_attn.forget_gate.f_a_proj.weight":               part_11,
+        "model.layers.*.self_attn.forget_gate.f_b_proj.weight":               part_12,
         "model.layers.*.self_attn.forget_gate.dt_bias":                       L*Hl*dl - layers_1*Hl*dl,
         "model.layers.*.self_attn.forget_gate.A_log":                         L*Hl - layers_1*Hl,
         "model.layers.*.self_attn.b_proj.weight":                             L*D*Hl - layers_1*D*Hl,
-        "model.layers.*.self_attn.g_a_proj.weight":                           part_5,
-        "model.layers.*.self_attn.g_b_proj.weight":                           part_6,
+        "model.layers.*.self_attn.g_a_proj.weight":                           part_11,
+        "model.layers.*.self_attn.g_b_proj.weight":                           part_12,
         "model.layers.*.self_attn.o_norm.weight":                             L*dl - layers_1*dl,
         "model.norm.weight":                                                  D,
         "lm_head.weight":                                                     D*V,

@@ -186,6 +186,7 @@ if TYPE_CHECKING:
 __all__ = ["Estimator", "Flops", "Moments", "Sizes", "moments"]
 
 NAME = "llama4"
+VARIANT: str | None = None
 REGIMES = ("full", "forward", "lora", "checkpointed")
 CONVENTIONS = ("symflops", "torch")
 STREAMS = {"text": False}
@@ -524,6 +525,7 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     layers_3 = sum(((i + 1) % s == 0) for i in range(L))
     part_1 = layers_2*has_moe + layers_3 - layers_3*has_moe
     part_2 = layers_3*has_moe + L - layers_2*has_moe - layers_3
+    part_3 = L - layers_1
     # what a contraction runs over, in multiples of (n, x_over_max_C_1, modulo_x_max_C_1, x, modulo_x_max_C_1_modulo_x_max_C_1, xx)
     text_ = (0, 0, 0, 1, 0, 0)
     self_attn_pairs_ = (0, 0, 0, 1, 0, 1) if pairs == "useful" else (0, 0, 0, 0, 0, 2)
@@ -531,24 +533,24 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     self_attn_pairs_2_ = (0, has_C*max(C, 1)**2 + has_C*max(C, 1), has_C, 1 - has_C, has_C, 1 - has_C) if pairs == "useful" else (0, 0, 0, 0, 0, 2)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.layers.*.self_attn.q_proj",                      text_,                       2*D*H*d,  L,             (L, L),                        0),  # y = xW
-        ("model.layers.*.self_attn.k_proj",                      text_,                       2*D*G*d,  L,             (L, L),                        0),  # y = xW
-        ("model.layers.*.self_attn.v_proj",                      text_,                       2*D*G*d,  L,             (L, L),                        0),  # y = xW
-        ("model.layers.*.self_attn",                             self_attn_pairs_,            H*d,      layers_1,      (layers_1, layers_1),          0),  # scores = qk
-        ("model.layers.*.self_attn",                             self_attn_pairs_,            H*d,      layers_1,      (layers_1, layers_1),          0),  # mix = pv
-        ("model.layers.*.self_attn.o_proj",                      text_,                       2*D*H*d,  L,             (L, L),                        0),  # y = xW
-        ("model.layers.*.feed_forward.router",                   text_,                       2*D*E,    part_1,        (part_1, part_1),              0),  # y = xW
-        ("model.layers.*.feed_forward.experts",                  feed_forward_experts_rows_,  4*D*M,    part_1,        (part_1, part_1),              0),  # y = xW
-        ("model.layers.*.feed_forward.experts",                  feed_forward_experts_rows_,  2*D*M,    part_1,        (part_1, part_1),              0),  # y = xW
-        ("model.layers.*.feed_forward.shared_expert.gate_proj",  text_,                       2*D*M,    part_1,        (part_1, part_1),              0),  # y = xW
-        ("model.layers.*.feed_forward.shared_expert.up_proj",    text_,                       2*D*M,    part_1,        (part_1, part_1),              0),  # y = xW
-        ("model.layers.*.feed_forward.shared_expert.down_proj",  text_,                       2*D*M,    part_1,        (part_1, part_1),              0),  # y = xW
-        ("model.layers.*.feed_forward.gate_proj",                text_,                       2*D*F,    part_2,        (part_2, part_2),              0),  # y = xW
-        ("model.layers.*.feed_forward.up_proj",                  text_,                       2*D*F,    part_2,        (part_2, part_2),              0),  # y = xW
-        ("model.layers.*.feed_forward.down_proj",                text_,                       2*D*F,    part_2,        (part_2, part_2),              0),  # y = xW
-        ("model.layers.*.self_attn",                             self_attn_pairs_2_,          H*d,      L - layers_1,  (L - layers_1, L - layers_1),  0),  # scores = qk
-        ("model.layers.*.self_attn",                             self_attn_pairs_2_,          H*d,      L - layers_1,  (L - layers_1, L - layers_1),  0),  # mix = pv
-        ("lm_head",                                              text_,                       2*D*V,    1,             (1, 1),                        0),  # y = xW
+        ("model.layers.*.self_attn.q_proj",                      text_,                       2*D*H*d,  L,         (L, L),                0),  # y = xW
+        ("model.layers.*.self_attn.k_proj",                      text_,                       2*D*G*d,  L,         (L, L),                0),  # y = xW
+        ("model.layers.*.self_attn.v_proj",                      text_,                       2*D*G*d,  L,         (L, L),                0),  # y = xW
+        ("model.layers.*.self_attn",                             self_attn_pairs_,            H*d,      layers_1,  (layers_1, layers_1),  0),  # scores = qk
+        ("model.layers.*.self_attn",                             self_attn_pairs_,            H*d,      layers_1,  (layers_1, layers_1),  0),  # mix = pv
+        ("model.layers.*.self_attn.o_proj",                      text_,                       2*D*H*d,  L,         (L, L),                0),  # y = xW
+        ("model.layers.*.feed_forward.router",                   text_,                       2*D*E,    part_1,    (part_1, part_1),      0),  # y = xW
+        ("model.layers.*.feed_forward.experts",                  feed_forward_experts_rows_,  4*D*M,    part_1,    (part_1, part_1),      0),  # y = xW
+        ("model.layers.*.feed_forward.experts",                  feed_forward_experts_rows_,  2*D*M,    part_1,    (part_1, part_1),      0),  # y = xW
+        ("model.layers.*.feed_forward.shared_expert.gate_proj",  text_,                       2*D*M,    part_1,    (part_1, part_1),      0),  # y = xW
+        ("model.layers.*.feed_forward.shared_expert.up_proj",    text_,                       2*D*M,    part_1,    (part_1, part_1),      0),  # y = xW
+        ("model.layers.*.feed_forward.shared_expert.down_proj",  text_,                       2*D*M,    part_1,    (part_1, part_1),      0),  # y = xW
+        ("model.layers.*.feed_forward.gate_proj",                text_,                       2*D*F,    part_2,    (part_2, part_2),      0),  # y = xW
+        ("model.layers.*.feed_forward.up_proj",                  text_,                       2*D*F,    part_2,    (part_2, part_2),      0),  # y = xW
+        ("model.layers.*.feed_forward.down_proj",                text_,                       2*D*F,    part_2,    (part_2, part_2),      0),  # y = xW
+        ("model.layers.*.self_attn",                             self_attn_pairs_2_,          H*d,      part_3,    (part_3, part_3),      0),  # scores = qk
+        ("model.layers.*.self_attn",                             self_attn_pairs_2_,          H*d,      part_3,    (part_3, part_3),      0),  # mix = pv
+        ("lm_head",                                              text_,                       2*D*V,    1,         (1, 1),                0),  # y = xW
     ]
 
 
@@ -580,6 +582,7 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     layers_3 = sum(((i + 1) % s == 0) for i in range(L))
     part_1 = layers_2*has_moe + layers_3 - layers_3*has_moe
     part_2 = layers_3*has_moe + L - layers_2*has_moe - layers_3
+    part_3 = L - layers_1
     # what a contraction runs over, in multiples of (n, x_over_max_C_1, modulo_x_max_C_1, x, modulo_x_max_C_1_modulo_x_max_C_1, xx)
     text_ = (0, 0, 0, 1, 0, 0)
     self_attn_pairs_ = (0, 0, 0, 1, 0, 1) if pairs == "useful" else (0, 0, 0, 0, 0, 2)
@@ -593,28 +596,28 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.layers.*.self_attn.q_proj.base_layer",           text_,                       2*D*H*d,  L,             (max(0, L - 1), 0),            0),  # y = xW
-        ("model.layers.*.self_attn.q_proj.lora_A.default",       text_,                       32*D,     L,             (max(0, L - 1), L),            0),  # y = xW
-        ("model.layers.*.self_attn.q_proj.lora_B.default",       text_,                       32*H*d,   L,             (L, L),                        0),  # y = xW
+        ("model.layers.*.self_attn.q_proj.base_layer",           text_,                       2*D*H*d,  L,         (max(0, L - 1), 0),    0),  # y = xW
+        ("model.layers.*.self_attn.q_proj.lora_A.default",       text_,                       32*D,     L,         (max(0, L - 1), L),    0),  # y = xW
+        ("model.layers.*.self_attn.q_proj.lora_B.default",       text_,                       32*H*d,   L,         (L, L),                0),  # y = xW
         *_at("model.layers.*.self_attn.k_proj", k_proj_1),
         *_at("model.layers.*.self_attn.v_proj", k_proj_1),
-        ("model.layers.*.self_attn",                             self_attn_pairs_,            H*d,      layers_1,      (layers_1, layers_1),          0),  # scores = qk
-        ("model.layers.*.self_attn",                             self_attn_pairs_,            H*d,      layers_1,      (layers_1, layers_1),          0),  # mix = pv
-        ("model.layers.*.self_attn.o_proj.base_layer",           text_,                       2*D*H*d,  L,             (L, 0),                        0),  # y = xW
-        ("model.layers.*.self_attn.o_proj.lora_A.default",       text_,                       32*H*d,   L,             (L, L),                        0),  # y = xW
-        ("model.layers.*.self_attn.o_proj.lora_B.default",       text_,                       32*D,     L,             (L, L),                        0),  # y = xW
-        ("model.layers.*.feed_forward.router",                   text_,                       2*D*E,    part_1,        (part_1, 0),                   0),  # y = xW
-        ("model.layers.*.feed_forward.experts",                  feed_forward_experts_rows_,  4*D*M,    part_1,        (part_1, 0),                   0),  # y = xW
-        ("model.layers.*.feed_forward.experts",                  feed_forward_experts_rows_,  2*D*M,    part_1,        (part_1, 0),                   0),  # y = xW
-        ("model.layers.*.feed_forward.shared_expert.gate_proj",  text_,                       2*D*M,    part_1,        (part_1, 0),                   0),  # y = xW
-        ("model.layers.*.feed_forward.shared_expert.up_proj",    text_,                       2*D*M,    part_1,        (part_1, 0),                   0),  # y = xW
-        ("model.layers.*.feed_forward.shared_expert.down_proj",  text_,                       2*D*M,    part_1,        (part_1, 0),                   0),  # y = xW
-        ("model.layers.*.feed_forward.gate_proj",                text_,                       2*D*F,    part_2,        (part_2, 0),                   0),  # y = xW
-        ("model.layers.*.feed_forward.up_proj",                  text_,                       2*D*F,    part_2,        (part_2, 0),                   0),  # y = xW
-        ("model.layers.*.feed_forward.down_proj",                text_,                       2*D*F,    part_2,        (part_2, 0),                   0),  # y = xW
-        ("model.layers.*.self_attn",                             self_attn_pairs_2_,          H*d,      L - layers_1,  (L - layers_1, L - layers_1),  0),  # scores = qk
-        ("model.layers.*.self_attn",                             self_attn_pairs_2_,          H*d,      L - layers_1,  (L - layers_1, L - layers_1),  0),  # mix = pv
-        ("lm_head",                                              text_,                       2*D*V,    1,             ((L >= 1), 0),                 0),  # y = xW
+        ("model.layers.*.self_attn",                             self_attn_pairs_,            H*d,      layers_1,  (layers_1, layers_1),  0),  # scores = qk
+        ("model.layers.*.self_attn",                             self_attn_pairs_,            H*d,      layers_1,  (layers_1, layers_1),  0),  # mix = pv
+        ("model.layers.*.self_attn.o_proj.base_layer",           text_,                       2*D*H*d,  L,         (L, 0),                0),  # y = xW
+        ("model.layers.*.self_attn.o_proj.lora_A.default",       text_,                       32*H*d,   L,         (L, L),                0),  # y = xW
+        ("model.layers.*.self_attn.o_proj.lora_B.default",       text_,                       32*D,     L,         (L, L),                0),  # y = xW
+        ("model.layers.*.feed_forward.router",                   text_,                       2*D*E,    part_1,    (part_1, 0),           0),  # y = xW
+        ("model.layers.*.feed_forward.experts",                  feed_forward_experts_rows_,  4*D*M,    part_1,    (part_1, 0),           0),  # y = xW
+        ("model.layers.*.feed_forward.experts",                  feed_forward_experts_rows_,  2*D*M,    part_1,    (part_1, 0),           0),  # y = xW
+        ("model.layers.*.feed_forward.shared_expert.gate_proj",  text_,                       2*D*M,    part_1,    (part_1, 0),           0),  # y = xW
+        ("model.layers.*.feed_forward.shared_expert.up_proj",    text_,                       2*D*M,    part_1,    (part_1, 0),           0),  # y = xW
+        ("model.layers.*.feed_forward.shared_expert.down_proj",  text_,                       2*D*M,    part_1,    (part_1, 0),           0),  # y = xW
+        ("model.layers.*.feed_forward.gate_proj",                text_,                       2*D*F,    part_2,    (part_2, 0),           0),  # y = xW
+        ("model.layers.*.feed_forward.up_proj",                  text_,                       2*D*F,    part_2,    (part_2, 0),           0),  # y = xW
+        ("model.layers.*.feed_forward.down_proj",                text_,                       2*D*F,    part_2,    (part_2, 0),           0),  # y = xW
+        ("model.layers.*.self_attn",                             self_attn_pairs_2_,          H*d,      part_3,    (part_3, part_3),      0),  # scores = qk
+        ("model.layers.*.self_attn",                             self_attn_pairs_2_,          H*d,      part_3,    (part_3, part_3),      0),  # mix = pv
+        ("lm_head",                                              text_,                       2*D*V,    1,         ((L >= 1), 0),         0),  # y = xW
     ]
 
 
@@ -640,6 +643,7 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     layers_3 = sum(((i + 1) % s == 0) for i in range(L))
     part_1 = layers_2*has_moe + layers_3 - layers_3*has_moe
     part_2 = layers_3*has_moe + L - layers_2*has_moe - layers_3
+    part_3 = L - layers_1
     # what a contraction runs over, in multiples of (n, x_over_max_C_1, modulo_x_max_C_1, x, modulo_x_max_C_1_modulo_x_max_C_1, xx)
     text_ = (0, 0, 0, 1, 0, 0)
     self_attn_pairs_ = (0, 0, 0, 1, 0, 1) if pairs == "useful" else (0, 0, 0, 0, 0, 2)
@@ -647,24 +651,24 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     self_attn_pairs_2_ = (0, has_C*max(C, 1)**2 + has_C*max(C, 1), has_C, 1 - has_C, has_C, 1 - has_C) if pairs == "useful" else (0, 0, 0, 0, 0, 2)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.layers.*.self_attn.q_proj",                      text_,                       2*D*H*d,  L,             (L, L),                        L),             # y = xW
-        ("model.layers.*.self_attn.k_proj",                      text_,                       2*D*G*d,  L,             (L, L),                        L),             # y = xW
-        ("model.layers.*.self_attn.v_proj",                      text_,                       2*D*G*d,  L,             (L, L),                        L),             # y = xW
-        ("model.layers.*.self_attn",                             self_attn_pairs_,            H*d,      layers_1,      (layers_1, layers_1),          layers_1),      # scores = qk
-        ("model.layers.*.self_attn",                             self_attn_pairs_,            H*d,      layers_1,      (layers_1, layers_1),          layers_1),      # mix = pv
-        ("model.layers.*.self_attn.o_proj",                      text_,                       2*D*H*d,  L,             (L, L),                        L),             # y = xW
-        ("model.layers.*.feed_forward.router",                   text_,                       2*D*E,    part_1,        (part_1, part_1),              part_1),        # y = xW
-        ("model.layers.*.feed_forward.experts",                  feed_forward_experts_rows_,  4*D*M,    part_1,        (part_1, part_1),              part_1),        # y = xW
-        ("model.layers.*.feed_forward.experts",                  feed_forward_experts_rows_,  2*D*M,    part_1,        (part_1, part_1),              part_1),        # y = xW
-        ("model.layers.*.feed_forward.shared_expert.gate_proj",  text_,                       2*D*M,    part_1,        (part_1, part_1),              part_1),        # y = xW
-        ("model.layers.*.feed_forward.shared_expert.up_proj",    text_,                       2*D*M,    part_1,        (part_1, part_1),              part_1),        # y = xW
-        ("model.layers.*.feed_forward.shared_expert.down_proj",  text_,                       2*D*M,    part_1,        (part_1, part_1),              0),             # y = xW
-        ("model.layers.*.feed_forward.gate_proj",                text_,                       2*D*F,    part_2,        (part_2, part_2),              part_2),        # y = xW
-        ("model.layers.*.feed_forward.up_proj",                  text_,                       2*D*F,    part_2,        (part_2, part_2),              part_2),        # y = xW
-        ("model.layers.*.feed_forward.down_proj",                text_,                       2*D*F,    part_2,        (part_2, part_2),              0),             # y = xW
-        ("model.layers.*.self_attn",                             self_attn_pairs_2_,          H*d,      L - layers_1,  (L - layers_1, L - layers_1),  L - layers_1),  # scores = qk
-        ("model.layers.*.self_attn",                             self_attn_pairs_2_,          H*d,      L - layers_1,  (L - layers_1, L - layers_1),  L - layers_1),  # mix = pv
-        ("lm_head",                                              text_,                       2*D*V,    1,             (1, 1),                        0),             # y = xW
+        ("model.layers.*.self_attn.q_proj",                      text_,                       2*D*H*d,  L,         (L, L),                L),         # y = xW
+        ("model.layers.*.self_attn.k_proj",                      text_,                       2*D*G*d,  L,         (L, L),                L),         # y = xW
+        ("model.layers.*.self_attn.v_proj",                      text_,                       2*D*G*d,  L,         (L, L),                L),         # y = xW
+        ("model.layers.*.self_attn",                             self_attn_pairs_,            H*d,      layers_1,  (layers_1, layers_1),  layers_1),  # scores = qk
+        ("model.layers.*.self_attn",                             self_attn_pairs_,            H*d,      layers_1,  (layers_1, layers_1),  layers_1),  # mix = pv
+        ("model.layers.*.self_attn.o_proj",                      text_,                       2*D*H*d,  L,         (L, L),                L),         # y = xW
+        ("model.layers.*.feed_forward.router",                   text_,                       2*D*E,    part_1,    (part_1, part_1),      part_1),    # y = xW
+        ("model.layers.*.feed_forward.experts",                  feed_forward_experts_rows_,  4*D*M,    part_1,    (part_1, part_1),      part_1),    # y = xW
+        ("model.layers.*.feed_forward.experts",                  feed_forward_experts_rows_,  2*D*M,    part_1,    (part_1, part_1),      part_1),    # y = xW
+        ("model.layers.*.feed_forward.shared_expert.gate_proj",  text_,                       2*D*M,    part_1,    (part_1, part_1),      part_1),    # y = xW
+        ("model.layers.*.feed_forward.shared_expert.up_proj",    text_,                       2*D*M,    part_1,    (part_1, part_1),      part_1),    # y = xW
+        ("model.layers.*.feed_forward.shared_expert.down_proj",  text_,                       2*D*M,    part_1,    (part_1, part_1),      0),         # y = xW
+        ("model.layers.*.feed_forward.gate_proj",                text_,                       2*D*F,    part_2,    (part_2, part_2),      part_2),    # y = xW
+        ("model.layers.*.feed_forward.up_proj",                  text_,                       2*D*F,    part_2,    (part_2, part_2),      part_2),    # y = xW
+        ("model.layers.*.feed_forward.down_proj",                text_,                       2*D*F,    part_2,    (part_2, part_2),      0),         # y = xW
+        ("model.layers.*.self_attn",                             self_attn_pairs_2_,          H*d,      part_3,    (part_3, part_3),      part_3),    # scores = qk
+        ("model.layers.*.self_attn",                             self_attn_pairs_2_,          H*d,      part_3,    (part_3, part_3),      part_3),    # mix = pv
+        ("lm_head",                                              text_,                       2*D*V,    1,         (1, 1),                0),         # y = xW
     ]
 
 
@@ -697,22 +701,28 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     layers_5 = sum((i in moe) for i in range(L))
     layers_6 = sum(((i + 1) % s == 0) for i in range(L))
     layers_7 = sum(((i + 1) % P == 0) for i in range(L))
-    part_1 = layers_1*D*E*has_moe
-    part_2 = 2*layers_1*D*M*E*has_moe
-    part_3 = layers_1*D*M*E*has_moe
-    part_4 = layers_2*D*M*has_moe - layers_1*D*M*has_moe
-    part_5 = layers_1*D*M*has_moe
-    part_6 = part_5 + layers_3*D*M - layers_3*D*M*has_moe - layers_1*D*M
-    part_7 = layers_4*D*M - layers_1*D*M
-    part_8 = layers_5*D*M*has_moe + part_5 - layers_2*D*M*has_moe - layers_4*D*M*has_moe
-    part_9 = layers_4*D*M*has_moe + layers_3*D*M*has_moe + layers_1*D*M + layers_6*D*M - layers_1*D*M*has_moe - layers_6*D*M*has_moe - layers_4*D*M - layers_3*D*M
-    part_10 = layers_1*D*F*has_moe
-    part_11 = part_10 + layers_2*D*F - layers_2*D*F*has_moe - layers_1*D*F
-    part_12 = layers_3*D*F*has_moe - layers_1*D*F*has_moe
-    part_13 = layers_1*D*F + layers_7*D*F - layers_2*D*F - layers_3*D*F
-    part_14 = layers_2*D*F*has_moe + layers_4*D*F*has_moe + layers_5*D*F + layers_1*D*F - layers_5*D*F*has_moe - layers_1*D*F*has_moe - layers_2*D*F - layers_4*D*F
-    part_15 = part_10 + layers_6*D*F*has_moe - layers_4*D*F*has_moe - layers_3*D*F*has_moe
-    part_16 = L*D*F + layers_2*D*F + layers_4*D*F + layers_3*D*F - layers_5*D*F - layers_1*D*F - layers_7*D*F - layers_6*D*F
+    part_1 = layers_1*D*E
+    part_2 = layers_1*D*E*has_moe
+    part_3 = 2*layers_1*D*M*E
+    part_4 = 2*layers_1*D*M*E*has_moe
+    part_5 = layers_1*D*M*E
+    part_6 = layers_1*D*M*E*has_moe
+    part_7 = layers_1*D*M
+    part_8 = layers_2*D*M*has_moe - layers_1*D*M*has_moe
+    part_9 = layers_1*D*M*has_moe
+    part_10 = part_9 + layers_3*D*M - layers_3*D*M*has_moe - layers_1*D*M
+    part_11 = layers_4*D*M - layers_1*D*M
+    part_12 = layers_5*D*M*has_moe + part_9 - layers_2*D*M*has_moe - layers_4*D*M*has_moe
+    part_13 = layers_4*D*M*has_moe + layers_3*D*M*has_moe + part_7 + layers_6*D*M - layers_1*D*M*has_moe - layers_6*D*M*has_moe - layers_4*D*M - layers_3*D*M
+    part_14 = layers_1*D*F*has_moe
+    part_15 = layers_2*D*F
+    part_16 = part_14 + part_15 - layers_2*D*F*has_moe - layers_1*D*F
+    part_17 = layers_3*D*F*has_moe - layers_1*D*F*has_moe
+    part_18 = layers_1*D*F
+    part_19 = part_18 + layers_7*D*F - layers_2*D*F - layers_3*D*F
+    part_20 = layers_2*D*F*has_moe + layers_4*D*F*has_moe + layers_5*D*F + part_18 - layers_5*D*F*has_moe - layers_1*D*F*has_moe - layers_2*D*F - layers_4*D*F
+    part_21 = part_14 + layers_6*D*F*has_moe - layers_4*D*F*has_moe - layers_3*D*F*has_moe
+    part_22 = L*D*F + part_15 + layers_4*D*F + layers_3*D*F - layers_5*D*F - layers_1*D*F - layers_7*D*F - layers_6*D*F
     k_proj_1 = {
         "weight":  L*D*G*d,
         "bias":    L*G*d*biased,
@@ -727,15 +737,15 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         "model.layers.*.self_attn.o_proj.weight":                      L*D*H*d,
         "model.layers.*.self_attn.o_proj.bias":                        L*D*biased,
         "model.layers.*.post_attention_layernorm.weight":              L*D,
-        "model.layers.*.feed_forward.router.weight":                   layers_1*D*E + layers_2*D*E*has_moe - layers_1*D*E*has_moe + part_1 + layers_3*D*E - layers_3*D*E*has_moe - layers_1*D*E + layers_4*D*E - layers_1*D*E + layers_5*D*E*has_moe + part_1 - layers_2*D*E*has_moe - layers_4*D*E*has_moe + layers_4*D*E*has_moe + layers_3*D*E*has_moe + layers_1*D*E + layers_6*D*E - layers_1*D*E*has_moe - layers_6*D*E*has_moe - layers_4*D*E - layers_3*D*E,
-        "model.layers.*.feed_forward.experts.gate_up_proj":            2*layers_1*D*M*E + 2*layers_2*D*M*E*has_moe - 2*layers_1*D*M*E*has_moe + part_2 + 2*layers_3*D*M*E - 2*layers_3*D*M*E*has_moe - 2*layers_1*D*M*E + 2*layers_4*D*M*E - 2*layers_1*D*M*E + 2*layers_5*D*M*E*has_moe + part_2 - 2*layers_2*D*M*E*has_moe - 2*layers_4*D*M*E*has_moe + 2*layers_4*D*M*E*has_moe + 2*layers_3*D*M*E*has_moe + 2*layers_1*D*M*E + 2*layers_6*D*M*E - 2*layers_1*D*M*E*has_moe - 2*layers_6*D*M*E*has_moe - 2*layers_4*D*M*E - 2*layers_3*D*M*E,
-        "model.layers.*.feed_forward.experts.down_proj":               layers_1*D*M*E + layers_2*D*M*E*has_moe - layers_1*D*M*E*has_moe + part_3 + layers_3*D*M*E - layers_3*D*M*E*has_moe - layers_1*D*M*E + layers_4*D*M*E - layers_1*D*M*E + layers_5*D*M*E*has_moe + part_3 - layers_2*D*M*E*has_moe - layers_4*D*M*E*has_moe + layers_4*D*M*E*has_moe + layers_3*D*M*E*has_moe + layers_1*D*M*E + layers_6*D*M*E - layers_1*D*M*E*has_moe - layers_6*D*M*E*has_moe - layers_4*D*M*E - layers_3*D*M*E,
-        "model.layers.*.feed_forward.shared_expert.gate_proj.weight":  layers_1*D*M + part_4 + part_6 + part_7 + part_8 + part_9,
-        "model.layers.*.feed_forward.shared_expert.up_proj.weight":    layers_1*D*M + part_4 + part_6 + part_7 + part_8 + part_9,
-        "model.layers.*.feed_forward.shared_expert.down_proj.weight":  layers_1*D*M + part_4 + part_6 + part_7 + part_8 + part_9,
-        "model.layers.*.feed_forward.gate_proj.weight":                part_11 + part_12 + part_13 + part_14 + part_15 + part_16,
-        "model.layers.*.feed_forward.up_proj.weight":                  part_11 + part_12 + part_13 + part_14 + part_15 + part_16,
-        "model.layers.*.feed_forward.down_proj.weight":                part_11 + part_12 + part_13 + part_14 + part_15 + part_16,
+        "model.layers.*.feed_forward.router.weight":                   part_1 + layers_2*D*E*has_moe - layers_1*D*E*has_moe + part_2 + layers_3*D*E - layers_3*D*E*has_moe - layers_1*D*E + layers_4*D*E - layers_1*D*E + layers_5*D*E*has_moe + part_2 - layers_2*D*E*has_moe - layers_4*D*E*has_moe + layers_4*D*E*has_moe + layers_3*D*E*has_moe + part_1 + layers_6*D*E - layers_1*D*E*has_moe - layers_6*D*E*has_moe - layers_4*D*E - layers_3*D*E,
+        "model.layers.*.feed_forward.experts.gate_up_proj":            part_3 + 2*layers_2*D*M*E*has_moe - 2*layers_1*D*M*E*has_moe + part_4 + 2*layers_3*D*M*E - 2*layers_3*D*M*E*has_moe - 2*layers_1*D*M*E + 2*layers_4*D*M*E - 2*layers_1*D*M*E + 2*layers_5*D*M*E*has_moe + part_4 - 2*layers_2*D*M*E*has_moe - 2*layers_4*D*M*E*has_moe + 2*layers_4*D*M*E*has_moe + 2*layers_3*D*M*E*has_moe + part_3 + 2*layers_6*D*M*E - 2*layers_1*D*M*E*has_moe - 2*layers_6*D*M*E*has_moe - 2*layers_4*D*M*E - 2*layers_3*D*M*E,
+        "model.layers.*.feed_forward.experts.down_proj":               part_5 + layers_2*D*M*E*has_moe - layers_1*D*M*E*has_moe + part_6 + layers_3*D*M*E - layers_3*D*M*E*has_moe - layers_1*D*M*E + layers_4*D*M*E - layers_1*D*M*E + layers_5*D*M*E*has_moe + part_6 - layers_2*D*M*E*has_moe - layers_4*D*M*E*has_moe + layers_4*D*M*E*has_moe + layers_3*D*M*E*has_moe + part_5 + layers_6*D*M*E - layers_1*D*M*E*has_moe - layers_6*D*M*E*has_moe - layers_4*D*M*E - layers_3*D*M*E,
+        "model.layers.*.feed_forward.shared_expert.gate_proj.weight":  part_7 + part_8 + part_10 + part_11 + part_12 + part_13,
+        "model.layers.*.feed_forward.shared_expert.up_proj.weight":    part_7 + part_8 + part_10 + part_11 + part_12 + part_13,
+        "model.layers.*.feed_forward.shared_expert.down_proj.weight":  part_7 + part_8 + part_10 + part_11 + part_12 + part_13,
+        "model.layers.*.feed_forward.gate_proj.weight":                part_16 + part_17 + part_19 + part_20 + part_21 + part_22,
+        "model.layers.*.feed_forward.up_proj.weight":                  part_16 + part_17 + part_19 + part_20 + part_21 + part_22,
+        "model.layers.*.feed_forward.down_proj.weight":                part_16 + part_17 + part_19 + part_20 + part_21 + part_22,
         "model.norm.weight":                                           D,
         "lm_head.weight":                                              D*V - D*V*tied,
     }
@@ -765,22 +775,28 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     layers_5 = sum((i in moe) for i in range(L))
     layers_6 = sum(((i + 1) % s == 0) for i in range(L))
     layers_7 = sum(((i + 1) % P == 0) for i in range(L))
-    part_1 = layers_1*D*E*has_moe
-    part_2 = 2*layers_1*D*M*E*has_moe
-    part_3 = layers_1*D*M*E*has_moe
-    part_4 = layers_2*D*M*has_moe - layers_1*D*M*has_moe
-    part_5 = layers_1*D*M*has_moe
-    part_6 = part_5 + layers_3*D*M - layers_3*D*M*has_moe - layers_1*D*M
-    part_7 = layers_4*D*M - layers_1*D*M
-    part_8 = layers_5*D*M*has_moe + part_5 - layers_2*D*M*has_moe - layers_4*D*M*has_moe
-    part_9 = layers_4*D*M*has_moe + layers_3*D*M*has_moe + layers_1*D*M + layers_6*D*M - layers_1*D*M*has_moe - layers_6*D*M*has_moe - layers_4*D*M - layers_3*D*M
-    part_10 = layers_1*D*F*has_moe
-    part_11 = part_10 + layers_2*D*F - layers_2*D*F*has_moe - layers_1*D*F
-    part_12 = layers_3*D*F*has_moe - layers_1*D*F*has_moe
-    part_13 = layers_1*D*F + layers_7*D*F - layers_2*D*F - layers_3*D*F
-    part_14 = layers_2*D*F*has_moe + layers_4*D*F*has_moe + layers_5*D*F + layers_1*D*F - layers_5*D*F*has_moe - layers_1*D*F*has_moe - layers_2*D*F - layers_4*D*F
-    part_15 = part_10 + layers_6*D*F*has_moe - layers_4*D*F*has_moe - layers_3*D*F*has_moe
-    part_16 = L*D*F + layers_2*D*F + layers_4*D*F + layers_3*D*F - layers_5*D*F - layers_1*D*F - layers_7*D*F - layers_6*D*F
+    part_1 = layers_1*D*E
+    part_2 = layers_1*D*E*has_moe
+    part_3 = 2*layers_1*D*M*E
+    part_4 = 2*layers_1*D*M*E*has_moe
+    part_5 = layers_1*D*M*E
+    part_6 = layers_1*D*M*E*has_moe
+    part_7 = layers_1*D*M
+    part_8 = layers_2*D*M*has_moe - layers_1*D*M*has_moe
+    part_9 = layers_1*D*M*has_moe
+    part_10 = part_9 + layers_3*D*M - layers_3*D*M*has_moe - layers_1*D*M
+    part_11 = layers_4*D*M - layers_1*D*M
+    part_12 = layers_5*D*M*has_moe + part_9 - layers_2*D*M*has_moe - layers_4*D*M*has_moe
+    part_13 = layers_4*D*M*has_moe + layers_3*D*M*has_moe + part_7 + layers_6*D*M - layers_1*D*M*has_moe - layers_6*D*M*has_moe - layers_4*D*M - layers_3*D*M
+    part_14 = layers_1*D*F*has_moe
+    part_15 = layers_2*D*F
+    part_16 = part_14 + part_15 - layers_2*D*F*has_moe - layers_1*D*F
+    part_17 = layers_3*D*F*has_moe - layers_1*D*F*has_moe
+    part_18 = layers_1*D*F
+    part_19 = part_18 + layers_7*D*F - layers_2*D*F - layers_3*D*F
+    part_20 = layers_2*D*F*has_moe + layers_4*D*F*has_moe + layers_5*D*F + part_18 - layers_5*D*F*has_moe - layers_1*D*F*has_moe - layers_2*D*F - layers_4*D*F
+    part_21 = part_14 + layers_6*D*F*has_moe - layers_4*D*F*has_moe - layers_3*D*F*has_moe
+    part_22 = L*D*F + part_15 + layers_4*D*F + layers_3*D*F - layers_5*D*F - layers_1*D*F - layers_7*D*F - layers_6*D*F
     k_proj_1 = {
         "base_layer.weight":      L*D*G*d,
         "base_layer.bias":        L*G*d*biased,
@@ -801,15 +817,15 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
         "model.layers.*.self_attn.o_proj.lora_A.default.weight":       16*L*H*d,
         "model.layers.*.self_attn.o_proj.lora_B.default.weight":       16*L*D,
         "model.layers.*.post_attention_layernorm.weight":              L*D,
-        "model.layers.*.feed_forward.router.weight":                   layers_1*D*E + layers_2*D*E*has_moe - layers_1*D*E*has_moe + part_1 + layers_3*D*E - layers_3*D*E*has_moe - layers_1*D*E + layers_4*D*E - layers_1*D*E + layers_5*D*E*has_moe + part_1 - layers_2*D*E*has_moe - layers_4*D*E*has_moe + layers_4*D*E*has_moe + layers_3*D*E*has_moe + layers_1*D*E + layers_6*D*E - layers_1*D*E*has_moe - layers_6*D*E*has_moe - layers_4*D*E - layers_3*D*E,
-        "model.layers.*.feed_forward.experts.gate_up_proj":            2*layers_1*D*M*E + 2*layers_2*D*M*E*has_moe - 2*layers_1*D*M*E*has_moe + part_2 + 2*layers_3*D*M*E - 2*layers_3*D*M*E*has_moe - 2*layers_1*D*M*E + 2*layers_4*D*M*E - 2*layers_1*D*M*E + 2*layers_5*D*M*E*has_moe + part_2 - 2*layers_2*D*M*E*has_moe - 2*layers_4*D*M*E*has_moe + 2*layers_4*D*M*E*has_moe + 2*layers_3*D*M*E*has_moe + 2*layers_1*D*M*E + 2*layers_6*D*M*E - 2*layers_1*D*M*E*has_moe - 2*layers_6*D*M*E*has_moe - 2*layers_4*D*M*E - 2*layers_3*D*M*E,
-        "model.layers.*.feed_forward.experts.down_proj":               layers_1*D*M*E + layers_2*D*M*E*has_moe - layers_1*D*M*E*has_moe + part_3 + layers_3*D*M*E - layers_3*D*M*E*has_moe - layers_1*D*M*E + layers_4*D*M*E - layers_1*D*M*E + layers_5*D*M*E*has_moe + part_3 - layers_2*D*M*E*has_moe - layers_4*D*M*E*has_moe + layers_4*D*M*E*has_moe + layers_3*D*M*E*has_moe + layers_1*D*M*E + layers_6*D*M*E - layers_1*D*M*E*has_moe - layers_6*D*M*E*has_moe - layers_4*D*M*E - layers_3*D*M*E,
-        "model.layers.*.feed_forward.shared_expert.gate_proj.weight":  layers_1*D*M + part_4 + part_6 + part_7 + part_8 + part_9,
-        "model.layers.*.feed_forward.shared_expert.up_proj.weight":    layers_1*D*M + part_4 + part_6 + part_7 + part_8 + part_9,
-        "model.layers.*.feed_forward.shared_expert.down_proj.weight":  layers_1*D*M + part_4 + part_6 + part_7 + part_8 + part_9,
-        "model.layers.*.feed_forward.gate_proj.weight":                part_11 + part_12 + part_13 + part_14 + part_15 + part_16,
-        "model.layers.*.feed_forward.up_proj.weight":                  part_11 + part_12 + part_13 + part_14 + part_15 + part_16,
-        "model.layers.*.feed_forward.down_proj.weight":                part_11 + part_12 + part_13 + part_14 + part_15 + part_16,
+        "model.layers.*.feed_forward.router.weight":                   part_1 + layers_2*D*E*has_moe - layers_1*D*E*has_moe + part_2 + layers_3*D*E - layers_3*D*E*has_moe - layers_1*D*E + layers_4*D*E - layers_1*D*E + layers_5*D*E*has_moe + part_2 - layers_2*D*E*has_moe - layers_4*D*E*has_moe + layers_4*D*E*has_moe + layers_3*D*E*has_moe + part_1 + layers_6*D*E - layers_1*D*E*has_moe - layers_6*D*E*has_moe - layers_4*D*E - layers_3*D*E,
+        "model.layers.*.feed_forward.experts.gate_up_proj":            part_3 + 2*layers_2*D*M*E*has_moe - 2*layers_1*D*M*E*has_moe + part_4 + 2*layers_3*D*M*E - 2*layers_3*D*M*E*has_moe - 2*layers_1*D*M*E + 2*layers_4*D*M*E - 2*layers_1*D*M*E + 2*layers_5*D*M*E*has_moe + part_4 - 2*layers_2*D*M*E*has_moe - 2*layers_4*D*M*E*has_moe + 2*layers_4*D*M*E*has_moe + 2*layers_3*D*M*E*has_moe + part_3 + 2*layers_6*D*M*E - 2*layers_1*D*M*E*has_moe - 2*layers_6*D*M*E*has_moe - 2*layers_4*D*M*E - 2*layers_3*D*M*E,
+        "model.layers.*.feed_forward.experts.down_proj":               part_5 + layers_2*D*M*E*has_moe - layers_1*D*M*E*has_moe + part_6 + layers_3*D*M*E - layers_3*D*M*E*has_moe - layers_1*D*M*E + layers_4*D*M*E - layers_1*D*M*E + layers_5*D*M*E*has_moe + part_6 - layers_2*D*M*E*has_moe - layers_4*D*M*E*has_moe + layers_4*D*M*E*has_moe + layers_3*D*M*E*has_moe + part_5 + layers_6*D*M*E - layers_1*D*M*E*has_moe - layers_6*D*M*E*has_moe - layers_4*D*M*E - layers_3*D*M*E,
+        "model.layers.*.feed_forward.shared_expert.gate_proj.weight":  part_7 + part_8 + part_10 + part_11 + part_12 + part_13,
+        "model.layers.*.feed_forward.shared_expert.up_proj.weight":    part_7 + part_8 + part_10 + part_11 + part_12 + part_13,
+        "model.layers.*.feed_forward.shared_expert.down_proj.weight":  part_7 + part_8 + part_10 + part_11 + part_12 + part_13,
+        "model.layers.*.feed_forward.gate_proj.weight":                part_16 + part_17 + part_19 + part_20 + part_21 + part_22,
+        "model.layers.*.feed_forward.up_proj.weight":                  part_16 + part_17 + part_19 + part_20 + part_21 + part_22,
+        "model.layers.*.feed_forward.down_proj.weight":                part_16 + part_17 + part_19 + part_20 + part_21 + part_22,
         "model.norm.weight":                                           D,
         "lm_head.weight":                                              D*V - D*V*tied,
     }

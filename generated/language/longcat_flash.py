@@ -136,6 +136,7 @@ if TYPE_CHECKING:
 __all__ = ["Estimator", "Flops", "Moments", "Sizes", "moments"]
 
 NAME = "longcat_flash"
+VARIANT: str | None = None
 REGIMES = ("full", "forward", "lora", "checkpointed")
 CONVENTIONS = ("symflops", "torch")
 STREAMS = {"text": False}
@@ -494,6 +495,7 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     E = sizes.n_routed_experts
     Z = sizes.zero_expert_num
     V = sizes.vocab_size
+    part_1 = 2*D*r + 2*D*dr
     # what a contraction runs over, in multiples of (n, y, x, xx)
     text_ = (0, 0, 1, 0)
     self_attn_0_pairs_ = (0, 0, 1, 1) if pairs == "useful" else (0, 0, 0, 2)
@@ -521,34 +523,34 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.layers.*.self_attn.0.q_a_proj.base_layer",                text_,               2*D*rq,          L,  (max(0, L - 1), 0),  0),  # y = xW
-        ("model.layers.*.self_attn.0.q_a_proj.lora_A.default",            text_,               32*D,            L,  (max(0, L - 1), L),  0),  # y = xW
-        ("model.layers.*.self_attn.0.q_a_proj.lora_B.default",            text_,               32*rq,           L,  (L, L),              0),  # y = xW
+        ("model.layers.*.self_attn.0.q_a_proj.base_layer",                text_,               2*D*rq,         L,  (max(0, L - 1), 0),  0),  # y = xW
+        ("model.layers.*.self_attn.0.q_a_proj.lora_A.default",            text_,               32*D,           L,  (max(0, L - 1), L),  0),  # y = xW
+        ("model.layers.*.self_attn.0.q_a_proj.lora_B.default",            text_,               32*rq,          L,  (L, L),              0),  # y = xW
         *_at("model.layers.*.self_attn.0.q_b_proj", q_b_proj_1),
-        ("model.layers.*.self_attn.0.kv_a_proj_with_mqa.base_layer",      text_,               2*D*r + 2*D*dr,  L,  (max(0, L - 1), 0),  0),  # y = xW
-        ("model.layers.*.self_attn.0.kv_a_proj_with_mqa.lora_A.default",  text_,               32*D,            L,  (max(0, L - 1), L),  0),  # y = xW
-        ("model.layers.*.self_attn.0.kv_a_proj_with_mqa.lora_B.default",  text_,               32*r + 32*dr,    L,  (L, L),              0),  # y = xW
+        ("model.layers.*.self_attn.0.kv_a_proj_with_mqa.base_layer",      text_,               part_1,         L,  (max(0, L - 1), 0),  0),  # y = xW
+        ("model.layers.*.self_attn.0.kv_a_proj_with_mqa.lora_A.default",  text_,               32*D,           L,  (max(0, L - 1), L),  0),  # y = xW
+        ("model.layers.*.self_attn.0.kv_a_proj_with_mqa.lora_B.default",  text_,               32*r + 32*dr,   L,  (L, L),              0),  # y = xW
         *_at("model.layers.*.self_attn.0.kv_b_proj", kv_b_proj_1),
-        ("model.layers.*.self_attn.0",                                    self_attn_0_pairs_,  H*dn + H*dr,     L,  (L, L),              0),  # scores = qk
-        ("model.layers.*.self_attn.0",                                    self_attn_0_pairs_,  H*dv,            L,  (L, L),              0),  # mix = pv
+        ("model.layers.*.self_attn.0",                                    self_attn_0_pairs_,  H*dn + H*dr,    L,  (L, L),              0),  # scores = qk
+        ("model.layers.*.self_attn.0",                                    self_attn_0_pairs_,  H*dv,           L,  (L, L),              0),  # mix = pv
         *_at("model.layers.*.self_attn.0.o_proj", o_proj_1),
-        ("model.layers.*.mlp.router",                                     text_,               2*D*E + 2*D*Z,   L,  (L, 0),              0),  # y = xW
-        ("model.layers.*.mlp.experts",                                    mlp_experts_rows_,   4*D*M,           L,  (L, 0),              0),  # y = xW
-        ("model.layers.*.mlp.experts",                                    mlp_experts_rows_,   2*D*M,           L,  (L, 0),              0),  # y = xW
+        ("model.layers.*.mlp.router",                                     text_,               2*D*E + 2*D*Z,  L,  (L, 0),              0),  # y = xW
+        ("model.layers.*.mlp.experts",                                    mlp_experts_rows_,   4*D*M,          L,  (L, 0),              0),  # y = xW
+        ("model.layers.*.mlp.experts",                                    mlp_experts_rows_,   2*D*M,          L,  (L, 0),              0),  # y = xW
         *_at("model.layers.*.mlps.0", mlps_1),
-        ("model.layers.*.self_attn.1.q_a_proj.base_layer",                text_,               2*D*rq,          L,  (L, 0),              0),  # y = xW
-        ("model.layers.*.self_attn.1.q_a_proj.lora_A.default",            text_,               32*D,            L,  (L, L),              0),  # y = xW
-        ("model.layers.*.self_attn.1.q_a_proj.lora_B.default",            text_,               32*rq,           L,  (L, L),              0),  # y = xW
+        ("model.layers.*.self_attn.1.q_a_proj.base_layer",                text_,               2*D*rq,         L,  (L, 0),              0),  # y = xW
+        ("model.layers.*.self_attn.1.q_a_proj.lora_A.default",            text_,               32*D,           L,  (L, L),              0),  # y = xW
+        ("model.layers.*.self_attn.1.q_a_proj.lora_B.default",            text_,               32*rq,          L,  (L, L),              0),  # y = xW
         *_at("model.layers.*.self_attn.1.q_b_proj", q_b_proj_1),
-        ("model.layers.*.self_attn.1.kv_a_proj_with_mqa.base_layer",      text_,               2*D*r + 2*D*dr,  L,  (L, 0),              0),  # y = xW
-        ("model.layers.*.self_attn.1.kv_a_proj_with_mqa.lora_A.default",  text_,               32*D,            L,  (L, L),              0),  # y = xW
-        ("model.layers.*.self_attn.1.kv_a_proj_with_mqa.lora_B.default",  text_,               32*r + 32*dr,    L,  (L, L),              0),  # y = xW
+        ("model.layers.*.self_attn.1.kv_a_proj_with_mqa.base_layer",      text_,               part_1,         L,  (L, 0),              0),  # y = xW
+        ("model.layers.*.self_attn.1.kv_a_proj_with_mqa.lora_A.default",  text_,               32*D,           L,  (L, L),              0),  # y = xW
+        ("model.layers.*.self_attn.1.kv_a_proj_with_mqa.lora_B.default",  text_,               32*r + 32*dr,   L,  (L, L),              0),  # y = xW
         *_at("model.layers.*.self_attn.1.kv_b_proj", kv_b_proj_1),
-        ("model.layers.*.self_attn.1",                                    self_attn_0_pairs_,  H*dn + H*dr,     L,  (L, L),              0),  # scores = qk
-        ("model.layers.*.self_attn.1",                                    self_attn_0_pairs_,  H*dv,            L,  (L, L),              0),  # mix = pv
+        ("model.layers.*.self_attn.1",                                    self_attn_0_pairs_,  H*dn + H*dr,    L,  (L, L),              0),  # scores = qk
+        ("model.layers.*.self_attn.1",                                    self_attn_0_pairs_,  H*dv,           L,  (L, L),              0),  # mix = pv
         *_at("model.layers.*.self_attn.1.o_proj", o_proj_1),
         *_at("model.layers.*.mlps.1", mlps_1),
-        ("lm_head",                                                       text_,               2*D*V,           1,  ((L >= 1), 0),       0),  # y = xW
+        ("lm_head",                                                       text_,               2*D*V,          1,  ((L >= 1), 0),       0),  # y = xW
     ]
 
 

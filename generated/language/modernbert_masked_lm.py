@@ -200,6 +200,7 @@ if TYPE_CHECKING:
 __all__ = ["Estimator", "Flops", "Moments", "Sizes", "moments"]
 
 NAME = "modernbert_masked_lm"
+VARIANT: str | None = None
 REGIMES = ("full", "forward", "checkpointed")
 CONVENTIONS = ("symflops", "torch")
 STREAMS = {"text": False}
@@ -516,9 +517,10 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     layers_5 = sum((i % n == 0) for i in range(min(L, 1)))
     layers_6 = sum((i % n == 0) for i in range(1, max(0, L - 1) + 1))
     part_1 = max(0, L - 1) + min(L, 1)
-    part_2 = layers_3 + layers_4 - layers_1 - layers_2
-    part_3 = layers_5 + layers_6 - layers_1 - layers_2
-    part_4 = max(0, L - 1) + min(L, 1) + layers_1 + layers_2 - layers_3 - layers_5 - layers_4 - layers_6
+    part_2 = layers_1 + layers_2
+    part_3 = layers_3 + layers_4 - layers_1 - layers_2
+    part_4 = layers_5 + layers_6 - layers_1 - layers_2
+    part_5 = max(0, L - 1) + min(L, 1) + layers_1 + layers_2 - layers_3 - layers_5 - layers_4 - layers_6
     # what a contraction runs over, in multiples of (n, min_x_W_over_2, x, min_x_W_over_2_min_x_W_over_2, xx)
     text_ = (0, 0, 1, 0, 0)
     attn_pairs_ = (0, -2*(W//2)*has_kinds - has_kinds, 2*(W//2)*has_kinds + has_kinds, has_kinds, 1 - has_kinds) if pairs == "useful" else (0, 0, 0, 0, 1)
@@ -527,20 +529,20 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     attn_pairs_4_ = (0, 2*(W//2)*has_kinds + has_kinds - 2*(W//2) - 1, 2*(W//2) + 1 - 2*(W//2)*has_kinds - has_kinds, 1 - has_kinds, has_kinds) if pairs == "useful" else (0, 0, 0, 0, 1)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.layers.*.attn.Wqkv",  text_,          6*D**2,  part_1,               (part_1, part_1),                            0),  # y = xW
-        ("model.layers.*.attn",       attn_pairs_,    2*D,     layers_1 + layers_2,  (layers_1 + layers_2, layers_1 + layers_2),  0),  # scores = qk
-        ("model.layers.*.attn",       attn_pairs_,    2*D,     layers_1 + layers_2,  (layers_1 + layers_2, layers_1 + layers_2),  0),  # mix = pv
-        ("model.layers.*.attn.Wo",    text_,          2*D**2,  part_1,               (part_1, part_1),                            0),  # y = xW
-        ("model.layers.*.mlp.Wi",     text_,          4*D*F,   part_1,               (part_1, part_1),                            0),  # y = xW
-        ("model.layers.*.mlp.Wo",     text_,          2*D*F,   part_1,               (part_1, part_1),                            0),  # y = xW
-        ("model.layers.*.attn",       attn_pairs_2_,  2*D,     part_2,               (part_2, part_2),                            0),  # scores = qk
-        ("model.layers.*.attn",       attn_pairs_2_,  2*D,     part_2,               (part_2, part_2),                            0),  # mix = pv
-        ("model.layers.*.attn",       attn_pairs_3_,  2*D,     part_3,               (part_3, part_3),                            0),  # scores = qk
-        ("model.layers.*.attn",       attn_pairs_3_,  2*D,     part_3,               (part_3, part_3),                            0),  # mix = pv
-        ("model.layers.*.attn",       attn_pairs_4_,  2*D,     part_4,               (part_4, part_4),                            0),  # scores = qk
-        ("model.layers.*.attn",       attn_pairs_4_,  2*D,     part_4,               (part_4, part_4),                            0),  # mix = pv
-        ("head.dense",                text_,          2*D**2,  1,                    (1, 1),                                      0),  # y = xW
-        ("decoder",                   text_,          2*D*V,   1,                    (1, 1),                                      0),  # y = xW
+        ("model.layers.*.attn.Wqkv",  text_,          6*D**2,  part_1,  (part_1, part_1),  0),  # y = xW
+        ("model.layers.*.attn",       attn_pairs_,    2*D,     part_2,  (part_2, part_2),  0),  # scores = qk
+        ("model.layers.*.attn",       attn_pairs_,    2*D,     part_2,  (part_2, part_2),  0),  # mix = pv
+        ("model.layers.*.attn.Wo",    text_,          2*D**2,  part_1,  (part_1, part_1),  0),  # y = xW
+        ("model.layers.*.mlp.Wi",     text_,          4*D*F,   part_1,  (part_1, part_1),  0),  # y = xW
+        ("model.layers.*.mlp.Wo",     text_,          2*D*F,   part_1,  (part_1, part_1),  0),  # y = xW
+        ("model.layers.*.attn",       attn_pairs_2_,  2*D,     part_3,  (part_3, part_3),  0),  # scores = qk
+        ("model.layers.*.attn",       attn_pairs_2_,  2*D,     part_3,  (part_3, part_3),  0),  # mix = pv
+        ("model.layers.*.attn",       attn_pairs_3_,  2*D,     part_4,  (part_4, part_4),  0),  # scores = qk
+        ("model.layers.*.attn",       attn_pairs_3_,  2*D,     part_4,  (part_4, part_4),  0),  # mix = pv
+        ("model.layers.*.attn",       attn_pairs_4_,  2*D,     part_5,  (part_5, part_5),  0),  # scores = qk
+        ("model.layers.*.attn",       attn_pairs_4_,  2*D,     part_5,  (part_5, part_5),  0),  # mix = pv
+        ("head.dense",                text_,          2*D**2,  1,       (1, 1),            0),  # y = xW
+        ("decoder",                   text_,          2*D*V,   1,       (1, 1),            0),  # y = xW
     ]
 
 
@@ -567,9 +569,10 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     layers_5 = sum((i % n == 0) for i in range(min(L, 1)))
     layers_6 = sum((i % n == 0) for i in range(1, max(0, L - 1) + 1))
     part_1 = max(0, L - 1) + min(L, 1)
-    part_2 = layers_3 + layers_4 - layers_1 - layers_2
-    part_3 = layers_5 + layers_6 - layers_1 - layers_2
-    part_4 = max(0, L - 1) + min(L, 1) + layers_1 + layers_2 - layers_3 - layers_5 - layers_4 - layers_6
+    part_2 = layers_1 + layers_2
+    part_3 = layers_3 + layers_4 - layers_1 - layers_2
+    part_4 = layers_5 + layers_6 - layers_1 - layers_2
+    part_5 = max(0, L - 1) + min(L, 1) + layers_1 + layers_2 - layers_3 - layers_5 - layers_4 - layers_6
     # what a contraction runs over, in multiples of (n, min_x_W_over_2, x, min_x_W_over_2_min_x_W_over_2, xx)
     text_ = (0, 0, 1, 0, 0)
     attn_pairs_ = (0, -2*(W//2)*has_kinds - has_kinds, 2*(W//2)*has_kinds + has_kinds, has_kinds, 1 - has_kinds) if pairs == "useful" else (0, 0, 0, 0, 1)
@@ -578,20 +581,20 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     attn_pairs_4_ = (0, 2*(W//2)*has_kinds + has_kinds - 2*(W//2) - 1, 2*(W//2) + 1 - 2*(W//2)*has_kinds - has_kinds, 1 - has_kinds, has_kinds) if pairs == "useful" else (0, 0, 0, 0, 1)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.layers.*.attn.Wqkv",  text_,          6*D**2,  part_1,               (part_1, part_1),                            part_1),               # y = xW
-        ("model.layers.*.attn",       attn_pairs_,    2*D,     layers_1 + layers_2,  (layers_1 + layers_2, layers_1 + layers_2),  layers_1 + layers_2),  # scores = qk
-        ("model.layers.*.attn",       attn_pairs_,    2*D,     layers_1 + layers_2,  (layers_1 + layers_2, layers_1 + layers_2),  layers_1 + layers_2),  # mix = pv
-        ("model.layers.*.attn.Wo",    text_,          2*D**2,  part_1,               (part_1, part_1),                            part_1),               # y = xW
-        ("model.layers.*.mlp.Wi",     text_,          4*D*F,   part_1,               (part_1, part_1),                            part_1),               # y = xW
-        ("model.layers.*.mlp.Wo",     text_,          2*D*F,   part_1,               (part_1, part_1),                            0),                    # y = xW
-        ("model.layers.*.attn",       attn_pairs_2_,  2*D,     part_2,               (part_2, part_2),                            part_2),               # scores = qk
-        ("model.layers.*.attn",       attn_pairs_2_,  2*D,     part_2,               (part_2, part_2),                            part_2),               # mix = pv
-        ("model.layers.*.attn",       attn_pairs_3_,  2*D,     part_3,               (part_3, part_3),                            part_3),               # scores = qk
-        ("model.layers.*.attn",       attn_pairs_3_,  2*D,     part_3,               (part_3, part_3),                            part_3),               # mix = pv
-        ("model.layers.*.attn",       attn_pairs_4_,  2*D,     part_4,               (part_4, part_4),                            part_4),               # scores = qk
-        ("model.layers.*.attn",       attn_pairs_4_,  2*D,     part_4,               (part_4, part_4),                            part_4),               # mix = pv
-        ("head.dense",                text_,          2*D**2,  1,                    (1, 1),                                      0),                    # y = xW
-        ("decoder",                   text_,          2*D*V,   1,                    (1, 1),                                      0),                    # y = xW
+        ("model.layers.*.attn.Wqkv",  text_,          6*D**2,  part_1,  (part_1, part_1),  part_1),  # y = xW
+        ("model.layers.*.attn",       attn_pairs_,    2*D,     part_2,  (part_2, part_2),  part_2),  # scores = qk
+        ("model.layers.*.attn",       attn_pairs_,    2*D,     part_2,  (part_2, part_2),  part_2),  # mix = pv
+        ("model.layers.*.attn.Wo",    text_,          2*D**2,  part_1,  (part_1, part_1),  part_1),  # y = xW
+        ("model.layers.*.mlp.Wi",     text_,          4*D*F,   part_1,  (part_1, part_1),  part_1),  # y = xW
+        ("model.layers.*.mlp.Wo",     text_,          2*D*F,   part_1,  (part_1, part_1),  0),       # y = xW
+        ("model.layers.*.attn",       attn_pairs_2_,  2*D,     part_3,  (part_3, part_3),  part_3),  # scores = qk
+        ("model.layers.*.attn",       attn_pairs_2_,  2*D,     part_3,  (part_3, part_3),  part_3),  # mix = pv
+        ("model.layers.*.attn",       attn_pairs_3_,  2*D,     part_4,  (part_4, part_4),  part_4),  # scores = qk
+        ("model.layers.*.attn",       attn_pairs_3_,  2*D,     part_4,  (part_4, part_4),  part_4),  # mix = pv
+        ("model.layers.*.attn",       attn_pairs_4_,  2*D,     part_5,  (part_5, part_5),  part_5),  # scores = qk
+        ("model.layers.*.attn",       attn_pairs_4_,  2*D,     part_5,  (part_5, part_5),  part_5),  # mix = pv
+        ("head.dense",                text_,          2*D**2,  1,       (1, 1),            0),       # y = xW
+        ("decoder",                   text_,          2*D*V,   1,       (1, 1),            0),       # y = xW
     ]
 
 

@@ -80,6 +80,7 @@ if TYPE_CHECKING:
 __all__ = ["Estimator", "Flops", "Moments", "Sizes", "moments"]
 
 NAME = "opt"
+VARIANT: str | None = None
 REGIMES = ("full", "forward", "lora")
 CONVENTIONS = ("symflops", "torch")
 STREAMS = {"text": False}
@@ -404,7 +405,8 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     affine = sizes.layer_norm_elementwise_affine
     biased = sizes.enable_bias
     tied = sizes.tie_word_embeddings
-    part_1 = D*affine*before - D*affine*before*unnormed
+    part_1 = D*E - D*(E == D)*E
+    part_2 = D*affine*before - D*affine*before*unnormed
     self_attn_layer_norm_1 = {
         "weight":  L*D*affine,
         "bias":    L*D*affine,
@@ -416,7 +418,7 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     return {
         "model.decoder.embed_tokens.weight":      E*V,
         "model.decoder.embed_positions.weight":   D*P + 2*D,
-        "model.decoder.project_in.weight":        D*E - D*(E == D)*E,
+        "model.decoder.project_in.weight":        part_1,
         **_inside("model.decoder.layers.*.self_attn_layer_norm", self_attn_layer_norm_1),
         **_inside("model.decoder.layers.*.self_attn.q_proj", q_proj_1),
         **_inside("model.decoder.layers.*.self_attn.k_proj", q_proj_1),
@@ -427,9 +429,9 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         "model.decoder.layers.*.fc1.bias":        L*F*biased,
         "model.decoder.layers.*.fc2.weight":      L*D*F,
         "model.decoder.layers.*.fc2.bias":        L*D*biased,
-        "model.decoder.final_layer_norm.weight":  part_1,
-        "model.decoder.final_layer_norm.bias":    part_1,
-        "model.decoder.project_out.weight":       D*E - D*(E == D)*E,
+        "model.decoder.final_layer_norm.weight":  part_2,
+        "model.decoder.final_layer_norm.bias":    part_2,
+        "model.decoder.project_out.weight":       part_1,
         "lm_head.weight":                         E*V - E*V*tied,
     }
 
@@ -447,7 +449,8 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     affine = sizes.layer_norm_elementwise_affine
     biased = sizes.enable_bias
     tied = sizes.tie_word_embeddings
-    part_1 = D*affine*before - D*affine*before*unnormed
+    part_1 = D*E - D*(E == D)*E
+    part_2 = D*affine*before - D*affine*before*unnormed
     self_attn_layer_norm_1 = {
         "weight":  L*D*affine,
         "bias":    L*D*affine,
@@ -464,7 +467,7 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     return {
         "model.decoder.embed_tokens.weight":      E*V,
         "model.decoder.embed_positions.weight":   D*P + 2*D,
-        "model.decoder.project_in.weight":        D*E - D*(E == D)*E,
+        "model.decoder.project_in.weight":        part_1,
         **_inside("model.decoder.layers.*.self_attn_layer_norm", self_attn_layer_norm_1),
         **_inside("model.decoder.layers.*.self_attn.q_proj", q_proj_1),
         **_inside("model.decoder.layers.*.self_attn.k_proj", q_proj_1),
@@ -475,9 +478,9 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
         "model.decoder.layers.*.fc1.bias":        L*F*biased,
         "model.decoder.layers.*.fc2.weight":      L*D*F,
         "model.decoder.layers.*.fc2.bias":        L*D*biased,
-        "model.decoder.final_layer_norm.weight":  part_1,
-        "model.decoder.final_layer_norm.bias":    part_1,
-        "model.decoder.project_out.weight":       D*E - D*(E == D)*E,
+        "model.decoder.final_layer_norm.weight":  part_2,
+        "model.decoder.final_layer_norm.bias":    part_2,
+        "model.decoder.project_out.weight":       part_1,
         "lm_head.weight":                         E*V - E*V*tied,
     }
 

@@ -213,6 +213,7 @@ if TYPE_CHECKING:
 __all__ = ["Estimator", "Flops", "Moments", "Sizes", "moments"]
 
 NAME = "qwen3"
+VARIANT: str | None = None
 REGIMES = ("full", "forward", "lora", "checkpointed")
 CONVENTIONS = ("symflops", "torch")
 STREAMS = {"text": False}
@@ -530,33 +531,32 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     first = sizes.max_window_layers
     layers_1 = sum((kinds[i] == "sliding_attention") for i in range(min(L, first)))
     layers_2 = sum((kinds[i] == "sliding_attention") for i in range(first, max(0, L - first) + first))
-    part_1 = 2*W*windowed*has_kinds
-    part_2 = max(0, L - first) + min(L, first)
-    part_3 = min(L, first) - layers_1
-    part_4 = max(0, L - first) - layers_2
+    part_1 = max(0, L - first) + min(L, first)
+    part_2 = min(L, first) - layers_1
+    part_3 = max(0, L - first) - layers_2
     # what a contraction runs over, in multiples of (n, min_x_W, x, min_x_W_min_x_W, xx)
     text_ = (0, 0, 1, 0, 0)
-    self_attn_pairs_ = (0, windowed*has_kinds - 2*W*windowed*has_kinds, part_1 + 1 - windowed*has_kinds, windowed*has_kinds, 1 - windowed*has_kinds) if pairs == "useful" else (0, 0, 0, 0, 2)
+    self_attn_pairs_ = (0, windowed*has_kinds - 2*W*windowed*has_kinds, 2*W*windowed*has_kinds + 1 - windowed*has_kinds, windowed*has_kinds, 1 - windowed*has_kinds) if pairs == "useful" else (0, 0, 0, 0, 2)
     self_attn_pairs_2_ = (0, 0, 1, 0, 1) if pairs == "useful" else (0, 0, 0, 0, 2)
     self_attn_pairs_3_ = (0, windowed - 2*W*windowed, 2*W*windowed + 1 - windowed, windowed, 1 - windowed) if pairs == "useful" else (0, 0, 0, 0, 2)
-    self_attn_pairs_4_ = (0, part_1 + windowed - 2*W*windowed - windowed*has_kinds, 2*W*windowed + windowed*has_kinds + 1 - 2*W*windowed*has_kinds - windowed, windowed - windowed*has_kinds, windowed*has_kinds + 1 - windowed) if pairs == "useful" else (0, 0, 0, 0, 2)
+    self_attn_pairs_4_ = (0, 2*W*windowed*has_kinds + windowed - 2*W*windowed - windowed*has_kinds, 2*W*windowed + windowed*has_kinds + 1 - 2*W*windowed*has_kinds - windowed, windowed - windowed*has_kinds, windowed*has_kinds + 1 - windowed) if pairs == "useful" else (0, 0, 0, 0, 2)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.layers.*.self_attn.q_proj",  text_,               2*D*H*d,  part_2,    (part_2, part_2),      0),  # y = xW
-        ("model.layers.*.self_attn.k_proj",  text_,               2*D*G*d,  part_2,    (part_2, part_2),      0),  # y = xW
-        ("model.layers.*.self_attn.v_proj",  text_,               2*D*G*d,  part_2,    (part_2, part_2),      0),  # y = xW
+        ("model.layers.*.self_attn.q_proj",  text_,               2*D*H*d,  part_1,    (part_1, part_1),      0),  # y = xW
+        ("model.layers.*.self_attn.k_proj",  text_,               2*D*G*d,  part_1,    (part_1, part_1),      0),  # y = xW
+        ("model.layers.*.self_attn.v_proj",  text_,               2*D*G*d,  part_1,    (part_1, part_1),      0),  # y = xW
         ("model.layers.*.self_attn",         self_attn_pairs_,    H*d,      layers_1,  (layers_1, layers_1),  0),  # scores = qk
         ("model.layers.*.self_attn",         self_attn_pairs_,    H*d,      layers_1,  (layers_1, layers_1),  0),  # mix = pv
-        ("model.layers.*.self_attn.o_proj",  text_,               2*D*H*d,  part_2,    (part_2, part_2),      0),  # y = xW
-        ("model.layers.*.mlp.gate_proj",     text_,               2*D*F,    part_2,    (part_2, part_2),      0),  # y = xW
-        ("model.layers.*.mlp.up_proj",       text_,               2*D*F,    part_2,    (part_2, part_2),      0),  # y = xW
-        ("model.layers.*.mlp.down_proj",     text_,               2*D*F,    part_2,    (part_2, part_2),      0),  # y = xW
-        ("model.layers.*.self_attn",         self_attn_pairs_2_,  H*d,      part_3,    (part_3, part_3),      0),  # scores = qk
-        ("model.layers.*.self_attn",         self_attn_pairs_2_,  H*d,      part_3,    (part_3, part_3),      0),  # mix = pv
+        ("model.layers.*.self_attn.o_proj",  text_,               2*D*H*d,  part_1,    (part_1, part_1),      0),  # y = xW
+        ("model.layers.*.mlp.gate_proj",     text_,               2*D*F,    part_1,    (part_1, part_1),      0),  # y = xW
+        ("model.layers.*.mlp.up_proj",       text_,               2*D*F,    part_1,    (part_1, part_1),      0),  # y = xW
+        ("model.layers.*.mlp.down_proj",     text_,               2*D*F,    part_1,    (part_1, part_1),      0),  # y = xW
+        ("model.layers.*.self_attn",         self_attn_pairs_2_,  H*d,      part_2,    (part_2, part_2),      0),  # scores = qk
+        ("model.layers.*.self_attn",         self_attn_pairs_2_,  H*d,      part_2,    (part_2, part_2),      0),  # mix = pv
         ("model.layers.*.self_attn",         self_attn_pairs_3_,  H*d,      layers_2,  (layers_2, layers_2),  0),  # scores = qk
         ("model.layers.*.self_attn",         self_attn_pairs_3_,  H*d,      layers_2,  (layers_2, layers_2),  0),  # mix = pv
-        ("model.layers.*.self_attn",         self_attn_pairs_4_,  H*d,      part_4,    (part_4, part_4),      0),  # scores = qk
-        ("model.layers.*.self_attn",         self_attn_pairs_4_,  H*d,      part_4,    (part_4, part_4),      0),  # mix = pv
+        ("model.layers.*.self_attn",         self_attn_pairs_4_,  H*d,      part_3,    (part_3, part_3),      0),  # scores = qk
+        ("model.layers.*.self_attn",         self_attn_pairs_4_,  H*d,      part_3,    (part_3, part_3),      0),  # mix = pv
         ("lm_head",                          text_,               2*D*V,    1,         (1, 1),                0),  # y = xW
     ]
 
@@ -583,47 +583,44 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     first = sizes.max_window_layers
     layers_1 = sum((kinds[i] == "sliding_attention") for i in range(min(L, first)))
     layers_2 = sum((kinds[i] == "sliding_attention") for i in range(first, max(0, L - first) + first))
-    part_1 = 2*W*windowed*has_kinds
-    part_2 = max(0, L - first) + min(L, first)
-    case_1 = min(L, first) >= 1
-    part_3 = max(0, L - first - 1)
-    part_4 = case_1*max(0, L - first) + part_3 + max(0, min(L, first) - 1) - case_1*part_3
-    part_5 = min(L, first) - layers_1
-    part_6 = max(0, L - first) - layers_2
+    part_1 = max(0, L - first) + min(L, first)
+    part_2 = (min(L, first) >= 1)*max(0, L - first) + max(0, L - first - 1) + max(0, min(L, first) - 1) - (min(L, first) >= 1)*max(0, L - first - 1)
+    part_3 = min(L, first) - layers_1
+    part_4 = max(0, L - first) - layers_2
     # what a contraction runs over, in multiples of (n, min_x_W, x, min_x_W_min_x_W, xx)
     text_ = (0, 0, 1, 0, 0)
-    self_attn_pairs_ = (0, windowed*has_kinds - 2*W*windowed*has_kinds, part_1 + 1 - windowed*has_kinds, windowed*has_kinds, 1 - windowed*has_kinds) if pairs == "useful" else (0, 0, 0, 0, 2)
+    self_attn_pairs_ = (0, windowed*has_kinds - 2*W*windowed*has_kinds, 2*W*windowed*has_kinds + 1 - windowed*has_kinds, windowed*has_kinds, 1 - windowed*has_kinds) if pairs == "useful" else (0, 0, 0, 0, 2)
     self_attn_pairs_2_ = (0, 0, 1, 0, 1) if pairs == "useful" else (0, 0, 0, 0, 2)
     self_attn_pairs_3_ = (0, windowed - 2*W*windowed, 2*W*windowed + 1 - windowed, windowed, 1 - windowed) if pairs == "useful" else (0, 0, 0, 0, 2)
-    self_attn_pairs_4_ = (0, part_1 + windowed - 2*W*windowed - windowed*has_kinds, 2*W*windowed + windowed*has_kinds + 1 - 2*W*windowed*has_kinds - windowed, windowed - windowed*has_kinds, windowed*has_kinds + 1 - windowed) if pairs == "useful" else (0, 0, 0, 0, 2)
+    self_attn_pairs_4_ = (0, 2*W*windowed*has_kinds + windowed - 2*W*windowed - windowed*has_kinds, 2*W*windowed + windowed*has_kinds + 1 - 2*W*windowed*has_kinds - windowed, windowed - windowed*has_kinds, windowed*has_kinds + 1 - windowed) if pairs == "useful" else (0, 0, 0, 0, 2)
     # what equal modules have in common, each below its own path
     k_proj_1: list[Line] = [
-        ("base_layer",      text_,  2*D*G*d,  part_2,  (part_4, 0),       0),  # y = xW
-        ("lora_A.default",  text_,  32*D,     part_2,  (part_4, part_2),  0),  # y = xW
-        ("lora_B.default",  text_,  32*G*d,   part_2,  (part_2, part_2),  0),  # y = xW
+        ("base_layer",      text_,  2*D*G*d,  part_1,  (part_2, 0),       0),  # y = xW
+        ("lora_A.default",  text_,  32*D,     part_1,  (part_2, part_1),  0),  # y = xW
+        ("lora_B.default",  text_,  32*G*d,   part_1,  (part_1, part_1),  0),  # y = xW
     ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.layers.*.self_attn.q_proj.base_layer",      text_,               2*D*H*d,  part_2,    (part_4, 0),                                               0),  # y = xW
-        ("model.layers.*.self_attn.q_proj.lora_A.default",  text_,               32*D,     part_2,    (part_4, part_2),                                          0),  # y = xW
-        ("model.layers.*.self_attn.q_proj.lora_B.default",  text_,               32*H*d,   part_2,    (part_2, part_2),                                          0),  # y = xW
+        ("model.layers.*.self_attn.q_proj.base_layer",      text_,               2*D*H*d,  part_1,    (part_2, 0),           0),  # y = xW
+        ("model.layers.*.self_attn.q_proj.lora_A.default",  text_,               32*D,     part_1,    (part_2, part_1),      0),  # y = xW
+        ("model.layers.*.self_attn.q_proj.lora_B.default",  text_,               32*H*d,   part_1,    (part_1, part_1),      0),  # y = xW
         *_at("model.layers.*.self_attn.k_proj", k_proj_1),
         *_at("model.layers.*.self_attn.v_proj", k_proj_1),
-        ("model.layers.*.self_attn",                        self_attn_pairs_,    H*d,      layers_1,  (layers_1, layers_1),                                      0),  # scores = qk
-        ("model.layers.*.self_attn",                        self_attn_pairs_,    H*d,      layers_1,  (layers_1, layers_1),                                      0),  # mix = pv
-        ("model.layers.*.self_attn.o_proj.base_layer",      text_,               2*D*H*d,  part_2,    (part_2, 0),                                               0),  # y = xW
-        ("model.layers.*.self_attn.o_proj.lora_A.default",  text_,               32*H*d,   part_2,    (part_2, part_2),                                          0),  # y = xW
-        ("model.layers.*.self_attn.o_proj.lora_B.default",  text_,               32*D,     part_2,    (part_2, part_2),                                          0),  # y = xW
-        ("model.layers.*.mlp.gate_proj",                    text_,               2*D*F,    part_2,    (part_2, 0),                                               0),  # y = xW
-        ("model.layers.*.mlp.up_proj",                      text_,               2*D*F,    part_2,    (part_2, 0),                                               0),  # y = xW
-        ("model.layers.*.mlp.down_proj",                    text_,               2*D*F,    part_2,    (part_2, 0),                                               0),  # y = xW
-        ("model.layers.*.self_attn",                        self_attn_pairs_2_,  H*d,      part_5,    (part_5, part_5),                                          0),  # scores = qk
-        ("model.layers.*.self_attn",                        self_attn_pairs_2_,  H*d,      part_5,    (part_5, part_5),                                          0),  # mix = pv
-        ("model.layers.*.self_attn",                        self_attn_pairs_3_,  H*d,      layers_2,  (layers_2, layers_2),                                      0),  # scores = qk
-        ("model.layers.*.self_attn",                        self_attn_pairs_3_,  H*d,      layers_2,  (layers_2, layers_2),                                      0),  # mix = pv
-        ("model.layers.*.self_attn",                        self_attn_pairs_4_,  H*d,      part_6,    (part_6, part_6),                                          0),  # scores = qk
-        ("model.layers.*.self_attn",                        self_attn_pairs_4_,  H*d,      part_6,    (part_6, part_6),                                          0),  # mix = pv
-        ("lm_head",                                         text_,               2*D*V,    1,         ((L - first >= 1) + case_1 - (L - first >= 1)*case_1, 0),  0),  # y = xW
+        ("model.layers.*.self_attn",                        self_attn_pairs_,    H*d,      layers_1,  (layers_1, layers_1),  0),  # scores = qk
+        ("model.layers.*.self_attn",                        self_attn_pairs_,    H*d,      layers_1,  (layers_1, layers_1),  0),  # mix = pv
+        ("model.layers.*.self_attn.o_proj.base_layer",      text_,               2*D*H*d,  part_1,    (part_1, 0),           0),  # y = xW
+        ("model.layers.*.self_attn.o_proj.lora_A.default",  text_,               32*H*d,   part_1,    (part_1, part_1),      0),  # y = xW
+        ("model.layers.*.self_attn.o_proj.lora_B.default",  text_,               32*D,     part_1,    (part_1, part_1),      0),  # y = xW
+        ("model.layers.*.mlp.gate_proj",                    text_,               2*D*F,    part_1,    (part_1, 0),           0),  # y = xW
+        ("model.layers.*.mlp.up_proj",                      text_,               2*D*F,    part_1,    (part_1, 0),           0),  # y = xW
+        ("model.layers.*.mlp.down_proj",                    text_,               2*D*F,    part_1,    (part_1, 0),           0),  # y = xW
+        ("model.layers.*.self_attn",                        self_attn_pairs_2_,  H*d,      part_3,    (part_3, part_3),      0),  # scores = qk
+        ("model.layers.*.self_attn",                        self_attn_pairs_2_,  H*d,      part_3,    (part_3, part_3),      0),  # mix = pv
+        ("model.layers.*.self_attn",                        self_attn_pairs_3_,  H*d,      layers_2,  (layers_2, layers_2),  0),  # scores = qk
+        ("model.layers.*.self_attn",                        self_attn_pairs_3_,  H*d,      layers_2,  (layers_2, layers_2),  0),  # mix = pv
+        ("model.layers.*.self_attn",                        self_attn_pairs_4_,  H*d,      part_4,    (part_4, part_4),      0),  # scores = qk
+        ("model.layers.*.self_attn",                        self_attn_pairs_4_,  H*d,      part_4,    (part_4, part_4),      0),  # mix = pv
+        ("lm_head",                                         text_,               2*D*V,    1,         ((L - first >= 1) + (min(L, first) >= 1) - (L - first >= 1)*(min(L, first) >= 1), 0),  0),  # y = xW
     ]
 
 
@@ -643,33 +640,32 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     first = sizes.max_window_layers
     layers_1 = sum((kinds[i] == "sliding_attention") for i in range(min(L, first)))
     layers_2 = sum((kinds[i] == "sliding_attention") for i in range(first, max(0, L - first) + first))
-    part_1 = 2*W*windowed*has_kinds
-    part_2 = max(0, L - first) + min(L, first)
-    part_3 = min(L, first) - layers_1
-    part_4 = max(0, L - first) - layers_2
+    part_1 = max(0, L - first) + min(L, first)
+    part_2 = min(L, first) - layers_1
+    part_3 = max(0, L - first) - layers_2
     # what a contraction runs over, in multiples of (n, min_x_W, x, min_x_W_min_x_W, xx)
     text_ = (0, 0, 1, 0, 0)
-    self_attn_pairs_ = (0, windowed*has_kinds - 2*W*windowed*has_kinds, part_1 + 1 - windowed*has_kinds, windowed*has_kinds, 1 - windowed*has_kinds) if pairs == "useful" else (0, 0, 0, 0, 2)
+    self_attn_pairs_ = (0, windowed*has_kinds - 2*W*windowed*has_kinds, 2*W*windowed*has_kinds + 1 - windowed*has_kinds, windowed*has_kinds, 1 - windowed*has_kinds) if pairs == "useful" else (0, 0, 0, 0, 2)
     self_attn_pairs_2_ = (0, 0, 1, 0, 1) if pairs == "useful" else (0, 0, 0, 0, 2)
     self_attn_pairs_3_ = (0, windowed - 2*W*windowed, 2*W*windowed + 1 - windowed, windowed, 1 - windowed) if pairs == "useful" else (0, 0, 0, 0, 2)
-    self_attn_pairs_4_ = (0, part_1 + windowed - 2*W*windowed - windowed*has_kinds, 2*W*windowed + windowed*has_kinds + 1 - 2*W*windowed*has_kinds - windowed, windowed - windowed*has_kinds, windowed*has_kinds + 1 - windowed) if pairs == "useful" else (0, 0, 0, 0, 2)
+    self_attn_pairs_4_ = (0, 2*W*windowed*has_kinds + windowed - 2*W*windowed - windowed*has_kinds, 2*W*windowed + windowed*has_kinds + 1 - 2*W*windowed*has_kinds - windowed, windowed - windowed*has_kinds, windowed*has_kinds + 1 - windowed) if pairs == "useful" else (0, 0, 0, 0, 2)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.layers.*.self_attn.q_proj",  text_,               2*D*H*d,  part_2,    (part_2, part_2),      part_2),    # y = xW
-        ("model.layers.*.self_attn.k_proj",  text_,               2*D*G*d,  part_2,    (part_2, part_2),      part_2),    # y = xW
-        ("model.layers.*.self_attn.v_proj",  text_,               2*D*G*d,  part_2,    (part_2, part_2),      part_2),    # y = xW
+        ("model.layers.*.self_attn.q_proj",  text_,               2*D*H*d,  part_1,    (part_1, part_1),      part_1),    # y = xW
+        ("model.layers.*.self_attn.k_proj",  text_,               2*D*G*d,  part_1,    (part_1, part_1),      part_1),    # y = xW
+        ("model.layers.*.self_attn.v_proj",  text_,               2*D*G*d,  part_1,    (part_1, part_1),      part_1),    # y = xW
         ("model.layers.*.self_attn",         self_attn_pairs_,    H*d,      layers_1,  (layers_1, layers_1),  layers_1),  # scores = qk
         ("model.layers.*.self_attn",         self_attn_pairs_,    H*d,      layers_1,  (layers_1, layers_1),  layers_1),  # mix = pv
-        ("model.layers.*.self_attn.o_proj",  text_,               2*D*H*d,  part_2,    (part_2, part_2),      part_2),    # y = xW
-        ("model.layers.*.mlp.gate_proj",     text_,               2*D*F,    part_2,    (part_2, part_2),      part_2),    # y = xW
-        ("model.layers.*.mlp.up_proj",       text_,               2*D*F,    part_2,    (part_2, part_2),      part_2),    # y = xW
-        ("model.layers.*.mlp.down_proj",     text_,               2*D*F,    part_2,    (part_2, part_2),      0),         # y = xW
-        ("model.layers.*.self_attn",         self_attn_pairs_2_,  H*d,      part_3,    (part_3, part_3),      part_3),    # scores = qk
-        ("model.layers.*.self_attn",         self_attn_pairs_2_,  H*d,      part_3,    (part_3, part_3),      part_3),    # mix = pv
+        ("model.layers.*.self_attn.o_proj",  text_,               2*D*H*d,  part_1,    (part_1, part_1),      part_1),    # y = xW
+        ("model.layers.*.mlp.gate_proj",     text_,               2*D*F,    part_1,    (part_1, part_1),      part_1),    # y = xW
+        ("model.layers.*.mlp.up_proj",       text_,               2*D*F,    part_1,    (part_1, part_1),      part_1),    # y = xW
+        ("model.layers.*.mlp.down_proj",     text_,               2*D*F,    part_1,    (part_1, part_1),      0),         # y = xW
+        ("model.layers.*.self_attn",         self_attn_pairs_2_,  H*d,      part_2,    (part_2, part_2),      part_2),    # scores = qk
+        ("model.layers.*.self_attn",         self_attn_pairs_2_,  H*d,      part_2,    (part_2, part_2),      part_2),    # mix = pv
         ("model.layers.*.self_attn",         self_attn_pairs_3_,  H*d,      layers_2,  (layers_2, layers_2),  layers_2),  # scores = qk
         ("model.layers.*.self_attn",         self_attn_pairs_3_,  H*d,      layers_2,  (layers_2, layers_2),  layers_2),  # mix = pv
-        ("model.layers.*.self_attn",         self_attn_pairs_4_,  H*d,      part_4,    (part_4, part_4),      part_4),    # scores = qk
-        ("model.layers.*.self_attn",         self_attn_pairs_4_,  H*d,      part_4,    (part_4, part_4),      part_4),    # mix = pv
+        ("model.layers.*.self_attn",         self_attn_pairs_4_,  H*d,      part_3,    (part_3, part_3),      part_3),    # scores = qk
+        ("model.layers.*.self_attn",         self_attn_pairs_4_,  H*d,      part_3,    (part_3, part_3),      part_3),    # mix = pv
         ("lm_head",                          text_,               2*D*V,    1,         (1, 1),                0),         # y = xW
     ]
 
@@ -691,27 +687,29 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     tied = sizes.tie_word_embeddings
     biased = sizes.attention_bias
     first = sizes.max_window_layers
-    part_1 = max(0, L - first)*D*H*d
-    part_2 = max(0, L - first)*D*F
+    part_1 = max(0, L - first)*D
+    part_2 = max(0, L - first)*D*H*d
+    part_3 = max(0, L - first)*d
+    part_4 = max(0, L - first)*D*F
     k_proj_1 = {
         "weight":  min(L, first)*D*G*d + max(0, L - first)*D*G*d,
         "bias":    min(L, first)*G*d*biased + max(0, L - first)*G*d*biased,
     }
     return {
         "model.embed_tokens.weight":                       D*V,
-        "model.layers.*.input_layernorm.weight":           min(L, first)*D + max(0, L - first)*D,
-        "model.layers.*.self_attn.q_proj.weight":          min(L, first)*D*H*d + part_1,
+        "model.layers.*.input_layernorm.weight":           min(L, first)*D + part_1,
+        "model.layers.*.self_attn.q_proj.weight":          min(L, first)*D*H*d + part_2,
         "model.layers.*.self_attn.q_proj.bias":            min(L, first)*H*d*biased + max(0, L - first)*H*d*biased,
-        "model.layers.*.self_attn.q_norm.weight":          min(L, first)*d + max(0, L - first)*d,
+        "model.layers.*.self_attn.q_norm.weight":          min(L, first)*d + part_3,
         **_inside("model.layers.*.self_attn.k_proj", k_proj_1),
-        "model.layers.*.self_attn.k_norm.weight":          min(L, first)*d + max(0, L - first)*d,
+        "model.layers.*.self_attn.k_norm.weight":          min(L, first)*d + part_3,
         **_inside("model.layers.*.self_attn.v_proj", k_proj_1),
-        "model.layers.*.self_attn.o_proj.weight":          min(L, first)*D*H*d + part_1,
+        "model.layers.*.self_attn.o_proj.weight":          min(L, first)*D*H*d + part_2,
         "model.layers.*.self_attn.o_proj.bias":            min(L, first)*D*biased + max(0, L - first)*D*biased,
-        "model.layers.*.post_attention_layernorm.weight":  min(L, first)*D + max(0, L - first)*D,
-        "model.layers.*.mlp.gate_proj.weight":             min(L, first)*D*F + part_2,
-        "model.layers.*.mlp.up_proj.weight":               min(L, first)*D*F + part_2,
-        "model.layers.*.mlp.down_proj.weight":             min(L, first)*D*F + part_2,
+        "model.layers.*.post_attention_layernorm.weight":  min(L, first)*D + part_1,
+        "model.layers.*.mlp.gate_proj.weight":             min(L, first)*D*F + part_4,
+        "model.layers.*.mlp.up_proj.weight":               min(L, first)*D*F + part_4,
+        "model.layers.*.mlp.down_proj.weight":             min(L, first)*D*F + part_4,
         "model.norm.weight":                               D,
         "lm_head.weight":                                  D*V - D*V*tied,
     }
@@ -730,10 +728,11 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     biased = sizes.attention_bias
     first = sizes.max_window_layers
     part_1 = 16*max(0, L - first)*D
-    part_2 = max(0, L - first)*D*H*d
-    part_3 = 16*min(L, first)*H*d
+    part_2 = max(0, L - first)*D
+    part_3 = max(0, L - first)*D*H*d
     part_4 = 16*max(0, L - first)*H*d
-    part_5 = max(0, L - first)*D*F
+    part_5 = max(0, L - first)*d
+    part_6 = max(0, L - first)*D*F
     k_proj_1 = {
         "base_layer.weight":      min(L, first)*D*G*d + max(0, L - first)*D*G*d,
         "base_layer.bias":        min(L, first)*G*d*biased + max(0, L - first)*G*d*biased,
@@ -742,23 +741,23 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     }
     return {
         "model.embed_tokens.weight":                              D*V,
-        "model.layers.*.input_layernorm.weight":                  min(L, first)*D + max(0, L - first)*D,
-        "model.layers.*.self_attn.q_proj.base_layer.weight":      min(L, first)*D*H*d + part_2,
+        "model.layers.*.input_layernorm.weight":                  min(L, first)*D + part_2,
+        "model.layers.*.self_attn.q_proj.base_layer.weight":      min(L, first)*D*H*d + part_3,
         "model.layers.*.self_attn.q_proj.base_layer.bias":        min(L, first)*H*d*biased + max(0, L - first)*H*d*biased,
         "model.layers.*.self_attn.q_proj.lora_A.default.weight":  16*min(L, first)*D + part_1,
-        "model.layers.*.self_attn.q_proj.lora_B.default.weight":  part_3 + part_4,
-        "model.layers.*.self_attn.q_norm.weight":                 min(L, first)*d + max(0, L - first)*d,
+        "model.layers.*.self_attn.q_proj.lora_B.default.weight":  16*min(L, first)*H*d + part_4,
+        "model.layers.*.self_attn.q_norm.weight":                 min(L, first)*d + part_5,
         **_inside("model.layers.*.self_attn.k_proj", k_proj_1),
-        "model.layers.*.self_attn.k_norm.weight":                 min(L, first)*d + max(0, L - first)*d,
+        "model.layers.*.self_attn.k_norm.weight":                 min(L, first)*d + part_5,
         **_inside("model.layers.*.self_attn.v_proj", k_proj_1),
-        "model.layers.*.self_attn.o_proj.base_layer.weight":      min(L, first)*D*H*d + part_2,
+        "model.layers.*.self_attn.o_proj.base_layer.weight":      min(L, first)*D*H*d + part_3,
         "model.layers.*.self_attn.o_proj.base_layer.bias":        min(L, first)*D*biased + max(0, L - first)*D*biased,
-        "model.layers.*.self_attn.o_proj.lora_A.default.weight":  part_3 + part_4,
+        "model.layers.*.self_attn.o_proj.lora_A.default.weight":  16*min(L, first)*H*d + part_4,
         "model.layers.*.self_attn.o_proj.lora_B.default.weight":  16*min(L, first)*D + part_1,
-        "model.layers.*.post_attention_layernorm.weight":         min(L, first)*D + max(0, L - first)*D,
-        "model.layers.*.mlp.gate_proj.weight":                    min(L, first)*D*F + part_5,
-        "model.layers.*.mlp.up_proj.weight":                      min(L, first)*D*F + part_5,
-        "model.layers.*.mlp.down_proj.weight":                    min(L, first)*D*F + part_5,
+        "model.layers.*.post_attention_layernorm.weight":         min(L, first)*D + part_2,
+        "model.layers.*.mlp.gate_proj.weight":                    min(L, first)*D*F + part_6,
+        "model.layers.*.mlp.up_proj.weight":                      min(L, first)*D*F + part_6,
+        "model.layers.*.mlp.down_proj.weight":                    min(L, first)*D*F + part_6,
         "model.norm.weight":                                      D,
         "lm_head.weight":                                         D*V - D*V*tied,
     }
@@ -778,7 +777,8 @@ def _trained_lora(sizes: Sizes) -> int:
     G = sizes.num_key_value_heads
     d = sizes.head_dim
     first = sizes.max_window_layers
-    found: int = 32*max(0, L - first)*(H*d + G*d + 2*D) + 32*min(L, first)*(H*d + G*d + 2*D)
+    part_1 = H*d + G*d + 2*D
+    found: int = 32*max(0, L - first)*part_1 + 32*min(L, first)*part_1
     return found
 
 

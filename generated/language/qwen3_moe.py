@@ -120,6 +120,7 @@ if TYPE_CHECKING:
 __all__ = ["Estimator", "Flops", "Moments", "Sizes", "moments"]
 
 NAME = "qwen3_moe"
+VARIANT: str | None = None
 REGIMES = ("full", "forward", "lora", "checkpointed")
 CONVENTIONS = ("symflops", "torch")
 STREAMS = {"text": False}
@@ -385,25 +386,26 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     layers_1 = sum(((i + 1) % s == 0)*(i in dense) for i in range(L))
     layers_2 = sum(((i + 1) % s == 0) for i in range(L))
     part_1 = L + layers_1 - layers_2
+    part_2 = layers_2 - layers_1
     # what a contraction runs over, in multiples of (n, x, xx)
     text_ = (0, 1, 0)
     self_attn_pairs_ = (0, 1, 1) if pairs == "useful" else (0, 0, 2)
     mlp_experts_rows_ = (0, top, 0)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.layers.*.self_attn.q_proj",  text_,              2*D*H*d,  L,                    (L, L),                                      0),  # y = xW
-        ("model.layers.*.self_attn.k_proj",  text_,              2*D*G*d,  L,                    (L, L),                                      0),  # y = xW
-        ("model.layers.*.self_attn.v_proj",  text_,              2*D*G*d,  L,                    (L, L),                                      0),  # y = xW
-        ("model.layers.*.self_attn",         self_attn_pairs_,   H*d,      L,                    (L, L),                                      0),  # scores = qk
-        ("model.layers.*.self_attn",         self_attn_pairs_,   H*d,      L,                    (L, L),                                      0),  # mix = pv
-        ("model.layers.*.self_attn.o_proj",  text_,              2*D*H*d,  L,                    (L, L),                                      0),  # y = xW
-        ("model.layers.*.mlp.gate_proj",     text_,              2*D*F,    part_1,               (part_1, part_1),                            0),  # y = xW
-        ("model.layers.*.mlp.up_proj",       text_,              2*D*F,    part_1,               (part_1, part_1),                            0),  # y = xW
-        ("model.layers.*.mlp.down_proj",     text_,              2*D*F,    part_1,               (part_1, part_1),                            0),  # y = xW
-        ("model.layers.*.mlp.gate",          text_,              2*D*E,    layers_2 - layers_1,  (layers_2 - layers_1, layers_2 - layers_1),  0),  # y = xW
-        ("model.layers.*.mlp.experts",       mlp_experts_rows_,  4*D*M,    layers_2 - layers_1,  (layers_2 - layers_1, layers_2 - layers_1),  0),  # y = xW
-        ("model.layers.*.mlp.experts",       mlp_experts_rows_,  2*D*M,    layers_2 - layers_1,  (layers_2 - layers_1, layers_2 - layers_1),  0),  # y = xW
-        ("lm_head",                          text_,              2*D*V,    1,                    (1, 1),                                      0),  # y = xW
+        ("model.layers.*.self_attn.q_proj",  text_,              2*D*H*d,  L,       (L, L),            0),  # y = xW
+        ("model.layers.*.self_attn.k_proj",  text_,              2*D*G*d,  L,       (L, L),            0),  # y = xW
+        ("model.layers.*.self_attn.v_proj",  text_,              2*D*G*d,  L,       (L, L),            0),  # y = xW
+        ("model.layers.*.self_attn",         self_attn_pairs_,   H*d,      L,       (L, L),            0),  # scores = qk
+        ("model.layers.*.self_attn",         self_attn_pairs_,   H*d,      L,       (L, L),            0),  # mix = pv
+        ("model.layers.*.self_attn.o_proj",  text_,              2*D*H*d,  L,       (L, L),            0),  # y = xW
+        ("model.layers.*.mlp.gate_proj",     text_,              2*D*F,    part_1,  (part_1, part_1),  0),  # y = xW
+        ("model.layers.*.mlp.up_proj",       text_,              2*D*F,    part_1,  (part_1, part_1),  0),  # y = xW
+        ("model.layers.*.mlp.down_proj",     text_,              2*D*F,    part_1,  (part_1, part_1),  0),  # y = xW
+        ("model.layers.*.mlp.gate",          text_,              2*D*E,    part_2,  (part_2, part_2),  0),  # y = xW
+        ("model.layers.*.mlp.experts",       mlp_experts_rows_,  4*D*M,    part_2,  (part_2, part_2),  0),  # y = xW
+        ("model.layers.*.mlp.experts",       mlp_experts_rows_,  2*D*M,    part_2,  (part_2, part_2),  0),  # y = xW
+        ("lm_head",                          text_,              2*D*V,    1,       (1, 1),            0),  # y = xW
     ]
 
 
@@ -430,6 +432,7 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     layers_1 = sum(((i + 1) % s == 0)*(i in dense) for i in range(L))
     layers_2 = sum(((i + 1) % s == 0) for i in range(L))
     part_1 = L + layers_1 - layers_2
+    part_2 = layers_2 - layers_1
     # what a contraction runs over, in multiples of (n, x, xx)
     text_ = (0, 1, 0)
     self_attn_pairs_ = (0, 1, 1) if pairs == "useful" else (0, 0, 2)
@@ -442,23 +445,23 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.layers.*.self_attn.q_proj.base_layer",      text_,              2*D*H*d,  L,                    (max(0, L - 1), 0),        0),  # y = xW
-        ("model.layers.*.self_attn.q_proj.lora_A.default",  text_,              32*D,     L,                    (max(0, L - 1), L),        0),  # y = xW
-        ("model.layers.*.self_attn.q_proj.lora_B.default",  text_,              32*H*d,   L,                    (L, L),                    0),  # y = xW
+        ("model.layers.*.self_attn.q_proj.base_layer",      text_,              2*D*H*d,  L,       (max(0, L - 1), 0),  0),  # y = xW
+        ("model.layers.*.self_attn.q_proj.lora_A.default",  text_,              32*D,     L,       (max(0, L - 1), L),  0),  # y = xW
+        ("model.layers.*.self_attn.q_proj.lora_B.default",  text_,              32*H*d,   L,       (L, L),              0),  # y = xW
         *_at("model.layers.*.self_attn.k_proj", k_proj_1),
         *_at("model.layers.*.self_attn.v_proj", k_proj_1),
-        ("model.layers.*.self_attn",                        self_attn_pairs_,   H*d,      L,                    (L, L),                    0),  # scores = qk
-        ("model.layers.*.self_attn",                        self_attn_pairs_,   H*d,      L,                    (L, L),                    0),  # mix = pv
-        ("model.layers.*.self_attn.o_proj.base_layer",      text_,              2*D*H*d,  L,                    (L, 0),                    0),  # y = xW
-        ("model.layers.*.self_attn.o_proj.lora_A.default",  text_,              32*H*d,   L,                    (L, L),                    0),  # y = xW
-        ("model.layers.*.self_attn.o_proj.lora_B.default",  text_,              32*D,     L,                    (L, L),                    0),  # y = xW
-        ("model.layers.*.mlp.gate_proj",                    text_,              2*D*F,    part_1,               (part_1, 0),               0),  # y = xW
-        ("model.layers.*.mlp.up_proj",                      text_,              2*D*F,    part_1,               (part_1, 0),               0),  # y = xW
-        ("model.layers.*.mlp.down_proj",                    text_,              2*D*F,    part_1,               (part_1, 0),               0),  # y = xW
-        ("model.layers.*.mlp.gate",                         text_,              2*D*E,    layers_2 - layers_1,  (layers_2 - layers_1, 0),  0),  # y = xW
-        ("model.layers.*.mlp.experts",                      mlp_experts_rows_,  4*D*M,    layers_2 - layers_1,  (layers_2 - layers_1, 0),  0),  # y = xW
-        ("model.layers.*.mlp.experts",                      mlp_experts_rows_,  2*D*M,    layers_2 - layers_1,  (layers_2 - layers_1, 0),  0),  # y = xW
-        ("lm_head",                                         text_,              2*D*V,    1,                    ((L >= 1), 0),             0),  # y = xW
+        ("model.layers.*.self_attn",                        self_attn_pairs_,   H*d,      L,       (L, L),              0),  # scores = qk
+        ("model.layers.*.self_attn",                        self_attn_pairs_,   H*d,      L,       (L, L),              0),  # mix = pv
+        ("model.layers.*.self_attn.o_proj.base_layer",      text_,              2*D*H*d,  L,       (L, 0),              0),  # y = xW
+        ("model.layers.*.self_attn.o_proj.lora_A.default",  text_,              32*H*d,   L,       (L, L),              0),  # y = xW
+        ("model.layers.*.self_attn.o_proj.lora_B.default",  text_,              32*D,     L,       (L, L),              0),  # y = xW
+        ("model.layers.*.mlp.gate_proj",                    text_,              2*D*F,    part_1,  (part_1, 0),         0),  # y = xW
+        ("model.layers.*.mlp.up_proj",                      text_,              2*D*F,    part_1,  (part_1, 0),         0),  # y = xW
+        ("model.layers.*.mlp.down_proj",                    text_,              2*D*F,    part_1,  (part_1, 0),         0),  # y = xW
+        ("model.layers.*.mlp.gate",                         text_,              2*D*E,    part_2,  (part_2, 0),         0),  # y = xW
+        ("model.layers.*.mlp.experts",                      mlp_experts_rows_,  4*D*M,    part_2,  (part_2, 0),         0),  # y = xW
+        ("model.layers.*.mlp.experts",                      mlp_experts_rows_,  2*D*M,    part_2,  (part_2, 0),         0),  # y = xW
+        ("lm_head",                                         text_,              2*D*V,    1,       ((L >= 1), 0),       0),  # y = xW
     ]
 
 
@@ -479,25 +482,26 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     layers_1 = sum(((i + 1) % s == 0)*(i in dense) for i in range(L))
     layers_2 = sum(((i + 1) % s == 0) for i in range(L))
     part_1 = L + layers_1 - layers_2
+    part_2 = layers_2 - layers_1
     # what a contraction runs over, in multiples of (n, x, xx)
     text_ = (0, 1, 0)
     self_attn_pairs_ = (0, 1, 1) if pairs == "useful" else (0, 0, 2)
     mlp_experts_rows_ = (0, top, 0)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.layers.*.self_attn.q_proj",  text_,              2*D*H*d,  L,                    (L, L),                                      L),                    # y = xW
-        ("model.layers.*.self_attn.k_proj",  text_,              2*D*G*d,  L,                    (L, L),                                      L),                    # y = xW
-        ("model.layers.*.self_attn.v_proj",  text_,              2*D*G*d,  L,                    (L, L),                                      L),                    # y = xW
-        ("model.layers.*.self_attn",         self_attn_pairs_,   H*d,      L,                    (L, L),                                      L),                    # scores = qk
-        ("model.layers.*.self_attn",         self_attn_pairs_,   H*d,      L,                    (L, L),                                      L),                    # mix = pv
-        ("model.layers.*.self_attn.o_proj",  text_,              2*D*H*d,  L,                    (L, L),                                      L),                    # y = xW
-        ("model.layers.*.mlp.gate_proj",     text_,              2*D*F,    part_1,               (part_1, part_1),                            part_1),               # y = xW
-        ("model.layers.*.mlp.up_proj",       text_,              2*D*F,    part_1,               (part_1, part_1),                            part_1),               # y = xW
-        ("model.layers.*.mlp.down_proj",     text_,              2*D*F,    part_1,               (part_1, part_1),                            0),                    # y = xW
-        ("model.layers.*.mlp.gate",          text_,              2*D*E,    layers_2 - layers_1,  (layers_2 - layers_1, layers_2 - layers_1),  layers_2 - layers_1),  # y = xW
-        ("model.layers.*.mlp.experts",       mlp_experts_rows_,  4*D*M,    layers_2 - layers_1,  (layers_2 - layers_1, layers_2 - layers_1),  layers_2 - layers_1),  # y = xW
-        ("model.layers.*.mlp.experts",       mlp_experts_rows_,  2*D*M,    layers_2 - layers_1,  (layers_2 - layers_1, layers_2 - layers_1),  layers_2 - layers_1),  # y = xW
-        ("lm_head",                          text_,              2*D*V,    1,                    (1, 1),                                      0),                    # y = xW
+        ("model.layers.*.self_attn.q_proj",  text_,              2*D*H*d,  L,       (L, L),            L),       # y = xW
+        ("model.layers.*.self_attn.k_proj",  text_,              2*D*G*d,  L,       (L, L),            L),       # y = xW
+        ("model.layers.*.self_attn.v_proj",  text_,              2*D*G*d,  L,       (L, L),            L),       # y = xW
+        ("model.layers.*.self_attn",         self_attn_pairs_,   H*d,      L,       (L, L),            L),       # scores = qk
+        ("model.layers.*.self_attn",         self_attn_pairs_,   H*d,      L,       (L, L),            L),       # mix = pv
+        ("model.layers.*.self_attn.o_proj",  text_,              2*D*H*d,  L,       (L, L),            L),       # y = xW
+        ("model.layers.*.mlp.gate_proj",     text_,              2*D*F,    part_1,  (part_1, part_1),  part_1),  # y = xW
+        ("model.layers.*.mlp.up_proj",       text_,              2*D*F,    part_1,  (part_1, part_1),  part_1),  # y = xW
+        ("model.layers.*.mlp.down_proj",     text_,              2*D*F,    part_1,  (part_1, part_1),  0),       # y = xW
+        ("model.layers.*.mlp.gate",          text_,              2*D*E,    part_2,  (part_2, part_2),  part_2),  # y = xW
+        ("model.layers.*.mlp.experts",       mlp_experts_rows_,  4*D*M,    part_2,  (part_2, part_2),  part_2),  # y = xW
+        ("model.layers.*.mlp.experts",       mlp_experts_rows_,  2*D*M,    part_2,  (part_2, part_2),  part_2),  # y = xW
+        ("lm_head",                          text_,              2*D*V,    1,       (1, 1),            0),       # y = xW
     ]
 
 

@@ -173,6 +173,7 @@ if TYPE_CHECKING:
 __all__ = ["Estimator", "Flops", "Moments", "Sizes", "moments"]
 
 NAME = "qwen3_next"
+VARIANT: str | None = None
 REGIMES = ("full", "forward", "checkpointed")
 CONVENTIONS = ("symflops", "torch")
 STREAMS = {"text": False}
@@ -471,7 +472,11 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     layers_1 = sum((kinds[i] == "linear_attention") for i in range(L))
     layers_2 = sum(((i + 1) % s == 0)*(i in dense) for i in range(L))
     layers_3 = sum(((i + 1) % s == 0) for i in range(L))
-    part_1 = L + layers_2 - layers_3
+    part_1 = 2*layers_1
+    part_2 = 3*layers_1
+    part_3 = L + layers_2 - layers_3
+    part_4 = layers_3 - layers_2
+    part_5 = L - layers_1
     # what a contraction runs over, in multiples of (n, chunks, known, x, xx)
     text_ = (0, 0, 0, 1, 0)
     linear_attn_rows_ = (K - 1, 0, 0, 1, 0)
@@ -484,35 +489,35 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     self_attn_pairs_ = (0, 0, 0, 1, 1) if pairs == "useful" else (0, 0, 0, 0, 2)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.layers.*.linear_attn.in_proj_qkvz",     text_,                4*D*Hk*dk + 4*D*Hv*dv,  layers_1,             (layers_1, layers_1),                        0),  # y = xW
-        ("model.layers.*.linear_attn.in_proj_ba",       text_,                4*D*Hv,                 layers_1,             (layers_1, layers_1),                        0),  # y = xW
-        ("model.layers.*.linear_attn",                  linear_attn_rows_,    4*Hk*dk*K + 2*Hv*dv*K,  layers_1,             (layers_1, layers_1),                        0),  # y = xW
-        ("model.layers.*.linear_attn",                  linear_attn_rows_2_,  2,                      2*layers_1,           (2*layers_1, 2*layers_1),                    0),  # y = ab
-        ("model.layers.*.linear_attn",                  linear_attn_rows_3_,  2*Hv*dv,                layers_1,             (layers_1),                                  0),  # Ax = b
-        ("model.layers.*.linear_attn",                  linear_attn_rows_3_,  2*Hv*dv,                0,                    (layers_1),                                  0),  # Ax = b
-        ("model.layers.*.linear_attn",                  linear_attn_rows_3_,  2*Hv*dk,                layers_1,             (layers_1),                                  0),  # Ax = b
-        ("model.layers.*.linear_attn",                  linear_attn_rows_3_,  2*Hv*dk,                0,                    (layers_1),                                  0),  # Ax = b
-        ("model.layers.*.linear_attn",                  linear_attn_rows_4_,  2,                      3*layers_1,           (2*layers_1, 0),                             0),  # y = ab
-        ("model.layers.*.linear_attn",                  linear_attn_rows_5_,  2,                      0,                    (layers_1, 3*layers_1),                      0),  # y = ab
-        ("model.layers.*.linear_attn",                  linear_attn_rows_6_,  2,                      layers_1,             (layers_1, layers_1),                        0),  # y = ab
-        ("model.layers.*.linear_attn.out_proj",         text_,                2*D*Hv*dv,              layers_1,             (layers_1, layers_1),                        0),  # y = xW
-        ("model.layers.*.mlp.gate_proj",                text_,                2*D*F,                  part_1,               (part_1, part_1),                            0),  # y = xW
-        ("model.layers.*.mlp.up_proj",                  text_,                2*D*F,                  part_1,               (part_1, part_1),                            0),  # y = xW
-        ("model.layers.*.mlp.down_proj",                text_,                2*D*F,                  part_1,               (part_1, part_1),                            0),  # y = xW
-        ("model.layers.*.mlp.shared_expert.gate_proj",  text_,                2*D*S,                  layers_3 - layers_2,  (layers_3 - layers_2, layers_3 - layers_2),  0),  # y = xW
-        ("model.layers.*.mlp.shared_expert.up_proj",    text_,                2*D*S,                  layers_3 - layers_2,  (layers_3 - layers_2, layers_3 - layers_2),  0),  # y = xW
-        ("model.layers.*.mlp.shared_expert.down_proj",  text_,                2*D*S,                  layers_3 - layers_2,  (layers_3 - layers_2, layers_3 - layers_2),  0),  # y = xW
-        ("model.layers.*.mlp.gate",                     text_,                2*D*E,                  layers_3 - layers_2,  (layers_3 - layers_2, layers_3 - layers_2),  0),  # y = xW
-        ("model.layers.*.mlp.experts",                  mlp_experts_rows_,    4*D*M,                  layers_3 - layers_2,  (layers_3 - layers_2, layers_3 - layers_2),  0),  # y = xW
-        ("model.layers.*.mlp.experts",                  mlp_experts_rows_,    2*D*M,                  layers_3 - layers_2,  (layers_3 - layers_2, layers_3 - layers_2),  0),  # y = xW
-        ("model.layers.*.mlp.shared_expert_gate",       text_,                2*D,                    layers_3 - layers_2,  (layers_3 - layers_2, layers_3 - layers_2),  0),  # y = xW
-        ("model.layers.*.self_attn.q_proj",             text_,                4*D*H*d,                L - layers_1,         (L - layers_1, L - layers_1),                0),  # y = xW
-        ("model.layers.*.self_attn.k_proj",             text_,                2*D*G*d,                L - layers_1,         (L - layers_1, L - layers_1),                0),  # y = xW
-        ("model.layers.*.self_attn.v_proj",             text_,                2*D*G*d,                L - layers_1,         (L - layers_1, L - layers_1),                0),  # y = xW
-        ("model.layers.*.self_attn",                    self_attn_pairs_,     H*d,                    L - layers_1,         (L - layers_1, L - layers_1),                0),  # scores = qk
-        ("model.layers.*.self_attn",                    self_attn_pairs_,     H*d,                    L - layers_1,         (L - layers_1, L - layers_1),                0),  # mix = pv
-        ("model.layers.*.self_attn.o_proj",             text_,                2*D*H*d,                L - layers_1,         (L - layers_1, L - layers_1),                0),  # y = xW
-        ("lm_head",                                     text_,                2*D*V,                  1,                    (1, 1),                                      0),  # y = xW
+        ("model.layers.*.linear_attn.in_proj_qkvz",     text_,                4*D*Hk*dk + 4*D*Hv*dv,  layers_1,  (layers_1, layers_1),  0),  # y = xW
+        ("model.layers.*.linear_attn.in_proj_ba",       text_,                4*D*Hv,                 layers_1,  (layers_1, layers_1),  0),  # y = xW
+        ("model.layers.*.linear_attn",                  linear_attn_rows_,    4*Hk*dk*K + 2*Hv*dv*K,  layers_1,  (layers_1, layers_1),  0),  # y = xW
+        ("model.layers.*.linear_attn",                  linear_attn_rows_2_,  2,                      part_1,    (part_1, part_1),      0),  # y = ab
+        ("model.layers.*.linear_attn",                  linear_attn_rows_3_,  2*Hv*dv,                layers_1,  (layers_1),            0),  # Ax = b
+        ("model.layers.*.linear_attn",                  linear_attn_rows_3_,  2*Hv*dv,                0,         (layers_1),            0),  # Ax = b
+        ("model.layers.*.linear_attn",                  linear_attn_rows_3_,  2*Hv*dk,                layers_1,  (layers_1),            0),  # Ax = b
+        ("model.layers.*.linear_attn",                  linear_attn_rows_3_,  2*Hv*dk,                0,         (layers_1),            0),  # Ax = b
+        ("model.layers.*.linear_attn",                  linear_attn_rows_4_,  2,                      part_2,    (part_1, 0),           0),  # y = ab
+        ("model.layers.*.linear_attn",                  linear_attn_rows_5_,  2,                      0,         (layers_1, part_2),    0),  # y = ab
+        ("model.layers.*.linear_attn",                  linear_attn_rows_6_,  2,                      layers_1,  (layers_1, layers_1),  0),  # y = ab
+        ("model.layers.*.linear_attn.out_proj",         text_,                2*D*Hv*dv,              layers_1,  (layers_1, layers_1),  0),  # y = xW
+        ("model.layers.*.mlp.gate_proj",                text_,                2*D*F,                  part_3,    (part_3, part_3),      0),  # y = xW
+        ("model.layers.*.mlp.up_proj",                  text_,                2*D*F,                  part_3,    (part_3, part_3),      0),  # y = xW
+        ("model.layers.*.mlp.down_proj",                text_,                2*D*F,                  part_3,    (part_3, part_3),      0),  # y = xW
+        ("model.layers.*.mlp.shared_expert.gate_proj",  text_,                2*D*S,                  part_4,    (part_4, part_4),      0),  # y = xW
+        ("model.layers.*.mlp.shared_expert.up_proj",    text_,                2*D*S,                  part_4,    (part_4, part_4),      0),  # y = xW
+        ("model.layers.*.mlp.shared_expert.down_proj",  text_,                2*D*S,                  part_4,    (part_4, part_4),      0),  # y = xW
+        ("model.layers.*.mlp.gate",                     text_,                2*D*E,                  part_4,    (part_4, part_4),      0),  # y = xW
+        ("model.layers.*.mlp.experts",                  mlp_experts_rows_,    4*D*M,                  part_4,    (part_4, part_4),      0),  # y = xW
+        ("model.layers.*.mlp.experts",                  mlp_experts_rows_,    2*D*M,                  part_4,    (part_4, part_4),      0),  # y = xW
+        ("model.layers.*.mlp.shared_expert_gate",       text_,                2*D,                    part_4,    (part_4, part_4),      0),  # y = xW
+        ("model.layers.*.self_attn.q_proj",             text_,                4*D*H*d,                part_5,    (part_5, part_5),      0),  # y = xW
+        ("model.layers.*.self_attn.k_proj",             text_,                2*D*G*d,                part_5,    (part_5, part_5),      0),  # y = xW
+        ("model.layers.*.self_attn.v_proj",             text_,                2*D*G*d,                part_5,    (part_5, part_5),      0),  # y = xW
+        ("model.layers.*.self_attn",                    self_attn_pairs_,     H*d,                    part_5,    (part_5, part_5),      0),  # scores = qk
+        ("model.layers.*.self_attn",                    self_attn_pairs_,     H*d,                    part_5,    (part_5, part_5),      0),  # mix = pv
+        ("model.layers.*.self_attn.o_proj",             text_,                2*D*H*d,                part_5,    (part_5, part_5),      0),  # y = xW
+        ("lm_head",                                     text_,                2*D*V,                  1,         (1, 1),                0),  # y = xW
     ]
 
 
@@ -541,6 +546,8 @@ def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     layers_2 = sum(((i + 1) % s == 0)*(i in dense) for i in range(L))
     layers_3 = sum(((i + 1) % s == 0) for i in range(L))
     part_1 = L + layers_2 - layers_3
+    part_2 = layers_3 - layers_2
+    part_3 = L - layers_1
     # what a contraction runs over, in multiples of (n, chunks, known, x, xx)
     text_ = (0, 0, 0, 1, 0)
     linear_attn_rows_ = (K - 1, 0, 0, 1, 0)
@@ -552,32 +559,32 @@ def _forward(sizes: Sizes, pairs: str) -> list[Line]:
     self_attn_pairs_ = (0, 0, 0, 1, 1) if pairs == "useful" else (0, 0, 0, 0, 2)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.layers.*.linear_attn.in_proj_qkvz",     text_,                4*D*Hk*dk + 4*D*Hv*dv,  layers_1,             (0, 0),  0),  # y = xW
-        ("model.layers.*.linear_attn.in_proj_ba",       text_,                4*D*Hv,                 layers_1,             (0, 0),  0),  # y = xW
-        ("model.layers.*.linear_attn",                  linear_attn_rows_,    4*Hk*dk*K + 2*Hv*dv*K,  layers_1,             (0, 0),  0),  # y = xW
-        ("model.layers.*.linear_attn",                  linear_attn_rows_2_,  2,                      2*layers_1,           (0, 0),  0),  # y = ab
-        ("model.layers.*.linear_attn",                  linear_attn_rows_3_,  2*Hv*dv,                layers_1,             (0),     0),  # Ax = b
-        ("model.layers.*.linear_attn",                  linear_attn_rows_3_,  2*Hv*dk,                layers_1,             (0),     0),  # Ax = b
-        ("model.layers.*.linear_attn",                  linear_attn_rows_4_,  2,                      3*layers_1,           (0, 0),  0),  # y = ab
-        ("model.layers.*.linear_attn",                  linear_attn_rows_6_,  2,                      layers_1,             (0, 0),  0),  # y = ab
-        ("model.layers.*.linear_attn.out_proj",         text_,                2*D*Hv*dv,              layers_1,             (0, 0),  0),  # y = xW
-        ("model.layers.*.mlp.gate_proj",                text_,                2*D*F,                  part_1,               (0, 0),  0),  # y = xW
-        ("model.layers.*.mlp.up_proj",                  text_,                2*D*F,                  part_1,               (0, 0),  0),  # y = xW
-        ("model.layers.*.mlp.down_proj",                text_,                2*D*F,                  part_1,               (0, 0),  0),  # y = xW
-        ("model.layers.*.mlp.shared_expert.gate_proj",  text_,                2*D*S,                  layers_3 - layers_2,  (0, 0),  0),  # y = xW
-        ("model.layers.*.mlp.shared_expert.up_proj",    text_,                2*D*S,                  layers_3 - layers_2,  (0, 0),  0),  # y = xW
-        ("model.layers.*.mlp.shared_expert.down_proj",  text_,                2*D*S,                  layers_3 - layers_2,  (0, 0),  0),  # y = xW
-        ("model.layers.*.mlp.gate",                     text_,                2*D*E,                  layers_3 - layers_2,  (0, 0),  0),  # y = xW
-        ("model.layers.*.mlp.experts",                  mlp_experts_rows_,    4*D*M,                  layers_3 - layers_2,  (0, 0),  0),  # y = xW
-        ("model.layers.*.mlp.experts",                  mlp_experts_rows_,    2*D*M,                  layers_3 - layers_2,  (0, 0),  0),  # y = xW
-        ("model.layers.*.mlp.shared_expert_gate",       text_,                2*D,                    layers_3 - layers_2,  (0, 0),  0),  # y = xW
-        ("model.layers.*.self_attn.q_proj",             text_,                4*D*H*d,                L - layers_1,         (0, 0),  0),  # y = xW
-        ("model.layers.*.self_attn.k_proj",             text_,                2*D*G*d,                L - layers_1,         (0, 0),  0),  # y = xW
-        ("model.layers.*.self_attn.v_proj",             text_,                2*D*G*d,                L - layers_1,         (0, 0),  0),  # y = xW
-        ("model.layers.*.self_attn",                    self_attn_pairs_,     H*d,                    L - layers_1,         (0, 0),  0),  # scores = qk
-        ("model.layers.*.self_attn",                    self_attn_pairs_,     H*d,                    L - layers_1,         (0, 0),  0),  # mix = pv
-        ("model.layers.*.self_attn.o_proj",             text_,                2*D*H*d,                L - layers_1,         (0, 0),  0),  # y = xW
-        ("lm_head",                                     text_,                2*D*V,                  1,                    (0, 0),  0),  # y = xW
+        ("model.layers.*.linear_attn.in_proj_qkvz",     text_,                4*D*Hk*dk + 4*D*Hv*dv,  layers_1,    (0, 0),  0),  # y = xW
+        ("model.layers.*.linear_attn.in_proj_ba",       text_,                4*D*Hv,                 layers_1,    (0, 0),  0),  # y = xW
+        ("model.layers.*.linear_attn",                  linear_attn_rows_,    4*Hk*dk*K + 2*Hv*dv*K,  layers_1,    (0, 0),  0),  # y = xW
+        ("model.layers.*.linear_attn",                  linear_attn_rows_2_,  2,                      2*layers_1,  (0, 0),  0),  # y = ab
+        ("model.layers.*.linear_attn",                  linear_attn_rows_3_,  2*Hv*dv,                layers_1,    (0),     0),  # Ax = b
+        ("model.layers.*.linear_attn",                  linear_attn_rows_3_,  2*Hv*dk,                layers_1,    (0),     0),  # Ax = b
+        ("model.layers.*.linear_attn",                  linear_attn_rows_4_,  2,                      3*layers_1,  (0, 0),  0),  # y = ab
+        ("model.layers.*.linear_attn",                  linear_attn_rows_6_,  2,                      layers_1,    (0, 0),  0),  # y = ab
+        ("model.layers.*.linear_attn.out_proj",         text_,                2*D*Hv*dv,              layers_1,    (0, 0),  0),  # y = xW
+        ("model.layers.*.mlp.gate_proj",                text_,                2*D*F,                  part_1,      (0, 0),  0),  # y = xW
+        ("model.layers.*.mlp.up_proj",                  text_,                2*D*F,                  part_1,      (0, 0),  0),  # y = xW
+        ("model.layers.*.mlp.down_proj",                text_,                2*D*F,                  part_1,      (0, 0),  0),  # y = xW
+        ("model.layers.*.mlp.shared_expert.gate_proj",  text_,                2*D*S,                  part_2,      (0, 0),  0),  # y = xW
+        ("model.layers.*.mlp.shared_expert.up_proj",    text_,                2*D*S,                  part_2,      (0, 0),  0),  # y = xW
+        ("model.layers.*.mlp.shared_expert.down_proj",  text_,                2*D*S,                  part_2,      (0, 0),  0),  # y = xW
+        ("model.layers.*.mlp.gate",                     text_,                2*D*E,                  part_2,      (0, 0),  0),  # y = xW
+        ("model.layers.*.mlp.experts",                  mlp_experts_rows_,    4*D*M,                  part_2,      (0, 0),  0),  # y = xW
+        ("model.layers.*.mlp.experts",                  mlp_experts_rows_,    2*D*M,                  part_2,      (0, 0),  0),  # y = xW
+        ("model.layers.*.mlp.shared_expert_gate",       text_,                2*D,                    part_2,      (0, 0),  0),  # y = xW
+        ("model.layers.*.self_attn.q_proj",             text_,                4*D*H*d,                part_3,      (0, 0),  0),  # y = xW
+        ("model.layers.*.self_attn.k_proj",             text_,                2*D*G*d,                part_3,      (0, 0),  0),  # y = xW
+        ("model.layers.*.self_attn.v_proj",             text_,                2*D*G*d,                part_3,      (0, 0),  0),  # y = xW
+        ("model.layers.*.self_attn",                    self_attn_pairs_,     H*d,                    part_3,      (0, 0),  0),  # scores = qk
+        ("model.layers.*.self_attn",                    self_attn_pairs_,     H*d,                    part_3,      (0, 0),  0),  # mix = pv
+        ("model.layers.*.self_attn.o_proj",             text_,                2*D*H*d,                part_3,      (0, 0),  0),  # y = xW
+        ("lm_head",                                     text_,                2*D*V,                  1,           (0, 0),  0),  # y = xW
     ]
 
 
@@ -605,7 +612,11 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     layers_1 = sum((kinds[i] == "linear_attention") for i in range(L))
     layers_2 = sum(((i + 1) % s == 0)*(i in dense) for i in range(L))
     layers_3 = sum(((i + 1) % s == 0) for i in range(L))
-    part_1 = L + layers_2 - layers_3
+    part_1 = 2*layers_1
+    part_2 = 3*layers_1
+    part_3 = L + layers_2 - layers_3
+    part_4 = layers_3 - layers_2
+    part_5 = L - layers_1
     # what a contraction runs over, in multiples of (n, chunks, known, x, xx)
     text_ = (0, 0, 0, 1, 0)
     linear_attn_rows_ = (K - 1, 0, 0, 1, 0)
@@ -618,35 +629,35 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     self_attn_pairs_ = (0, 0, 0, 1, 1) if pairs == "useful" else (0, 0, 0, 0, 2)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.layers.*.linear_attn.in_proj_qkvz",     text_,                4*D*Hk*dk + 4*D*Hv*dv,  layers_1,             (layers_1, layers_1),                        layers_1),             # y = xW
-        ("model.layers.*.linear_attn.in_proj_ba",       text_,                4*D*Hv,                 layers_1,             (layers_1, layers_1),                        layers_1),             # y = xW
-        ("model.layers.*.linear_attn",                  linear_attn_rows_,    4*Hk*dk*K + 2*Hv*dv*K,  layers_1,             (layers_1, layers_1),                        layers_1),             # y = xW
-        ("model.layers.*.linear_attn",                  linear_attn_rows_2_,  2,                      2*layers_1,           (2*layers_1, 2*layers_1),                    2*layers_1),           # y = ab
-        ("model.layers.*.linear_attn",                  linear_attn_rows_3_,  2*Hv*dv,                layers_1,             (layers_1),                                  layers_1),             # Ax = b
-        ("model.layers.*.linear_attn",                  linear_attn_rows_3_,  2*Hv*dv,                0,                    (layers_1),                                  0),                    # Ax = b
-        ("model.layers.*.linear_attn",                  linear_attn_rows_3_,  2*Hv*dk,                layers_1,             (layers_1),                                  layers_1),             # Ax = b
-        ("model.layers.*.linear_attn",                  linear_attn_rows_3_,  2*Hv*dk,                0,                    (layers_1),                                  0),                    # Ax = b
-        ("model.layers.*.linear_attn",                  linear_attn_rows_4_,  2,                      3*layers_1,           (2*layers_1, 0),                             3*layers_1),           # y = ab
-        ("model.layers.*.linear_attn",                  linear_attn_rows_5_,  2,                      0,                    (layers_1, 3*layers_1),                      0),                    # y = ab
-        ("model.layers.*.linear_attn",                  linear_attn_rows_6_,  2,                      layers_1,             (layers_1, layers_1),                        layers_1),             # y = ab
-        ("model.layers.*.linear_attn.out_proj",         text_,                2*D*Hv*dv,              layers_1,             (layers_1, layers_1),                        layers_1),             # y = xW
-        ("model.layers.*.mlp.gate_proj",                text_,                2*D*F,                  part_1,               (part_1, part_1),                            part_1),               # y = xW
-        ("model.layers.*.mlp.up_proj",                  text_,                2*D*F,                  part_1,               (part_1, part_1),                            part_1),               # y = xW
-        ("model.layers.*.mlp.down_proj",                text_,                2*D*F,                  part_1,               (part_1, part_1),                            0),                    # y = xW
-        ("model.layers.*.mlp.shared_expert.gate_proj",  text_,                2*D*S,                  layers_3 - layers_2,  (layers_3 - layers_2, layers_3 - layers_2),  layers_3 - layers_2),  # y = xW
-        ("model.layers.*.mlp.shared_expert.up_proj",    text_,                2*D*S,                  layers_3 - layers_2,  (layers_3 - layers_2, layers_3 - layers_2),  layers_3 - layers_2),  # y = xW
-        ("model.layers.*.mlp.shared_expert.down_proj",  text_,                2*D*S,                  layers_3 - layers_2,  (layers_3 - layers_2, layers_3 - layers_2),  layers_3 - layers_2),  # y = xW
-        ("model.layers.*.mlp.gate",                     text_,                2*D*E,                  layers_3 - layers_2,  (layers_3 - layers_2, layers_3 - layers_2),  layers_3 - layers_2),  # y = xW
-        ("model.layers.*.mlp.experts",                  mlp_experts_rows_,    4*D*M,                  layers_3 - layers_2,  (layers_3 - layers_2, layers_3 - layers_2),  layers_3 - layers_2),  # y = xW
-        ("model.layers.*.mlp.experts",                  mlp_experts_rows_,    2*D*M,                  layers_3 - layers_2,  (layers_3 - layers_2, layers_3 - layers_2),  layers_3 - layers_2),  # y = xW
-        ("model.layers.*.mlp.shared_expert_gate",       text_,                2*D,                    layers_3 - layers_2,  (layers_3 - layers_2, layers_3 - layers_2),  layers_3 - layers_2),  # y = xW
-        ("model.layers.*.self_attn.q_proj",             text_,                4*D*H*d,                L - layers_1,         (L - layers_1, L - layers_1),                L - layers_1),         # y = xW
-        ("model.layers.*.self_attn.k_proj",             text_,                2*D*G*d,                L - layers_1,         (L - layers_1, L - layers_1),                L - layers_1),         # y = xW
-        ("model.layers.*.self_attn.v_proj",             text_,                2*D*G*d,                L - layers_1,         (L - layers_1, L - layers_1),                L - layers_1),         # y = xW
-        ("model.layers.*.self_attn",                    self_attn_pairs_,     H*d,                    L - layers_1,         (L - layers_1, L - layers_1),                L - layers_1),         # scores = qk
-        ("model.layers.*.self_attn",                    self_attn_pairs_,     H*d,                    L - layers_1,         (L - layers_1, L - layers_1),                L - layers_1),         # mix = pv
-        ("model.layers.*.self_attn.o_proj",             text_,                2*D*H*d,                L - layers_1,         (L - layers_1, L - layers_1),                L - layers_1),         # y = xW
-        ("lm_head",                                     text_,                2*D*V,                  1,                    (1, 1),                                      0),                    # y = xW
+        ("model.layers.*.linear_attn.in_proj_qkvz",     text_,                4*D*Hk*dk + 4*D*Hv*dv,  layers_1,  (layers_1, layers_1),  layers_1),  # y = xW
+        ("model.layers.*.linear_attn.in_proj_ba",       text_,                4*D*Hv,                 layers_1,  (layers_1, layers_1),  layers_1),  # y = xW
+        ("model.layers.*.linear_attn",                  linear_attn_rows_,    4*Hk*dk*K + 2*Hv*dv*K,  layers_1,  (layers_1, layers_1),  layers_1),  # y = xW
+        ("model.layers.*.linear_attn",                  linear_attn_rows_2_,  2,                      part_1,    (part_1, part_1),      part_1),    # y = ab
+        ("model.layers.*.linear_attn",                  linear_attn_rows_3_,  2*Hv*dv,                layers_1,  (layers_1),            layers_1),  # Ax = b
+        ("model.layers.*.linear_attn",                  linear_attn_rows_3_,  2*Hv*dv,                0,         (layers_1),            0),         # Ax = b
+        ("model.layers.*.linear_attn",                  linear_attn_rows_3_,  2*Hv*dk,                layers_1,  (layers_1),            layers_1),  # Ax = b
+        ("model.layers.*.linear_attn",                  linear_attn_rows_3_,  2*Hv*dk,                0,         (layers_1),            0),         # Ax = b
+        ("model.layers.*.linear_attn",                  linear_attn_rows_4_,  2,                      part_2,    (part_1, 0),           part_2),    # y = ab
+        ("model.layers.*.linear_attn",                  linear_attn_rows_5_,  2,                      0,         (layers_1, part_2),    0),         # y = ab
+        ("model.layers.*.linear_attn",                  linear_attn_rows_6_,  2,                      layers_1,  (layers_1, layers_1),  layers_1),  # y = ab
+        ("model.layers.*.linear_attn.out_proj",         text_,                2*D*Hv*dv,              layers_1,  (layers_1, layers_1),  layers_1),  # y = xW
+        ("model.layers.*.mlp.gate_proj",                text_,                2*D*F,                  part_3,    (part_3, part_3),      part_3),    # y = xW
+        ("model.layers.*.mlp.up_proj",                  text_,                2*D*F,                  part_3,    (part_3, part_3),      part_3),    # y = xW
+        ("model.layers.*.mlp.down_proj",                text_,                2*D*F,                  part_3,    (part_3, part_3),      0),         # y = xW
+        ("model.layers.*.mlp.shared_expert.gate_proj",  text_,                2*D*S,                  part_4,    (part_4, part_4),      part_4),    # y = xW
+        ("model.layers.*.mlp.shared_expert.up_proj",    text_,                2*D*S,                  part_4,    (part_4, part_4),      part_4),    # y = xW
+        ("model.layers.*.mlp.shared_expert.down_proj",  text_,                2*D*S,                  part_4,    (part_4, part_4),      part_4),    # y = xW
+        ("model.layers.*.mlp.gate",                     text_,                2*D*E,                  part_4,    (part_4, part_4),      part_4),    # y = xW
+        ("model.layers.*.mlp.experts",                  mlp_experts_rows_,    4*D*M,                  part_4,    (part_4, part_4),      part_4),    # y = xW
+        ("model.layers.*.mlp.experts",                  mlp_experts_rows_,    2*D*M,                  part_4,    (part_4, part_4),      part_4),    # y = xW
+        ("model.layers.*.mlp.shared_expert_gate",       text_,                2*D,                    part_4,    (part_4, part_4),      part_4),    # y = xW
+        ("model.layers.*.self_attn.q_proj",             text_,                4*D*H*d,                part_5,    (part_5, part_5),      part_5),    # y = xW
+        ("model.layers.*.self_attn.k_proj",             text_,                2*D*G*d,                part_5,    (part_5, part_5),      part_5),    # y = xW
+        ("model.layers.*.self_attn.v_proj",             text_,                2*D*G*d,                part_5,    (part_5, part_5),      part_5),    # y = xW
+        ("model.layers.*.self_attn",                    self_attn_pairs_,     H*d,                    part_5,    (part_5, part_5),      part_5),    # scores = qk
+        ("model.layers.*.self_attn",                    self_attn_pairs_,     H*d,                    part_5,    (part_5, part_5),      part_5),    # mix = pv
+        ("model.layers.*.self_attn.o_proj",             text_,                2*D*H*d,                part_5,    (part_5, part_5),      part_5),    # y = xW
+        ("lm_head",                                     text_,                2*D*V,                  1,         (1, 1),                0),         # y = xW
     ]
 
 
@@ -680,8 +691,10 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     layers_1 = sum((kinds[i] == "linear_attention") for i in range(L))
     layers_2 = sum(((i + 1) % s == 0)*(i in dense) for i in range(L))
     layers_3 = sum(((i + 1) % s == 0) for i in range(L))
-    part_1 = L*D*F + layers_2*D*F - layers_3*D*F
-    part_2 = layers_3*D*S - layers_2*D*S
+    part_1 = layers_1*Hv
+    part_2 = L*D*F + layers_2*D*F - layers_3*D*F
+    part_3 = layers_3*D*S - layers_2*D*S
+    part_4 = L*d - layers_1*d
     k_proj_1 = {
         "weight":  L*D*G*d - layers_1*D*G*d,
         "bias":    L*G*d*biased - layers_1*G*d*biased,
@@ -692,26 +705,26 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         "model.layers.*.linear_attn.in_proj_qkvz.weight":     2*layers_1*D*Hk*dk + 2*layers_1*D*Hv*dv,
         "model.layers.*.linear_attn.in_proj_ba.weight":       2*layers_1*D*Hv,
         "model.layers.*.linear_attn.conv1d.weight":           2*layers_1*Hk*dk*K + layers_1*Hv*dv*K,
-        "model.layers.*.linear_attn.dt_bias":                 layers_1*Hv,
-        "model.layers.*.linear_attn.A_log":                   layers_1*Hv,
+        "model.layers.*.linear_attn.dt_bias":                 part_1,
+        "model.layers.*.linear_attn.A_log":                   part_1,
         "model.layers.*.linear_attn.norm.weight":             layers_1*dv,
         "model.layers.*.linear_attn.out_proj.weight":         layers_1*D*Hv*dv,
         "model.layers.*.post_attention_layernorm.weight":     L*D,
-        "model.layers.*.mlp.gate_proj.weight":                part_1,
-        "model.layers.*.mlp.up_proj.weight":                  part_1,
-        "model.layers.*.mlp.down_proj.weight":                part_1,
-        "model.layers.*.mlp.shared_expert.gate_proj.weight":  part_2,
-        "model.layers.*.mlp.shared_expert.up_proj.weight":    part_2,
-        "model.layers.*.mlp.shared_expert.down_proj.weight":  part_2,
+        "model.layers.*.mlp.gate_proj.weight":                part_2,
+        "model.layers.*.mlp.up_proj.weight":                  part_2,
+        "model.layers.*.mlp.down_proj.weight":                part_2,
+        "model.layers.*.mlp.shared_expert.gate_proj.weight":  part_3,
+        "model.layers.*.mlp.shared_expert.up_proj.weight":    part_3,
+        "model.layers.*.mlp.shared_expert.down_proj.weight":  part_3,
         "model.layers.*.mlp.gate.weight":                     layers_3*D*E - layers_2*D*E,
         "model.layers.*.mlp.experts.gate_up_proj":            2*layers_3*D*M*E - 2*layers_2*D*M*E,
         "model.layers.*.mlp.experts.down_proj":               layers_3*D*M*E - layers_2*D*M*E,
         "model.layers.*.mlp.shared_expert_gate.weight":       layers_3*D - layers_2*D,
         "model.layers.*.self_attn.q_proj.weight":             2*L*D*H*d - 2*layers_1*D*H*d,
         "model.layers.*.self_attn.q_proj.bias":               2*L*H*d*biased - 2*layers_1*H*d*biased,
-        "model.layers.*.self_attn.q_norm.weight":             L*d - layers_1*d,
+        "model.layers.*.self_attn.q_norm.weight":             part_4,
         **_inside("model.layers.*.self_attn.k_proj", k_proj_1),
-        "model.layers.*.self_attn.k_norm.weight":             L*d - layers_1*d,
+        "model.layers.*.self_attn.k_norm.weight":             part_4,
         **_inside("model.layers.*.self_attn.v_proj", k_proj_1),
         "model.layers.*.self_attn.o_proj.weight":             L*D*H*d - layers_1*D*H*d,
         "model.layers.*.self_attn.o_proj.bias":               L*D*biased - layers_1*D*biased,

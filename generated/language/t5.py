@@ -145,6 +145,7 @@ if TYPE_CHECKING:
 __all__ = ["Estimator", "Flops", "Moments", "Sizes", "moments"]
 
 NAME = "t5"
+VARIANT: str | None = None
 REGIMES = ("full", "forward")
 CONVENTIONS = ("symflops", "torch")
 STREAMS = {"source": False, "target": False}
@@ -415,17 +416,17 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     part_11 = max(0, M - 1)*case_1 + max(0, M - 1)*case_2 + max(0, M - 1)*case_3 + min(M, 1)*case_1 + min(M, 1)*case_2 + min(M, 1)*case_3
     # what a contraction runs over, in multiples of (n, x, y, xx, xy, yy)
     source_ = (0, 1, 0, 0, 0, 0)
-    layer_0_SelfAttention_pairs_ = (0, 0, 0, 1, 0, 0)
+    xx_ = (0, 0, 0, 1, 0, 0)
     target_ = (0, 0, 1, 0, 0, 0)
     layer_0_SelfAttention_pairs_2_ = (0, 0, 1, 0, 0, 1) if pairs == "useful" else (0, 0, 0, 0, 0, 2)
-    layer_1_EncDecAttention_pairs_ = (0, 0, 0, 0, 1, 0)
+    xy_ = (0, 0, 0, 0, 1, 0)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
         ("encoder.block.*.layer.0.SelfAttention.q",      source_,                         2*D*H*d,  part_1,   (part_5, part_5),    0),  # y = xW
         ("encoder.block.*.layer.0.SelfAttention.k",      source_,                         2*D*H*d,  part_1,   (part_5, part_5),    0),  # y = xW
         ("encoder.block.*.layer.0.SelfAttention.v",      source_,                         2*D*H*d,  part_1,   (part_5, part_5),    0),  # y = xW
-        ("encoder.block.*.layer.0.SelfAttention",        layer_0_SelfAttention_pairs_,    2*H*d,    part_1,   (part_5, part_5),    0),  # scores = qk
-        ("encoder.block.*.layer.0.SelfAttention",        layer_0_SelfAttention_pairs_,    2*H*d,    part_1,   (part_5, part_5),    0),  # mix = pv
+        ("encoder.block.*.layer.0.SelfAttention",        xx_,                             2*H*d,    part_1,   (part_5, part_5),    0),  # scores = qk
+        ("encoder.block.*.layer.0.SelfAttention",        xx_,                             2*H*d,    part_1,   (part_5, part_5),    0),  # mix = pv
         ("encoder.block.*.layer.0.SelfAttention.o",      source_,                         2*D*H*d,  part_1,   (part_5, part_5),    0),  # y = xW
         ("encoder.block.*.layer.1.DenseReluDense.wi",    source_,                         2*D*F,    max(0, L - 1) + min(L, 1) - max(0, L - 1)*case_1 - max(0, L - 1)*case_2 - max(0, L - 1)*case_3 - min(L, 1)*case_1 - min(L, 1)*case_2 - min(L, 1)*case_3,  (part_6, part_6),    0),  # y = xW
         ("encoder.block.*.layer.1.DenseReluDense.wi_0",  source_,                         2*D*F,    part_7,   (part_8, part_8),    0),  # y = xW
@@ -440,8 +441,8 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
         ("decoder.block.*.layer.1.EncDecAttention.q",    target_,                         2*D*H*d,  part_9,   (part_9, part_9),    0),  # y = xW
         ("decoder.block.*.layer.1.EncDecAttention.k",    source_,                         2*D*H*d,  part_9,   (part_9, part_9),    0),  # y = xW
         ("decoder.block.*.layer.1.EncDecAttention.v",    source_,                         2*D*H*d,  part_9,   (part_9, part_9),    0),  # y = xW
-        ("decoder.block.*.layer.1.EncDecAttention",      layer_1_EncDecAttention_pairs_,  2*H*d,    part_9,   (part_9, part_9),    0),  # scores = qk
-        ("decoder.block.*.layer.1.EncDecAttention",      layer_1_EncDecAttention_pairs_,  2*H*d,    part_9,   (part_9, part_9),    0),  # mix = pv
+        ("decoder.block.*.layer.1.EncDecAttention",      xy_,                             2*H*d,    part_9,   (part_9, part_9),    0),  # scores = qk
+        ("decoder.block.*.layer.1.EncDecAttention",      xy_,                             2*H*d,    part_9,   (part_9, part_9),    0),  # mix = pv
         ("decoder.block.*.layer.1.EncDecAttention.o",    target_,                         2*D*H*d,  part_9,   (part_9, part_9),    0),  # y = xW
         ("decoder.block.*.layer.2.DenseReluDense.wi",    target_,                         2*D*F,    part_10,  (part_10, part_10),  0),  # y = xW
         ("decoder.block.*.layer.2.DenseReluDense.wi_0",  target_,                         2*D*F,    part_11,  (part_11, part_11),  0),  # y = xW
@@ -468,42 +469,44 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     X = sizes.relative_attention_num_buckets
     act = sizes.feed_forward_proj
     M = sizes.num_decoder_layers
+    part_1 = max(0, L - 1)*D*H*d
     case_1 = act == "gated-gelu"
     case_2 = act == "gated-relu"
     case_3 = act == "gated-silu"
-    part_1 = min(L, 1)*D*F*case_1 + min(L, 1)*D*F*case_2 + min(L, 1)*D*F*case_3
-    part_2 = max(0, L - 1)*D*F*case_1 + max(0, L - 1)*D*F*case_2 + max(0, L - 1)*D*F*case_3
-    part_3 = min(M, 1)*D*F*case_1 + min(M, 1)*D*F*case_2 + min(M, 1)*D*F*case_3
-    part_4 = max(0, M - 1)*D*F*case_1 + max(0, M - 1)*D*F*case_2 + max(0, M - 1)*D*F*case_3
+    part_2 = min(L, 1)*D*F*case_1 + min(L, 1)*D*F*case_2 + min(L, 1)*D*F*case_3
+    part_3 = max(0, L - 1)*D*F*case_1 + max(0, L - 1)*D*F*case_2 + max(0, L - 1)*D*F*case_3
+    part_4 = max(0, M - 1)*D*H*d
+    part_5 = min(M, 1)*D*F*case_1 + min(M, 1)*D*F*case_2 + min(M, 1)*D*F*case_3
+    part_6 = max(0, M - 1)*D*F*case_1 + max(0, M - 1)*D*F*case_2 + max(0, M - 1)*D*F*case_3
     return {
         "shared.weight":                                                         D*V,
         "encoder.block.*.layer.0.layer_norm.weight":                             min(L, 1)*D + max(0, L - 1)*D,
-        "encoder.block.*.layer.0.SelfAttention.q.weight":                        min(L, 1)*D*H*d + max(0, L - 1)*D*H*d,
-        "encoder.block.*.layer.0.SelfAttention.k.weight":                        min(L, 1)*D*H*d + max(0, L - 1)*D*H*d,
-        "encoder.block.*.layer.0.SelfAttention.v.weight":                        min(L, 1)*D*H*d + max(0, L - 1)*D*H*d,
+        "encoder.block.*.layer.0.SelfAttention.q.weight":                        min(L, 1)*D*H*d + part_1,
+        "encoder.block.*.layer.0.SelfAttention.k.weight":                        min(L, 1)*D*H*d + part_1,
+        "encoder.block.*.layer.0.SelfAttention.v.weight":                        min(L, 1)*D*H*d + part_1,
         "encoder.block.*.layer.0.SelfAttention.relative_attention_bias.weight":  min(L, 1)*H*X,
-        "encoder.block.*.layer.0.SelfAttention.o.weight":                        min(L, 1)*D*H*d + max(0, L - 1)*D*H*d,
+        "encoder.block.*.layer.0.SelfAttention.o.weight":                        min(L, 1)*D*H*d + part_1,
         "encoder.block.*.layer.1.layer_norm.weight":                             min(L, 1)*D + max(0, L - 1)*D,
         "encoder.block.*.layer.1.DenseReluDense.wi.weight":                      min(L, 1)*D*F - min(L, 1)*D*F*case_1 - min(L, 1)*D*F*case_2 - min(L, 1)*D*F*case_3 + max(0, L - 1)*D*F - max(0, L - 1)*D*F*case_1 - max(0, L - 1)*D*F*case_2 - max(0, L - 1)*D*F*case_3,
-        "encoder.block.*.layer.1.DenseReluDense.wi_0.weight":                    part_1 + part_2,
-        "encoder.block.*.layer.1.DenseReluDense.wi_1.weight":                    part_1 + part_2,
+        "encoder.block.*.layer.1.DenseReluDense.wi_0.weight":                    part_2 + part_3,
+        "encoder.block.*.layer.1.DenseReluDense.wi_1.weight":                    part_2 + part_3,
         "encoder.block.*.layer.1.DenseReluDense.wo.weight":                      min(L, 1)*D*F + max(0, L - 1)*D*F,
         "encoder.final_layer_norm.weight":                                       D,
         "decoder.block.*.layer.0.layer_norm.weight":                             min(M, 1)*D + max(0, M - 1)*D,
-        "decoder.block.*.layer.0.SelfAttention.q.weight":                        min(M, 1)*D*H*d + max(0, M - 1)*D*H*d,
-        "decoder.block.*.layer.0.SelfAttention.k.weight":                        min(M, 1)*D*H*d + max(0, M - 1)*D*H*d,
-        "decoder.block.*.layer.0.SelfAttention.v.weight":                        min(M, 1)*D*H*d + max(0, M - 1)*D*H*d,
+        "decoder.block.*.layer.0.SelfAttention.q.weight":                        min(M, 1)*D*H*d + part_4,
+        "decoder.block.*.layer.0.SelfAttention.k.weight":                        min(M, 1)*D*H*d + part_4,
+        "decoder.block.*.layer.0.SelfAttention.v.weight":                        min(M, 1)*D*H*d + part_4,
         "decoder.block.*.layer.0.SelfAttention.relative_attention_bias.weight":  min(M, 1)*H*X,
-        "decoder.block.*.layer.0.SelfAttention.o.weight":                        min(M, 1)*D*H*d + max(0, M - 1)*D*H*d,
+        "decoder.block.*.layer.0.SelfAttention.o.weight":                        min(M, 1)*D*H*d + part_4,
         "decoder.block.*.layer.1.layer_norm.weight":                             min(M, 1)*D + max(0, M - 1)*D,
-        "decoder.block.*.layer.1.EncDecAttention.q.weight":                      min(M, 1)*D*H*d + max(0, M - 1)*D*H*d,
-        "decoder.block.*.layer.1.EncDecAttention.k.weight":                      min(M, 1)*D*H*d + max(0, M - 1)*D*H*d,
-        "decoder.block.*.layer.1.EncDecAttention.v.weight":                      min(M, 1)*D*H*d + max(0, M - 1)*D*H*d,
-        "decoder.block.*.layer.1.EncDecAttention.o.weight":                      min(M, 1)*D*H*d + max(0, M - 1)*D*H*d,
+        "decoder.block.*.layer.1.EncDecAttention.q.weight":                      min(M, 1)*D*H*d + part_4,
+        "decoder.block.*.layer.1.EncDecAttention.k.weight":                      min(M, 1)*D*H*d + part_4,
+        "decoder.block.*.layer.1.EncDecAttention.v.weight":                      min(M, 1)*D*H*d + part_4,
+        "decoder.block.*.layer.1.EncDecAttention.o.weight":                      min(M, 1)*D*H*d + part_4,
         "decoder.block.*.layer.2.layer_norm.weight":                             min(M, 1)*D + max(0, M - 1)*D,
         "decoder.block.*.layer.2.DenseReluDense.wi.weight":                      min(M, 1)*D*F - min(M, 1)*D*F*case_1 - min(M, 1)*D*F*case_2 - min(M, 1)*D*F*case_3 + max(0, M - 1)*D*F - max(0, M - 1)*D*F*case_1 - max(0, M - 1)*D*F*case_2 - max(0, M - 1)*D*F*case_3,
-        "decoder.block.*.layer.2.DenseReluDense.wi_0.weight":                    part_3 + part_4,
-        "decoder.block.*.layer.2.DenseReluDense.wi_1.weight":                    part_3 + part_4,
+        "decoder.block.*.layer.2.DenseReluDense.wi_0.weight":                    part_5 + part_6,
+        "decoder.block.*.layer.2.DenseReluDense.wi_1.weight":                    part_5 + part_6,
         "decoder.block.*.layer.2.DenseReluDense.wo.weight":                      min(M, 1)*D*F + max(0, M - 1)*D*F,
         "decoder.final_layer_norm.weight":                                       D,
     }

@@ -59,6 +59,7 @@ if TYPE_CHECKING:
 __all__ = ["Estimator", "Flops", "Moments", "Sizes", "moments"]
 
 NAME = "t5_encoder"
+VARIANT: str | None = None
 REGIMES = ("full", "forward")
 CONVENTIONS = ("symflops", "torch")
 STREAMS = {"text": False}
@@ -298,19 +299,19 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     part_3 = max(0, L - 1)*case_1 + max(0, L - 1)*case_2 + max(0, L - 1)*case_3 + min(L, 1)*case_1 + min(L, 1)*case_2 + min(L, 1)*case_3
     # what a contraction runs over, in multiples of (n, x, xx)
     text_ = (0, 1, 0)
-    layer_0_SelfAttention_pairs_ = (0, 0, 1)
+    xx_ = (0, 0, 1)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("encoder.block.*.layer.0.SelfAttention.q",      text_,                         2*D*H*d,  part_1,  (part_1, part_1),  0),  # y = xW
-        ("encoder.block.*.layer.0.SelfAttention.k",      text_,                         2*D*H*d,  part_1,  (part_1, part_1),  0),  # y = xW
-        ("encoder.block.*.layer.0.SelfAttention.v",      text_,                         2*D*H*d,  part_1,  (part_1, part_1),  0),  # y = xW
-        ("encoder.block.*.layer.0.SelfAttention",        layer_0_SelfAttention_pairs_,  2*H*d,    part_1,  (part_1, part_1),  0),  # scores = qk
-        ("encoder.block.*.layer.0.SelfAttention",        layer_0_SelfAttention_pairs_,  2*H*d,    part_1,  (part_1, part_1),  0),  # mix = pv
-        ("encoder.block.*.layer.0.SelfAttention.o",      text_,                         2*D*H*d,  part_1,  (part_1, part_1),  0),  # y = xW
-        ("encoder.block.*.layer.1.DenseReluDense.wi",    text_,                         2*D*F,    part_2,  (part_2, part_2),  0),  # y = xW
-        ("encoder.block.*.layer.1.DenseReluDense.wi_0",  text_,                         2*D*F,    part_3,  (part_3, part_3),  0),  # y = xW
-        ("encoder.block.*.layer.1.DenseReluDense.wi_1",  text_,                         2*D*F,    part_3,  (part_3, part_3),  0),  # y = xW
-        ("encoder.block.*.layer.1.DenseReluDense.wo",    text_,                         2*D*F,    part_1,  (part_1, part_1),  0),  # y = xW
+        ("encoder.block.*.layer.0.SelfAttention.q",      text_,  2*D*H*d,  part_1,  (part_1, part_1),  0),  # y = xW
+        ("encoder.block.*.layer.0.SelfAttention.k",      text_,  2*D*H*d,  part_1,  (part_1, part_1),  0),  # y = xW
+        ("encoder.block.*.layer.0.SelfAttention.v",      text_,  2*D*H*d,  part_1,  (part_1, part_1),  0),  # y = xW
+        ("encoder.block.*.layer.0.SelfAttention",        xx_,    2*H*d,    part_1,  (part_1, part_1),  0),  # scores = qk
+        ("encoder.block.*.layer.0.SelfAttention",        xx_,    2*H*d,    part_1,  (part_1, part_1),  0),  # mix = pv
+        ("encoder.block.*.layer.0.SelfAttention.o",      text_,  2*D*H*d,  part_1,  (part_1, part_1),  0),  # y = xW
+        ("encoder.block.*.layer.1.DenseReluDense.wi",    text_,  2*D*F,    part_2,  (part_2, part_2),  0),  # y = xW
+        ("encoder.block.*.layer.1.DenseReluDense.wi_0",  text_,  2*D*F,    part_3,  (part_3, part_3),  0),  # y = xW
+        ("encoder.block.*.layer.1.DenseReluDense.wi_1",  text_,  2*D*F,    part_3,  (part_3, part_3),  0),  # y = xW
+        ("encoder.block.*.layer.1.DenseReluDense.wo",    text_,  2*D*F,    part_1,  (part_1, part_1),  0),  # y = xW
     ]
 
 
@@ -330,23 +331,24 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     V = sizes.vocab_size
     X = sizes.relative_attention_num_buckets
     act = sizes.feed_forward_proj
+    part_1 = max(0, L - 1)*D*H*d
     case_1 = act == "gated-gelu"
     case_2 = act == "gated-relu"
     case_3 = act == "gated-silu"
-    part_1 = min(L, 1)*D*F*case_1 + min(L, 1)*D*F*case_2 + min(L, 1)*D*F*case_3
-    part_2 = max(0, L - 1)*D*F*case_1 + max(0, L - 1)*D*F*case_2 + max(0, L - 1)*D*F*case_3
+    part_2 = min(L, 1)*D*F*case_1 + min(L, 1)*D*F*case_2 + min(L, 1)*D*F*case_3
+    part_3 = max(0, L - 1)*D*F*case_1 + max(0, L - 1)*D*F*case_2 + max(0, L - 1)*D*F*case_3
     return {
         "shared.weight":                                                         D*V,
         "encoder.block.*.layer.0.layer_norm.weight":                             min(L, 1)*D + max(0, L - 1)*D,
-        "encoder.block.*.layer.0.SelfAttention.q.weight":                        min(L, 1)*D*H*d + max(0, L - 1)*D*H*d,
-        "encoder.block.*.layer.0.SelfAttention.k.weight":                        min(L, 1)*D*H*d + max(0, L - 1)*D*H*d,
-        "encoder.block.*.layer.0.SelfAttention.v.weight":                        min(L, 1)*D*H*d + max(0, L - 1)*D*H*d,
+        "encoder.block.*.layer.0.SelfAttention.q.weight":                        min(L, 1)*D*H*d + part_1,
+        "encoder.block.*.layer.0.SelfAttention.k.weight":                        min(L, 1)*D*H*d + part_1,
+        "encoder.block.*.layer.0.SelfAttention.v.weight":                        min(L, 1)*D*H*d + part_1,
         "encoder.block.*.layer.0.SelfAttention.relative_attention_bias.weight":  min(L, 1)*H*X,
-        "encoder.block.*.layer.0.SelfAttention.o.weight":                        min(L, 1)*D*H*d + max(0, L - 1)*D*H*d,
+        "encoder.block.*.layer.0.SelfAttention.o.weight":                        min(L, 1)*D*H*d + part_1,
         "encoder.block.*.layer.1.layer_norm.weight":                             min(L, 1)*D + max(0, L - 1)*D,
         "encoder.block.*.layer.1.DenseReluDense.wi.weight":                      min(L, 1)*D*F - min(L, 1)*D*F*case_1 - min(L, 1)*D*F*case_2 - min(L, 1)*D*F*case_3 + max(0, L - 1)*D*F - max(0, L - 1)*D*F*case_1 - max(0, L - 1)*D*F*case_2 - max(0, L - 1)*D*F*case_3,
-        "encoder.block.*.layer.1.DenseReluDense.wi_0.weight":                    part_1 + part_2,
-        "encoder.block.*.layer.1.DenseReluDense.wi_1.weight":                    part_1 + part_2,
+        "encoder.block.*.layer.1.DenseReluDense.wi_0.weight":                    part_2 + part_3,
+        "encoder.block.*.layer.1.DenseReluDense.wi_1.weight":                    part_2 + part_3,
         "encoder.block.*.layer.1.DenseReluDense.wo.weight":                      min(L, 1)*D*F + max(0, L - 1)*D*F,
         "encoder.final_layer_norm.weight":                                       D,
     }

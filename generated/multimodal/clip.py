@@ -144,6 +144,7 @@ if TYPE_CHECKING:
 __all__ = ["Estimator", "Flops", "Moments", "Sizes", "moments"]
 
 NAME = "clip"
+VARIANT: str | None = None
 REGIMES = ("full", "forward", "lora")
 CONVENTIONS = ("symflops", "torch")
 WHOLE = ("logits",)
@@ -430,7 +431,7 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     p = sizes.patch_size
     P = sizes.projection_dim
     # what a contraction runs over, in multiples of (logits, n, x, xx, n_images, patches, patches_patches)
-    vision_model_embeddings_patch_embedding_rows_ = (0, 0, 0, 0, 0, 1, 0)
+    patches_ = (0, 0, 0, 0, 0, 1, 0)
     self_attn_q_proj_rows_ = (0, 0, 0, 0, 1, 1, 0)
     self_attn_pairs_ = (0, 0, 0, 0, 1, 2, 1)
     visual_projection_rows_ = (0, 0, 0, 0, 1, 0, 0)
@@ -440,26 +441,26 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     matmul_rows_ = (P, 0, 0, 0, 0, 0, 0)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("vision_model.embeddings.patch_embedding",           vision_model_embeddings_patch_embedding_rows_,  2*U*c*p**2,  1,  (0, 1),  0),  # y = xW
-        ("vision_model.encoder.layers.*.self_attn.q_proj",    self_attn_q_proj_rows_,                         2*U**2,      M,  (M, M),  0),  # y = xW
-        ("vision_model.encoder.layers.*.self_attn.k_proj",    self_attn_q_proj_rows_,                         2*U**2,      M,  (M, M),  0),  # y = xW
-        ("vision_model.encoder.layers.*.self_attn.v_proj",    self_attn_q_proj_rows_,                         2*U**2,      M,  (M, M),  0),  # y = xW
-        ("vision_model.encoder.layers.*.self_attn",           self_attn_pairs_,                               2*U,         M,  (M, M),  0),  # scores = qk
-        ("vision_model.encoder.layers.*.self_attn",           self_attn_pairs_,                               2*U,         M,  (M, M),  0),  # mix = pv
-        ("vision_model.encoder.layers.*.self_attn.out_proj",  self_attn_q_proj_rows_,                         2*U**2,      M,  (M, M),  0),  # y = xW
-        ("vision_model.encoder.layers.*.mlp.fc1",             self_attn_q_proj_rows_,                         2*U*E,       M,  (M, M),  0),  # y = xW
-        ("vision_model.encoder.layers.*.mlp.fc2",             self_attn_q_proj_rows_,                         2*U*E,       M,  (M, M),  0),  # y = xW
-        ("visual_projection",                                 visual_projection_rows_,                        2*U*P,       1,  (1, 1),  0),  # y = xW
-        ("text_model.encoder.layers.*.self_attn.q_proj",      text_,                                          2*D**2,      L,  (L, L),  0),  # y = xW
-        ("text_model.encoder.layers.*.self_attn.k_proj",      text_,                                          2*D**2,      L,  (L, L),  0),  # y = xW
-        ("text_model.encoder.layers.*.self_attn.v_proj",      text_,                                          2*D**2,      L,  (L, L),  0),  # y = xW
-        ("text_model.encoder.layers.*.self_attn",             self_attn_pairs_2_,                             D,           L,  (L, L),  0),  # scores = qk
-        ("text_model.encoder.layers.*.self_attn",             self_attn_pairs_2_,                             D,           L,  (L, L),  0),  # mix = pv
-        ("text_model.encoder.layers.*.self_attn.out_proj",    text_,                                          2*D**2,      L,  (L, L),  0),  # y = xW
-        ("text_model.encoder.layers.*.mlp.fc1",               text_,                                          2*D*F,       L,  (L, L),  0),  # y = xW
-        ("text_model.encoder.layers.*.mlp.fc2",               text_,                                          2*D*F,       L,  (L, L),  0),  # y = xW
-        ("text_projection",                                   text_projection_rows_,                          2*D*P,       1,  (1, 1),  0),  # y = xW
-        ("",                                                  matmul_rows_,                                   2,           1,  (1, 1),  0),  # y = ab
+        ("vision_model.embeddings.patch_embedding",           patches_,                 2*U*c*p**2,  1,  (0, 1),  0),  # y = xW
+        ("vision_model.encoder.layers.*.self_attn.q_proj",    self_attn_q_proj_rows_,   2*U**2,      M,  (M, M),  0),  # y = xW
+        ("vision_model.encoder.layers.*.self_attn.k_proj",    self_attn_q_proj_rows_,   2*U**2,      M,  (M, M),  0),  # y = xW
+        ("vision_model.encoder.layers.*.self_attn.v_proj",    self_attn_q_proj_rows_,   2*U**2,      M,  (M, M),  0),  # y = xW
+        ("vision_model.encoder.layers.*.self_attn",           self_attn_pairs_,         2*U,         M,  (M, M),  0),  # scores = qk
+        ("vision_model.encoder.layers.*.self_attn",           self_attn_pairs_,         2*U,         M,  (M, M),  0),  # mix = pv
+        ("vision_model.encoder.layers.*.self_attn.out_proj",  self_attn_q_proj_rows_,   2*U**2,      M,  (M, M),  0),  # y = xW
+        ("vision_model.encoder.layers.*.mlp.fc1",             self_attn_q_proj_rows_,   2*U*E,       M,  (M, M),  0),  # y = xW
+        ("vision_model.encoder.layers.*.mlp.fc2",             self_attn_q_proj_rows_,   2*U*E,       M,  (M, M),  0),  # y = xW
+        ("visual_projection",                                 visual_projection_rows_,  2*U*P,       1,  (1, 1),  0),  # y = xW
+        ("text_model.encoder.layers.*.self_attn.q_proj",      text_,                    2*D**2,      L,  (L, L),  0),  # y = xW
+        ("text_model.encoder.layers.*.self_attn.k_proj",      text_,                    2*D**2,      L,  (L, L),  0),  # y = xW
+        ("text_model.encoder.layers.*.self_attn.v_proj",      text_,                    2*D**2,      L,  (L, L),  0),  # y = xW
+        ("text_model.encoder.layers.*.self_attn",             self_attn_pairs_2_,       D,           L,  (L, L),  0),  # scores = qk
+        ("text_model.encoder.layers.*.self_attn",             self_attn_pairs_2_,       D,           L,  (L, L),  0),  # mix = pv
+        ("text_model.encoder.layers.*.self_attn.out_proj",    text_,                    2*D**2,      L,  (L, L),  0),  # y = xW
+        ("text_model.encoder.layers.*.mlp.fc1",               text_,                    2*D*F,       L,  (L, L),  0),  # y = xW
+        ("text_model.encoder.layers.*.mlp.fc2",               text_,                    2*D*F,       L,  (L, L),  0),  # y = xW
+        ("text_projection",                                   text_projection_rows_,    2*D*P,       1,  (1, 1),  0),  # y = xW
+        ("",                                                  matmul_rows_,             2,           1,  (1, 1),  0),  # y = ab
     ]
 
 
@@ -481,7 +482,7 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     p = sizes.patch_size
     P = sizes.projection_dim
     # what a contraction runs over, in multiples of (logits, n, x, xx, n_images, patches, patches_patches)
-    vision_model_embeddings_patch_embedding_rows_ = (0, 0, 0, 0, 0, 1, 0)
+    patches_ = (0, 0, 0, 0, 0, 1, 0)
     self_attn_q_proj_rows_ = (0, 0, 0, 0, 1, 1, 0)
     self_attn_pairs_ = (0, 0, 0, 0, 1, 2, 1)
     visual_projection_rows_ = (0, 0, 0, 0, 1, 0, 0)
@@ -502,26 +503,26 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("vision_model.embeddings.patch_embedding",           vision_model_embeddings_patch_embedding_rows_,  2*U*c*p**2,  1,  (0, 0),                0),  # y = xW
+        ("vision_model.embeddings.patch_embedding",           patches_,                 2*U*c*p**2,  1,  (0, 0),                0),  # y = xW
         *_at("vision_model.encoder.layers.*.self_attn.q_proj", q_proj_1),
         *_at("vision_model.encoder.layers.*.self_attn.k_proj", q_proj_1),
         *_at("vision_model.encoder.layers.*.self_attn.v_proj", q_proj_1),
-        ("vision_model.encoder.layers.*.self_attn",           self_attn_pairs_,                               2*U,         M,  (M, M),                0),  # scores = qk
-        ("vision_model.encoder.layers.*.self_attn",           self_attn_pairs_,                               2*U,         M,  (M, M),                0),  # mix = pv
-        ("vision_model.encoder.layers.*.self_attn.out_proj",  self_attn_q_proj_rows_,                         2*U**2,      M,  (M, 0),                0),  # y = xW
-        ("vision_model.encoder.layers.*.mlp.fc1",             self_attn_q_proj_rows_,                         2*U*E,       M,  (M, 0),                0),  # y = xW
-        ("vision_model.encoder.layers.*.mlp.fc2",             self_attn_q_proj_rows_,                         2*U*E,       M,  (M, 0),                0),  # y = xW
-        ("visual_projection",                                 visual_projection_rows_,                        2*U*P,       1,  ((M >= 1), 0),         0),  # y = xW
+        ("vision_model.encoder.layers.*.self_attn",           self_attn_pairs_,         2*U,         M,  (M, M),                0),  # scores = qk
+        ("vision_model.encoder.layers.*.self_attn",           self_attn_pairs_,         2*U,         M,  (M, M),                0),  # mix = pv
+        ("vision_model.encoder.layers.*.self_attn.out_proj",  self_attn_q_proj_rows_,   2*U**2,      M,  (M, 0),                0),  # y = xW
+        ("vision_model.encoder.layers.*.mlp.fc1",             self_attn_q_proj_rows_,   2*U*E,       M,  (M, 0),                0),  # y = xW
+        ("vision_model.encoder.layers.*.mlp.fc2",             self_attn_q_proj_rows_,   2*U*E,       M,  (M, 0),                0),  # y = xW
+        ("visual_projection",                                 visual_projection_rows_,  2*U*P,       1,  ((M >= 1), 0),         0),  # y = xW
         *_at("text_model.encoder.layers.*.self_attn.q_proj", q_proj_2),
         *_at("text_model.encoder.layers.*.self_attn.k_proj", q_proj_2),
         *_at("text_model.encoder.layers.*.self_attn.v_proj", q_proj_2),
-        ("text_model.encoder.layers.*.self_attn",             self_attn_pairs_2_,                             D,           L,  (L, L),                0),  # scores = qk
-        ("text_model.encoder.layers.*.self_attn",             self_attn_pairs_2_,                             D,           L,  (L, L),                0),  # mix = pv
-        ("text_model.encoder.layers.*.self_attn.out_proj",    text_,                                          2*D**2,      L,  (L, 0),                0),  # y = xW
-        ("text_model.encoder.layers.*.mlp.fc1",               text_,                                          2*D*F,       L,  (L, 0),                0),  # y = xW
-        ("text_model.encoder.layers.*.mlp.fc2",               text_,                                          2*D*F,       L,  (L, 0),                0),  # y = xW
-        ("text_projection",                                   text_projection_rows_,                          2*D*P,       1,  ((L >= 1), 0),         0),  # y = xW
-        ("",                                                  matmul_rows_,                                   2,           1,  ((L >= 1), (M >= 1)),  0),  # y = ab
+        ("text_model.encoder.layers.*.self_attn",             self_attn_pairs_2_,       D,           L,  (L, L),                0),  # scores = qk
+        ("text_model.encoder.layers.*.self_attn",             self_attn_pairs_2_,       D,           L,  (L, L),                0),  # mix = pv
+        ("text_model.encoder.layers.*.self_attn.out_proj",    text_,                    2*D**2,      L,  (L, 0),                0),  # y = xW
+        ("text_model.encoder.layers.*.mlp.fc1",               text_,                    2*D*F,       L,  (L, 0),                0),  # y = xW
+        ("text_model.encoder.layers.*.mlp.fc2",               text_,                    2*D*F,       L,  (L, 0),                0),  # y = xW
+        ("text_projection",                                   text_projection_rows_,    2*D*P,       1,  ((L >= 1), 0),         0),  # y = xW
+        ("",                                                  matmul_rows_,             2,           1,  ((L >= 1), (M >= 1)),  0),  # y = ab
     ]
 
 

@@ -129,6 +129,7 @@ if TYPE_CHECKING:
 __all__ = ["Estimator", "Flops", "Moments", "Sizes", "moments"]
 
 NAME = "llava_next"
+VARIANT: str | None = None
 REGIMES = ("full", "forward", "lora")
 CONVENTIONS = ("symflops", "torch")
 STREAMS = {"text": False, "images": False}
@@ -470,8 +471,9 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     V = sizes.vocab_size
     N = Lv + f + 1 - Lv*(f >= 0) - (f >= 0)
     case_1 = strategy == "full"
+    part_1 = max(0, Lv - N) + N
     # what a contraction runs over, in multiples of (n, x, xx, n_images, t, patches, patches_h_over_p_w_over_p)
-    model_vision_tower_embeddings_patch_embedding_rows_ = (0, 0, 0, 0, 0, 1, 0)
+    patches_ = (0, 0, 0, 0, 0, 1, 0)
     self_attn_q_proj_rows_ = (0, 0, 0, 0, 1, 1, 0)
     self_attn_pairs_ = (0, 0, 0, 0, 1, 2, 1)
     model_multi_modal_projector_linear_1_rows_ = (0, 0, 0, 0, case_1, 1, 0)
@@ -479,27 +481,27 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     self_attn_pairs_2_ = (0, 1, 1, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 2, 0, 0, 0, 0)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.vision_tower.embeddings.patch_embedding",           model_vision_tower_embeddings_patch_embedding_rows_,  2*Dv*c*p**2,  1,                   (0, 1),  0),  # y = xW
-        ("model.vision_tower.encoder.layers.*.self_attn.q_proj",    self_attn_q_proj_rows_,                               2*Dv**2,      max(0, Lv - N) + N,  (N, N),  0),  # y = xW
-        ("model.vision_tower.encoder.layers.*.self_attn.k_proj",    self_attn_q_proj_rows_,                               2*Dv**2,      max(0, Lv - N) + N,  (N, N),  0),  # y = xW
-        ("model.vision_tower.encoder.layers.*.self_attn.v_proj",    self_attn_q_proj_rows_,                               2*Dv**2,      max(0, Lv - N) + N,  (N, N),  0),  # y = xW
-        ("model.vision_tower.encoder.layers.*.self_attn",           self_attn_pairs_,                                     2*Dv,         max(0, Lv - N) + N,  (N, N),  0),  # scores = qk
-        ("model.vision_tower.encoder.layers.*.self_attn",           self_attn_pairs_,                                     2*Dv,         max(0, Lv - N) + N,  (N, N),  0),  # mix = pv
-        ("model.vision_tower.encoder.layers.*.self_attn.out_proj",  self_attn_q_proj_rows_,                               2*Dv**2,      max(0, Lv - N) + N,  (N, N),  0),  # y = xW
-        ("model.vision_tower.encoder.layers.*.mlp.fc1",             self_attn_q_proj_rows_,                               2*Dv*Fv,      max(0, Lv - N) + N,  (N, N),  0),  # y = xW
-        ("model.vision_tower.encoder.layers.*.mlp.fc2",             self_attn_q_proj_rows_,                               2*Dv*Fv,      max(0, Lv - N) + N,  (N, N),  0),  # y = xW
-        ("model.multi_modal_projector.linear_1",                    model_multi_modal_projector_linear_1_rows_,           2*Dv*D,       1,                   (1, 1),  0),  # y = xW
-        ("model.multi_modal_projector.linear_2",                    model_multi_modal_projector_linear_1_rows_,           2*D**2,       1,                   (1, 1),  0),  # y = xW
-        ("model.language_model.layers.*.self_attn.q_proj",          text_,                                                2*D*H*d,      L,                   (L, L),  0),  # y = xW
-        ("model.language_model.layers.*.self_attn.k_proj",          text_,                                                2*D*G*d,      L,                   (L, L),  0),  # y = xW
-        ("model.language_model.layers.*.self_attn.v_proj",          text_,                                                2*D*G*d,      L,                   (L, L),  0),  # y = xW
-        ("model.language_model.layers.*.self_attn",                 self_attn_pairs_2_,                                   H*d,          L,                   (L, L),  0),  # scores = qk
-        ("model.language_model.layers.*.self_attn",                 self_attn_pairs_2_,                                   H*d,          L,                   (L, L),  0),  # mix = pv
-        ("model.language_model.layers.*.self_attn.o_proj",          text_,                                                2*D*H*d,      L,                   (L, L),  0),  # y = xW
-        ("model.language_model.layers.*.mlp.gate_proj",             text_,                                                2*D*F,        L,                   (L, L),  0),  # y = xW
-        ("model.language_model.layers.*.mlp.up_proj",               text_,                                                2*D*F,        L,                   (L, L),  0),  # y = xW
-        ("model.language_model.layers.*.mlp.down_proj",             text_,                                                2*D*F,        L,                   (L, L),  0),  # y = xW
-        ("lm_head",                                                 text_,                                                2*D*V,        1,                   (1, 1),  0),  # y = xW
+        ("model.vision_tower.embeddings.patch_embedding",           patches_,                                    2*Dv*c*p**2,  1,       (0, 1),  0),  # y = xW
+        ("model.vision_tower.encoder.layers.*.self_attn.q_proj",    self_attn_q_proj_rows_,                      2*Dv**2,      part_1,  (N, N),  0),  # y = xW
+        ("model.vision_tower.encoder.layers.*.self_attn.k_proj",    self_attn_q_proj_rows_,                      2*Dv**2,      part_1,  (N, N),  0),  # y = xW
+        ("model.vision_tower.encoder.layers.*.self_attn.v_proj",    self_attn_q_proj_rows_,                      2*Dv**2,      part_1,  (N, N),  0),  # y = xW
+        ("model.vision_tower.encoder.layers.*.self_attn",           self_attn_pairs_,                            2*Dv,         part_1,  (N, N),  0),  # scores = qk
+        ("model.vision_tower.encoder.layers.*.self_attn",           self_attn_pairs_,                            2*Dv,         part_1,  (N, N),  0),  # mix = pv
+        ("model.vision_tower.encoder.layers.*.self_attn.out_proj",  self_attn_q_proj_rows_,                      2*Dv**2,      part_1,  (N, N),  0),  # y = xW
+        ("model.vision_tower.encoder.layers.*.mlp.fc1",             self_attn_q_proj_rows_,                      2*Dv*Fv,      part_1,  (N, N),  0),  # y = xW
+        ("model.vision_tower.encoder.layers.*.mlp.fc2",             self_attn_q_proj_rows_,                      2*Dv*Fv,      part_1,  (N, N),  0),  # y = xW
+        ("model.multi_modal_projector.linear_1",                    model_multi_modal_projector_linear_1_rows_,  2*Dv*D,       1,       (1, 1),  0),  # y = xW
+        ("model.multi_modal_projector.linear_2",                    model_multi_modal_projector_linear_1_rows_,  2*D**2,       1,       (1, 1),  0),  # y = xW
+        ("model.language_model.layers.*.self_attn.q_proj",          text_,                                       2*D*H*d,      L,       (L, L),  0),  # y = xW
+        ("model.language_model.layers.*.self_attn.k_proj",          text_,                                       2*D*G*d,      L,       (L, L),  0),  # y = xW
+        ("model.language_model.layers.*.self_attn.v_proj",          text_,                                       2*D*G*d,      L,       (L, L),  0),  # y = xW
+        ("model.language_model.layers.*.self_attn",                 self_attn_pairs_2_,                          H*d,          L,       (L, L),  0),  # scores = qk
+        ("model.language_model.layers.*.self_attn",                 self_attn_pairs_2_,                          H*d,          L,       (L, L),  0),  # mix = pv
+        ("model.language_model.layers.*.self_attn.o_proj",          text_,                                       2*D*H*d,      L,       (L, L),  0),  # y = xW
+        ("model.language_model.layers.*.mlp.gate_proj",             text_,                                       2*D*F,        L,       (L, L),  0),  # y = xW
+        ("model.language_model.layers.*.mlp.up_proj",               text_,                                       2*D*F,        L,       (L, L),  0),  # y = xW
+        ("model.language_model.layers.*.mlp.down_proj",             text_,                                       2*D*F,        L,       (L, L),  0),  # y = xW
+        ("lm_head",                                                 text_,                                       2*D*V,        1,       (1, 1),  0),  # y = xW
     ]
 
 
@@ -527,9 +529,10 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     V = sizes.vocab_size
     N = Lv + f + 1 - Lv*(f >= 0) - (f >= 0)
     case_1 = strategy == "full"
-    part_1 = (N >= 1)*L + max(0, L - 1) - (N >= 1)*max(0, L - 1)
+    part_1 = max(0, Lv - N) + N
+    part_2 = (N >= 1)*L + max(0, L - 1) - (N >= 1)*max(0, L - 1)
     # what a contraction runs over, in multiples of (n, x, xx, n_images, t, patches, patches_h_over_p_w_over_p)
-    model_vision_tower_embeddings_patch_embedding_rows_ = (0, 0, 0, 0, 0, 1, 0)
+    patches_ = (0, 0, 0, 0, 0, 1, 0)
     self_attn_q_proj_rows_ = (0, 0, 0, 0, 1, 1, 0)
     self_attn_pairs_ = (0, 0, 0, 0, 1, 2, 1)
     model_multi_modal_projector_linear_1_rows_ = (0, 0, 0, 0, case_1, 1, 0)
@@ -537,42 +540,42 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     self_attn_pairs_2_ = (0, 1, 1, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 2, 0, 0, 0, 0)
     # what equal modules have in common, each below its own path
     q_proj_1: list[Line] = [
-        ("base_layer",      self_attn_q_proj_rows_,  2*Dv**2,  max(0, Lv - N) + N,  (max(0, N - 1), 0),  0),  # y = xW
-        ("lora_A.default",  self_attn_q_proj_rows_,  32*Dv,    max(0, Lv - N) + N,  (max(0, N - 1), N),  0),  # y = xW
-        ("lora_B.default",  self_attn_q_proj_rows_,  32*Dv,    max(0, Lv - N) + N,  (N, N),              0),  # y = xW
+        ("base_layer",      self_attn_q_proj_rows_,  2*Dv**2,  part_1,  (max(0, N - 1), 0),  0),  # y = xW
+        ("lora_A.default",  self_attn_q_proj_rows_,  32*Dv,    part_1,  (max(0, N - 1), N),  0),  # y = xW
+        ("lora_B.default",  self_attn_q_proj_rows_,  32*Dv,    part_1,  (N, N),              0),  # y = xW
     ]
     k_proj_1: list[Line] = [
-        ("base_layer",      text_,  2*D*G*d,  L,  (part_1, 0),  0),  # y = xW
-        ("lora_A.default",  text_,  32*D,     L,  (part_1, L),  0),  # y = xW
+        ("base_layer",      text_,  2*D*G*d,  L,  (part_2, 0),  0),  # y = xW
+        ("lora_A.default",  text_,  32*D,     L,  (part_2, L),  0),  # y = xW
         ("lora_B.default",  text_,  32*G*d,   L,  (L, L),       0),  # y = xW
     ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.vision_tower.embeddings.patch_embedding",                  model_vision_tower_embeddings_patch_embedding_rows_,  2*Dv*c*p**2,  1,                   (0, 0),                                        0),  # y = xW
+        ("model.vision_tower.embeddings.patch_embedding",                  patches_,                                    2*Dv*c*p**2,  1,       (0, 0),                                        0),  # y = xW
         *_at("model.vision_tower.encoder.layers.*.self_attn.q_proj", q_proj_1),
         *_at("model.vision_tower.encoder.layers.*.self_attn.k_proj", q_proj_1),
         *_at("model.vision_tower.encoder.layers.*.self_attn.v_proj", q_proj_1),
-        ("model.vision_tower.encoder.layers.*.self_attn",                  self_attn_pairs_,                                     2*Dv,         max(0, Lv - N) + N,  (N, N),                                        0),  # scores = qk
-        ("model.vision_tower.encoder.layers.*.self_attn",                  self_attn_pairs_,                                     2*Dv,         max(0, Lv - N) + N,  (N, N),                                        0),  # mix = pv
-        ("model.vision_tower.encoder.layers.*.self_attn.out_proj",         self_attn_q_proj_rows_,                               2*Dv**2,      max(0, Lv - N) + N,  (N, 0),                                        0),  # y = xW
-        ("model.vision_tower.encoder.layers.*.mlp.fc1",                    self_attn_q_proj_rows_,                               2*Dv*Fv,      max(0, Lv - N) + N,  (N, 0),                                        0),  # y = xW
-        ("model.vision_tower.encoder.layers.*.mlp.fc2",                    self_attn_q_proj_rows_,                               2*Dv*Fv,      max(0, Lv - N) + N,  (N, 0),                                        0),  # y = xW
-        ("model.multi_modal_projector.linear_1",                           model_multi_modal_projector_linear_1_rows_,           2*Dv*D,       1,                   ((N >= 1), 0),                                 0),  # y = xW
-        ("model.multi_modal_projector.linear_2",                           model_multi_modal_projector_linear_1_rows_,           2*D**2,       1,                   ((N >= 1), 0),                                 0),  # y = xW
-        ("model.language_model.layers.*.self_attn.q_proj.base_layer",      text_,                                                2*D*H*d,      L,                   (part_1, 0),                                   0),  # y = xW
-        ("model.language_model.layers.*.self_attn.q_proj.lora_A.default",  text_,                                                32*D,         L,                   (part_1, L),                                   0),  # y = xW
-        ("model.language_model.layers.*.self_attn.q_proj.lora_B.default",  text_,                                                32*H*d,       L,                   (L, L),                                        0),  # y = xW
+        ("model.vision_tower.encoder.layers.*.self_attn",                  self_attn_pairs_,                            2*Dv,         part_1,  (N, N),                                        0),  # scores = qk
+        ("model.vision_tower.encoder.layers.*.self_attn",                  self_attn_pairs_,                            2*Dv,         part_1,  (N, N),                                        0),  # mix = pv
+        ("model.vision_tower.encoder.layers.*.self_attn.out_proj",         self_attn_q_proj_rows_,                      2*Dv**2,      part_1,  (N, 0),                                        0),  # y = xW
+        ("model.vision_tower.encoder.layers.*.mlp.fc1",                    self_attn_q_proj_rows_,                      2*Dv*Fv,      part_1,  (N, 0),                                        0),  # y = xW
+        ("model.vision_tower.encoder.layers.*.mlp.fc2",                    self_attn_q_proj_rows_,                      2*Dv*Fv,      part_1,  (N, 0),                                        0),  # y = xW
+        ("model.multi_modal_projector.linear_1",                           model_multi_modal_projector_linear_1_rows_,  2*Dv*D,       1,       ((N >= 1), 0),                                 0),  # y = xW
+        ("model.multi_modal_projector.linear_2",                           model_multi_modal_projector_linear_1_rows_,  2*D**2,       1,       ((N >= 1), 0),                                 0),  # y = xW
+        ("model.language_model.layers.*.self_attn.q_proj.base_layer",      text_,                                       2*D*H*d,      L,       (part_2, 0),                                   0),  # y = xW
+        ("model.language_model.layers.*.self_attn.q_proj.lora_A.default",  text_,                                       32*D,         L,       (part_2, L),                                   0),  # y = xW
+        ("model.language_model.layers.*.self_attn.q_proj.lora_B.default",  text_,                                       32*H*d,       L,       (L, L),                                        0),  # y = xW
         *_at("model.language_model.layers.*.self_attn.k_proj", k_proj_1),
         *_at("model.language_model.layers.*.self_attn.v_proj", k_proj_1),
-        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_2_,                                   H*d,          L,                   (L, L),                                        0),  # scores = qk
-        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_2_,                                   H*d,          L,                   (L, L),                                        0),  # mix = pv
-        ("model.language_model.layers.*.self_attn.o_proj.base_layer",      text_,                                                2*D*H*d,      L,                   (L, 0),                                        0),  # y = xW
-        ("model.language_model.layers.*.self_attn.o_proj.lora_A.default",  text_,                                                32*H*d,       L,                   (L, L),                                        0),  # y = xW
-        ("model.language_model.layers.*.self_attn.o_proj.lora_B.default",  text_,                                                32*D,         L,                   (L, L),                                        0),  # y = xW
-        ("model.language_model.layers.*.mlp.gate_proj",                    text_,                                                2*D*F,        L,                   (L, 0),                                        0),  # y = xW
-        ("model.language_model.layers.*.mlp.up_proj",                      text_,                                                2*D*F,        L,                   (L, 0),                                        0),  # y = xW
-        ("model.language_model.layers.*.mlp.down_proj",                    text_,                                                2*D*F,        L,                   (L, 0),                                        0),  # y = xW
-        ("lm_head",                                                        text_,                                                2*D*V,        1,                   ((N >= 1) + (L >= 1) - (N >= 1)*(L >= 1), 0),  0),  # y = xW
+        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_2_,                          H*d,          L,       (L, L),                                        0),  # scores = qk
+        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_2_,                          H*d,          L,       (L, L),                                        0),  # mix = pv
+        ("model.language_model.layers.*.self_attn.o_proj.base_layer",      text_,                                       2*D*H*d,      L,       (L, 0),                                        0),  # y = xW
+        ("model.language_model.layers.*.self_attn.o_proj.lora_A.default",  text_,                                       32*H*d,       L,       (L, L),                                        0),  # y = xW
+        ("model.language_model.layers.*.self_attn.o_proj.lora_B.default",  text_,                                       32*D,         L,       (L, L),                                        0),  # y = xW
+        ("model.language_model.layers.*.mlp.gate_proj",                    text_,                                       2*D*F,        L,       (L, 0),                                        0),  # y = xW
+        ("model.language_model.layers.*.mlp.up_proj",                      text_,                                       2*D*F,        L,       (L, 0),                                        0),  # y = xW
+        ("model.language_model.layers.*.mlp.down_proj",                    text_,                                       2*D*F,        L,       (L, 0),                                        0),  # y = xW
+        ("lm_head",                                                        text_,                                       2*D*V,        1,       ((N >= 1) + (L >= 1) - (N >= 1)*(L >= 1), 0),  0),  # y = xW
     ]
 
 
@@ -602,18 +605,19 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     biased = sizes.attention_bias
     mlp_biased = sizes.mlp_bias
     N = Lv + f + 1 - Lv*(f >= 0) - (f >= 0)
-    part_1 = max(0, Lv - N)*Dv*Fv
+    part_1 = max(0, Lv - N)*Dv
+    part_2 = max(0, Lv - N)*Dv*Fv
     pre_layrnorm_1 = {
         "weight":  Dv,
         "bias":    Dv,
     }
     layer_norm1_1 = {
-        "weight":  N*Dv + max(0, Lv - N)*Dv,
-        "bias":    N*Dv + max(0, Lv - N)*Dv,
+        "weight":  N*Dv + part_1,
+        "bias":    N*Dv + part_1,
     }
     q_proj_1 = {
         "weight":  N*Dv**2 + max(0, Lv - N)*Dv**2,
-        "bias":    N*Dv + max(0, Lv - N)*Dv,
+        "bias":    N*Dv + part_1,
     }
     k_proj_1 = {
         "weight":  L*D*G*d,
@@ -635,10 +639,10 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         **_inside("model.vision_tower.encoder.layers.*.self_attn.v_proj", q_proj_1),
         **_inside("model.vision_tower.encoder.layers.*.self_attn.out_proj", q_proj_1),
         **_inside("model.vision_tower.encoder.layers.*.layer_norm2", layer_norm1_1),
-        "model.vision_tower.encoder.layers.*.mlp.fc1.weight":             N*Dv*Fv + part_1,
+        "model.vision_tower.encoder.layers.*.mlp.fc1.weight":             N*Dv*Fv + part_2,
         "model.vision_tower.encoder.layers.*.mlp.fc1.bias":               N*Fv + max(0, Lv - N)*Fv,
-        "model.vision_tower.encoder.layers.*.mlp.fc2.weight":             N*Dv*Fv + part_1,
-        "model.vision_tower.encoder.layers.*.mlp.fc2.bias":               N*Dv + max(0, Lv - N)*Dv,
+        "model.vision_tower.encoder.layers.*.mlp.fc2.weight":             N*Dv*Fv + part_2,
+        "model.vision_tower.encoder.layers.*.mlp.fc2.bias":               N*Dv + part_1,
         **_inside("model.vision_tower.post_layernorm", pre_layrnorm_1),
         "model.multi_modal_projector.linear_1.weight":                    Dv*D,
         "model.multi_modal_projector.linear_1.bias":                      D*projector_biased,
@@ -683,24 +687,25 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     biased = sizes.attention_bias
     mlp_biased = sizes.mlp_bias
     N = Lv + f + 1 - Lv*(f >= 0) - (f >= 0)
-    part_1 = 16*max(0, Lv - N)*Dv
-    part_2 = max(0, Lv - N)*Dv*Fv
+    part_1 = max(0, Lv - N)*Dv
+    part_2 = 16*max(0, Lv - N)*Dv
+    part_3 = max(0, Lv - N)*Dv*Fv
     pre_layrnorm_1 = {
         "weight":  Dv,
         "bias":    Dv,
     }
     layer_norm1_1 = {
-        "weight":  N*Dv + max(0, Lv - N)*Dv,
-        "bias":    N*Dv + max(0, Lv - N)*Dv,
+        "weight":  N*Dv + part_1,
+        "bias":    N*Dv + part_1,
     }
     base_layer_1 = {
         "weight":  N*Dv**2 + max(0, Lv - N)*Dv**2,
-        "bias":    N*Dv + max(0, Lv - N)*Dv,
+        "bias":    N*Dv + part_1,
     }
     q_proj_1 = {
         **_inside("base_layer", base_layer_1),
-        "lora_A.default.weight":  16*N*Dv + part_1,
-        "lora_B.default.weight":  16*N*Dv + part_1,
+        "lora_A.default.weight":  16*N*Dv + part_2,
+        "lora_B.default.weight":  16*N*Dv + part_2,
     }
     k_proj_1 = {
         "base_layer.weight":      L*D*G*d,
@@ -724,10 +729,10 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
         **_inside("model.vision_tower.encoder.layers.*.self_attn.v_proj", q_proj_1),
         **_inside("model.vision_tower.encoder.layers.*.self_attn.out_proj", base_layer_1),
         **_inside("model.vision_tower.encoder.layers.*.layer_norm2", layer_norm1_1),
-        "model.vision_tower.encoder.layers.*.mlp.fc1.weight":                    N*Dv*Fv + part_2,
+        "model.vision_tower.encoder.layers.*.mlp.fc1.weight":                    N*Dv*Fv + part_3,
         "model.vision_tower.encoder.layers.*.mlp.fc1.bias":                      N*Fv + max(0, Lv - N)*Fv,
-        "model.vision_tower.encoder.layers.*.mlp.fc2.weight":                    N*Dv*Fv + part_2,
-        "model.vision_tower.encoder.layers.*.mlp.fc2.bias":                      N*Dv + max(0, Lv - N)*Dv,
+        "model.vision_tower.encoder.layers.*.mlp.fc2.weight":                    N*Dv*Fv + part_3,
+        "model.vision_tower.encoder.layers.*.mlp.fc2.bias":                      N*Dv + part_1,
         **_inside("model.vision_tower.post_layernorm", pre_layrnorm_1),
         "model.multi_modal_projector.linear_1.weight":                           Dv*D,
         "model.multi_modal_projector.linear_1.bias":                             D*projector_biased,

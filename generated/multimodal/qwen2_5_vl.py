@@ -255,6 +255,7 @@ if TYPE_CHECKING:
 __all__ = ["Estimator", "Flops", "Moments", "Sizes", "moments"]
 
 NAME = "qwen2_5_vl"
+VARIANT: str | None = None
 REGIMES = ("full", "forward", "lora")
 CONVENTIONS = ("symflops", "torch")
 STREAMS = {"text": False, "images": True}
@@ -673,7 +674,7 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     blocks_1 = sum((i in full) for i in range(Lv))
     layers_1 = sum((kinds[i] == "sliding_attention") for i in range(min(L, first)))
     layers_2 = sum((kinds[i] == "sliding_attention") for i in range(first, max(0, L - first) + first))
-    part_1 = 2*W*has_kinds*windowed
+    part_1 = Lv - blocks_1
     part_2 = max(0, L - first) + min(L, first)
     part_3 = min(L, first) - layers_1
     part_4 = max(0, L - first) - layers_2
@@ -681,42 +682,42 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     images_ = (0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0)
     attn_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1)
     attn_pairs_2_ = (0, 0, 0, 0, 0, 0, 0, side**4, 0, side**2, side**2, 1, 0)
-    model_visual_merger_mlp_0_rows_ = (0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0)
+    htw_ = (0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0)
     text_ = (0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    self_attn_pairs_ = (0, has_kinds*windowed - 2*W*has_kinds*windowed, part_1 + 1 - has_kinds*windowed, has_kinds*windowed, 1 - has_kinds*windowed, 0, 0, 0, 0, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0)
+    self_attn_pairs_ = (0, has_kinds*windowed - 2*W*has_kinds*windowed, 2*W*has_kinds*windowed + 1 - has_kinds*windowed, has_kinds*windowed, 1 - has_kinds*windowed, 0, 0, 0, 0, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0)
     self_attn_pairs_2_ = (0, 0, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0)
     self_attn_pairs_3_ = (0, windowed - 2*W*windowed, 2*W*windowed + 1 - windowed, windowed, 1 - windowed, 0, 0, 0, 0, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0)
-    self_attn_pairs_4_ = (0, part_1 + windowed - 2*W*windowed - has_kinds*windowed, 2*W*windowed + has_kinds*windowed + 1 - 2*W*has_kinds*windowed - windowed, windowed - has_kinds*windowed, has_kinds*windowed + 1 - windowed, 0, 0, 0, 0, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0)
+    self_attn_pairs_4_ = (0, 2*W*has_kinds*windowed + windowed - 2*W*windowed - has_kinds*windowed, 2*W*windowed + has_kinds*windowed + 1 - 2*W*has_kinds*windowed - windowed, windowed - has_kinds*windowed, has_kinds*windowed + 1 - windowed, 0, 0, 0, 0, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.visual.patch_embed.proj",                   images_,                          2*Dv*c*T*p**2,  1,              (0, 1),                          0),  # y = xW
-        ("model.visual.blocks.*.attn.qkv",                  images_,                          6*Dv**2,        Lv,             (Lv, Lv),                        0),  # y = xW
-        ("model.visual.blocks.*.attn",                      attn_pairs_,                      2*Dv,           blocks_1,       (blocks_1, blocks_1),            0),  # scores = qk
-        ("model.visual.blocks.*.attn",                      attn_pairs_,                      2*Dv,           blocks_1,       (blocks_1, blocks_1),            0),  # mix = pv
-        ("model.visual.blocks.*.attn.proj",                 images_,                          2*Dv**2,        Lv,             (Lv, Lv),                        0),  # y = xW
-        ("model.visual.blocks.*.mlp.gate_proj",             images_,                          2*Dv*Fv,        Lv,             (Lv, Lv),                        0),  # y = xW
-        ("model.visual.blocks.*.mlp.up_proj",               images_,                          2*Dv*Fv,        Lv,             (Lv, Lv),                        0),  # y = xW
-        ("model.visual.blocks.*.mlp.down_proj",             images_,                          2*Dv*Fv,        Lv,             (Lv, Lv),                        0),  # y = xW
-        ("model.visual.blocks.*.attn",                      attn_pairs_2_,                    2*Dv,           Lv - blocks_1,  (Lv - blocks_1, Lv - blocks_1),  0),  # scores = qk
-        ("model.visual.blocks.*.attn",                      attn_pairs_2_,                    2*Dv,           Lv - blocks_1,  (Lv - blocks_1, Lv - blocks_1),  0),  # mix = pv
-        ("model.visual.merger.mlp.0",                       model_visual_merger_mlp_0_rows_,  2*Dv**2*s**4,   1,              (1, 1),                          0),  # y = xW
-        ("model.visual.merger.mlp.2",                       model_visual_merger_mlp_0_rows_,  2*Dv*O*s**2,    1,              (1, 1),                          0),  # y = xW
-        ("model.language_model.layers.*.self_attn.q_proj",  text_,                            2*d*D*H,        part_2,         (part_2, part_2),                0),  # y = xW
-        ("model.language_model.layers.*.self_attn.k_proj",  text_,                            2*d*D*G,        part_2,         (part_2, part_2),                0),  # y = xW
-        ("model.language_model.layers.*.self_attn.v_proj",  text_,                            2*d*D*G,        part_2,         (part_2, part_2),                0),  # y = xW
-        ("model.language_model.layers.*.self_attn",         self_attn_pairs_,                 d*H,            layers_1,       (layers_1, layers_1),            0),  # scores = qk
-        ("model.language_model.layers.*.self_attn",         self_attn_pairs_,                 d*H,            layers_1,       (layers_1, layers_1),            0),  # mix = pv
-        ("model.language_model.layers.*.self_attn.o_proj",  text_,                            2*d*D*H,        part_2,         (part_2, part_2),                0),  # y = xW
-        ("model.language_model.layers.*.mlp.gate_proj",     text_,                            2*D*F,          part_2,         (part_2, part_2),                0),  # y = xW
-        ("model.language_model.layers.*.mlp.up_proj",       text_,                            2*D*F,          part_2,         (part_2, part_2),                0),  # y = xW
-        ("model.language_model.layers.*.mlp.down_proj",     text_,                            2*D*F,          part_2,         (part_2, part_2),                0),  # y = xW
-        ("model.language_model.layers.*.self_attn",         self_attn_pairs_2_,               d*H,            part_3,         (part_3, part_3),                0),  # scores = qk
-        ("model.language_model.layers.*.self_attn",         self_attn_pairs_2_,               d*H,            part_3,         (part_3, part_3),                0),  # mix = pv
-        ("model.language_model.layers.*.self_attn",         self_attn_pairs_3_,               d*H,            layers_2,       (layers_2, layers_2),            0),  # scores = qk
-        ("model.language_model.layers.*.self_attn",         self_attn_pairs_3_,               d*H,            layers_2,       (layers_2, layers_2),            0),  # mix = pv
-        ("model.language_model.layers.*.self_attn",         self_attn_pairs_4_,               d*H,            part_4,         (part_4, part_4),                0),  # scores = qk
-        ("model.language_model.layers.*.self_attn",         self_attn_pairs_4_,               d*H,            part_4,         (part_4, part_4),                0),  # mix = pv
-        ("lm_head",                                         text_,                            2*D*V,          1,              (1, 1),                          0),  # y = xW
+        ("model.visual.patch_embed.proj",                   images_,             2*Dv*c*T*p**2,  1,         (0, 1),                0),  # y = xW
+        ("model.visual.blocks.*.attn.qkv",                  images_,             6*Dv**2,        Lv,        (Lv, Lv),              0),  # y = xW
+        ("model.visual.blocks.*.attn",                      attn_pairs_,         2*Dv,           blocks_1,  (blocks_1, blocks_1),  0),  # scores = qk
+        ("model.visual.blocks.*.attn",                      attn_pairs_,         2*Dv,           blocks_1,  (blocks_1, blocks_1),  0),  # mix = pv
+        ("model.visual.blocks.*.attn.proj",                 images_,             2*Dv**2,        Lv,        (Lv, Lv),              0),  # y = xW
+        ("model.visual.blocks.*.mlp.gate_proj",             images_,             2*Dv*Fv,        Lv,        (Lv, Lv),              0),  # y = xW
+        ("model.visual.blocks.*.mlp.up_proj",               images_,             2*Dv*Fv,        Lv,        (Lv, Lv),              0),  # y = xW
+        ("model.visual.blocks.*.mlp.down_proj",             images_,             2*Dv*Fv,        Lv,        (Lv, Lv),              0),  # y = xW
+        ("model.visual.blocks.*.attn",                      attn_pairs_2_,       2*Dv,           part_1,    (part_1, part_1),      0),  # scores = qk
+        ("model.visual.blocks.*.attn",                      attn_pairs_2_,       2*Dv,           part_1,    (part_1, part_1),      0),  # mix = pv
+        ("model.visual.merger.mlp.0",                       htw_,                2*Dv**2*s**4,   1,         (1, 1),                0),  # y = xW
+        ("model.visual.merger.mlp.2",                       htw_,                2*Dv*O*s**2,    1,         (1, 1),                0),  # y = xW
+        ("model.language_model.layers.*.self_attn.q_proj",  text_,               2*d*D*H,        part_2,    (part_2, part_2),      0),  # y = xW
+        ("model.language_model.layers.*.self_attn.k_proj",  text_,               2*d*D*G,        part_2,    (part_2, part_2),      0),  # y = xW
+        ("model.language_model.layers.*.self_attn.v_proj",  text_,               2*d*D*G,        part_2,    (part_2, part_2),      0),  # y = xW
+        ("model.language_model.layers.*.self_attn",         self_attn_pairs_,    d*H,            layers_1,  (layers_1, layers_1),  0),  # scores = qk
+        ("model.language_model.layers.*.self_attn",         self_attn_pairs_,    d*H,            layers_1,  (layers_1, layers_1),  0),  # mix = pv
+        ("model.language_model.layers.*.self_attn.o_proj",  text_,               2*d*D*H,        part_2,    (part_2, part_2),      0),  # y = xW
+        ("model.language_model.layers.*.mlp.gate_proj",     text_,               2*D*F,          part_2,    (part_2, part_2),      0),  # y = xW
+        ("model.language_model.layers.*.mlp.up_proj",       text_,               2*D*F,          part_2,    (part_2, part_2),      0),  # y = xW
+        ("model.language_model.layers.*.mlp.down_proj",     text_,               2*D*F,          part_2,    (part_2, part_2),      0),  # y = xW
+        ("model.language_model.layers.*.self_attn",         self_attn_pairs_2_,  d*H,            part_3,    (part_3, part_3),      0),  # scores = qk
+        ("model.language_model.layers.*.self_attn",         self_attn_pairs_2_,  d*H,            part_3,    (part_3, part_3),      0),  # mix = pv
+        ("model.language_model.layers.*.self_attn",         self_attn_pairs_3_,  d*H,            layers_2,  (layers_2, layers_2),  0),  # scores = qk
+        ("model.language_model.layers.*.self_attn",         self_attn_pairs_3_,  d*H,            layers_2,  (layers_2, layers_2),  0),  # mix = pv
+        ("model.language_model.layers.*.self_attn",         self_attn_pairs_4_,  d*H,            part_4,    (part_4, part_4),      0),  # scores = qk
+        ("model.language_model.layers.*.self_attn",         self_attn_pairs_4_,  d*H,            part_4,    (part_4, part_4),      0),  # mix = pv
+        ("lm_head",                                         text_,               2*D*V,          1,         (1, 1),                0),  # y = xW
     ]
 
 
@@ -754,63 +755,61 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     blocks_1 = sum((i in full) for i in range(Lv))
     layers_1 = sum((kinds[i] == "sliding_attention") for i in range(min(L, first)))
     layers_2 = sum((kinds[i] == "sliding_attention") for i in range(first, max(0, L - first) + first))
-    part_1 = 2*W*has_kinds*windowed
-    part_2 = max(0, L - first) + min(L, first)
-    case_1 = min(L, first) >= 1
-    part_3 = max(0, L - first - 1)
-    part_4 = case_1*max(0, L - first) + part_3 + max(0, min(L, first) - 1) - case_1*part_3
-    part_5 = min(L, first) - layers_1
-    part_6 = max(0, L - first) - layers_2
+    part_1 = max(0, L - first) + min(L, first)
+    part_2 = (min(L, first) >= 1)*max(0, L - first) + max(0, L - first - 1) + max(0, min(L, first) - 1) - (min(L, first) >= 1)*max(0, L - first - 1)
+    part_3 = Lv - blocks_1
+    part_4 = min(L, first) - layers_1
+    part_5 = max(0, L - first) - layers_2
     # what a contraction runs over, in multiples of (n, min_x_W, x, min_x_W_min_x_W, xx, n_images, htw, h_over_side_w_over_side_t, htw_2, h_over_side_modulo_w_side_modulo_w_side_t, w_over_side_modulo_h_side_modulo_h_side_t, modulo_h_side_modulo_h_side_modulo_w_side_modulo_w_side_t, hhtww)
     images_ = (0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0)
     attn_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1)
     attn_pairs_2_ = (0, 0, 0, 0, 0, 0, 0, side**4, 0, side**2, side**2, 1, 0)
-    model_visual_merger_mlp_0_rows_ = (0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0)
+    htw_ = (0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0)
     text_ = (0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    self_attn_pairs_ = (0, has_kinds*windowed - 2*W*has_kinds*windowed, part_1 + 1 - has_kinds*windowed, has_kinds*windowed, 1 - has_kinds*windowed, 0, 0, 0, 0, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0)
+    self_attn_pairs_ = (0, has_kinds*windowed - 2*W*has_kinds*windowed, 2*W*has_kinds*windowed + 1 - has_kinds*windowed, has_kinds*windowed, 1 - has_kinds*windowed, 0, 0, 0, 0, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0)
     self_attn_pairs_2_ = (0, 0, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0)
     self_attn_pairs_3_ = (0, windowed - 2*W*windowed, 2*W*windowed + 1 - windowed, windowed, 1 - windowed, 0, 0, 0, 0, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0)
-    self_attn_pairs_4_ = (0, part_1 + windowed - 2*W*windowed - has_kinds*windowed, 2*W*windowed + has_kinds*windowed + 1 - 2*W*has_kinds*windowed - windowed, windowed - has_kinds*windowed, has_kinds*windowed + 1 - windowed, 0, 0, 0, 0, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0)
+    self_attn_pairs_4_ = (0, 2*W*has_kinds*windowed + windowed - 2*W*windowed - has_kinds*windowed, 2*W*windowed + has_kinds*windowed + 1 - 2*W*has_kinds*windowed - windowed, windowed - has_kinds*windowed, has_kinds*windowed + 1 - windowed, 0, 0, 0, 0, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0)
     # what equal modules have in common, each below its own path
     k_proj_1: list[Line] = [
-        ("base_layer",      text_,  2*d*D*G,  part_2,  (part_4, 0),       0),  # y = xW
-        ("lora_A.default",  text_,  32*D,     part_2,  (part_4, part_2),  0),  # y = xW
-        ("lora_B.default",  text_,  32*d*G,   part_2,  (part_2, part_2),  0),  # y = xW
+        ("base_layer",      text_,  2*d*D*G,  part_1,  (part_2, 0),       0),  # y = xW
+        ("lora_A.default",  text_,  32*D,     part_1,  (part_2, part_1),  0),  # y = xW
+        ("lora_B.default",  text_,  32*d*G,   part_1,  (part_1, part_1),  0),  # y = xW
     ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.visual.patch_embed.proj",                                  images_,                          2*Dv*c*T*p**2,  1,              (0, 0),                                                    0),  # y = xW
-        ("model.visual.blocks.*.attn.qkv",                                 images_,                          6*Dv**2,        Lv,             (0, 0),                                                    0),  # y = xW
-        ("model.visual.blocks.*.attn",                                     attn_pairs_,                      2*Dv,           blocks_1,       (0, 0),                                                    0),  # scores = qk
-        ("model.visual.blocks.*.attn",                                     attn_pairs_,                      2*Dv,           blocks_1,       (0, 0),                                                    0),  # mix = pv
-        ("model.visual.blocks.*.attn.proj",                                images_,                          2*Dv**2,        Lv,             (0, 0),                                                    0),  # y = xW
-        ("model.visual.blocks.*.mlp.gate_proj",                            images_,                          2*Dv*Fv,        Lv,             (0, 0),                                                    0),  # y = xW
-        ("model.visual.blocks.*.mlp.up_proj",                              images_,                          2*Dv*Fv,        Lv,             (0, 0),                                                    0),  # y = xW
-        ("model.visual.blocks.*.mlp.down_proj",                            images_,                          2*Dv*Fv,        Lv,             (0, 0),                                                    0),  # y = xW
-        ("model.visual.blocks.*.attn",                                     attn_pairs_2_,                    2*Dv,           Lv - blocks_1,  (0, 0),                                                    0),  # scores = qk
-        ("model.visual.blocks.*.attn",                                     attn_pairs_2_,                    2*Dv,           Lv - blocks_1,  (0, 0),                                                    0),  # mix = pv
-        ("model.visual.merger.mlp.0",                                      model_visual_merger_mlp_0_rows_,  2*Dv**2*s**4,   1,              (0, 0),                                                    0),  # y = xW
-        ("model.visual.merger.mlp.2",                                      model_visual_merger_mlp_0_rows_,  2*Dv*O*s**2,    1,              (0, 0),                                                    0),  # y = xW
-        ("model.language_model.layers.*.self_attn.q_proj.base_layer",      text_,                            2*d*D*H,        part_2,         (part_4, 0),                                               0),  # y = xW
-        ("model.language_model.layers.*.self_attn.q_proj.lora_A.default",  text_,                            32*D,           part_2,         (part_4, part_2),                                          0),  # y = xW
-        ("model.language_model.layers.*.self_attn.q_proj.lora_B.default",  text_,                            32*d*H,         part_2,         (part_2, part_2),                                          0),  # y = xW
+        ("model.visual.patch_embed.proj",                                  images_,             2*Dv*c*T*p**2,  1,         (0, 0),                0),  # y = xW
+        ("model.visual.blocks.*.attn.qkv",                                 images_,             6*Dv**2,        Lv,        (0, 0),                0),  # y = xW
+        ("model.visual.blocks.*.attn",                                     attn_pairs_,         2*Dv,           blocks_1,  (0, 0),                0),  # scores = qk
+        ("model.visual.blocks.*.attn",                                     attn_pairs_,         2*Dv,           blocks_1,  (0, 0),                0),  # mix = pv
+        ("model.visual.blocks.*.attn.proj",                                images_,             2*Dv**2,        Lv,        (0, 0),                0),  # y = xW
+        ("model.visual.blocks.*.mlp.gate_proj",                            images_,             2*Dv*Fv,        Lv,        (0, 0),                0),  # y = xW
+        ("model.visual.blocks.*.mlp.up_proj",                              images_,             2*Dv*Fv,        Lv,        (0, 0),                0),  # y = xW
+        ("model.visual.blocks.*.mlp.down_proj",                            images_,             2*Dv*Fv,        Lv,        (0, 0),                0),  # y = xW
+        ("model.visual.blocks.*.attn",                                     attn_pairs_2_,       2*Dv,           part_3,    (0, 0),                0),  # scores = qk
+        ("model.visual.blocks.*.attn",                                     attn_pairs_2_,       2*Dv,           part_3,    (0, 0),                0),  # mix = pv
+        ("model.visual.merger.mlp.0",                                      htw_,                2*Dv**2*s**4,   1,         (0, 0),                0),  # y = xW
+        ("model.visual.merger.mlp.2",                                      htw_,                2*Dv*O*s**2,    1,         (0, 0),                0),  # y = xW
+        ("model.language_model.layers.*.self_attn.q_proj.base_layer",      text_,               2*d*D*H,        part_1,    (part_2, 0),           0),  # y = xW
+        ("model.language_model.layers.*.self_attn.q_proj.lora_A.default",  text_,               32*D,           part_1,    (part_2, part_1),      0),  # y = xW
+        ("model.language_model.layers.*.self_attn.q_proj.lora_B.default",  text_,               32*d*H,         part_1,    (part_1, part_1),      0),  # y = xW
         *_at("model.language_model.layers.*.self_attn.k_proj", k_proj_1),
         *_at("model.language_model.layers.*.self_attn.v_proj", k_proj_1),
-        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_,                 d*H,            layers_1,       (layers_1, layers_1),                                      0),  # scores = qk
-        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_,                 d*H,            layers_1,       (layers_1, layers_1),                                      0),  # mix = pv
-        ("model.language_model.layers.*.self_attn.o_proj.base_layer",      text_,                            2*d*D*H,        part_2,         (part_2, 0),                                               0),  # y = xW
-        ("model.language_model.layers.*.self_attn.o_proj.lora_A.default",  text_,                            32*d*H,         part_2,         (part_2, part_2),                                          0),  # y = xW
-        ("model.language_model.layers.*.self_attn.o_proj.lora_B.default",  text_,                            32*D,           part_2,         (part_2, part_2),                                          0),  # y = xW
-        ("model.language_model.layers.*.mlp.gate_proj",                    text_,                            2*D*F,          part_2,         (part_2, 0),                                               0),  # y = xW
-        ("model.language_model.layers.*.mlp.up_proj",                      text_,                            2*D*F,          part_2,         (part_2, 0),                                               0),  # y = xW
-        ("model.language_model.layers.*.mlp.down_proj",                    text_,                            2*D*F,          part_2,         (part_2, 0),                                               0),  # y = xW
-        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_2_,               d*H,            part_5,         (part_5, part_5),                                          0),  # scores = qk
-        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_2_,               d*H,            part_5,         (part_5, part_5),                                          0),  # mix = pv
-        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_3_,               d*H,            layers_2,       (layers_2, layers_2),                                      0),  # scores = qk
-        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_3_,               d*H,            layers_2,       (layers_2, layers_2),                                      0),  # mix = pv
-        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_4_,               d*H,            part_6,         (part_6, part_6),                                          0),  # scores = qk
-        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_4_,               d*H,            part_6,         (part_6, part_6),                                          0),  # mix = pv
-        ("lm_head",                                                        text_,                            2*D*V,          1,              ((L - first >= 1) + case_1 - (L - first >= 1)*case_1, 0),  0),  # y = xW
+        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_,    d*H,            layers_1,  (layers_1, layers_1),  0),  # scores = qk
+        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_,    d*H,            layers_1,  (layers_1, layers_1),  0),  # mix = pv
+        ("model.language_model.layers.*.self_attn.o_proj.base_layer",      text_,               2*d*D*H,        part_1,    (part_1, 0),           0),  # y = xW
+        ("model.language_model.layers.*.self_attn.o_proj.lora_A.default",  text_,               32*d*H,         part_1,    (part_1, part_1),      0),  # y = xW
+        ("model.language_model.layers.*.self_attn.o_proj.lora_B.default",  text_,               32*D,           part_1,    (part_1, part_1),      0),  # y = xW
+        ("model.language_model.layers.*.mlp.gate_proj",                    text_,               2*D*F,          part_1,    (part_1, 0),           0),  # y = xW
+        ("model.language_model.layers.*.mlp.up_proj",                      text_,               2*D*F,          part_1,    (part_1, 0),           0),  # y = xW
+        ("model.language_model.layers.*.mlp.down_proj",                    text_,               2*D*F,          part_1,    (part_1, 0),           0),  # y = xW
+        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_2_,  d*H,            part_4,    (part_4, part_4),      0),  # scores = qk
+        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_2_,  d*H,            part_4,    (part_4, part_4),      0),  # mix = pv
+        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_3_,  d*H,            layers_2,  (layers_2, layers_2),  0),  # scores = qk
+        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_3_,  d*H,            layers_2,  (layers_2, layers_2),  0),  # mix = pv
+        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_4_,  d*H,            part_5,    (part_5, part_5),      0),  # scores = qk
+        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_4_,  d*H,            part_5,    (part_5, part_5),      0),  # mix = pv
+        ("lm_head",                                                        text_,               2*D*V,          1,         ((L - first >= 1) + (min(L, first) >= 1) - (L - first >= 1)*(min(L, first) >= 1), 0),  0),  # y = xW
     ]
 
 
@@ -838,8 +837,9 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     tied = sizes.tie_word_embeddings
     Fv = sizes.intermediate_size
     d = D//H
-    part_1 = max(0, L - first)*d*D*H
-    part_2 = max(0, L - first)*D*F
+    part_1 = max(0, L - first)*D
+    part_2 = max(0, L - first)*d*D*H
+    part_3 = max(0, L - first)*D*F
     gate_proj_1 = {
         "weight":  Lv*Dv*Fv,
         "bias":    Lv*Fv,
@@ -866,16 +866,16 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         "model.visual.merger.mlp.0.bias":                                 Dv*s**2,
         "model.visual.merger.mlp.2.weight":                               Dv*O*s**2,
         "model.visual.merger.mlp.2.bias":                                 O,
-        "model.language_model.layers.*.input_layernorm.weight":           min(L, first)*D + max(0, L - first)*D,
-        "model.language_model.layers.*.self_attn.q_proj.weight":          min(L, first)*d*D*H + part_1,
+        "model.language_model.layers.*.input_layernorm.weight":           min(L, first)*D + part_1,
+        "model.language_model.layers.*.self_attn.q_proj.weight":          min(L, first)*d*D*H + part_2,
         "model.language_model.layers.*.self_attn.q_proj.bias":            min(L, first)*d*H + max(0, L - first)*d*H,
         **_inside("model.language_model.layers.*.self_attn.k_proj", k_proj_1),
         **_inside("model.language_model.layers.*.self_attn.v_proj", k_proj_1),
-        "model.language_model.layers.*.self_attn.o_proj.weight":          min(L, first)*d*D*H + part_1,
-        "model.language_model.layers.*.post_attention_layernorm.weight":  min(L, first)*D + max(0, L - first)*D,
-        "model.language_model.layers.*.mlp.gate_proj.weight":             min(L, first)*D*F + part_2,
-        "model.language_model.layers.*.mlp.up_proj.weight":               min(L, first)*D*F + part_2,
-        "model.language_model.layers.*.mlp.down_proj.weight":             min(L, first)*D*F + part_2,
+        "model.language_model.layers.*.self_attn.o_proj.weight":          min(L, first)*d*D*H + part_2,
+        "model.language_model.layers.*.post_attention_layernorm.weight":  min(L, first)*D + part_1,
+        "model.language_model.layers.*.mlp.gate_proj.weight":             min(L, first)*D*F + part_3,
+        "model.language_model.layers.*.mlp.up_proj.weight":               min(L, first)*D*F + part_3,
+        "model.language_model.layers.*.mlp.down_proj.weight":             min(L, first)*D*F + part_3,
         "model.language_model.norm.weight":                               D,
         "lm_head.weight":                                                 D*V - D*V*tied,
     }
@@ -901,8 +901,8 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     Fv = sizes.intermediate_size
     d = D//H
     part_1 = 16*max(0, L - first)*D
-    part_2 = max(0, L - first)*d*D*H
-    part_3 = 16*min(L, first)*d*H
+    part_2 = max(0, L - first)*D
+    part_3 = max(0, L - first)*d*D*H
     part_4 = 16*max(0, L - first)*d*H
     part_5 = max(0, L - first)*D*F
     gate_proj_1 = {
@@ -933,17 +933,17 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
         "model.visual.merger.mlp.0.bias":                                        Dv*s**2,
         "model.visual.merger.mlp.2.weight":                                      Dv*O*s**2,
         "model.visual.merger.mlp.2.bias":                                        O,
-        "model.language_model.layers.*.input_layernorm.weight":                  min(L, first)*D + max(0, L - first)*D,
-        "model.language_model.layers.*.self_attn.q_proj.base_layer.weight":      min(L, first)*d*D*H + part_2,
+        "model.language_model.layers.*.input_layernorm.weight":                  min(L, first)*D + part_2,
+        "model.language_model.layers.*.self_attn.q_proj.base_layer.weight":      min(L, first)*d*D*H + part_3,
         "model.language_model.layers.*.self_attn.q_proj.base_layer.bias":        min(L, first)*d*H + max(0, L - first)*d*H,
         "model.language_model.layers.*.self_attn.q_proj.lora_A.default.weight":  16*min(L, first)*D + part_1,
-        "model.language_model.layers.*.self_attn.q_proj.lora_B.default.weight":  part_3 + part_4,
+        "model.language_model.layers.*.self_attn.q_proj.lora_B.default.weight":  16*min(L, first)*d*H + part_4,
         **_inside("model.language_model.layers.*.self_attn.k_proj", k_proj_1),
         **_inside("model.language_model.layers.*.self_attn.v_proj", k_proj_1),
-        "model.language_model.layers.*.self_attn.o_proj.base_layer.weight":      min(L, first)*d*D*H + part_2,
-        "model.language_model.layers.*.self_attn.o_proj.lora_A.default.weight":  part_3 + part_4,
+        "model.language_model.layers.*.self_attn.o_proj.base_layer.weight":      min(L, first)*d*D*H + part_3,
+        "model.language_model.layers.*.self_attn.o_proj.lora_A.default.weight":  16*min(L, first)*d*H + part_4,
         "model.language_model.layers.*.self_attn.o_proj.lora_B.default.weight":  16*min(L, first)*D + part_1,
-        "model.language_model.layers.*.post_attention_layernorm.weight":         min(L, first)*D + max(0, L - first)*D,
+        "model.language_model.layers.*.post_attention_layernorm.weight":         min(L, first)*D + part_2,
         "model.language_model.layers.*.mlp.gate_proj.weight":                    min(L, first)*D*F + part_5,
         "model.language_model.layers.*.mlp.up_proj.weight":                      min(L, first)*D*F + part_5,
         "model.language_model.layers.*.mlp.down_proj.weight":                    min(L, first)*D*F + part_5,
@@ -966,7 +966,8 @@ def _trained_lora(sizes: Sizes) -> int:
     G = sizes.num_key_value_heads
     first = sizes.max_window_layers
     d = D//H
-    found: int = 32*max(0, L - first)*(d*H + d*G + 2*D) + 32*min(L, first)*(d*H + d*G + 2*D)
+    part_1 = d*H + d*G + 2*D
+    found: int = 32*max(0, L - first)*part_1 + 32*min(L, first)*part_1
     return found
 
 

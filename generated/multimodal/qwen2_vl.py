@@ -194,6 +194,7 @@ if TYPE_CHECKING:
 __all__ = ["Estimator", "Flops", "Moments", "Sizes", "moments"]
 
 NAME = "qwen2_vl"
+VARIANT: str | None = None
 REGIMES = ("full", "forward", "lora")
 CONVENTIONS = ("symflops", "torch")
 STREAMS = {"text": False, "images": True}
@@ -577,46 +578,46 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     d = D//H
     layers_1 = sum((kinds[i] == "sliding_attention") for i in range(min(L, first)))
     layers_2 = sum((kinds[i] == "sliding_attention") for i in range(first, max(0, L - first) + first))
-    part_1 = 2*W*has_kinds*windowed
+    part_1 = 2*Dv*((Dv*m)//1)
     part_2 = max(0, L - first) + min(L, first)
     part_3 = min(L, first) - layers_1
     part_4 = max(0, L - first) - layers_2
     # what a contraction runs over, in multiples of (n, min_x_W, x, min_x_W_min_x_W, xx, n_images, htw, htw_2, hhtww)
     images_ = (0, 0, 0, 0, 0, 0, 0, 1, 0)
     attn_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 1)
-    model_visual_merger_mlp_0_rows_ = (0, 0, 0, 0, 0, 0, 1, 0, 0)
+    htw_ = (0, 0, 0, 0, 0, 0, 1, 0, 0)
     text_ = (0, 0, 1, 0, 0, 0, 0, 0, 0)
-    self_attn_pairs_ = (0, has_kinds*windowed - 2*W*has_kinds*windowed, part_1 + 1 - has_kinds*windowed, has_kinds*windowed, 1 - has_kinds*windowed, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0)
+    self_attn_pairs_ = (0, has_kinds*windowed - 2*W*has_kinds*windowed, 2*W*has_kinds*windowed + 1 - has_kinds*windowed, has_kinds*windowed, 1 - has_kinds*windowed, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0)
     self_attn_pairs_2_ = (0, 0, 1, 0, 1, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0)
     self_attn_pairs_3_ = (0, windowed - 2*W*windowed, 2*W*windowed + 1 - windowed, windowed, 1 - windowed, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0)
-    self_attn_pairs_4_ = (0, part_1 + windowed - 2*W*windowed - has_kinds*windowed, 2*W*windowed + has_kinds*windowed + 1 - 2*W*has_kinds*windowed - windowed, windowed - has_kinds*windowed, has_kinds*windowed + 1 - windowed, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0)
+    self_attn_pairs_4_ = (0, 2*W*has_kinds*windowed + windowed - 2*W*windowed - has_kinds*windowed, 2*W*windowed + has_kinds*windowed + 1 - 2*W*has_kinds*windowed - windowed, windowed - has_kinds*windowed, has_kinds*windowed + 1 - windowed, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.visual.patch_embed.proj",                   images_,                          2*Dv*c*T*p**2,     1,         (0, 1),                0),  # y = xW
-        ("model.visual.blocks.*.attn.qkv",                  images_,                          6*Dv**2,           Lv,        (Lv, Lv),              0),  # y = xW
-        ("model.visual.blocks.*.attn",                      attn_pairs_,                      2*Dv,              Lv,        (Lv, Lv),              0),  # scores = qk
-        ("model.visual.blocks.*.attn",                      attn_pairs_,                      2*Dv,              Lv,        (Lv, Lv),              0),  # mix = pv
-        ("model.visual.blocks.*.attn.proj",                 images_,                          2*Dv**2,           Lv,        (Lv, Lv),              0),  # y = xW
-        ("model.visual.blocks.*.mlp.fc1",                   images_,                          2*Dv*((Dv*m)//1),  Lv,        (Lv, Lv),              0),  # y = xW
-        ("model.visual.blocks.*.mlp.fc2",                   images_,                          2*Dv*((Dv*m)//1),  Lv,        (Lv, Lv),              0),  # y = xW
-        ("model.visual.merger.mlp.0",                       model_visual_merger_mlp_0_rows_,  2*Dv**2*s**4,      1,         (1, 1),                0),  # y = xW
-        ("model.visual.merger.mlp.2",                       model_visual_merger_mlp_0_rows_,  2*Dv*O*s**2,       1,         (1, 1),                0),  # y = xW
-        ("model.language_model.layers.*.self_attn.q_proj",  text_,                            2*d*D*H,           part_2,    (part_2, part_2),      0),  # y = xW
-        ("model.language_model.layers.*.self_attn.k_proj",  text_,                            2*d*D*G,           part_2,    (part_2, part_2),      0),  # y = xW
-        ("model.language_model.layers.*.self_attn.v_proj",  text_,                            2*d*D*G,           part_2,    (part_2, part_2),      0),  # y = xW
-        ("model.language_model.layers.*.self_attn",         self_attn_pairs_,                 d*H,               layers_1,  (layers_1, layers_1),  0),  # scores = qk
-        ("model.language_model.layers.*.self_attn",         self_attn_pairs_,                 d*H,               layers_1,  (layers_1, layers_1),  0),  # mix = pv
-        ("model.language_model.layers.*.self_attn.o_proj",  text_,                            2*d*D*H,           part_2,    (part_2, part_2),      0),  # y = xW
-        ("model.language_model.layers.*.mlp.gate_proj",     text_,                            2*D*F,             part_2,    (part_2, part_2),      0),  # y = xW
-        ("model.language_model.layers.*.mlp.up_proj",       text_,                            2*D*F,             part_2,    (part_2, part_2),      0),  # y = xW
-        ("model.language_model.layers.*.mlp.down_proj",     text_,                            2*D*F,             part_2,    (part_2, part_2),      0),  # y = xW
-        ("model.language_model.layers.*.self_attn",         self_attn_pairs_2_,               d*H,               part_3,    (part_3, part_3),      0),  # scores = qk
-        ("model.language_model.layers.*.self_attn",         self_attn_pairs_2_,               d*H,               part_3,    (part_3, part_3),      0),  # mix = pv
-        ("model.language_model.layers.*.self_attn",         self_attn_pairs_3_,               d*H,               layers_2,  (layers_2, layers_2),  0),  # scores = qk
-        ("model.language_model.layers.*.self_attn",         self_attn_pairs_3_,               d*H,               layers_2,  (layers_2, layers_2),  0),  # mix = pv
-        ("model.language_model.layers.*.self_attn",         self_attn_pairs_4_,               d*H,               part_4,    (part_4, part_4),      0),  # scores = qk
-        ("model.language_model.layers.*.self_attn",         self_attn_pairs_4_,               d*H,               part_4,    (part_4, part_4),      0),  # mix = pv
-        ("lm_head",                                         text_,                            2*D*V,             1,         (1, 1),                0),  # y = xW
+        ("model.visual.patch_embed.proj",                   images_,             2*Dv*c*T*p**2,  1,         (0, 1),                0),  # y = xW
+        ("model.visual.blocks.*.attn.qkv",                  images_,             6*Dv**2,        Lv,        (Lv, Lv),              0),  # y = xW
+        ("model.visual.blocks.*.attn",                      attn_pairs_,         2*Dv,           Lv,        (Lv, Lv),              0),  # scores = qk
+        ("model.visual.blocks.*.attn",                      attn_pairs_,         2*Dv,           Lv,        (Lv, Lv),              0),  # mix = pv
+        ("model.visual.blocks.*.attn.proj",                 images_,             2*Dv**2,        Lv,        (Lv, Lv),              0),  # y = xW
+        ("model.visual.blocks.*.mlp.fc1",                   images_,             part_1,         Lv,        (Lv, Lv),              0),  # y = xW
+        ("model.visual.blocks.*.mlp.fc2",                   images_,             part_1,         Lv,        (Lv, Lv),              0),  # y = xW
+        ("model.visual.merger.mlp.0",                       htw_,                2*Dv**2*s**4,   1,         (1, 1),                0),  # y = xW
+        ("model.visual.merger.mlp.2",                       htw_,                2*Dv*O*s**2,    1,         (1, 1),                0),  # y = xW
+        ("model.language_model.layers.*.self_attn.q_proj",  text_,               2*d*D*H,        part_2,    (part_2, part_2),      0),  # y = xW
+        ("model.language_model.layers.*.self_attn.k_proj",  text_,               2*d*D*G,        part_2,    (part_2, part_2),      0),  # y = xW
+        ("model.language_model.layers.*.self_attn.v_proj",  text_,               2*d*D*G,        part_2,    (part_2, part_2),      0),  # y = xW
+        ("model.language_model.layers.*.self_attn",         self_attn_pairs_,    d*H,            layers_1,  (layers_1, layers_1),  0),  # scores = qk
+        ("model.language_model.layers.*.self_attn",         self_attn_pairs_,    d*H,            layers_1,  (layers_1, layers_1),  0),  # mix = pv
+        ("model.language_model.layers.*.self_attn.o_proj",  text_,               2*d*D*H,        part_2,    (part_2, part_2),      0),  # y = xW
+        ("model.language_model.layers.*.mlp.gate_proj",     text_,               2*D*F,          part_2,    (part_2, part_2),      0),  # y = xW
+        ("model.language_model.layers.*.mlp.up_proj",       text_,               2*D*F,          part_2,    (part_2, part_2),      0),  # y = xW
+        ("model.language_model.layers.*.mlp.down_proj",     text_,               2*D*F,          part_2,    (part_2, part_2),      0),  # y = xW
+        ("model.language_model.layers.*.self_attn",         self_attn_pairs_2_,  d*H,            part_3,    (part_3, part_3),      0),  # scores = qk
+        ("model.language_model.layers.*.self_attn",         self_attn_pairs_2_,  d*H,            part_3,    (part_3, part_3),      0),  # mix = pv
+        ("model.language_model.layers.*.self_attn",         self_attn_pairs_3_,  d*H,            layers_2,  (layers_2, layers_2),  0),  # scores = qk
+        ("model.language_model.layers.*.self_attn",         self_attn_pairs_3_,  d*H,            layers_2,  (layers_2, layers_2),  0),  # mix = pv
+        ("model.language_model.layers.*.self_attn",         self_attn_pairs_4_,  d*H,            part_4,    (part_4, part_4),      0),  # scores = qk
+        ("model.language_model.layers.*.self_attn",         self_attn_pairs_4_,  d*H,            part_4,    (part_4, part_4),      0),  # mix = pv
+        ("lm_head",                                         text_,               2*D*V,          1,         (1, 1),                0),  # y = xW
     ]
 
 
@@ -650,59 +651,57 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     d = D//H
     layers_1 = sum((kinds[i] == "sliding_attention") for i in range(min(L, first)))
     layers_2 = sum((kinds[i] == "sliding_attention") for i in range(first, max(0, L - first) + first))
-    part_1 = 2*W*has_kinds*windowed
-    part_2 = max(0, L - first) + min(L, first)
-    case_1 = min(L, first) >= 1
-    part_3 = max(0, L - first - 1)
-    part_4 = case_1*max(0, L - first) + part_3 + max(0, min(L, first) - 1) - case_1*part_3
-    part_5 = min(L, first) - layers_1
-    part_6 = max(0, L - first) - layers_2
+    part_1 = max(0, L - first) + min(L, first)
+    part_2 = (min(L, first) >= 1)*max(0, L - first) + max(0, L - first - 1) + max(0, min(L, first) - 1) - (min(L, first) >= 1)*max(0, L - first - 1)
+    part_3 = 2*Dv*((Dv*m)//1)
+    part_4 = min(L, first) - layers_1
+    part_5 = max(0, L - first) - layers_2
     # what a contraction runs over, in multiples of (n, min_x_W, x, min_x_W_min_x_W, xx, n_images, htw, htw_2, hhtww)
     images_ = (0, 0, 0, 0, 0, 0, 0, 1, 0)
     attn_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 1)
-    model_visual_merger_mlp_0_rows_ = (0, 0, 0, 0, 0, 0, 1, 0, 0)
+    htw_ = (0, 0, 0, 0, 0, 0, 1, 0, 0)
     text_ = (0, 0, 1, 0, 0, 0, 0, 0, 0)
-    self_attn_pairs_ = (0, has_kinds*windowed - 2*W*has_kinds*windowed, part_1 + 1 - has_kinds*windowed, has_kinds*windowed, 1 - has_kinds*windowed, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0)
+    self_attn_pairs_ = (0, has_kinds*windowed - 2*W*has_kinds*windowed, 2*W*has_kinds*windowed + 1 - has_kinds*windowed, has_kinds*windowed, 1 - has_kinds*windowed, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0)
     self_attn_pairs_2_ = (0, 0, 1, 0, 1, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0)
     self_attn_pairs_3_ = (0, windowed - 2*W*windowed, 2*W*windowed + 1 - windowed, windowed, 1 - windowed, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0)
-    self_attn_pairs_4_ = (0, part_1 + windowed - 2*W*windowed - has_kinds*windowed, 2*W*windowed + has_kinds*windowed + 1 - 2*W*has_kinds*windowed - windowed, windowed - has_kinds*windowed, has_kinds*windowed + 1 - windowed, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0)
+    self_attn_pairs_4_ = (0, 2*W*has_kinds*windowed + windowed - 2*W*windowed - has_kinds*windowed, 2*W*windowed + has_kinds*windowed + 1 - 2*W*has_kinds*windowed - windowed, windowed - has_kinds*windowed, has_kinds*windowed + 1 - windowed, 0, 0, 0, 0) if pairs == "useful" else (0, 0, 0, 0, 2, 0, 0, 0, 0)
     # what equal modules have in common, each below its own path
     k_proj_1: list[Line] = [
-        ("base_layer",      text_,  2*d*D*G,  part_2,  (part_4, 0),       0),  # y = xW
-        ("lora_A.default",  text_,  32*D,     part_2,  (part_4, part_2),  0),  # y = xW
-        ("lora_B.default",  text_,  32*d*G,   part_2,  (part_2, part_2),  0),  # y = xW
+        ("base_layer",      text_,  2*d*D*G,  part_1,  (part_2, 0),       0),  # y = xW
+        ("lora_A.default",  text_,  32*D,     part_1,  (part_2, part_1),  0),  # y = xW
+        ("lora_B.default",  text_,  32*d*G,   part_1,  (part_1, part_1),  0),  # y = xW
     ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("model.visual.patch_embed.proj",                                  images_,                          2*Dv*c*T*p**2,     1,         (0, 0),                                                    0),  # y = xW
-        ("model.visual.blocks.*.attn.qkv",                                 images_,                          6*Dv**2,           Lv,        (0, 0),                                                    0),  # y = xW
-        ("model.visual.blocks.*.attn",                                     attn_pairs_,                      2*Dv,              Lv,        (0, 0),                                                    0),  # scores = qk
-        ("model.visual.blocks.*.attn",                                     attn_pairs_,                      2*Dv,              Lv,        (0, 0),                                                    0),  # mix = pv
-        ("model.visual.blocks.*.attn.proj",                                images_,                          2*Dv**2,           Lv,        (0, 0),                                                    0),  # y = xW
-        ("model.visual.blocks.*.mlp.fc1",                                  images_,                          2*Dv*((Dv*m)//1),  Lv,        (0, 0),                                                    0),  # y = xW
-        ("model.visual.blocks.*.mlp.fc2",                                  images_,                          2*Dv*((Dv*m)//1),  Lv,        (0, 0),                                                    0),  # y = xW
-        ("model.visual.merger.mlp.0",                                      model_visual_merger_mlp_0_rows_,  2*Dv**2*s**4,      1,         (0, 0),                                                    0),  # y = xW
-        ("model.visual.merger.mlp.2",                                      model_visual_merger_mlp_0_rows_,  2*Dv*O*s**2,       1,         (0, 0),                                                    0),  # y = xW
-        ("model.language_model.layers.*.self_attn.q_proj.base_layer",      text_,                            2*d*D*H,           part_2,    (part_4, 0),                                               0),  # y = xW
-        ("model.language_model.layers.*.self_attn.q_proj.lora_A.default",  text_,                            32*D,              part_2,    (part_4, part_2),                                          0),  # y = xW
-        ("model.language_model.layers.*.self_attn.q_proj.lora_B.default",  text_,                            32*d*H,            part_2,    (part_2, part_2),                                          0),  # y = xW
+        ("model.visual.patch_embed.proj",                                  images_,             2*Dv*c*T*p**2,  1,         (0, 0),                0),  # y = xW
+        ("model.visual.blocks.*.attn.qkv",                                 images_,             6*Dv**2,        Lv,        (0, 0),                0),  # y = xW
+        ("model.visual.blocks.*.attn",                                     attn_pairs_,         2*Dv,           Lv,        (0, 0),                0),  # scores = qk
+        ("model.visual.blocks.*.attn",                                     attn_pairs_,         2*Dv,           Lv,        (0, 0),                0),  # mix = pv
+        ("model.visual.blocks.*.attn.proj",                                images_,             2*Dv**2,        Lv,        (0, 0),                0),  # y = xW
+        ("model.visual.blocks.*.mlp.fc1",                                  images_,             part_3,         Lv,        (0, 0),                0),  # y = xW
+        ("model.visual.blocks.*.mlp.fc2",                                  images_,             part_3,         Lv,        (0, 0),                0),  # y = xW
+        ("model.visual.merger.mlp.0",                                      htw_,                2*Dv**2*s**4,   1,         (0, 0),                0),  # y = xW
+        ("model.visual.merger.mlp.2",                                      htw_,                2*Dv*O*s**2,    1,         (0, 0),                0),  # y = xW
+        ("model.language_model.layers.*.self_attn.q_proj.base_layer",      text_,               2*d*D*H,        part_1,    (part_2, 0),           0),  # y = xW
+        ("model.language_model.layers.*.self_attn.q_proj.lora_A.default",  text_,               32*D,           part_1,    (part_2, part_1),      0),  # y = xW
+        ("model.language_model.layers.*.self_attn.q_proj.lora_B.default",  text_,               32*d*H,         part_1,    (part_1, part_1),      0),  # y = xW
         *_at("model.language_model.layers.*.self_attn.k_proj", k_proj_1),
         *_at("model.language_model.layers.*.self_attn.v_proj", k_proj_1),
-        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_,                 d*H,               layers_1,  (layers_1, layers_1),                                      0),  # scores = qk
-        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_,                 d*H,               layers_1,  (layers_1, layers_1),                                      0),  # mix = pv
-        ("model.language_model.layers.*.self_attn.o_proj.base_layer",      text_,                            2*d*D*H,           part_2,    (part_2, 0),                                               0),  # y = xW
-        ("model.language_model.layers.*.self_attn.o_proj.lora_A.default",  text_,                            32*d*H,            part_2,    (part_2, part_2),                                          0),  # y = xW
-        ("model.language_model.layers.*.self_attn.o_proj.lora_B.default",  text_,                            32*D,              part_2,    (part_2, part_2),                                          0),  # y = xW
-        ("model.language_model.layers.*.mlp.gate_proj",                    text_,                            2*D*F,             part_2,    (part_2, 0),                                               0),  # y = xW
-        ("model.language_model.layers.*.mlp.up_proj",                      text_,                            2*D*F,             part_2,    (part_2, 0),                                               0),  # y = xW
-        ("model.language_model.layers.*.mlp.down_proj",                    text_,                            2*D*F,             part_2,    (part_2, 0),                                               0),  # y = xW
-        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_2_,               d*H,               part_5,    (part_5, part_5),                                          0),  # scores = qk
-        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_2_,               d*H,               part_5,    (part_5, part_5),                                          0),  # mix = pv
-        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_3_,               d*H,               layers_2,  (layers_2, layers_2),                                      0),  # scores = qk
-        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_3_,               d*H,               layers_2,  (layers_2, layers_2),                                      0),  # mix = pv
-        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_4_,               d*H,               part_6,    (part_6, part_6),                                          0),  # scores = qk
-        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_4_,               d*H,               part_6,    (part_6, part_6),                                          0),  # mix = pv
-        ("lm_head",                                                        text_,                            2*D*V,             1,         ((L - first >= 1) + case_1 - (L - first >= 1)*case_1, 0),  0),  # y = xW
+        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_,    d*H,            layers_1,  (layers_1, layers_1),  0),  # scores = qk
+        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_,    d*H,            layers_1,  (layers_1, layers_1),  0),  # mix = pv
+        ("model.language_model.layers.*.self_attn.o_proj.base_layer",      text_,               2*d*D*H,        part_1,    (part_1, 0),           0),  # y = xW
+        ("model.language_model.layers.*.self_attn.o_proj.lora_A.default",  text_,               32*d*H,         part_1,    (part_1, part_1),      0),  # y = xW
+        ("model.language_model.layers.*.self_attn.o_proj.lora_B.default",  text_,               32*D,           part_1,    (part_1, part_1),      0),  # y = xW
+        ("model.language_model.layers.*.mlp.gate_proj",                    text_,               2*D*F,          part_1,    (part_1, 0),           0),  # y = xW
+        ("model.language_model.layers.*.mlp.up_proj",                      text_,               2*D*F,          part_1,    (part_1, 0),           0),  # y = xW
+        ("model.language_model.layers.*.mlp.down_proj",                    text_,               2*D*F,          part_1,    (part_1, 0),           0),  # y = xW
+        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_2_,  d*H,            part_4,    (part_4, part_4),      0),  # scores = qk
+        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_2_,  d*H,            part_4,    (part_4, part_4),      0),  # mix = pv
+        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_3_,  d*H,            layers_2,  (layers_2, layers_2),  0),  # scores = qk
+        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_3_,  d*H,            layers_2,  (layers_2, layers_2),  0),  # mix = pv
+        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_4_,  d*H,            part_5,    (part_5, part_5),      0),  # scores = qk
+        ("model.language_model.layers.*.self_attn",                        self_attn_pairs_4_,  d*H,            part_5,    (part_5, part_5),      0),  # mix = pv
+        ("lm_head",                                                        text_,               2*D*V,          1,         ((L - first >= 1) + (min(L, first) >= 1) - (L - first >= 1)*(min(L, first) >= 1), 0),  0),  # y = xW
     ]
 
 
@@ -730,8 +729,10 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     first = sizes.max_window_layers
     tied = sizes.tie_word_embeddings
     d = D//H
-    part_1 = max(0, L - first)*d*D*H
-    part_2 = max(0, L - first)*D*F
+    part_1 = Lv*Dv*((Dv*m)//1)
+    part_2 = max(0, L - first)*D
+    part_3 = max(0, L - first)*d*D*H
+    part_4 = max(0, L - first)*D*F
     norm1_1 = {
         "weight":  Lv*Dv,
         "bias":    Lv*Dv,
@@ -749,9 +750,9 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         "model.visual.blocks.*.attn.proj.weight":                         Lv*Dv**2,
         "model.visual.blocks.*.attn.proj.bias":                           Lv*Dv,
         **_inside("model.visual.blocks.*.norm2", norm1_1),
-        "model.visual.blocks.*.mlp.fc1.weight":                           Lv*Dv*((Dv*m)//1),
+        "model.visual.blocks.*.mlp.fc1.weight":                           part_1,
         "model.visual.blocks.*.mlp.fc1.bias":                             Lv*((Dv*m)//1),
-        "model.visual.blocks.*.mlp.fc2.weight":                           Lv*Dv*((Dv*m)//1),
+        "model.visual.blocks.*.mlp.fc2.weight":                           part_1,
         "model.visual.blocks.*.mlp.fc2.bias":                             Lv*Dv,
         "model.visual.merger.ln_q.weight":                                Dv,
         "model.visual.merger.ln_q.bias":                                  Dv,
@@ -759,16 +760,16 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         "model.visual.merger.mlp.0.bias":                                 Dv*s**2,
         "model.visual.merger.mlp.2.weight":                               Dv*O*s**2,
         "model.visual.merger.mlp.2.bias":                                 O,
-        "model.language_model.layers.*.input_layernorm.weight":           min(L, first)*D + max(0, L - first)*D,
-        "model.language_model.layers.*.self_attn.q_proj.weight":          min(L, first)*d*D*H + part_1,
+        "model.language_model.layers.*.input_layernorm.weight":           min(L, first)*D + part_2,
+        "model.language_model.layers.*.self_attn.q_proj.weight":          min(L, first)*d*D*H + part_3,
         "model.language_model.layers.*.self_attn.q_proj.bias":            min(L, first)*d*H + max(0, L - first)*d*H,
         **_inside("model.language_model.layers.*.self_attn.k_proj", k_proj_1),
         **_inside("model.language_model.layers.*.self_attn.v_proj", k_proj_1),
-        "model.language_model.layers.*.self_attn.o_proj.weight":          min(L, first)*d*D*H + part_1,
-        "model.language_model.layers.*.post_attention_layernorm.weight":  min(L, first)*D + max(0, L - first)*D,
-        "model.language_model.layers.*.mlp.gate_proj.weight":             min(L, first)*D*F + part_2,
-        "model.language_model.layers.*.mlp.up_proj.weight":               min(L, first)*D*F + part_2,
-        "model.language_model.layers.*.mlp.down_proj.weight":             min(L, first)*D*F + part_2,
+        "model.language_model.layers.*.self_attn.o_proj.weight":          min(L, first)*d*D*H + part_3,
+        "model.language_model.layers.*.post_attention_layernorm.weight":  min(L, first)*D + part_2,
+        "model.language_model.layers.*.mlp.gate_proj.weight":             min(L, first)*D*F + part_4,
+        "model.language_model.layers.*.mlp.up_proj.weight":               min(L, first)*D*F + part_4,
+        "model.language_model.layers.*.mlp.down_proj.weight":             min(L, first)*D*F + part_4,
         "model.language_model.norm.weight":                               D,
         "lm_head.weight":                                                 D*V - D*V*tied,
     }
@@ -794,10 +795,11 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     tied = sizes.tie_word_embeddings
     d = D//H
     part_1 = 16*max(0, L - first)*D
-    part_2 = max(0, L - first)*d*D*H
-    part_3 = 16*min(L, first)*d*H
-    part_4 = 16*max(0, L - first)*d*H
-    part_5 = max(0, L - first)*D*F
+    part_2 = Lv*Dv*((Dv*m)//1)
+    part_3 = max(0, L - first)*D
+    part_4 = max(0, L - first)*d*D*H
+    part_5 = 16*max(0, L - first)*d*H
+    part_6 = max(0, L - first)*D*F
     norm1_1 = {
         "weight":  Lv*Dv,
         "bias":    Lv*Dv,
@@ -817,9 +819,9 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
         "model.visual.blocks.*.attn.proj.weight":                                Lv*Dv**2,
         "model.visual.blocks.*.attn.proj.bias":                                  Lv*Dv,
         **_inside("model.visual.blocks.*.norm2", norm1_1),
-        "model.visual.blocks.*.mlp.fc1.weight":                                  Lv*Dv*((Dv*m)//1),
+        "model.visual.blocks.*.mlp.fc1.weight":                                  part_2,
         "model.visual.blocks.*.mlp.fc1.bias":                                    Lv*((Dv*m)//1),
-        "model.visual.blocks.*.mlp.fc2.weight":                                  Lv*Dv*((Dv*m)//1),
+        "model.visual.blocks.*.mlp.fc2.weight":                                  part_2,
         "model.visual.blocks.*.mlp.fc2.bias":                                    Lv*Dv,
         "model.visual.merger.ln_q.weight":                                       Dv,
         "model.visual.merger.ln_q.bias":                                         Dv,
@@ -827,20 +829,20 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
         "model.visual.merger.mlp.0.bias":                                        Dv*s**2,
         "model.visual.merger.mlp.2.weight":                                      Dv*O*s**2,
         "model.visual.merger.mlp.2.bias":                                        O,
-        "model.language_model.layers.*.input_layernorm.weight":                  min(L, first)*D + max(0, L - first)*D,
-        "model.language_model.layers.*.self_attn.q_proj.base_layer.weight":      min(L, first)*d*D*H + part_2,
+        "model.language_model.layers.*.input_layernorm.weight":                  min(L, first)*D + part_3,
+        "model.language_model.layers.*.self_attn.q_proj.base_layer.weight":      min(L, first)*d*D*H + part_4,
         "model.language_model.layers.*.self_attn.q_proj.base_layer.bias":        min(L, first)*d*H + max(0, L - first)*d*H,
         "model.language_model.layers.*.self_attn.q_proj.lora_A.default.weight":  16*min(L, first)*D + part_1,
-        "model.language_model.layers.*.self_attn.q_proj.lora_B.default.weight":  part_3 + part_4,
+        "model.language_model.layers.*.self_attn.q_proj.lora_B.default.weight":  16*min(L, first)*d*H + part_5,
         **_inside("model.language_model.layers.*.self_attn.k_proj", k_proj_1),
         **_inside("model.language_model.layers.*.self_attn.v_proj", k_proj_1),
-        "model.language_model.layers.*.self_attn.o_proj.base_layer.weight":      min(L, first)*d*D*H + part_2,
-        "model.language_model.layers.*.self_attn.o_proj.lora_A.default.weight":  part_3 + part_4,
+        "model.language_model.layers.*.self_attn.o_proj.base_layer.weight":      min(L, first)*d*D*H + part_4,
+        "model.language_model.layers.*.self_attn.o_proj.lora_A.default.weight":  16*min(L, first)*d*H + part_5,
         "model.language_model.layers.*.self_attn.o_proj.lora_B.default.weight":  16*min(L, first)*D + part_1,
-        "model.language_model.layers.*.post_attention_layernorm.weight":         min(L, first)*D + max(0, L - first)*D,
-        "model.language_model.layers.*.mlp.gate_proj.weight":                    min(L, first)*D*F + part_5,
-        "model.language_model.layers.*.mlp.up_proj.weight":                      min(L, first)*D*F + part_5,
-        "model.language_model.layers.*.mlp.down_proj.weight":                    min(L, first)*D*F + part_5,
+        "model.language_model.layers.*.post_attention_layernorm.weight":         min(L, first)*D + part_3,
+        "model.language_model.layers.*.mlp.gate_proj.weight":                    min(L, first)*D*F + part_6,
+        "model.language_model.layers.*.mlp.up_proj.weight":                      min(L, first)*D*F + part_6,
+        "model.language_model.layers.*.mlp.down_proj.weight":                    min(L, first)*D*F + part_6,
         "model.language_model.norm.weight":                                      D,
         "lm_head.weight":                                                        D*V - D*V*tied,
     }
@@ -860,7 +862,8 @@ def _trained_lora(sizes: Sizes) -> int:
     G = sizes.num_key_value_heads
     first = sizes.max_window_layers
     d = D//H
-    found: int = 32*max(0, L - first)*(d*H + d*G + 2*D) + 32*min(L, first)*(d*H + d*G + 2*D)
+    part_1 = d*H + d*G + 2*D
+    found: int = 32*max(0, L - first)*part_1 + 32*min(L, first)*part_1
     return found
 
 

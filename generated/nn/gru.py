@@ -6,6 +6,8 @@
 # ruff: noqa: B002, E741, F841, RUF100
 """Gated recurrent units, three gates per step: parameters and FLOPs in closed form.
 
+Structure 'default': of models with the sizes in ``_FIXED``.
+
 Regime 'full', convention symflops, torch, FLOPs per batch:
 
     forward    = (6*H*both*(I + H) + 6*H*(I + H)) * x
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
 __all__ = ["Estimator", "Flops", "Moments", "OtherStructure", "Sizes", "moments"]
 
 NAME = "gru"
+VARIANT: str | None = "default"
 REGIMES = ("full", "forward")
 CONVENTIONS = ("symflops", "torch")
 STREAMS = {"source": False}

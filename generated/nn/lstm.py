@@ -6,6 +6,8 @@
 # ruff: noqa: B002, E741, F841, RUF100
 """Long short-term memory, four gates per step, perhaps with projected states: parameters and FLOPs in closed form.
 
+Structure 'default': of models with the sizes in ``_FIXED``.
+
 Regime 'full', convention symflops, torch, FLOPs per batch:
 
     forward    = (2*H*both*(4*I + 4*H + 5*P) + 2*H*(4*I + 4*H + 5*P) - 8*H**2*both*(P >= 1) - 8*H**2*(P >= 1)) * x
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
 __all__ = ["Estimator", "Flops", "Moments", "OtherStructure", "Sizes", "moments"]
 
 NAME = "lstm"
+VARIANT: str | None = "default"
 REGIMES = ("full", "forward")
 CONVENTIONS = ("symflops", "torch")
 STREAMS = {"source": False}

@@ -5,6 +5,8 @@
 # ruff: noqa: B002, E741, F841, RUF100
 """A plain recurrent network, of several layers and perhaps in both directions: parameters and FLOPs in closed form.
 
+Structure 'default': of models with the sizes in ``_FIXED``.
+
 Regime 'full', convention symflops, torch, FLOPs per batch:
 
     forward    = (2*H*both*(I + H) + 2*H*(I + H)) * x
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
 __all__ = ["Estimator", "Flops", "Moments", "OtherStructure", "Sizes", "moments"]
 
 NAME = "rnn"
+VARIANT: str | None = "default"
 REGIMES = ("full", "forward")
 CONVENTIONS = ("symflops", "torch")
 STREAMS = {"source": False}

@@ -81,6 +81,7 @@ if TYPE_CHECKING:
 __all__ = ["Estimator", "Flops", "Moments", "Sizes", "moments"]
 
 NAME = "transformer"
+VARIANT: str | None = None
 REGIMES = ("full", "forward", "checkpointed")
 CONVENTIONS = ("symflops", "torch")
 STREAMS = {"source": False, "target": False}

@@ -64,6 +64,7 @@ if TYPE_CHECKING:
 __all__ = ["Estimator", "Flops", "Moments", "Sizes", "moments"]
 
 NAME = "clip_vision"
+VARIANT: str | None = None
 REGIMES = ("full", "forward", "lora")
 CONVENTIONS = ("symflops", "torch")
 STREAMS = {"images": False}
@@ -328,22 +329,22 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     c = sizes.num_channels
     p = sizes.patch_size
     # what a contraction runs over, in multiples of (n, patches, patches_patches)
-    vision_model_embeddings_patch_embedding_rows_ = (0, 1, 0)
+    patches_ = (0, 1, 0)
     self_attn_q_proj_rows_ = (1, 1, 0)
     self_attn_pairs_ = (1, 2, 1)
     visual_projection_rows_ = (1, 0, 0)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("vision_model.embeddings.patch_embedding",           vision_model_embeddings_patch_embedding_rows_,  2*D*c*p**2,  1,  (0, 1),  0),  # y = xW
-        ("vision_model.encoder.layers.*.self_attn.q_proj",    self_attn_q_proj_rows_,                         2*D**2,      L,  (L, L),  0),  # y = xW
-        ("vision_model.encoder.layers.*.self_attn.k_proj",    self_attn_q_proj_rows_,                         2*D**2,      L,  (L, L),  0),  # y = xW
-        ("vision_model.encoder.layers.*.self_attn.v_proj",    self_attn_q_proj_rows_,                         2*D**2,      L,  (L, L),  0),  # y = xW
-        ("vision_model.encoder.layers.*.self_attn",           self_attn_pairs_,                               2*D,         L,  (L, L),  0),  # scores = qk
-        ("vision_model.encoder.layers.*.self_attn",           self_attn_pairs_,                               2*D,         L,  (L, L),  0),  # mix = pv
-        ("vision_model.encoder.layers.*.self_attn.out_proj",  self_attn_q_proj_rows_,                         2*D**2,      L,  (L, L),  0),  # y = xW
-        ("vision_model.encoder.layers.*.mlp.fc1",             self_attn_q_proj_rows_,                         2*D*F,       L,  (L, L),  0),  # y = xW
-        ("vision_model.encoder.layers.*.mlp.fc2",             self_attn_q_proj_rows_,                         2*D*F,       L,  (L, L),  0),  # y = xW
-        ("visual_projection",                                 visual_projection_rows_,                        2*D*P,       1,  (1, 1),  0),  # y = xW
+        ("vision_model.embeddings.patch_embedding",           patches_,                 2*D*c*p**2,  1,  (0, 1),  0),  # y = xW
+        ("vision_model.encoder.layers.*.self_attn.q_proj",    self_attn_q_proj_rows_,   2*D**2,      L,  (L, L),  0),  # y = xW
+        ("vision_model.encoder.layers.*.self_attn.k_proj",    self_attn_q_proj_rows_,   2*D**2,      L,  (L, L),  0),  # y = xW
+        ("vision_model.encoder.layers.*.self_attn.v_proj",    self_attn_q_proj_rows_,   2*D**2,      L,  (L, L),  0),  # y = xW
+        ("vision_model.encoder.layers.*.self_attn",           self_attn_pairs_,         2*D,         L,  (L, L),  0),  # scores = qk
+        ("vision_model.encoder.layers.*.self_attn",           self_attn_pairs_,         2*D,         L,  (L, L),  0),  # mix = pv
+        ("vision_model.encoder.layers.*.self_attn.out_proj",  self_attn_q_proj_rows_,   2*D**2,      L,  (L, L),  0),  # y = xW
+        ("vision_model.encoder.layers.*.mlp.fc1",             self_attn_q_proj_rows_,   2*D*F,       L,  (L, L),  0),  # y = xW
+        ("vision_model.encoder.layers.*.mlp.fc2",             self_attn_q_proj_rows_,   2*D*F,       L,  (L, L),  0),  # y = xW
+        ("visual_projection",                                 visual_projection_rows_,  2*D*P,       1,  (1, 1),  0),  # y = xW
     ]
 
 
@@ -362,7 +363,7 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     c = sizes.num_channels
     p = sizes.patch_size
     # what a contraction runs over, in multiples of (n, patches, patches_patches)
-    vision_model_embeddings_patch_embedding_rows_ = (0, 1, 0)
+    patches_ = (0, 1, 0)
     self_attn_q_proj_rows_ = (1, 1, 0)
     self_attn_pairs_ = (1, 2, 1)
     visual_projection_rows_ = (1, 0, 0)
@@ -374,16 +375,16 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("vision_model.embeddings.patch_embedding",           vision_model_embeddings_patch_embedding_rows_,  2*D*c*p**2,  1,  (0, 0),         0),  # y = xW
+        ("vision_model.embeddings.patch_embedding",           patches_,                 2*D*c*p**2,  1,  (0, 0),         0),  # y = xW
         *_at("vision_model.encoder.layers.*.self_attn.q_proj", q_proj_1),
         *_at("vision_model.encoder.layers.*.self_attn.k_proj", q_proj_1),
         *_at("vision_model.encoder.layers.*.self_attn.v_proj", q_proj_1),
-        ("vision_model.encoder.layers.*.self_attn",           self_attn_pairs_,                               2*D,         L,  (L, L),         0),  # scores = qk
-        ("vision_model.encoder.layers.*.self_attn",           self_attn_pairs_,                               2*D,         L,  (L, L),         0),  # mix = pv
-        ("vision_model.encoder.layers.*.self_attn.out_proj",  self_attn_q_proj_rows_,                         2*D**2,      L,  (L, 0),         0),  # y = xW
-        ("vision_model.encoder.layers.*.mlp.fc1",             self_attn_q_proj_rows_,                         2*D*F,       L,  (L, 0),         0),  # y = xW
-        ("vision_model.encoder.layers.*.mlp.fc2",             self_attn_q_proj_rows_,                         2*D*F,       L,  (L, 0),         0),  # y = xW
-        ("visual_projection",                                 visual_projection_rows_,                        2*D*P,       1,  ((L >= 1), 0),  0),  # y = xW
+        ("vision_model.encoder.layers.*.self_attn",           self_attn_pairs_,         2*D,         L,  (L, L),         0),  # scores = qk
+        ("vision_model.encoder.layers.*.self_attn",           self_attn_pairs_,         2*D,         L,  (L, L),         0),  # mix = pv
+        ("vision_model.encoder.layers.*.self_attn.out_proj",  self_attn_q_proj_rows_,   2*D**2,      L,  (L, 0),         0),  # y = xW
+        ("vision_model.encoder.layers.*.mlp.fc1",             self_attn_q_proj_rows_,   2*D*F,       L,  (L, 0),         0),  # y = xW
+        ("vision_model.encoder.layers.*.mlp.fc2",             self_attn_q_proj_rows_,   2*D*F,       L,  (L, 0),         0),  # y = xW
+        ("visual_projection",                                 visual_projection_rows_,  2*D*P,       1,  ((L >= 1), 0),  0),  # y = xW
     ]
 
 

@@ -79,6 +79,7 @@ if TYPE_CHECKING:
 __all__ = ["Estimator", "Flops", "Moments", "Sizes", "moments"]
 
 NAME = "dinov2"
+VARIANT: str | None = None
 REGIMES = ("full", "forward", "lora", "checkpointed")
 CONVENTIONS = ("symflops", "torch")
 STREAMS = {"images": False}
@@ -351,23 +352,23 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     F = D*r
     G = 8*(-(-((2*F)//3)//8))
     # what a contraction runs over, in multiples of (n, patches, patches_patches)
-    embeddings_patch_embeddings_projection_rows_ = (0, 1, 0)
+    patches_ = (0, 1, 0)
     attention_q_proj_rows_ = (1, 1, 0)
     attention_pairs_ = (1, 2, 1)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("embeddings.patch_embeddings.projection",  embeddings_patch_embeddings_projection_rows_,  2*D*c*p**2,  1,            (0, 1),                      0),  # y = xW
-        ("encoder.layer.*.attention.q_proj",        attention_q_proj_rows_,                        2*D**2,      L,            (L, L),                      0),  # y = xW
-        ("encoder.layer.*.attention.k_proj",        attention_q_proj_rows_,                        2*D**2,      L,            (L, L),                      0),  # y = xW
-        ("encoder.layer.*.attention.v_proj",        attention_q_proj_rows_,                        2*D**2,      L,            (L, L),                      0),  # y = xW
-        ("encoder.layer.*.attention",               attention_pairs_,                              2*D,         L,            (L, L),                      0),  # scores = qk
-        ("encoder.layer.*.attention",               attention_pairs_,                              2*D,         L,            (L, L),                      0),  # mix = pv
-        ("encoder.layer.*.attention.o_proj",        attention_q_proj_rows_,                        2*D**2,      L,            (L, L),                      0),  # y = xW
-        ("encoder.layer.*.mlp.fc1",                 attention_q_proj_rows_,                        2*F*D,       L - L*gated,  (L - L*gated, L - L*gated),  0),  # y = xW
-        ("encoder.layer.*.mlp.fc2",                 attention_q_proj_rows_,                        2*F*D,       L - L*gated,  (L - L*gated, L - L*gated),  0),  # y = xW
-        ("encoder.layer.*.mlp.gate_proj",           attention_q_proj_rows_,                        2*G*D,       L*gated,      (L*gated, L*gated),          0),  # y = xW
-        ("encoder.layer.*.mlp.up_proj",             attention_q_proj_rows_,                        2*G*D,       L*gated,      (L*gated, L*gated),          0),  # y = xW
-        ("encoder.layer.*.mlp.down_proj",           attention_q_proj_rows_,                        2*G*D,       L*gated,      (L*gated, L*gated),          0),  # y = xW
+        ("embeddings.patch_embeddings.projection",  patches_,                2*D*c*p**2,  1,            (0, 1),                      0),  # y = xW
+        ("encoder.layer.*.attention.q_proj",        attention_q_proj_rows_,  2*D**2,      L,            (L, L),                      0),  # y = xW
+        ("encoder.layer.*.attention.k_proj",        attention_q_proj_rows_,  2*D**2,      L,            (L, L),                      0),  # y = xW
+        ("encoder.layer.*.attention.v_proj",        attention_q_proj_rows_,  2*D**2,      L,            (L, L),                      0),  # y = xW
+        ("encoder.layer.*.attention",               attention_pairs_,        2*D,         L,            (L, L),                      0),  # scores = qk
+        ("encoder.layer.*.attention",               attention_pairs_,        2*D,         L,            (L, L),                      0),  # mix = pv
+        ("encoder.layer.*.attention.o_proj",        attention_q_proj_rows_,  2*D**2,      L,            (L, L),                      0),  # y = xW
+        ("encoder.layer.*.mlp.fc1",                 attention_q_proj_rows_,  2*F*D,       L - L*gated,  (L - L*gated, L - L*gated),  0),  # y = xW
+        ("encoder.layer.*.mlp.fc2",                 attention_q_proj_rows_,  2*F*D,       L - L*gated,  (L - L*gated, L - L*gated),  0),  # y = xW
+        ("encoder.layer.*.mlp.gate_proj",           attention_q_proj_rows_,  2*G*D,       L*gated,      (L*gated, L*gated),          0),  # y = xW
+        ("encoder.layer.*.mlp.up_proj",             attention_q_proj_rows_,  2*G*D,       L*gated,      (L*gated, L*gated),          0),  # y = xW
+        ("encoder.layer.*.mlp.down_proj",           attention_q_proj_rows_,  2*G*D,       L*gated,      (L*gated, L*gated),          0),  # y = xW
     ]
 
 
@@ -388,7 +389,7 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     F = D*r
     G = 8*(-(-((2*F)//3)//8))
     # what a contraction runs over, in multiples of (n, patches, patches_patches)
-    embeddings_patch_embeddings_projection_rows_ = (0, 1, 0)
+    patches_ = (0, 1, 0)
     attention_q_proj_rows_ = (1, 1, 0)
     attention_pairs_ = (1, 2, 1)
     # what equal modules have in common, each below its own path
@@ -399,20 +400,20 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("embeddings.patch_embeddings.projection",           embeddings_patch_embeddings_projection_rows_,  2*D*c*p**2,  1,            (0, 0),            0),  # y = xW
+        ("embeddings.patch_embeddings.projection",           patches_,                2*D*c*p**2,  1,            (0, 0),            0),  # y = xW
         *_at("encoder.layer.*.attention.q_proj", q_proj_1),
         *_at("encoder.layer.*.attention.k_proj", q_proj_1),
         *_at("encoder.layer.*.attention.v_proj", q_proj_1),
-        ("encoder.layer.*.attention",                        attention_pairs_,                              2*D,         L,            (L, L),            0),  # scores = qk
-        ("encoder.layer.*.attention",                        attention_pairs_,                              2*D,         L,            (L, L),            0),  # mix = pv
-        ("encoder.layer.*.attention.o_proj.base_layer",      attention_q_proj_rows_,                        2*D**2,      L,            (L, 0),            0),  # y = xW
-        ("encoder.layer.*.attention.o_proj.lora_A.default",  attention_q_proj_rows_,                        32*D,        L,            (L, L),            0),  # y = xW
-        ("encoder.layer.*.attention.o_proj.lora_B.default",  attention_q_proj_rows_,                        32*D,        L,            (L, L),            0),  # y = xW
-        ("encoder.layer.*.mlp.fc1",                          attention_q_proj_rows_,                        2*F*D,       L - L*gated,  (L - L*gated, 0),  0),  # y = xW
-        ("encoder.layer.*.mlp.fc2",                          attention_q_proj_rows_,                        2*F*D,       L - L*gated,  (L - L*gated, 0),  0),  # y = xW
-        ("encoder.layer.*.mlp.gate_proj",                    attention_q_proj_rows_,                        2*G*D,       L*gated,      (L*gated, 0),      0),  # y = xW
-        ("encoder.layer.*.mlp.up_proj",                      attention_q_proj_rows_,                        2*G*D,       L*gated,      (L*gated, 0),      0),  # y = xW
-        ("encoder.layer.*.mlp.down_proj",                    attention_q_proj_rows_,                        2*G*D,       L*gated,      (L*gated, 0),      0),  # y = xW
+        ("encoder.layer.*.attention",                        attention_pairs_,        2*D,         L,            (L, L),            0),  # scores = qk
+        ("encoder.layer.*.attention",                        attention_pairs_,        2*D,         L,            (L, L),            0),  # mix = pv
+        ("encoder.layer.*.attention.o_proj.base_layer",      attention_q_proj_rows_,  2*D**2,      L,            (L, 0),            0),  # y = xW
+        ("encoder.layer.*.attention.o_proj.lora_A.default",  attention_q_proj_rows_,  32*D,        L,            (L, L),            0),  # y = xW
+        ("encoder.layer.*.attention.o_proj.lora_B.default",  attention_q_proj_rows_,  32*D,        L,            (L, L),            0),  # y = xW
+        ("encoder.layer.*.mlp.fc1",                          attention_q_proj_rows_,  2*F*D,       L - L*gated,  (L - L*gated, 0),  0),  # y = xW
+        ("encoder.layer.*.mlp.fc2",                          attention_q_proj_rows_,  2*F*D,       L - L*gated,  (L - L*gated, 0),  0),  # y = xW
+        ("encoder.layer.*.mlp.gate_proj",                    attention_q_proj_rows_,  2*G*D,       L*gated,      (L*gated, 0),      0),  # y = xW
+        ("encoder.layer.*.mlp.up_proj",                      attention_q_proj_rows_,  2*G*D,       L*gated,      (L*gated, 0),      0),  # y = xW
+        ("encoder.layer.*.mlp.down_proj",                    attention_q_proj_rows_,  2*G*D,       L*gated,      (L*gated, 0),      0),  # y = xW
     ]
 
 
@@ -427,23 +428,23 @@ def _checkpointed(sizes: Sizes, pairs: str) -> list[Line]:
     F = D*r
     G = 8*(-(-((2*F)//3)//8))
     # what a contraction runs over, in multiples of (n, patches, patches_patches)
-    embeddings_patch_embeddings_projection_rows_ = (0, 1, 0)
+    patches_ = (0, 1, 0)
     attention_q_proj_rows_ = (1, 1, 0)
     attention_pairs_ = (1, 2, 1)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("embeddings.patch_embeddings.projection",  embeddings_patch_embeddings_projection_rows_,  2*D*c*p**2,  1,            (0, 1),                      0),            # y = xW
-        ("encoder.layer.*.attention.q_proj",        attention_q_proj_rows_,                        2*D**2,      L,            (L, L),                      L),            # y = xW
-        ("encoder.layer.*.attention.k_proj",        attention_q_proj_rows_,                        2*D**2,      L,            (L, L),                      L),            # y = xW
-        ("encoder.layer.*.attention.v_proj",        attention_q_proj_rows_,                        2*D**2,      L,            (L, L),                      L),            # y = xW
-        ("encoder.layer.*.attention",               attention_pairs_,                              2*D,         L,            (L, L),                      L),            # scores = qk
-        ("encoder.layer.*.attention",               attention_pairs_,                              2*D,         L,            (L, L),                      L),            # mix = pv
-        ("encoder.layer.*.attention.o_proj",        attention_q_proj_rows_,                        2*D**2,      L,            (L, L),                      L),            # y = xW
-        ("encoder.layer.*.mlp.fc1",                 attention_q_proj_rows_,                        2*F*D,       L - L*gated,  (L - L*gated, L - L*gated),  L - L*gated),  # y = xW
-        ("encoder.layer.*.mlp.fc2",                 attention_q_proj_rows_,                        2*F*D,       L - L*gated,  (L - L*gated, L - L*gated),  L - L*gated),  # y = xW
-        ("encoder.layer.*.mlp.gate_proj",           attention_q_proj_rows_,                        2*G*D,       L*gated,      (L*gated, L*gated),          L*gated),      # y = xW
-        ("encoder.layer.*.mlp.up_proj",             attention_q_proj_rows_,                        2*G*D,       L*gated,      (L*gated, L*gated),          L*gated),      # y = xW
-        ("encoder.layer.*.mlp.down_proj",           attention_q_proj_rows_,                        2*G*D,       L*gated,      (L*gated, L*gated),          L*gated),      # y = xW
+        ("embeddings.patch_embeddings.projection",  patches_,                2*D*c*p**2,  1,            (0, 1),                      0),            # y = xW
+        ("encoder.layer.*.attention.q_proj",        attention_q_proj_rows_,  2*D**2,      L,            (L, L),                      L),            # y = xW
+        ("encoder.layer.*.attention.k_proj",        attention_q_proj_rows_,  2*D**2,      L,            (L, L),                      L),            # y = xW
+        ("encoder.layer.*.attention.v_proj",        attention_q_proj_rows_,  2*D**2,      L,            (L, L),                      L),            # y = xW
+        ("encoder.layer.*.attention",               attention_pairs_,        2*D,         L,            (L, L),                      L),            # scores = qk
+        ("encoder.layer.*.attention",               attention_pairs_,        2*D,         L,            (L, L),                      L),            # mix = pv
+        ("encoder.layer.*.attention.o_proj",        attention_q_proj_rows_,  2*D**2,      L,            (L, L),                      L),            # y = xW
+        ("encoder.layer.*.mlp.fc1",                 attention_q_proj_rows_,  2*F*D,       L - L*gated,  (L - L*gated, L - L*gated),  L - L*gated),  # y = xW
+        ("encoder.layer.*.mlp.fc2",                 attention_q_proj_rows_,  2*F*D,       L - L*gated,  (L - L*gated, L - L*gated),  L - L*gated),  # y = xW
+        ("encoder.layer.*.mlp.gate_proj",           attention_q_proj_rows_,  2*G*D,       L*gated,      (L*gated, L*gated),          L*gated),      # y = xW
+        ("encoder.layer.*.mlp.up_proj",             attention_q_proj_rows_,  2*G*D,       L*gated,      (L*gated, L*gated),          L*gated),      # y = xW
+        ("encoder.layer.*.mlp.down_proj",           attention_q_proj_rows_,  2*G*D,       L*gated,      (L*gated, L*gated),          L*gated),      # y = xW
     ]
 
 
@@ -465,6 +466,7 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     masked = sizes.use_mask_token
     F = D*r
     G = 8*(-(-((2*F)//3)//8))
+    part_1 = L*F*D - L*F*D*gated
     norm1_1 = {
         "weight":  L*D,
         "bias":    L*D,
@@ -492,9 +494,9 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         "encoder.layer.*.attention.o_proj.bias":          L*D,
         **_inside("encoder.layer.*.norm2", norm1_1),
         "encoder.layer.*.layer_scale2.lambda1":           L*D,
-        "encoder.layer.*.mlp.fc1.weight":                 L*F*D - L*F*D*gated,
+        "encoder.layer.*.mlp.fc1.weight":                 part_1,
         "encoder.layer.*.mlp.fc1.bias":                   L*F - L*F*gated,
-        "encoder.layer.*.mlp.fc2.weight":                 L*F*D - L*F*D*gated,
+        "encoder.layer.*.mlp.fc2.weight":                 part_1,
         "encoder.layer.*.mlp.fc2.bias":                   L*D - L*D*gated,
         **_inside("encoder.layer.*.mlp.gate_proj", gate_proj_1),
         **_inside("encoder.layer.*.mlp.up_proj", gate_proj_1),
@@ -518,6 +520,7 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     masked = sizes.use_mask_token
     F = D*r
     G = 8*(-(-((2*F)//3)//8))
+    part_1 = L*F*D - L*F*D*gated
     norm1_1 = {
         "weight":  L*D,
         "bias":    L*D,
@@ -549,9 +552,9 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
         "encoder.layer.*.attention.o_proj.lora_B.default.weight":  16*L*D,
         **_inside("encoder.layer.*.norm2", norm1_1),
         "encoder.layer.*.layer_scale2.lambda1":                    L*D,
-        "encoder.layer.*.mlp.fc1.weight":                          L*F*D - L*F*D*gated,
+        "encoder.layer.*.mlp.fc1.weight":                          part_1,
         "encoder.layer.*.mlp.fc1.bias":                            L*F - L*F*gated,
-        "encoder.layer.*.mlp.fc2.weight":                          L*F*D - L*F*D*gated,
+        "encoder.layer.*.mlp.fc2.weight":                          part_1,
         "encoder.layer.*.mlp.fc2.bias":                            L*D - L*D*gated,
         **_inside("encoder.layer.*.mlp.gate_proj", gate_proj_1),
         **_inside("encoder.layer.*.mlp.up_proj", gate_proj_1),

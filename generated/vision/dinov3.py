@@ -68,6 +68,7 @@ if TYPE_CHECKING:
 __all__ = ["Estimator", "Flops", "Moments", "Sizes", "moments"]
 
 NAME = "dinov3"
+VARIANT: str | None = None
 REGIMES = ("full", "forward", "lora")
 CONVENTIONS = ("symflops", "torch")
 STREAMS = {"images": False}
@@ -348,21 +349,21 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     p = sizes.patch_size
     gated = sizes.use_gated_mlp
     # what a contraction runs over, in multiples of (n, patches, patches_patches)
-    embeddings_patch_embeddings_rows_ = (0, 1, 0)
+    patches_ = (0, 1, 0)
     attention_q_proj_rows_ = (R + 1, 1, 0)
     attention_pairs_ = (R**2 + 2*R + 1, 2*R + 2, 1)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("embeddings.patch_embeddings",     embeddings_patch_embeddings_rows_,  2*D*c*p**2,  1,        (0, 1),              0),  # y = xW
-        ("model.layer.*.attention.q_proj",  attention_q_proj_rows_,             2*D**2,      L,        (L, L),              0),  # y = xW
-        ("model.layer.*.attention.k_proj",  attention_q_proj_rows_,             2*D**2,      L,        (L, L),              0),  # y = xW
-        ("model.layer.*.attention.v_proj",  attention_q_proj_rows_,             2*D**2,      L,        (L, L),              0),  # y = xW
-        ("model.layer.*.attention",         attention_pairs_,                   2*D,         L,        (L, L),              0),  # scores = qk
-        ("model.layer.*.attention",         attention_pairs_,                   2*D,         L,        (L, L),              0),  # mix = pv
-        ("model.layer.*.attention.o_proj",  attention_q_proj_rows_,             2*D**2,      L,        (L, L),              0),  # y = xW
-        ("model.layer.*.mlp.gate_proj",     attention_q_proj_rows_,             2*D*F,       L*gated,  (L*gated, L*gated),  0),  # y = xW
-        ("model.layer.*.mlp.up_proj",       attention_q_proj_rows_,             2*D*F,       L,        (L, L),              0),  # y = xW
-        ("model.layer.*.mlp.down_proj",     attention_q_proj_rows_,             2*D*F,       L,        (L, L),              0),  # y = xW
+        ("embeddings.patch_embeddings",     patches_,                2*D*c*p**2,  1,        (0, 1),              0),  # y = xW
+        ("model.layer.*.attention.q_proj",  attention_q_proj_rows_,  2*D**2,      L,        (L, L),              0),  # y = xW
+        ("model.layer.*.attention.k_proj",  attention_q_proj_rows_,  2*D**2,      L,        (L, L),              0),  # y = xW
+        ("model.layer.*.attention.v_proj",  attention_q_proj_rows_,  2*D**2,      L,        (L, L),              0),  # y = xW
+        ("model.layer.*.attention",         attention_pairs_,        2*D,         L,        (L, L),              0),  # scores = qk
+        ("model.layer.*.attention",         attention_pairs_,        2*D,         L,        (L, L),              0),  # mix = pv
+        ("model.layer.*.attention.o_proj",  attention_q_proj_rows_,  2*D**2,      L,        (L, L),              0),  # y = xW
+        ("model.layer.*.mlp.gate_proj",     attention_q_proj_rows_,  2*D*F,       L*gated,  (L*gated, L*gated),  0),  # y = xW
+        ("model.layer.*.mlp.up_proj",       attention_q_proj_rows_,  2*D*F,       L,        (L, L),              0),  # y = xW
+        ("model.layer.*.mlp.down_proj",     attention_q_proj_rows_,  2*D*F,       L,        (L, L),              0),  # y = xW
     ]
 
 
@@ -382,7 +383,7 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     p = sizes.patch_size
     gated = sizes.use_gated_mlp
     # what a contraction runs over, in multiples of (n, patches, patches_patches)
-    embeddings_patch_embeddings_rows_ = (0, 1, 0)
+    patches_ = (0, 1, 0)
     attention_q_proj_rows_ = (R + 1, 1, 0)
     attention_pairs_ = (R**2 + 2*R + 1, 2*R + 2, 1)
     # what equal modules have in common, each below its own path
@@ -393,18 +394,18 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("embeddings.patch_embeddings",                    embeddings_patch_embeddings_rows_,  2*D*c*p**2,  1,        (0, 0),        0),  # y = xW
+        ("embeddings.patch_embeddings",                    patches_,                2*D*c*p**2,  1,        (0, 0),        0),  # y = xW
         *_at("model.layer.*.attention.q_proj", q_proj_1),
         *_at("model.layer.*.attention.k_proj", q_proj_1),
         *_at("model.layer.*.attention.v_proj", q_proj_1),
-        ("model.layer.*.attention",                        attention_pairs_,                   2*D,         L,        (L, L),        0),  # scores = qk
-        ("model.layer.*.attention",                        attention_pairs_,                   2*D,         L,        (L, L),        0),  # mix = pv
-        ("model.layer.*.attention.o_proj.base_layer",      attention_q_proj_rows_,             2*D**2,      L,        (L, 0),        0),  # y = xW
-        ("model.layer.*.attention.o_proj.lora_A.default",  attention_q_proj_rows_,             32*D,        L,        (L, L),        0),  # y = xW
-        ("model.layer.*.attention.o_proj.lora_B.default",  attention_q_proj_rows_,             32*D,        L,        (L, L),        0),  # y = xW
-        ("model.layer.*.mlp.gate_proj",                    attention_q_proj_rows_,             2*D*F,       L*gated,  (L*gated, 0),  0),  # y = xW
-        ("model.layer.*.mlp.up_proj",                      attention_q_proj_rows_,             2*D*F,       L,        (L, 0),        0),  # y = xW
-        ("model.layer.*.mlp.down_proj",                    attention_q_proj_rows_,             2*D*F,       L,        (L, 0),        0),  # y = xW
+        ("model.layer.*.attention",                        attention_pairs_,        2*D,         L,        (L, L),        0),  # scores = qk
+        ("model.layer.*.attention",                        attention_pairs_,        2*D,         L,        (L, L),        0),  # mix = pv
+        ("model.layer.*.attention.o_proj.base_layer",      attention_q_proj_rows_,  2*D**2,      L,        (L, 0),        0),  # y = xW
+        ("model.layer.*.attention.o_proj.lora_A.default",  attention_q_proj_rows_,  32*D,        L,        (L, L),        0),  # y = xW
+        ("model.layer.*.attention.o_proj.lora_B.default",  attention_q_proj_rows_,  32*D,        L,        (L, L),        0),  # y = xW
+        ("model.layer.*.mlp.gate_proj",                    attention_q_proj_rows_,  2*D*F,       L*gated,  (L*gated, 0),  0),  # y = xW
+        ("model.layer.*.mlp.up_proj",                      attention_q_proj_rows_,  2*D*F,       L,        (L, 0),        0),  # y = xW
+        ("model.layer.*.mlp.down_proj",                    attention_q_proj_rows_,  2*D*F,       L,        (L, 0),        0),  # y = xW
     ]
 
 

@@ -4,6 +4,8 @@
 # ruff: noqa: B002, E741, F841, RUF100
 """SegFormer encoder, attention to reduced keys and values in four stages, with a classifier: parameters and FLOPs in closed form.
 
+Structure 'default': of models with the sizes in ``_FIXED``.
+
 Regime 'full', convention symflops, torch, FLOPs per batch:
 
     forward    = (2*W[3]*N) * n
@@ -149,6 +151,7 @@ if TYPE_CHECKING:
 __all__ = ["Estimator", "Flops", "Moments", "OtherStructure", "Sizes", "moments"]
 
 NAME = "segformer"
+VARIANT: str | None = "default"
 REGIMES = ("full", "forward", "lora")
 CONVENTIONS = ("symflops", "torch")
 STREAMS = {"images": False}
@@ -475,65 +478,69 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     m = sizes.mlp_ratios
     c = sizes.num_channels
     N = sizes.num_labels
+    part_1 = 2*W[0]**2*m[0]
+    part_2 = 2*W[1]**2*m[1]
+    part_3 = 2*W[2]**2*m[2]
+    part_4 = 2*W[3]**2*m[3]
     # what a contraction runs over, in multiples of (n, n_4, x_3, n_7, x_6, x_9, n_2, x, x_3_n_4, x_6_n_7, x_9_x_9, xn)
-    segformer_stages_0_patch_embeddings_proj_rows_ = (0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0)
-    attention_sequence_reduction_sequence_reduction_rows_ = (0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0)
+    x_ = (0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0)
+    n_2_ = (0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0)
     attention_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1)
-    segformer_stages_1_patch_embeddings_proj_rows_ = (0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    attention_sequence_reduction_sequence_reduction_rows_2_ = (0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+    x_3_ = (0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+    n_4_ = (0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
     attention_pairs_2_ = (0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0)
-    segformer_stages_2_patch_embeddings_proj_rows_ = (0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0)
-    attention_sequence_reduction_sequence_reduction_rows_3_ = (0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0)
+    x_6_ = (0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0)
+    n_7_ = (0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0)
     attention_pairs_3_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0)
-    segformer_stages_3_patch_embeddings_proj_rows_ = (0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0)
+    x_9_ = (0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0)
     attention_pairs_4_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0)
     classifier_rows_ = (1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("segformer.stages.0.patch_embeddings.proj",       segformer_stages_0_patch_embeddings_proj_rows_,           2*W[0]*p[0]**2*c,     1,          (0, 1),                  0),  # y = xW
-        ("segformer.stages.0.blocks.*.attention.q_proj",   segformer_stages_0_patch_embeddings_proj_rows_,           2*W[0]**2,            depths[0],  (depths[0], depths[0]),  0),  # y = xW
-        ("segformer.stages.0.blocks.*.attention.sequence_reduction.sequence_reduction",  attention_sequence_reduction_sequence_reduction_rows_,    128*W[0]**2,          depths[0],  (depths[0], depths[0]),  0),  # y = xW
-        ("segformer.stages.0.blocks.*.attention.k_proj",   attention_sequence_reduction_sequence_reduction_rows_,    2*W[0]**2,            depths[0],  (depths[0], depths[0]),  0),  # y = xW
-        ("segformer.stages.0.blocks.*.attention.v_proj",   attention_sequence_reduction_sequence_reduction_rows_,    2*W[0]**2,            depths[0],  (depths[0], depths[0]),  0),  # y = xW
-        ("segformer.stages.0.blocks.*.attention",          attention_pairs_,                                         2*W[0],               depths[0],  (depths[0], depths[0]),  0),  # scores = qk
-        ("segformer.stages.0.blocks.*.attention",          attention_pairs_,                                         2*W[0],               depths[0],  (depths[0], depths[0]),  0),  # mix = pv
-        ("segformer.stages.0.blocks.*.attention.o_proj",   segformer_stages_0_patch_embeddings_proj_rows_,           2*W[0]**2,            depths[0],  (depths[0], depths[0]),  0),  # y = xW
-        ("segformer.stages.0.blocks.*.mlp.fc1",            segformer_stages_0_patch_embeddings_proj_rows_,           2*W[0]**2*m[0],       depths[0],  (depths[0], depths[0]),  0),  # y = xW
-        ("segformer.stages.0.blocks.*.mlp.dwconv.dwconv",  segformer_stages_0_patch_embeddings_proj_rows_,           18*W[0]*m[0],         depths[0],  (depths[0], depths[0]),  0),  # y = xW
-        ("segformer.stages.0.blocks.*.mlp.fc2",            segformer_stages_0_patch_embeddings_proj_rows_,           2*W[0]**2*m[0],       depths[0],  (depths[0], depths[0]),  0),  # y = xW
-        ("segformer.stages.1.patch_embeddings.proj",       segformer_stages_1_patch_embeddings_proj_rows_,           2*W[0]*W[1]*p[1]**2,  1,          (1, 1),                  0),  # y = xW
-        ("segformer.stages.1.blocks.*.attention.q_proj",   segformer_stages_1_patch_embeddings_proj_rows_,           2*W[1]**2,            depths[1],  (depths[1], depths[1]),  0),  # y = xW
-        ("segformer.stages.1.blocks.*.attention.sequence_reduction.sequence_reduction",  attention_sequence_reduction_sequence_reduction_rows_2_,  32*W[1]**2,           depths[1],  (depths[1], depths[1]),  0),  # y = xW
-        ("segformer.stages.1.blocks.*.attention.k_proj",   attention_sequence_reduction_sequence_reduction_rows_2_,  2*W[1]**2,            depths[1],  (depths[1], depths[1]),  0),  # y = xW
-        ("segformer.stages.1.blocks.*.attention.v_proj",   attention_sequence_reduction_sequence_reduction_rows_2_,  2*W[1]**2,            depths[1],  (depths[1], depths[1]),  0),  # y = xW
-        ("segformer.stages.1.blocks.*.attention",          attention_pairs_2_,                                       2*W[1],               depths[1],  (depths[1], depths[1]),  0),  # scores = qk
-        ("segformer.stages.1.blocks.*.attention",          attention_pairs_2_,                                       2*W[1],               depths[1],  (depths[1], depths[1]),  0),  # mix = pv
-        ("segformer.stages.1.blocks.*.attention.o_proj",   segformer_stages_1_patch_embeddings_proj_rows_,           2*W[1]**2,            depths[1],  (depths[1], depths[1]),  0),  # y = xW
-        ("segformer.stages.1.blocks.*.mlp.fc1",            segformer_stages_1_patch_embeddings_proj_rows_,           2*W[1]**2*m[1],       depths[1],  (depths[1], depths[1]),  0),  # y = xW
-        ("segformer.stages.1.blocks.*.mlp.dwconv.dwconv",  segformer_stages_1_patch_embeddings_proj_rows_,           18*W[1]*m[1],         depths[1],  (depths[1], depths[1]),  0),  # y = xW
-        ("segformer.stages.1.blocks.*.mlp.fc2",            segformer_stages_1_patch_embeddings_proj_rows_,           2*W[1]**2*m[1],       depths[1],  (depths[1], depths[1]),  0),  # y = xW
-        ("segformer.stages.2.patch_embeddings.proj",       segformer_stages_2_patch_embeddings_proj_rows_,           2*W[1]*W[2]*p[2]**2,  1,          (1, 1),                  0),  # y = xW
-        ("segformer.stages.2.blocks.*.attention.q_proj",   segformer_stages_2_patch_embeddings_proj_rows_,           2*W[2]**2,            depths[2],  (depths[2], depths[2]),  0),  # y = xW
-        ("segformer.stages.2.blocks.*.attention.sequence_reduction.sequence_reduction",  attention_sequence_reduction_sequence_reduction_rows_3_,  8*W[2]**2,            depths[2],  (depths[2], depths[2]),  0),  # y = xW
-        ("segformer.stages.2.blocks.*.attention.k_proj",   attention_sequence_reduction_sequence_reduction_rows_3_,  2*W[2]**2,            depths[2],  (depths[2], depths[2]),  0),  # y = xW
-        ("segformer.stages.2.blocks.*.attention.v_proj",   attention_sequence_reduction_sequence_reduction_rows_3_,  2*W[2]**2,            depths[2],  (depths[2], depths[2]),  0),  # y = xW
-        ("segformer.stages.2.blocks.*.attention",          attention_pairs_3_,                                       2*W[2],               depths[2],  (depths[2], depths[2]),  0),  # scores = qk
-        ("segformer.stages.2.blocks.*.attention",          attention_pairs_3_,                                       2*W[2],               depths[2],  (depths[2], depths[2]),  0),  # mix = pv
-        ("segformer.stages.2.blocks.*.attention.o_proj",   segformer_stages_2_patch_embeddings_proj_rows_,           2*W[2]**2,            depths[2],  (depths[2], depths[2]),  0),  # y = xW
-        ("segformer.stages.2.blocks.*.mlp.fc1",            segformer_stages_2_patch_embeddings_proj_rows_,           2*W[2]**2*m[2],       depths[2],  (depths[2], depths[2]),  0),  # y = xW
-        ("segformer.stages.2.blocks.*.mlp.dwconv.dwconv",  segformer_stages_2_patch_embeddings_proj_rows_,           18*W[2]*m[2],         depths[2],  (depths[2], depths[2]),  0),  # y = xW
-        ("segformer.stages.2.blocks.*.mlp.fc2",            segformer_stages_2_patch_embeddings_proj_rows_,           2*W[2]**2*m[2],       depths[2],  (depths[2], depths[2]),  0),  # y = xW
-        ("segformer.stages.3.patch_embeddings.proj",       segformer_stages_3_patch_embeddings_proj_rows_,           2*W[2]*W[3]*p[3]**2,  1,          (1, 1),                  0),  # y = xW
-        ("segformer.stages.3.blocks.*.attention.q_proj",   segformer_stages_3_patch_embeddings_proj_rows_,           2*W[3]**2,            depths[3],  (depths[3], depths[3]),  0),  # y = xW
-        ("segformer.stages.3.blocks.*.attention.k_proj",   segformer_stages_3_patch_embeddings_proj_rows_,           2*W[3]**2,            depths[3],  (depths[3], depths[3]),  0),  # y = xW
-        ("segformer.stages.3.blocks.*.attention.v_proj",   segformer_stages_3_patch_embeddings_proj_rows_,           2*W[3]**2,            depths[3],  (depths[3], depths[3]),  0),  # y = xW
-        ("segformer.stages.3.blocks.*.attention",          attention_pairs_4_,                                       2*W[3],               depths[3],  (depths[3], depths[3]),  0),  # scores = qk
-        ("segformer.stages.3.blocks.*.attention",          attention_pairs_4_,                                       2*W[3],               depths[3],  (depths[3], depths[3]),  0),  # mix = pv
-        ("segformer.stages.3.blocks.*.attention.o_proj",   segformer_stages_3_patch_embeddings_proj_rows_,           2*W[3]**2,            depths[3],  (depths[3], depths[3]),  0),  # y = xW
-        ("segformer.stages.3.blocks.*.mlp.fc1",            segformer_stages_3_patch_embeddings_proj_rows_,           2*W[3]**2*m[3],       depths[3],  (depths[3], depths[3]),  0),  # y = xW
-        ("segformer.stages.3.blocks.*.mlp.dwconv.dwconv",  segformer_stages_3_patch_embeddings_proj_rows_,           18*W[3]*m[3],         depths[3],  (depths[3], depths[3]),  0),  # y = xW
-        ("segformer.stages.3.blocks.*.mlp.fc2",            segformer_stages_3_patch_embeddings_proj_rows_,           2*W[3]**2*m[3],       depths[3],  (depths[3], depths[3]),  0),  # y = xW
-        ("classifier",                                     classifier_rows_,                                         2*W[3]*N,             1,          (1, 1),                  0),  # y = xW
+        ("segformer.stages.0.patch_embeddings.proj",       x_,                  2*W[0]*p[0]**2*c,     1,          (0, 1),                  0),  # y = xW
+        ("segformer.stages.0.blocks.*.attention.q_proj",   x_,                  2*W[0]**2,            depths[0],  (depths[0], depths[0]),  0),  # y = xW
+        ("segformer.stages.0.blocks.*.attention.sequence_reduction.sequence_reduction",  n_2_,                128*W[0]**2,          depths[0],  (depths[0], depths[0]),  0),  # y = xW
+        ("segformer.stages.0.blocks.*.attention.k_proj",   n_2_,                2*W[0]**2,            depths[0],  (depths[0], depths[0]),  0),  # y = xW
+        ("segformer.stages.0.blocks.*.attention.v_proj",   n_2_,                2*W[0]**2,            depths[0],  (depths[0], depths[0]),  0),  # y = xW
+        ("segformer.stages.0.blocks.*.attention",          attention_pairs_,    2*W[0],               depths[0],  (depths[0], depths[0]),  0),  # scores = qk
+        ("segformer.stages.0.blocks.*.attention",          attention_pairs_,    2*W[0],               depths[0],  (depths[0], depths[0]),  0),  # mix = pv
+        ("segformer.stages.0.blocks.*.attention.o_proj",   x_,                  2*W[0]**2,            depths[0],  (depths[0], depths[0]),  0),  # y = xW
+        ("segformer.stages.0.blocks.*.mlp.fc1",            x_,                  part_1,               depths[0],  (depths[0], depths[0]),  0),  # y = xW
+        ("segformer.stages.0.blocks.*.mlp.dwconv.dwconv",  x_,                  18*W[0]*m[0],         depths[0],  (depths[0], depths[0]),  0),  # y = xW
+        ("segformer.stages.0.blocks.*.mlp.fc2",            x_,                  part_1,               depths[0],  (depths[0], depths[0]),  0),  # y = xW
+        ("segformer.stages.1.patch_embeddings.proj",       x_3_,                2*W[0]*W[1]*p[1]**2,  1,          (1, 1),                  0),  # y = xW
+        ("segformer.stages.1.blocks.*.attention.q_proj",   x_3_,                2*W[1]**2,            depths[1],  (depths[1], depths[1]),  0),  # y = xW
+        ("segformer.stages.1.blocks.*.attention.sequence_reduction.sequence_reduction",  n_4_,                32*W[1]**2,           depths[1],  (depths[1], depths[1]),  0),  # y = xW
+        ("segformer.stages.1.blocks.*.attention.k_proj",   n_4_,                2*W[1]**2,            depths[1],  (depths[1], depths[1]),  0),  # y = xW
+        ("segformer.stages.1.blocks.*.attention.v_proj",   n_4_,                2*W[1]**2,            depths[1],  (depths[1], depths[1]),  0),  # y = xW
+        ("segformer.stages.1.blocks.*.attention",          attention_pairs_2_,  2*W[1],               depths[1],  (depths[1], depths[1]),  0),  # scores = qk
+        ("segformer.stages.1.blocks.*.attention",          attention_pairs_2_,  2*W[1],               depths[1],  (depths[1], depths[1]),  0),  # mix = pv
+        ("segformer.stages.1.blocks.*.attention.o_proj",   x_3_,                2*W[1]**2,            depths[1],  (depths[1], depths[1]),  0),  # y = xW
+        ("segformer.stages.1.blocks.*.mlp.fc1",            x_3_,                part_2,               depths[1],  (depths[1], depths[1]),  0),  # y = xW
+        ("segformer.stages.1.blocks.*.mlp.dwconv.dwconv",  x_3_,                18*W[1]*m[1],         depths[1],  (depths[1], depths[1]),  0),  # y = xW
+        ("segformer.stages.1.blocks.*.mlp.fc2",            x_3_,                part_2,               depths[1],  (depths[1], depths[1]),  0),  # y = xW
+        ("segformer.stages.2.patch_embeddings.proj",       x_6_,                2*W[1]*W[2]*p[2]**2,  1,          (1, 1),                  0),  # y = xW
+        ("segformer.stages.2.blocks.*.attention.q_proj",   x_6_,                2*W[2]**2,            depths[2],  (depths[2], depths[2]),  0),  # y = xW
+        ("segformer.stages.2.blocks.*.attention.sequence_reduction.sequence_reduction",  n_7_,                8*W[2]**2,            depths[2],  (depths[2], depths[2]),  0),  # y = xW
+        ("segformer.stages.2.blocks.*.attention.k_proj",   n_7_,                2*W[2]**2,            depths[2],  (depths[2], depths[2]),  0),  # y = xW
+        ("segformer.stages.2.blocks.*.attention.v_proj",   n_7_,                2*W[2]**2,            depths[2],  (depths[2], depths[2]),  0),  # y = xW
+        ("segformer.stages.2.blocks.*.attention",          attention_pairs_3_,  2*W[2],               depths[2],  (depths[2], depths[2]),  0),  # scores = qk
+        ("segformer.stages.2.blocks.*.attention",          attention_pairs_3_,  2*W[2],               depths[2],  (depths[2], depths[2]),  0),  # mix = pv
+        ("segformer.stages.2.blocks.*.attention.o_proj",   x_6_,                2*W[2]**2,            depths[2],  (depths[2], depths[2]),  0),  # y = xW
+        ("segformer.stages.2.blocks.*.mlp.fc1",            x_6_,                part_3,               depths[2],  (depths[2], depths[2]),  0),  # y = xW
+        ("segformer.stages.2.blocks.*.mlp.dwconv.dwconv",  x_6_,                18*W[2]*m[2],         depths[2],  (depths[2], depths[2]),  0),  # y = xW
+        ("segformer.stages.2.blocks.*.mlp.fc2",            x_6_,                part_3,               depths[2],  (depths[2], depths[2]),  0),  # y = xW
+        ("segformer.stages.3.patch_embeddings.proj",       x_9_,                2*W[2]*W[3]*p[3]**2,  1,          (1, 1),                  0),  # y = xW
+        ("segformer.stages.3.blocks.*.attention.q_proj",   x_9_,                2*W[3]**2,            depths[3],  (depths[3], depths[3]),  0),  # y = xW
+        ("segformer.stages.3.blocks.*.attention.k_proj",   x_9_,                2*W[3]**2,            depths[3],  (depths[3], depths[3]),  0),  # y = xW
+        ("segformer.stages.3.blocks.*.attention.v_proj",   x_9_,                2*W[3]**2,            depths[3],  (depths[3], depths[3]),  0),  # y = xW
+        ("segformer.stages.3.blocks.*.attention",          attention_pairs_4_,  2*W[3],               depths[3],  (depths[3], depths[3]),  0),  # scores = qk
+        ("segformer.stages.3.blocks.*.attention",          attention_pairs_4_,  2*W[3],               depths[3],  (depths[3], depths[3]),  0),  # mix = pv
+        ("segformer.stages.3.blocks.*.attention.o_proj",   x_9_,                2*W[3]**2,            depths[3],  (depths[3], depths[3]),  0),  # y = xW
+        ("segformer.stages.3.blocks.*.mlp.fc1",            x_9_,                part_4,               depths[3],  (depths[3], depths[3]),  0),  # y = xW
+        ("segformer.stages.3.blocks.*.mlp.dwconv.dwconv",  x_9_,                18*W[3]*m[3],         depths[3],  (depths[3], depths[3]),  0),  # y = xW
+        ("segformer.stages.3.blocks.*.mlp.fc2",            x_9_,                part_4,               depths[3],  (depths[3], depths[3]),  0),  # y = xW
+        ("classifier",                                     classifier_rows_,    2*W[3]*N,             1,          (1, 1),                  0),  # y = xW
     ]
 
 
@@ -551,108 +558,108 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     m = sizes.mlp_ratios
     c = sizes.num_channels
     N = sizes.num_labels
-    part_1 = max(0, depths[0] - 1)
-    part_2 = max(0, depths[1] - 1)
-    part_3 = (depths[0] >= 1)*depths[1] + part_2 - (depths[0] >= 1)*part_2
-    part_4 = max(0, depths[2] - 1)
-    part_5 = (depths[0] >= 1)*(depths[1] >= 1)*part_4 + (depths[0] >= 1)*depths[2] + (depths[1] >= 1)*depths[2] + part_4 - (depths[0] >= 1)*(depths[1] >= 1)*depths[2] - (depths[0] >= 1)*part_4 - (depths[1] >= 1)*part_4
-    part_6 = max(0, depths[3] - 1)
-    part_7 = (depths[0] >= 1)*(depths[1] >= 1)*(depths[2] >= 1)*depths[3] + (depths[0] >= 1)*(depths[1] >= 1)*part_6 + (depths[0] >= 1)*(depths[2] >= 1)*part_6 + (depths[1] >= 1)*(depths[2] >= 1)*part_6 + (depths[0] >= 1)*depths[3] + (depths[1] >= 1)*depths[3] + (depths[2] >= 1)*depths[3] + part_6 - (depths[0] >= 1)*(depths[1] >= 1)*(depths[2] >= 1)*part_6 - (depths[0] >= 1)*(depths[1] >= 1)*depths[3] - (depths[0] >= 1)*(depths[2] >= 1)*depths[3] - (depths[1] >= 1)*(depths[2] >= 1)*depths[3] - (depths[0] >= 1)*part_6 - (depths[1] >= 1)*part_6 - (depths[2] >= 1)*part_6
-    part_8 = (depths[0] >= 1)*(depths[1] >= 1)*(depths[2] >= 1)
+    part_1 = (depths[0] >= 1)*depths[1] + max(0, depths[1] - 1) - (depths[0] >= 1)*max(0, depths[1] - 1)
+    part_2 = (depths[0] >= 1)*(depths[1] >= 1)*max(0, depths[2] - 1) + (depths[0] >= 1)*depths[2] + (depths[1] >= 1)*depths[2] + max(0, depths[2] - 1) - (depths[0] >= 1)*(depths[1] >= 1)*depths[2] - (depths[0] >= 1)*max(0, depths[2] - 1) - (depths[1] >= 1)*max(0, depths[2] - 1)
+    part_3 = (depths[0] >= 1)*(depths[1] >= 1)*(depths[2] >= 1)*depths[3] + (depths[0] >= 1)*(depths[1] >= 1)*max(0, depths[3] - 1) + (depths[0] >= 1)*(depths[2] >= 1)*max(0, depths[3] - 1) + (depths[1] >= 1)*(depths[2] >= 1)*max(0, depths[3] - 1) + (depths[0] >= 1)*depths[3] + (depths[1] >= 1)*depths[3] + (depths[2] >= 1)*depths[3] + max(0, depths[3] - 1) - (depths[0] >= 1)*(depths[1] >= 1)*(depths[2] >= 1)*max(0, depths[3] - 1) - (depths[0] >= 1)*(depths[1] >= 1)*depths[3] - (depths[0] >= 1)*(depths[2] >= 1)*depths[3] - (depths[1] >= 1)*(depths[2] >= 1)*depths[3] - (depths[0] >= 1)*max(0, depths[3] - 1) - (depths[1] >= 1)*max(0, depths[3] - 1) - (depths[2] >= 1)*max(0, depths[3] - 1)
+    part_4 = 2*W[0]**2*m[0]
+    part_5 = 2*W[1]**2*m[1]
+    part_6 = 2*W[2]**2*m[2]
+    part_7 = (depths[0] >= 1)*(depths[1] >= 1)*(depths[2] >= 1)
+    part_8 = 2*W[3]**2*m[3]
     # what a contraction runs over, in multiples of (n, n_4, x_3, n_7, x_6, x_9, n_2, x, x_3_n_4, x_6_n_7, x_9_x_9, xn)
-    segformer_stages_0_patch_embeddings_proj_rows_ = (0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0)
-    attention_sequence_reduction_sequence_reduction_rows_ = (0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0)
+    x_ = (0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0)
+    n_2_ = (0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0)
     attention_pairs_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1)
-    segformer_stages_1_patch_embeddings_proj_rows_ = (0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    attention_sequence_reduction_sequence_reduction_rows_2_ = (0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+    x_3_ = (0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+    n_4_ = (0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
     attention_pairs_2_ = (0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0)
-    segformer_stages_2_patch_embeddings_proj_rows_ = (0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0)
-    attention_sequence_reduction_sequence_reduction_rows_3_ = (0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0)
+    x_6_ = (0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0)
+    n_7_ = (0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0)
     attention_pairs_3_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0)
-    segformer_stages_3_patch_embeddings_proj_rows_ = (0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0)
+    x_9_ = (0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0)
     attention_pairs_4_ = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0)
     classifier_rows_ = (1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
     # what equal modules have in common, each below its own path
     k_proj_1: list[Line] = [
-        ("base_layer",      attention_sequence_reduction_sequence_reduction_rows_,  2*W[0]**2,  depths[0],  (part_1, 0),             0),  # y = xW
-        ("lora_A.default",  attention_sequence_reduction_sequence_reduction_rows_,  32*W[0],    depths[0],  (part_1, depths[0]),     0),  # y = xW
-        ("lora_B.default",  attention_sequence_reduction_sequence_reduction_rows_,  32*W[0],    depths[0],  (depths[0], depths[0]),  0),  # y = xW
+        ("base_layer",      n_2_,  2*W[0]**2,  depths[0],  (max(0, depths[0] - 1), 0),          0),  # y = xW
+        ("lora_A.default",  n_2_,  32*W[0],    depths[0],  (max(0, depths[0] - 1), depths[0]),  0),  # y = xW
+        ("lora_B.default",  n_2_,  32*W[0],    depths[0],  (depths[0], depths[0]),              0),  # y = xW
     ]
     k_proj_2: list[Line] = [
-        ("base_layer",      attention_sequence_reduction_sequence_reduction_rows_2_,  2*W[1]**2,  depths[1],  (part_3, 0),             0),  # y = xW
-        ("lora_A.default",  attention_sequence_reduction_sequence_reduction_rows_2_,  32*W[1],    depths[1],  (part_3, depths[1]),     0),  # y = xW
-        ("lora_B.default",  attention_sequence_reduction_sequence_reduction_rows_2_,  32*W[1],    depths[1],  (depths[1], depths[1]),  0),  # y = xW
+        ("base_layer",      n_4_,  2*W[1]**2,  depths[1],  (part_1, 0),             0),  # y = xW
+        ("lora_A.default",  n_4_,  32*W[1],    depths[1],  (part_1, depths[1]),     0),  # y = xW
+        ("lora_B.default",  n_4_,  32*W[1],    depths[1],  (depths[1], depths[1]),  0),  # y = xW
     ]
     k_proj_3: list[Line] = [
-        ("base_layer",      attention_sequence_reduction_sequence_reduction_rows_3_,  2*W[2]**2,  depths[2],  (part_5, 0),             0),  # y = xW
-        ("lora_A.default",  attention_sequence_reduction_sequence_reduction_rows_3_,  32*W[2],    depths[2],  (part_5, depths[2]),     0),  # y = xW
-        ("lora_B.default",  attention_sequence_reduction_sequence_reduction_rows_3_,  32*W[2],    depths[2],  (depths[2], depths[2]),  0),  # y = xW
+        ("base_layer",      n_7_,  2*W[2]**2,  depths[2],  (part_2, 0),             0),  # y = xW
+        ("lora_A.default",  n_7_,  32*W[2],    depths[2],  (part_2, depths[2]),     0),  # y = xW
+        ("lora_B.default",  n_7_,  32*W[2],    depths[2],  (depths[2], depths[2]),  0),  # y = xW
     ]
     q_proj_1: list[Line] = [
-        ("base_layer",      segformer_stages_3_patch_embeddings_proj_rows_,  2*W[3]**2,  depths[3],  (part_7, 0),             0),  # y = xW
-        ("lora_A.default",  segformer_stages_3_patch_embeddings_proj_rows_,  32*W[3],    depths[3],  (part_7, depths[3]),     0),  # y = xW
-        ("lora_B.default",  segformer_stages_3_patch_embeddings_proj_rows_,  32*W[3],    depths[3],  (depths[3], depths[3]),  0),  # y = xW
+        ("base_layer",      x_9_,  2*W[3]**2,  depths[3],  (part_3, 0),             0),  # y = xW
+        ("lora_A.default",  x_9_,  32*W[3],    depths[3],  (part_3, depths[3]),     0),  # y = xW
+        ("lora_B.default",  x_9_,  32*W[3],    depths[3],  (depths[3], depths[3]),  0),  # y = xW
     ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("segformer.stages.0.patch_embeddings.proj",                     segformer_stages_0_patch_embeddings_proj_rows_,           2*W[0]*p[0]**2*c,     1,          (0, 0),                  0),  # y = xW
-        ("segformer.stages.0.blocks.*.attention.q_proj.base_layer",      segformer_stages_0_patch_embeddings_proj_rows_,           2*W[0]**2,            depths[0],  (part_1, 0),             0),  # y = xW
-        ("segformer.stages.0.blocks.*.attention.q_proj.lora_A.default",  segformer_stages_0_patch_embeddings_proj_rows_,           32*W[0],              depths[0],  (part_1, depths[0]),     0),  # y = xW
-        ("segformer.stages.0.blocks.*.attention.q_proj.lora_B.default",  segformer_stages_0_patch_embeddings_proj_rows_,           32*W[0],              depths[0],  (depths[0], depths[0]),  0),  # y = xW
-        ("segformer.stages.0.blocks.*.attention.sequence_reduction.sequence_reduction",  attention_sequence_reduction_sequence_reduction_rows_,    128*W[0]**2,          depths[0],  (part_1, 0),             0),  # y = xW
+        ("segformer.stages.0.patch_embeddings.proj",                     x_,                  2*W[0]*p[0]**2*c,     1,          (0, 0),                              0),  # y = xW
+        ("segformer.stages.0.blocks.*.attention.q_proj.base_layer",      x_,                  2*W[0]**2,            depths[0],  (max(0, depths[0] - 1), 0),          0),  # y = xW
+        ("segformer.stages.0.blocks.*.attention.q_proj.lora_A.default",  x_,                  32*W[0],              depths[0],  (max(0, depths[0] - 1), depths[0]),  0),  # y = xW
+        ("segformer.stages.0.blocks.*.attention.q_proj.lora_B.default",  x_,                  32*W[0],              depths[0],  (depths[0], depths[0]),              0),  # y = xW
+        ("segformer.stages.0.blocks.*.attention.sequence_reduction.sequence_reduction",  n_2_,                128*W[0]**2,          depths[0],  (max(0, depths[0] - 1), 0),          0),  # y = xW
         *_at("segformer.stages.0.blocks.*.attention.k_proj", k_proj_1),
         *_at("segformer.stages.0.blocks.*.attention.v_proj", k_proj_1),
-        ("segformer.stages.0.blocks.*.attention",                        attention_pairs_,                                         2*W[0],               depths[0],  (depths[0], depths[0]),  0),  # scores = qk
-        ("segformer.stages.0.blocks.*.attention",                        attention_pairs_,                                         2*W[0],               depths[0],  (depths[0], depths[0]),  0),  # mix = pv
-        ("segformer.stages.0.blocks.*.attention.o_proj.base_layer",      segformer_stages_0_patch_embeddings_proj_rows_,           2*W[0]**2,            depths[0],  (depths[0], 0),          0),  # y = xW
-        ("segformer.stages.0.blocks.*.attention.o_proj.lora_A.default",  segformer_stages_0_patch_embeddings_proj_rows_,           32*W[0],              depths[0],  (depths[0], depths[0]),  0),  # y = xW
-        ("segformer.stages.0.blocks.*.attention.o_proj.lora_B.default",  segformer_stages_0_patch_embeddings_proj_rows_,           32*W[0],              depths[0],  (depths[0], depths[0]),  0),  # y = xW
-        ("segformer.stages.0.blocks.*.mlp.fc1",                          segformer_stages_0_patch_embeddings_proj_rows_,           2*W[0]**2*m[0],       depths[0],  (depths[0], 0),          0),  # y = xW
-        ("segformer.stages.0.blocks.*.mlp.dwconv.dwconv",                segformer_stages_0_patch_embeddings_proj_rows_,           18*W[0]*m[0],         depths[0],  (depths[0], 0),          0),  # y = xW
-        ("segformer.stages.0.blocks.*.mlp.fc2",                          segformer_stages_0_patch_embeddings_proj_rows_,           2*W[0]**2*m[0],       depths[0],  (depths[0], 0),          0),  # y = xW
-        ("segformer.stages.1.patch_embeddings.proj",                     segformer_stages_1_patch_embeddings_proj_rows_,           2*W[0]*W[1]*p[1]**2,  1,          ((depths[0] >= 1), 0),   0),  # y = xW
-        ("segformer.stages.1.blocks.*.attention.q_proj.base_layer",      segformer_stages_1_patch_embeddings_proj_rows_,           2*W[1]**2,            depths[1],  (part_3, 0),             0),  # y = xW
-        ("segformer.stages.1.blocks.*.attention.q_proj.lora_A.default",  segformer_stages_1_patch_embeddings_proj_rows_,           32*W[1],              depths[1],  (part_3, depths[1]),     0),  # y = xW
-        ("segformer.stages.1.blocks.*.attention.q_proj.lora_B.default",  segformer_stages_1_patch_embeddings_proj_rows_,           32*W[1],              depths[1],  (depths[1], depths[1]),  0),  # y = xW
-        ("segformer.stages.1.blocks.*.attention.sequence_reduction.sequence_reduction",  attention_sequence_reduction_sequence_reduction_rows_2_,  32*W[1]**2,           depths[1],  (part_3, 0),             0),  # y = xW
+        ("segformer.stages.0.blocks.*.attention",                        attention_pairs_,    2*W[0],               depths[0],  (depths[0], depths[0]),              0),  # scores = qk
+        ("segformer.stages.0.blocks.*.attention",                        attention_pairs_,    2*W[0],               depths[0],  (depths[0], depths[0]),              0),  # mix = pv
+        ("segformer.stages.0.blocks.*.attention.o_proj.base_layer",      x_,                  2*W[0]**2,            depths[0],  (depths[0], 0),                      0),  # y = xW
+        ("segformer.stages.0.blocks.*.attention.o_proj.lora_A.default",  x_,                  32*W[0],              depths[0],  (depths[0], depths[0]),              0),  # y = xW
+        ("segformer.stages.0.blocks.*.attention.o_proj.lora_B.default",  x_,                  32*W[0],              depths[0],  (depths[0], depths[0]),              0),  # y = xW
+        ("segformer.stages.0.blocks.*.mlp.fc1",                          x_,                  part_4,               depths[0],  (depths[0], 0),                      0),  # y = xW
+        ("segformer.stages.0.blocks.*.mlp.dwconv.dwconv",                x_,                  18*W[0]*m[0],         depths[0],  (depths[0], 0),                      0),  # y = xW
+        ("segformer.stages.0.blocks.*.mlp.fc2",                          x_,                  part_4,               depths[0],  (depths[0], 0),                      0),  # y = xW
+        ("segformer.stages.1.patch_embeddings.proj",                     x_3_,                2*W[0]*W[1]*p[1]**2,  1,          ((depths[0] >= 1), 0),               0),  # y = xW
+        ("segformer.stages.1.blocks.*.attention.q_proj.base_layer",      x_3_,                2*W[1]**2,            depths[1],  (part_1, 0),                         0),  # y = xW
+        ("segformer.stages.1.blocks.*.attention.q_proj.lora_A.default",  x_3_,                32*W[1],              depths[1],  (part_1, depths[1]),                 0),  # y = xW
+        ("segformer.stages.1.blocks.*.attention.q_proj.lora_B.default",  x_3_,                32*W[1],              depths[1],  (depths[1], depths[1]),              0),  # y = xW
+        ("segformer.stages.1.blocks.*.attention.sequence_reduction.sequence_reduction",  n_4_,                32*W[1]**2,           depths[1],  (part_1, 0),                         0),  # y = xW
         *_at("segformer.stages.1.blocks.*.attention.k_proj", k_proj_2),
         *_at("segformer.stages.1.blocks.*.attention.v_proj", k_proj_2),
-        ("segformer.stages.1.blocks.*.attention",                        attention_pairs_2_,                                       2*W[1],               depths[1],  (depths[1], depths[1]),  0),  # scores = qk
-        ("segformer.stages.1.blocks.*.attention",                        attention_pairs_2_,                                       2*W[1],               depths[1],  (depths[1], depths[1]),  0),  # mix = pv
-        ("segformer.stages.1.blocks.*.attention.o_proj.base_layer",      segformer_stages_1_patch_embeddings_proj_rows_,           2*W[1]**2,            depths[1],  (depths[1], 0),          0),  # y = xW
-        ("segformer.stages.1.blocks.*.attention.o_proj.lora_A.default",  segformer_stages_1_patch_embeddings_proj_rows_,           32*W[1],              depths[1],  (depths[1], depths[1]),  0),  # y = xW
-        ("segformer.stages.1.blocks.*.attention.o_proj.lora_B.default",  segformer_stages_1_patch_embeddings_proj_rows_,           32*W[1],              depths[1],  (depths[1], depths[1]),  0),  # y = xW
-        ("segformer.stages.1.blocks.*.mlp.fc1",                          segformer_stages_1_patch_embeddings_proj_rows_,           2*W[1]**2*m[1],       depths[1],  (depths[1], 0),          0),  # y = xW
-        ("segformer.stages.1.blocks.*.mlp.dwconv.dwconv",                segformer_stages_1_patch_embeddings_proj_rows_,           18*W[1]*m[1],         depths[1],  (depths[1], 0),          0),  # y = xW
-        ("segformer.stages.1.blocks.*.mlp.fc2",                          segformer_stages_1_patch_embeddings_proj_rows_,           2*W[1]**2*m[1],       depths[1],  (depths[1], 0),          0),  # y = xW
-        ("segformer.stages.2.patch_embeddings.proj",                     segformer_stages_2_patch_embeddings_proj_rows_,           2*W[1]*W[2]*p[2]**2,  1,          ((depths[0] >= 1) + (depths[1] >= 1) - (depths[0] >= 1)*(depths[1] >= 1), 0),  0),  # y = xW
-        ("segformer.stages.2.blocks.*.attention.q_proj.base_layer",      segformer_stages_2_patch_embeddings_proj_rows_,           2*W[2]**2,            depths[2],  (part_5, 0),             0),  # y = xW
-        ("segformer.stages.2.blocks.*.attention.q_proj.lora_A.default",  segformer_stages_2_patch_embeddings_proj_rows_,           32*W[2],              depths[2],  (part_5, depths[2]),     0),  # y = xW
-        ("segformer.stages.2.blocks.*.attention.q_proj.lora_B.default",  segformer_stages_2_patch_embeddings_proj_rows_,           32*W[2],              depths[2],  (depths[2], depths[2]),  0),  # y = xW
-        ("segformer.stages.2.blocks.*.attention.sequence_reduction.sequence_reduction",  attention_sequence_reduction_sequence_reduction_rows_3_,  8*W[2]**2,            depths[2],  (part_5, 0),             0),  # y = xW
+        ("segformer.stages.1.blocks.*.attention",                        attention_pairs_2_,  2*W[1],               depths[1],  (depths[1], depths[1]),              0),  # scores = qk
+        ("segformer.stages.1.blocks.*.attention",                        attention_pairs_2_,  2*W[1],               depths[1],  (depths[1], depths[1]),              0),  # mix = pv
+        ("segformer.stages.1.blocks.*.attention.o_proj.base_layer",      x_3_,                2*W[1]**2,            depths[1],  (depths[1], 0),                      0),  # y = xW
+        ("segformer.stages.1.blocks.*.attention.o_proj.lora_A.default",  x_3_,                32*W[1],              depths[1],  (depths[1], depths[1]),              0),  # y = xW
+        ("segformer.stages.1.blocks.*.attention.o_proj.lora_B.default",  x_3_,                32*W[1],              depths[1],  (depths[1], depths[1]),              0),  # y = xW
+        ("segformer.stages.1.blocks.*.mlp.fc1",                          x_3_,                part_5,               depths[1],  (depths[1], 0),                      0),  # y = xW
+        ("segformer.stages.1.blocks.*.mlp.dwconv.dwconv",                x_3_,                18*W[1]*m[1],         depths[1],  (depths[1], 0),                      0),  # y = xW
+        ("segformer.stages.1.blocks.*.mlp.fc2",                          x_3_,                part_5,               depths[1],  (depths[1], 0),                      0),  # y = xW
+        ("segformer.stages.2.patch_embeddings.proj",                     x_6_,                2*W[1]*W[2]*p[2]**2,  1,          ((depths[0] >= 1) + (depths[1] >= 1) - (depths[0] >= 1)*(depths[1] >= 1), 0),  0),  # y = xW
+        ("segformer.stages.2.blocks.*.attention.q_proj.base_layer",      x_6_,                2*W[2]**2,            depths[2],  (part_2, 0),                         0),  # y = xW
+        ("segformer.stages.2.blocks.*.attention.q_proj.lora_A.default",  x_6_,                32*W[2],              depths[2],  (part_2, depths[2]),                 0),  # y = xW
+        ("segformer.stages.2.blocks.*.attention.q_proj.lora_B.default",  x_6_,                32*W[2],              depths[2],  (depths[2], depths[2]),              0),  # y = xW
+        ("segformer.stages.2.blocks.*.attention.sequence_reduction.sequence_reduction",  n_7_,                8*W[2]**2,            depths[2],  (part_2, 0),                         0),  # y = xW
         *_at("segformer.stages.2.blocks.*.attention.k_proj", k_proj_3),
         *_at("segformer.stages.2.blocks.*.attention.v_proj", k_proj_3),
-        ("segformer.stages.2.blocks.*.attention",                        attention_pairs_3_,                                       2*W[2],               depths[2],  (depths[2], depths[2]),  0),  # scores = qk
-        ("segformer.stages.2.blocks.*.attention",                        attention_pairs_3_,                                       2*W[2],               depths[2],  (depths[2], depths[2]),  0),  # mix = pv
-        ("segformer.stages.2.blocks.*.attention.o_proj.base_layer",      segformer_stages_2_patch_embeddings_proj_rows_,           2*W[2]**2,            depths[2],  (depths[2], 0),          0),  # y = xW
-        ("segformer.stages.2.blocks.*.attention.o_proj.lora_A.default",  segformer_stages_2_patch_embeddings_proj_rows_,           32*W[2],              depths[2],  (depths[2], depths[2]),  0),  # y = xW
-        ("segformer.stages.2.blocks.*.attention.o_proj.lora_B.default",  segformer_stages_2_patch_embeddings_proj_rows_,           32*W[2],              depths[2],  (depths[2], depths[2]),  0),  # y = xW
-        ("segformer.stages.2.blocks.*.mlp.fc1",                          segformer_stages_2_patch_embeddings_proj_rows_,           2*W[2]**2*m[2],       depths[2],  (depths[2], 0),          0),  # y = xW
-        ("segformer.stages.2.blocks.*.mlp.dwconv.dwconv",                segformer_stages_2_patch_embeddings_proj_rows_,           18*W[2]*m[2],         depths[2],  (depths[2], 0),          0),  # y = xW
-        ("segformer.stages.2.blocks.*.mlp.fc2",                          segformer_stages_2_patch_embeddings_proj_rows_,           2*W[2]**2*m[2],       depths[2],  (depths[2], 0),          0),  # y = xW
-        ("segformer.stages.3.patch_embeddings.proj",                     segformer_stages_3_patch_embeddings_proj_rows_,           2*W[2]*W[3]*p[3]**2,  1,          (part_8 + (depths[0] >= 1) + (depths[1] >= 1) + (depths[2] >= 1) - (depths[0] >= 1)*(depths[1] >= 1) - (depths[0] >= 1)*(depths[2] >= 1) - (depths[1] >= 1)*(depths[2] >= 1), 0),  0),  # y = xW
+        ("segformer.stages.2.blocks.*.attention",                        attention_pairs_3_,  2*W[2],               depths[2],  (depths[2], depths[2]),              0),  # scores = qk
+        ("segformer.stages.2.blocks.*.attention",                        attention_pairs_3_,  2*W[2],               depths[2],  (depths[2], depths[2]),              0),  # mix = pv
+        ("segformer.stages.2.blocks.*.attention.o_proj.base_layer",      x_6_,                2*W[2]**2,            depths[2],  (depths[2], 0),                      0),  # y = xW
+        ("segformer.stages.2.blocks.*.attention.o_proj.lora_A.default",  x_6_,                32*W[2],              depths[2],  (depths[2], depths[2]),              0),  # y = xW
+        ("segformer.stages.2.blocks.*.attention.o_proj.lora_B.default",  x_6_,                32*W[2],              depths[2],  (depths[2], depths[2]),              0),  # y = xW
+        ("segformer.stages.2.blocks.*.mlp.fc1",                          x_6_,                part_6,               depths[2],  (depths[2], 0),                      0),  # y = xW
+        ("segformer.stages.2.blocks.*.mlp.dwconv.dwconv",                x_6_,                18*W[2]*m[2],         depths[2],  (depths[2], 0),                      0),  # y = xW
+        ("segformer.stages.2.blocks.*.mlp.fc2",                          x_6_,                part_6,               depths[2],  (depths[2], 0),                      0),  # y = xW
+        ("segformer.stages.3.patch_embeddings.proj",                     x_9_,                2*W[2]*W[3]*p[3]**2,  1,          (part_7 + (depths[0] >= 1) + (depths[1] >= 1) + (depths[2] >= 1) - (depths[0] >= 1)*(depths[1] >= 1) - (depths[0] >= 1)*(depths[2] >= 1) - (depths[1] >= 1)*(depths[2] >= 1), 0),  0),  # y = xW
         *_at("segformer.stages.3.blocks.*.attention.q_proj", q_proj_1),
         *_at("segformer.stages.3.blocks.*.attention.k_proj", q_proj_1),
         *_at("segformer.stages.3.blocks.*.attention.v_proj", q_proj_1),
-        ("segformer.stages.3.blocks.*.attention",                        attention_pairs_4_,                                       2*W[3],               depths[3],  (depths[3], depths[3]),  0),  # scores = qk
-        ("segformer.stages.3.blocks.*.attention",                        attention_pairs_4_,                                       2*W[3],               depths[3],  (depths[3], depths[3]),  0),  # mix = pv
-        ("segformer.stages.3.blocks.*.attention.o_proj.base_layer",      segformer_stages_3_patch_embeddings_proj_rows_,           2*W[3]**2,            depths[3],  (depths[3], 0),          0),  # y = xW
-        ("segformer.stages.3.blocks.*.attention.o_proj.lora_A.default",  segformer_stages_3_patch_embeddings_proj_rows_,           32*W[3],              depths[3],  (depths[3], depths[3]),  0),  # y = xW
-        ("segformer.stages.3.blocks.*.attention.o_proj.lora_B.default",  segformer_stages_3_patch_embeddings_proj_rows_,           32*W[3],              depths[3],  (depths[3], depths[3]),  0),  # y = xW
-        ("segformer.stages.3.blocks.*.mlp.fc1",                          segformer_stages_3_patch_embeddings_proj_rows_,           2*W[3]**2*m[3],       depths[3],  (depths[3], 0),          0),  # y = xW
-        ("segformer.stages.3.blocks.*.mlp.dwconv.dwconv",                segformer_stages_3_patch_embeddings_proj_rows_,           18*W[3]*m[3],         depths[3],  (depths[3], 0),          0),  # y = xW
-        ("segformer.stages.3.blocks.*.mlp.fc2",                          segformer_stages_3_patch_embeddings_proj_rows_,           2*W[3]**2*m[3],       depths[3],  (depths[3], 0),          0),  # y = xW
-        ("classifier",                                                   classifier_rows_,                                         2*W[3]*N,             1,          (part_8 + (depths[0] >= 1)*(depths[1] >= 1)*(depths[3] >= 1) + (depths[0] >= 1)*(depths[2] >= 1)*(depths[3] >= 1) + (depths[1] >= 1)*(depths[2] >= 1)*(depths[3] >= 1) + (depths[0] >= 1) + (depths[1] >= 1) + (depths[2] >= 1) + (depths[3] >= 1) - (depths[0] >= 1)*(depths[1] >= 1)*(depths[2] >= 1)*(depths[3] >= 1) - (depths[0] >= 1)*(depths[1] >= 1) - (depths[0] >= 1)*(depths[2] >= 1) - (depths[0] >= 1)*(depths[3] >= 1) - (depths[1] >= 1)*(depths[2] >= 1) - (depths[1] >= 1)*(depths[3] >= 1) - (depths[2] >= 1)*(depths[3] >= 1), 0),  0),  # y = xW
+        ("segformer.stages.3.blocks.*.attention",                        attention_pairs_4_,  2*W[3],               depths[3],  (depths[3], depths[3]),              0),  # scores = qk
+        ("segformer.stages.3.blocks.*.attention",                        attention_pairs_4_,  2*W[3],               depths[3],  (depths[3], depths[3]),              0),  # mix = pv
+        ("segformer.stages.3.blocks.*.attention.o_proj.base_layer",      x_9_,                2*W[3]**2,            depths[3],  (depths[3], 0),                      0),  # y = xW
+        ("segformer.stages.3.blocks.*.attention.o_proj.lora_A.default",  x_9_,                32*W[3],              depths[3],  (depths[3], depths[3]),              0),  # y = xW
+        ("segformer.stages.3.blocks.*.attention.o_proj.lora_B.default",  x_9_,                32*W[3],              depths[3],  (depths[3], depths[3]),              0),  # y = xW
+        ("segformer.stages.3.blocks.*.mlp.fc1",                          x_9_,                part_8,               depths[3],  (depths[3], 0),                      0),  # y = xW
+        ("segformer.stages.3.blocks.*.mlp.dwconv.dwconv",                x_9_,                18*W[3]*m[3],         depths[3],  (depths[3], 0),                      0),  # y = xW
+        ("segformer.stages.3.blocks.*.mlp.fc2",                          x_9_,                part_8,               depths[3],  (depths[3], 0),                      0),  # y = xW
+        ("classifier",                                                   classifier_rows_,    2*W[3]*N,             1,          (part_7 + (depths[0] >= 1)*(depths[1] >= 1)*(depths[3] >= 1) + (depths[0] >= 1)*(depths[2] >= 1)*(depths[3] >= 1) + (depths[1] >= 1)*(depths[2] >= 1)*(depths[3] >= 1) + (depths[0] >= 1) + (depths[1] >= 1) + (depths[2] >= 1) + (depths[3] >= 1) - (depths[0] >= 1)*(depths[1] >= 1)*(depths[2] >= 1)*(depths[3] >= 1) - (depths[0] >= 1)*(depths[1] >= 1) - (depths[0] >= 1)*(depths[2] >= 1) - (depths[0] >= 1)*(depths[3] >= 1) - (depths[1] >= 1)*(depths[2] >= 1) - (depths[1] >= 1)*(depths[3] >= 1) - (depths[2] >= 1)*(depths[3] >= 1), 0),  0),  # y = xW
     ]
 
 
@@ -670,9 +677,13 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
     c = sizes.num_channels
     N = sizes.num_labels
     part_1 = depths[0]*W[0]**2*m[0]
-    part_2 = depths[1]*W[1]**2*m[1]
-    part_3 = depths[2]*W[2]**2*m[2]
-    part_4 = depths[3]*W[3]**2*m[3]
+    part_2 = depths[0]*W[0]*m[0]
+    part_3 = depths[1]*W[1]**2*m[1]
+    part_4 = depths[1]*W[1]*m[1]
+    part_5 = depths[2]*W[2]**2*m[2]
+    part_6 = depths[2]*W[2]*m[2]
+    part_7 = depths[3]*W[3]**2*m[3]
+    part_8 = depths[3]*W[3]*m[3]
     layer_norm_1 = {
         "weight":  W[0],
         "bias":    W[0],
@@ -735,9 +746,9 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         **_inside("segformer.stages.0.blocks.*.attention.o_proj", q_proj_1),
         **_inside("segformer.stages.0.blocks.*.layernorm_after", layernorm_before_1),
         "segformer.stages.0.blocks.*.mlp.fc1.weight":            part_1,
-        "segformer.stages.0.blocks.*.mlp.fc1.bias":              depths[0]*W[0]*m[0],
+        "segformer.stages.0.blocks.*.mlp.fc1.bias":              part_2,
         "segformer.stages.0.blocks.*.mlp.dwconv.dwconv.weight":  9*depths[0]*W[0]*m[0],
-        "segformer.stages.0.blocks.*.mlp.dwconv.dwconv.bias":    depths[0]*W[0]*m[0],
+        "segformer.stages.0.blocks.*.mlp.dwconv.dwconv.bias":    part_2,
         "segformer.stages.0.blocks.*.mlp.fc2.weight":            part_1,
         "segformer.stages.0.blocks.*.mlp.fc2.bias":              depths[0]*W[0],
         **_inside("segformer.stages.0.layer_norm", layer_norm_1),
@@ -753,11 +764,11 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         **_inside("segformer.stages.1.blocks.*.attention.v_proj", q_proj_2),
         **_inside("segformer.stages.1.blocks.*.attention.o_proj", q_proj_2),
         **_inside("segformer.stages.1.blocks.*.layernorm_after", layernorm_before_2),
-        "segformer.stages.1.blocks.*.mlp.fc1.weight":            part_2,
-        "segformer.stages.1.blocks.*.mlp.fc1.bias":              depths[1]*W[1]*m[1],
+        "segformer.stages.1.blocks.*.mlp.fc1.weight":            part_3,
+        "segformer.stages.1.blocks.*.mlp.fc1.bias":              part_4,
         "segformer.stages.1.blocks.*.mlp.dwconv.dwconv.weight":  9*depths[1]*W[1]*m[1],
-        "segformer.stages.1.blocks.*.mlp.dwconv.dwconv.bias":    depths[1]*W[1]*m[1],
-        "segformer.stages.1.blocks.*.mlp.fc2.weight":            part_2,
+        "segformer.stages.1.blocks.*.mlp.dwconv.dwconv.bias":    part_4,
+        "segformer.stages.1.blocks.*.mlp.fc2.weight":            part_3,
         "segformer.stages.1.blocks.*.mlp.fc2.bias":              depths[1]*W[1],
         **_inside("segformer.stages.1.layer_norm", layer_norm_2),
         "segformer.stages.2.patch_embeddings.proj.weight":       W[1]*W[2]*p[2]**2,
@@ -772,11 +783,11 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         **_inside("segformer.stages.2.blocks.*.attention.v_proj", q_proj_3),
         **_inside("segformer.stages.2.blocks.*.attention.o_proj", q_proj_3),
         **_inside("segformer.stages.2.blocks.*.layernorm_after", layernorm_before_3),
-        "segformer.stages.2.blocks.*.mlp.fc1.weight":            part_3,
-        "segformer.stages.2.blocks.*.mlp.fc1.bias":              depths[2]*W[2]*m[2],
+        "segformer.stages.2.blocks.*.mlp.fc1.weight":            part_5,
+        "segformer.stages.2.blocks.*.mlp.fc1.bias":              part_6,
         "segformer.stages.2.blocks.*.mlp.dwconv.dwconv.weight":  9*depths[2]*W[2]*m[2],
-        "segformer.stages.2.blocks.*.mlp.dwconv.dwconv.bias":    depths[2]*W[2]*m[2],
-        "segformer.stages.2.blocks.*.mlp.fc2.weight":            part_3,
+        "segformer.stages.2.blocks.*.mlp.dwconv.dwconv.bias":    part_6,
+        "segformer.stages.2.blocks.*.mlp.fc2.weight":            part_5,
         "segformer.stages.2.blocks.*.mlp.fc2.bias":              depths[2]*W[2],
         **_inside("segformer.stages.2.layer_norm", layer_norm_3),
         "segformer.stages.3.patch_embeddings.proj.weight":       W[2]*W[3]*p[3]**2,
@@ -788,11 +799,11 @@ def _parameters(sizes: Sizes) -> dict[str, int]:
         **_inside("segformer.stages.3.blocks.*.attention.v_proj", q_proj_4),
         **_inside("segformer.stages.3.blocks.*.attention.o_proj", q_proj_4),
         **_inside("segformer.stages.3.blocks.*.layernorm_after", layernorm_before_4),
-        "segformer.stages.3.blocks.*.mlp.fc1.weight":            part_4,
-        "segformer.stages.3.blocks.*.mlp.fc1.bias":              depths[3]*W[3]*m[3],
+        "segformer.stages.3.blocks.*.mlp.fc1.weight":            part_7,
+        "segformer.stages.3.blocks.*.mlp.fc1.bias":              part_8,
         "segformer.stages.3.blocks.*.mlp.dwconv.dwconv.weight":  9*depths[3]*W[3]*m[3],
-        "segformer.stages.3.blocks.*.mlp.dwconv.dwconv.bias":    depths[3]*W[3]*m[3],
-        "segformer.stages.3.blocks.*.mlp.fc2.weight":            part_4,
+        "segformer.stages.3.blocks.*.mlp.dwconv.dwconv.bias":    part_8,
+        "segformer.stages.3.blocks.*.mlp.fc2.weight":            part_7,
         "segformer.stages.3.blocks.*.mlp.fc2.bias":              depths[3]*W[3],
         **_inside("segformer.stages.3.layer_norm", layer_norm_4),
         "classifier.weight":                                     W[3]*N,
@@ -808,10 +819,18 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     m = sizes.mlp_ratios
     c = sizes.num_channels
     N = sizes.num_labels
-    part_1 = depths[0]*W[0]**2*m[0]
-    part_2 = depths[1]*W[1]**2*m[1]
-    part_3 = depths[2]*W[2]**2*m[2]
-    part_4 = depths[3]*W[3]**2*m[3]
+    part_1 = 16*depths[0]*W[0]
+    part_2 = 16*depths[1]*W[1]
+    part_3 = 16*depths[2]*W[2]
+    part_4 = 16*depths[3]*W[3]
+    part_5 = depths[0]*W[0]**2*m[0]
+    part_6 = depths[0]*W[0]*m[0]
+    part_7 = depths[1]*W[1]**2*m[1]
+    part_8 = depths[1]*W[1]*m[1]
+    part_9 = depths[2]*W[2]**2*m[2]
+    part_10 = depths[2]*W[2]*m[2]
+    part_11 = depths[3]*W[3]**2*m[3]
+    part_12 = depths[3]*W[3]*m[3]
     layer_norm_1 = {
         "weight":  W[0],
         "bias":    W[0],
@@ -823,8 +842,8 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     q_proj_1 = {
         "base_layer.weight":      depths[0]*W[0]**2,
         "base_layer.bias":        depths[0]*W[0],
-        "lora_A.default.weight":  16*depths[0]*W[0],
-        "lora_B.default.weight":  16*depths[0]*W[0],
+        "lora_A.default.weight":  part_1,
+        "lora_B.default.weight":  part_1,
     }
     layer_norm_2 = {
         "weight":  W[1],
@@ -837,8 +856,8 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     q_proj_2 = {
         "base_layer.weight":      depths[1]*W[1]**2,
         "base_layer.bias":        depths[1]*W[1],
-        "lora_A.default.weight":  16*depths[1]*W[1],
-        "lora_B.default.weight":  16*depths[1]*W[1],
+        "lora_A.default.weight":  part_2,
+        "lora_B.default.weight":  part_2,
     }
     layer_norm_3 = {
         "weight":  W[2],
@@ -851,8 +870,8 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     q_proj_3 = {
         "base_layer.weight":      depths[2]*W[2]**2,
         "base_layer.bias":        depths[2]*W[2],
-        "lora_A.default.weight":  16*depths[2]*W[2],
-        "lora_B.default.weight":  16*depths[2]*W[2],
+        "lora_A.default.weight":  part_3,
+        "lora_B.default.weight":  part_3,
     }
     layer_norm_4 = {
         "weight":  W[3],
@@ -865,8 +884,8 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
     q_proj_4 = {
         "base_layer.weight":      depths[3]*W[3]**2,
         "base_layer.bias":        depths[3]*W[3],
-        "lora_A.default.weight":  16*depths[3]*W[3],
-        "lora_B.default.weight":  16*depths[3]*W[3],
+        "lora_A.default.weight":  part_4,
+        "lora_B.default.weight":  part_4,
     }
     return {
         "segformer.stages.0.patch_embeddings.proj.weight":       W[0]*p[0]**2*c,
@@ -881,11 +900,11 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
         **_inside("segformer.stages.0.blocks.*.attention.v_proj", q_proj_1),
         **_inside("segformer.stages.0.blocks.*.attention.o_proj", q_proj_1),
         **_inside("segformer.stages.0.blocks.*.layernorm_after", layernorm_before_1),
-        "segformer.stages.0.blocks.*.mlp.fc1.weight":            part_1,
-        "segformer.stages.0.blocks.*.mlp.fc1.bias":              depths[0]*W[0]*m[0],
+        "segformer.stages.0.blocks.*.mlp.fc1.weight":            part_5,
+        "segformer.stages.0.blocks.*.mlp.fc1.bias":              part_6,
         "segformer.stages.0.blocks.*.mlp.dwconv.dwconv.weight":  9*depths[0]*W[0]*m[0],
-        "segformer.stages.0.blocks.*.mlp.dwconv.dwconv.bias":    depths[0]*W[0]*m[0],
-        "segformer.stages.0.blocks.*.mlp.fc2.weight":            part_1,
+        "segformer.stages.0.blocks.*.mlp.dwconv.dwconv.bias":    part_6,
+        "segformer.stages.0.blocks.*.mlp.fc2.weight":            part_5,
         "segformer.stages.0.blocks.*.mlp.fc2.bias":              depths[0]*W[0],
         **_inside("segformer.stages.0.layer_norm", layer_norm_1),
         "segformer.stages.1.patch_embeddings.proj.weight":       W[0]*W[1]*p[1]**2,
@@ -900,11 +919,11 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
         **_inside("segformer.stages.1.blocks.*.attention.v_proj", q_proj_2),
         **_inside("segformer.stages.1.blocks.*.attention.o_proj", q_proj_2),
         **_inside("segformer.stages.1.blocks.*.layernorm_after", layernorm_before_2),
-        "segformer.stages.1.blocks.*.mlp.fc1.weight":            part_2,
-        "segformer.stages.1.blocks.*.mlp.fc1.bias":              depths[1]*W[1]*m[1],
+        "segformer.stages.1.blocks.*.mlp.fc1.weight":            part_7,
+        "segformer.stages.1.blocks.*.mlp.fc1.bias":              part_8,
         "segformer.stages.1.blocks.*.mlp.dwconv.dwconv.weight":  9*depths[1]*W[1]*m[1],
-        "segformer.stages.1.blocks.*.mlp.dwconv.dwconv.bias":    depths[1]*W[1]*m[1],
-        "segformer.stages.1.blocks.*.mlp.fc2.weight":            part_2,
+        "segformer.stages.1.blocks.*.mlp.dwconv.dwconv.bias":    part_8,
+        "segformer.stages.1.blocks.*.mlp.fc2.weight":            part_7,
         "segformer.stages.1.blocks.*.mlp.fc2.bias":              depths[1]*W[1],
         **_inside("segformer.stages.1.layer_norm", layer_norm_2),
         "segformer.stages.2.patch_embeddings.proj.weight":       W[1]*W[2]*p[2]**2,
@@ -919,11 +938,11 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
         **_inside("segformer.stages.2.blocks.*.attention.v_proj", q_proj_3),
         **_inside("segformer.stages.2.blocks.*.attention.o_proj", q_proj_3),
         **_inside("segformer.stages.2.blocks.*.layernorm_after", layernorm_before_3),
-        "segformer.stages.2.blocks.*.mlp.fc1.weight":            part_3,
-        "segformer.stages.2.blocks.*.mlp.fc1.bias":              depths[2]*W[2]*m[2],
+        "segformer.stages.2.blocks.*.mlp.fc1.weight":            part_9,
+        "segformer.stages.2.blocks.*.mlp.fc1.bias":              part_10,
         "segformer.stages.2.blocks.*.mlp.dwconv.dwconv.weight":  9*depths[2]*W[2]*m[2],
-        "segformer.stages.2.blocks.*.mlp.dwconv.dwconv.bias":    depths[2]*W[2]*m[2],
-        "segformer.stages.2.blocks.*.mlp.fc2.weight":            part_3,
+        "segformer.stages.2.blocks.*.mlp.dwconv.dwconv.bias":    part_10,
+        "segformer.stages.2.blocks.*.mlp.fc2.weight":            part_9,
         "segformer.stages.2.blocks.*.mlp.fc2.bias":              depths[2]*W[2],
         **_inside("segformer.stages.2.layer_norm", layer_norm_3),
         "segformer.stages.3.patch_embeddings.proj.weight":       W[2]*W[3]*p[3]**2,
@@ -935,11 +954,11 @@ def _parameters_lora(sizes: Sizes) -> dict[str, int]:
         **_inside("segformer.stages.3.blocks.*.attention.v_proj", q_proj_4),
         **_inside("segformer.stages.3.blocks.*.attention.o_proj", q_proj_4),
         **_inside("segformer.stages.3.blocks.*.layernorm_after", layernorm_before_4),
-        "segformer.stages.3.blocks.*.mlp.fc1.weight":            part_4,
-        "segformer.stages.3.blocks.*.mlp.fc1.bias":              depths[3]*W[3]*m[3],
+        "segformer.stages.3.blocks.*.mlp.fc1.weight":            part_11,
+        "segformer.stages.3.blocks.*.mlp.fc1.bias":              part_12,
         "segformer.stages.3.blocks.*.mlp.dwconv.dwconv.weight":  9*depths[3]*W[3]*m[3],
-        "segformer.stages.3.blocks.*.mlp.dwconv.dwconv.bias":    depths[3]*W[3]*m[3],
-        "segformer.stages.3.blocks.*.mlp.fc2.weight":            part_4,
+        "segformer.stages.3.blocks.*.mlp.dwconv.dwconv.bias":    part_12,
+        "segformer.stages.3.blocks.*.mlp.fc2.weight":            part_11,
         "segformer.stages.3.blocks.*.mlp.fc2.bias":              depths[3]*W[3],
         **_inside("segformer.stages.3.layer_norm", layer_norm_4),
         "classifier.weight":                                     W[3]*N,

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
 __all__ = ["Estimator", "Flops", "Moments", "Sizes", "moments"]
 
 NAME = "siglip_vision"
+VARIANT: str | None = None
 REGIMES = ("full", "forward", "lora")
 CONVENTIONS = ("symflops", "torch")
 STREAMS = {"images": False}
@@ -327,27 +328,27 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     p = sizes.patch_size
     pooled = sizes.vision_use_head
     # what a contraction runs over, in multiples of (n, h, hh)
-    embeddings_patch_embedding_rows_ = (0, 1, 0)
+    h_ = (0, 1, 0)
     self_attn_pairs_ = (0, 0, 1)
     head_attention_rows_ = (1, 0, 0)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("embeddings.patch_embedding",           embeddings_patch_embedding_rows_,  2*D*c*p**2,  1,       (0, 1),            0),  # y = xW
-        ("encoder.layers.*.self_attn.q_proj",    embeddings_patch_embedding_rows_,  2*D**2,      L,       (L, L),            0),  # y = xW
-        ("encoder.layers.*.self_attn.k_proj",    embeddings_patch_embedding_rows_,  2*D**2,      L,       (L, L),            0),  # y = xW
-        ("encoder.layers.*.self_attn.v_proj",    embeddings_patch_embedding_rows_,  2*D**2,      L,       (L, L),            0),  # y = xW
-        ("encoder.layers.*.self_attn",           self_attn_pairs_,                  2*D,         L,       (L, L),            0),  # scores = qk
-        ("encoder.layers.*.self_attn",           self_attn_pairs_,                  2*D,         L,       (L, L),            0),  # mix = pv
-        ("encoder.layers.*.self_attn.out_proj",  embeddings_patch_embedding_rows_,  2*D**2,      L,       (L, L),            0),  # y = xW
-        ("encoder.layers.*.mlp.fc1",             embeddings_patch_embedding_rows_,  2*D*F,       L,       (L, L),            0),  # y = xW
-        ("encoder.layers.*.mlp.fc2",             embeddings_patch_embedding_rows_,  2*D*F,       L,       (L, L),            0),  # y = xW
-        ("head.attention",                       head_attention_rows_,              2*D**2,      pooled,  (pooled, pooled),  0),  # y = xW
-        ("head.attention",                       embeddings_patch_embedding_rows_,  4*D**2,      pooled,  (pooled, pooled),  0),  # y = xW
-        ("head.attention",                       embeddings_patch_embedding_rows_,  2*D,         pooled,  (pooled, pooled),  0),  # scores = qk
-        ("head.attention",                       embeddings_patch_embedding_rows_,  2*D,         pooled,  (pooled, pooled),  0),  # mix = pv
-        ("head.attention.out_proj",              head_attention_rows_,              2*D**2,      pooled,  (pooled, pooled),  0),  # y = xW
-        ("head.mlp.fc1",                         head_attention_rows_,              2*D*F,       pooled,  (pooled, pooled),  0),  # y = xW
-        ("head.mlp.fc2",                         head_attention_rows_,              2*D*F,       pooled,  (pooled, pooled),  0),  # y = xW
+        ("embeddings.patch_embedding",           h_,                    2*D*c*p**2,  1,       (0, 1),            0),  # y = xW
+        ("encoder.layers.*.self_attn.q_proj",    h_,                    2*D**2,      L,       (L, L),            0),  # y = xW
+        ("encoder.layers.*.self_attn.k_proj",    h_,                    2*D**2,      L,       (L, L),            0),  # y = xW
+        ("encoder.layers.*.self_attn.v_proj",    h_,                    2*D**2,      L,       (L, L),            0),  # y = xW
+        ("encoder.layers.*.self_attn",           self_attn_pairs_,      2*D,         L,       (L, L),            0),  # scores = qk
+        ("encoder.layers.*.self_attn",           self_attn_pairs_,      2*D,         L,       (L, L),            0),  # mix = pv
+        ("encoder.layers.*.self_attn.out_proj",  h_,                    2*D**2,      L,       (L, L),            0),  # y = xW
+        ("encoder.layers.*.mlp.fc1",             h_,                    2*D*F,       L,       (L, L),            0),  # y = xW
+        ("encoder.layers.*.mlp.fc2",             h_,                    2*D*F,       L,       (L, L),            0),  # y = xW
+        ("head.attention",                       head_attention_rows_,  2*D**2,      pooled,  (pooled, pooled),  0),  # y = xW
+        ("head.attention",                       h_,                    4*D**2,      pooled,  (pooled, pooled),  0),  # y = xW
+        ("head.attention",                       h_,                    2*D,         pooled,  (pooled, pooled),  0),  # scores = qk
+        ("head.attention",                       h_,                    2*D,         pooled,  (pooled, pooled),  0),  # mix = pv
+        ("head.attention.out_proj",              head_attention_rows_,  2*D**2,      pooled,  (pooled, pooled),  0),  # y = xW
+        ("head.mlp.fc1",                         head_attention_rows_,  2*D*F,       pooled,  (pooled, pooled),  0),  # y = xW
+        ("head.mlp.fc2",                         head_attention_rows_,  2*D*F,       pooled,  (pooled, pooled),  0),  # y = xW
     ]
 
 
@@ -366,33 +367,33 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     p = sizes.patch_size
     pooled = sizes.vision_use_head
     # what a contraction runs over, in multiples of (n, h, hh)
-    embeddings_patch_embedding_rows_ = (0, 1, 0)
+    h_ = (0, 1, 0)
     self_attn_pairs_ = (0, 0, 1)
     head_attention_rows_ = (1, 0, 0)
     # what equal modules have in common, each below its own path
     q_proj_1: list[Line] = [
-        ("base_layer",      embeddings_patch_embedding_rows_,  2*D**2,  L,  (max(0, L - 1), 0),  0),  # y = xW
-        ("lora_A.default",  embeddings_patch_embedding_rows_,  32*D,    L,  (max(0, L - 1), L),  0),  # y = xW
-        ("lora_B.default",  embeddings_patch_embedding_rows_,  32*D,    L,  (L, L),              0),  # y = xW
+        ("base_layer",      h_,  2*D**2,  L,  (max(0, L - 1), 0),  0),  # y = xW
+        ("lora_A.default",  h_,  32*D,    L,  (max(0, L - 1), L),  0),  # y = xW
+        ("lora_B.default",  h_,  32*D,    L,  (L, L),              0),  # y = xW
     ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("embeddings.patch_embedding",           embeddings_patch_embedding_rows_,  2*D*c*p**2,  1,       (0, 0),                              0),  # y = xW
+        ("embeddings.patch_embedding",           h_,                    2*D*c*p**2,  1,       (0, 0),                              0),  # y = xW
         *_at("encoder.layers.*.self_attn.q_proj", q_proj_1),
         *_at("encoder.layers.*.self_attn.k_proj", q_proj_1),
         *_at("encoder.layers.*.self_attn.v_proj", q_proj_1),
-        ("encoder.layers.*.self_attn",           self_attn_pairs_,                  2*D,         L,       (L, L),                              0),  # scores = qk
-        ("encoder.layers.*.self_attn",           self_attn_pairs_,                  2*D,         L,       (L, L),                              0),  # mix = pv
-        ("encoder.layers.*.self_attn.out_proj",  embeddings_patch_embedding_rows_,  2*D**2,      L,       (L, 0),                              0),  # y = xW
-        ("encoder.layers.*.mlp.fc1",             embeddings_patch_embedding_rows_,  2*D*F,       L,       (L, 0),                              0),  # y = xW
-        ("encoder.layers.*.mlp.fc2",             embeddings_patch_embedding_rows_,  2*D*F,       L,       (L, 0),                              0),  # y = xW
-        ("head.attention",                       head_attention_rows_,              2*D**2,      pooled,  (0, 0),                              0),  # y = xW
-        ("head.attention",                       embeddings_patch_embedding_rows_,  4*D**2,      pooled,  ((L >= 1)*pooled, 0),                0),  # y = xW
-        ("head.attention",                       embeddings_patch_embedding_rows_,  2*D,         pooled,  (0, (L >= 1)*pooled),                0),  # scores = qk
-        ("head.attention",                       embeddings_patch_embedding_rows_,  2*D,         pooled,  ((L >= 1)*pooled, (L >= 1)*pooled),  0),  # mix = pv
-        ("head.attention.out_proj",              head_attention_rows_,              2*D**2,      pooled,  ((L >= 1)*pooled, 0),                0),  # y = xW
-        ("head.mlp.fc1",                         head_attention_rows_,              2*D*F,       pooled,  ((L >= 1)*pooled, 0),                0),  # y = xW
-        ("head.mlp.fc2",                         head_attention_rows_,              2*D*F,       pooled,  ((L >= 1)*pooled, 0),                0),  # y = xW
+        ("encoder.layers.*.self_attn",           self_attn_pairs_,      2*D,         L,       (L, L),                              0),  # scores = qk
+        ("encoder.layers.*.self_attn",           self_attn_pairs_,      2*D,         L,       (L, L),                              0),  # mix = pv
+        ("encoder.layers.*.self_attn.out_proj",  h_,                    2*D**2,      L,       (L, 0),                              0),  # y = xW
+        ("encoder.layers.*.mlp.fc1",             h_,                    2*D*F,       L,       (L, 0),                              0),  # y = xW
+        ("encoder.layers.*.mlp.fc2",             h_,                    2*D*F,       L,       (L, 0),                              0),  # y = xW
+        ("head.attention",                       head_attention_rows_,  2*D**2,      pooled,  (0, 0),                              0),  # y = xW
+        ("head.attention",                       h_,                    4*D**2,      pooled,  ((L >= 1)*pooled, 0),                0),  # y = xW
+        ("head.attention",                       h_,                    2*D,         pooled,  (0, (L >= 1)*pooled),                0),  # scores = qk
+        ("head.attention",                       h_,                    2*D,         pooled,  ((L >= 1)*pooled, (L >= 1)*pooled),  0),  # mix = pv
+        ("head.attention.out_proj",              head_attention_rows_,  2*D**2,      pooled,  ((L >= 1)*pooled, 0),                0),  # y = xW
+        ("head.mlp.fc1",                         head_attention_rows_,  2*D*F,       pooled,  ((L >= 1)*pooled, 0),                0),  # y = xW
+        ("head.mlp.fc2",                         head_attention_rows_,  2*D*F,       pooled,  ((L >= 1)*pooled, 0),                0),  # y = xW
     ]
 
 

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
 __all__ = ["Estimator", "Flops", "Moments", "Sizes", "moments"]
 
 NAME = "vit"
+VARIANT: str | None = None
 REGIMES = ("full", "forward", "lora")
 CONVENTIONS = ("symflops", "torch")
 STREAMS = {"images": False}
@@ -332,22 +333,22 @@ def _full(sizes: Sizes, pairs: str) -> list[Line]:
     p = sizes.patch_size
     N = sizes.num_labels
     # what a contraction runs over, in multiples of (n, patches, patches_patches)
-    vit_embeddings_patch_embeddings_projection_rows_ = (0, 1, 0)
+    patches_ = (0, 1, 0)
     attention_q_proj_rows_ = (1, 1, 0)
     attention_pairs_ = (1, 2, 1)
     classifier_rows_ = (1, 0, 0)
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("vit.embeddings.patch_embeddings.projection",  vit_embeddings_patch_embeddings_projection_rows_,  2*D*c*p**2,  1,  (0, 1),  0),  # y = xW
-        ("vit.layers.*.attention.q_proj",               attention_q_proj_rows_,                            2*D**2,      L,  (L, L),  0),  # y = xW
-        ("vit.layers.*.attention.k_proj",               attention_q_proj_rows_,                            2*D**2,      L,  (L, L),  0),  # y = xW
-        ("vit.layers.*.attention.v_proj",               attention_q_proj_rows_,                            2*D**2,      L,  (L, L),  0),  # y = xW
-        ("vit.layers.*.attention",                      attention_pairs_,                                  2*D,         L,  (L, L),  0),  # scores = qk
-        ("vit.layers.*.attention",                      attention_pairs_,                                  2*D,         L,  (L, L),  0),  # mix = pv
-        ("vit.layers.*.attention.o_proj",               attention_q_proj_rows_,                            2*D**2,      L,  (L, L),  0),  # y = xW
-        ("vit.layers.*.mlp.fc1",                        attention_q_proj_rows_,                            2*D*F,       L,  (L, L),  0),  # y = xW
-        ("vit.layers.*.mlp.fc2",                        attention_q_proj_rows_,                            2*D*F,       L,  (L, L),  0),  # y = xW
-        ("classifier",                                  classifier_rows_,                                  2*D*N,       1,  (1, 1),  0),  # y = xW
+        ("vit.embeddings.patch_embeddings.projection",  patches_,                2*D*c*p**2,  1,  (0, 1),  0),  # y = xW
+        ("vit.layers.*.attention.q_proj",               attention_q_proj_rows_,  2*D**2,      L,  (L, L),  0),  # y = xW
+        ("vit.layers.*.attention.k_proj",               attention_q_proj_rows_,  2*D**2,      L,  (L, L),  0),  # y = xW
+        ("vit.layers.*.attention.v_proj",               attention_q_proj_rows_,  2*D**2,      L,  (L, L),  0),  # y = xW
+        ("vit.layers.*.attention",                      attention_pairs_,        2*D,         L,  (L, L),  0),  # scores = qk
+        ("vit.layers.*.attention",                      attention_pairs_,        2*D,         L,  (L, L),  0),  # mix = pv
+        ("vit.layers.*.attention.o_proj",               attention_q_proj_rows_,  2*D**2,      L,  (L, L),  0),  # y = xW
+        ("vit.layers.*.mlp.fc1",                        attention_q_proj_rows_,  2*D*F,       L,  (L, L),  0),  # y = xW
+        ("vit.layers.*.mlp.fc2",                        attention_q_proj_rows_,  2*D*F,       L,  (L, L),  0),  # y = xW
+        ("classifier",                                  classifier_rows_,        2*D*N,       1,  (1, 1),  0),  # y = xW
     ]
 
 
@@ -366,7 +367,7 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     p = sizes.patch_size
     N = sizes.num_labels
     # what a contraction runs over, in multiples of (n, patches, patches_patches)
-    vit_embeddings_patch_embeddings_projection_rows_ = (0, 1, 0)
+    patches_ = (0, 1, 0)
     attention_q_proj_rows_ = (1, 1, 0)
     attention_pairs_ = (1, 2, 1)
     classifier_rows_ = (1, 0, 0)
@@ -378,18 +379,18 @@ def _lora(sizes: Sizes, pairs: str) -> list[Line]:
     ]
     return [
         # module, runs over, FLOPs each, times forward, times each operand's gradient, times forward again
-        ("vit.embeddings.patch_embeddings.projection",    vit_embeddings_patch_embeddings_projection_rows_,  2*D*c*p**2,  1,  (0, 0),         0),  # y = xW
+        ("vit.embeddings.patch_embeddings.projection",    patches_,                2*D*c*p**2,  1,  (0, 0),         0),  # y = xW
         *_at("vit.layers.*.attention.q_proj", q_proj_1),
         *_at("vit.layers.*.attention.k_proj", q_proj_1),
         *_at("vit.layers.*.attention.v_proj", q_proj_1),
-        ("vit.layers.*.attention",                        attention_pairs_,                                  2*D,         L,  (L, L),         0),  # scores = qk
-        ("vit.layers.*.attention",                        attention_pairs_,                                  2*D,         L,  (L, L),         0),  # mix = pv
-        ("vit.layers.*.attention.o_proj.base_layer",      attention_q_proj_rows_,                            2*D**2,      L,  (L, 0),         0),  # y = xW
-        ("vit.layers.*.attention.o_proj.lora_A.default",  attention_q_proj_rows_,                            32*D,        L,  (L, L),         0),  # y = xW
-        ("vit.layers.*.attention.o_proj.lora_B.default",  attention_q_proj_rows_,                            32*D,        L,  (L, L),         0),  # y = xW
-        ("vit.layers.*.mlp.fc1",                          attention_q_proj_rows_,                            2*D*F,       L,  (L, 0),         0),  # y = xW
-        ("vit.layers.*.mlp.fc2",                          attention_q_proj_rows_,                            2*D*F,       L,  (L, 0),         0),  # y = xW
-        ("classifier",                                    classifier_rows_,                                  2*D*N,       1,  ((L >= 1), 0),  0),  # y = xW
+        ("vit.layers.*.attention",                        attention_pairs_,        2*D,         L,  (L, L),         0),  # scores = qk
+        ("vit.layers.*.attention",                        attention_pairs_,        2*D,         L,  (L, L),         0),  # mix = pv
+        ("vit.layers.*.attention.o_proj.base_layer",      attention_q_proj_rows_,  2*D**2,      L,  (L, 0),         0),  # y = xW
+        ("vit.layers.*.attention.o_proj.lora_A.default",  attention_q_proj_rows_,  32*D,        L,  (L, L),         0),  # y = xW
+        ("vit.layers.*.attention.o_proj.lora_B.default",  attention_q_proj_rows_,  32*D,        L,  (L, L),         0),  # y = xW
+        ("vit.layers.*.mlp.fc1",                          attention_q_proj_rows_,  2*D*F,       L,  (L, 0),         0),  # y = xW
+        ("vit.layers.*.mlp.fc2",                          attention_q_proj_rows_,  2*D*F,       L,  (L, 0),         0),  # y = xW
+        ("classifier",                                    classifier_rows_,        2*D*N,       1,  ((L >= 1), 0),  0),  # y = xW
     ]
 
 
