@@ -87,16 +87,15 @@ class Conforming:
         page = self.page(str(record.get("system", system))) or self.page(system)
         identity = str(record.get("id") or record.get("case") or position)
         expected = expected_of(record)
-        case, names = chosen(page, record)
-        if page is None or case is None:
-            return Conformance(system, identity, "unmapped", expected, None, False, unmapped(page))
         try:
+            case, names = chosen(page, record)
+            if case is None:
+                return Conformance(system, identity, "unmapped", expected, None, False, unmapped(page))
             derived = self.derive(case, record, names)
         except SpecError as error:
-            told = error.diagnostics[0].message if error.diagnostics else str(error)
-            return refused(system, identity, expected, f"{told}. {case.because}".strip(" ."))
+            return refused(system, identity, expected, error.diagnostics[0].message if error.diagnostics else str(error))
         except SymflopsError as error:
-            return refused(system, identity, expected, f"{error}. {case.because}".strip(" ."))
+            return refused(system, identity, expected, str(error))
         equal = same(expected, derived)
         fails = f"the framework fails: {record['error']}" if expected is None and "error" in record else ""
         explanation = "" if equal else fails or explain(expected, derived, case)
