@@ -10,6 +10,7 @@ from typing import TypeVar
 from symflops.model.formula import ONE, ZERO, Formula, Sym, brackets, symbols, tallies
 from symflops.model.program import Amount, Line, Program, RegimeLines, Tensor
 from symflops.targets.python_printer import PythonPrinter
+from symflops.targets.rendering import tuple_text
 from symflops.targets.sharing import Row, Table, Use, columns_aligned, named_parts, shared
 
 T = TypeVar("T")
@@ -134,8 +135,8 @@ def regime_function(regime: RegimeLines, doc: str, program: Program) -> Function
 
     def columns(path: str, cells: Cells) -> list[str]:
         amount, unit, forward, backward, recomputed, contraction = cells
-        gradients = ", ".join(scope.printer.text(count) for count in backward)
-        counts = [f"{scope.printer.text(unit)},", f"{scope.printer.text(forward)},", f"({gradients}),"]
+        gradients = tuple_text([scope.printer.text(count) for count in backward])
+        counts = [f"{scope.printer.text(unit)},", f"{scope.printer.text(forward)},", f"{gradients},"]
         return [f'("{path}",', f"{names[amount]},", *counts, f"{scope.printer.text(recomputed)}),", f"# {contraction}"]
 
     return function(f"_{identifier(regime.name)}", doc, scope, table, columns, '*_at("{}", {}),')

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
@@ -33,7 +33,11 @@ def environment() -> Environment:
 
 def tuple_of(items: Iterable[str]) -> str:
     """Texts as a Python tuple."""
-    cells = [json.dumps(item) for item in items]
+    return tuple_text([json.dumps(item) for item in items])
+
+
+def tuple_text(cells: Sequence[str]) -> str:
+    """Expressions as a Python tuple; that of one has a comma."""
     return f"({', '.join(cells)}{',' if len(cells) == 1 else ''})"
 
 
