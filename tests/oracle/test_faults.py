@@ -106,7 +106,7 @@ FAULTS: dict[str, Fault] = {
         f"{FACTS}:_overlap", "return Excess(FloorDiv(room + step, step))", "return Excess(FloorDiv(room, step))"
     ),
     # what is counted
-    "a nested loop is counted once": edit(f"{DERIVE}:_Tally.loop", "times * count)", "count)"),
+    "a nested loop is counted once": edit(f"{DERIVE}:_Tally.loop", "times * count,", "count,"),
     "the last visit of a contraction counts alone": edit(f"{DERIVE}:_Tally.operator", "entry.forward +=", "entry.forward ="),
     "forward ignores the guard": edit(
         f"{DERIVE}:_Tally.operator", "entry.forward += times * operator.guard.expr", "entry.forward += times"
