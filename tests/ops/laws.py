@@ -10,8 +10,46 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import product
 from math import prod
+from typing import Any
 
 Count = Callable[..., int]
+Item = dict[str, int]
+Runs = Callable[[list[Item]], list[dict[str, Any]]]
+
+
+def each(items: list[Item]) -> list[dict[str, Any]]:
+    """Items as they are, one by one."""
+    return [*items]
+
+
+def padded(items: list[Item]) -> list[dict[str, Any]]:
+    """Every item as long as the longest, along each axis."""
+    return [{axis: max(item[axis] for item in items) for axis in items[0]} for _ in items]
+
+
+def joined(items: list[Item]) -> list[dict[str, Any]]:
+    """Every item as long as the longest, its axes one after another."""
+    return [max(items, key=lambda item: sum(item.values())) for _ in items]
+
+
+def together(items: list[Item]) -> list[dict[str, Any]]:
+    """All of them at once: what is counted is one thing, of a batch as a whole."""
+    return [{"items": items}]
+
+
+def padded_together(items: list[Item]) -> list[dict[str, Any]]:
+    """All of them at once, each as long as the longest."""
+    return [{"items": padded(items)}]
+
+
+def longest(items: list[Item], axis: str) -> int:
+    """The longest of a batch, none in an empty one."""
+    return max((item[axis] for item in items), default=0)
+
+
+def every_row(items: list[Item], *axes: str) -> int:
+    """The rows of all items."""
+    return sum(prod(item[axis] for axis in axes) for item in items)
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,8 +58,13 @@ class Law:
 
     ``values`` are the streams and widths of those values, each made by a linear from an input, so that it needs a gradient; a width
     of None is a carrier of indices. ``streams`` are axes by stream, ``lengths`` the lengths that an axis may have: a least
-    one, and steps. ``work`` counts the multiply-adds of one item, by its lengths; ``every`` those that masks do not discard.
-    ``rows`` are the rows of ``r``, ``width`` its width. ``degrees`` is how the work grows with each axis, step by step.
+    one, and steps. ``work`` counts the multiply-adds of one item, by its lengths; ``every`` those that are executed, with what
+    masks discard. ``rows`` are the rows of ``r``, ``width`` its width. ``degrees`` is how the work grows with each axis, step by
+    step, and with the number of ``items``: as fast as it where nothing is said.
+
+    ``reached`` are the values to which gradients come. ``runs`` is what a batch is executed as, ``useful`` what of it is useful: counts take each of those. ``seen`` says whether
+    PyTorch's counter sees the work; ``gradients`` are the products as large as it that the backward pass has, of which it sees
+    ``seen_gradients``.
     """
 
     kind: str
@@ -34,9 +77,20 @@ class Law:
     values: tuple[tuple[str, int | None], ...] = (("text", 4),)
     streams: dict[str, str] = field(default_factory=lambda: {"text": "[x]"})
     lengths: dict[str, tuple[int, int]] = field(default_factory=dict)
-    flows: bool = True
+    reached: str = "abc"
     seen: bool = True
     gradients: int = 2
+    seen_gradients: int | None = None
+    runs: Runs = each
+    useful: Runs = each
+
+    def counted(self, count: Count | None, items: list[Item], executed: bool) -> int:
+        """A count over a batch, as it is executed or as far as it is useful."""
+        return sum(count(**item) for item in (self.runs if executed else self.useful)(items)) if count else 0
+
+    def degree(self, axis: str) -> int:
+        """How fast the work grows with an axis, or with the number of items."""
+        return self.degrees.get(axis, int(axis == "items" and self.work is not None))
 
     @property
     def axes(self) -> dict[str, tuple[str, ...]]:
@@ -116,6 +170,7 @@ GRID = {"text": "[h, w]"}
 VIDEO = {"text": "[f, h, w]"}
 SAMPLE = {"text": "[x]", "sample": "[]"}
 IMAGES = {"text": "[x]", "pictures": "{over: images, axes: [h, w]}"}
+TABLE = {**GRID, "table": '{over: once, axes: {n: longest(h), m: "longest(w)//2"}}'}
 
 LINEAR = (
     Law("linear", one("from: a, width: 6", "linear"), lambda x: x, 6, lambda x: 24 * x, degrees={"x": 1}),
@@ -127,6 +182,10 @@ LINEAR = (
         streams=TWO, values=(("prompt", 4),)),
     Law("linear", one("from: a, width: 6", "linear"), lambda h, w, **_: h * w, 6, lambda h, w, **_: 24 * h * w, degrees={"h": 1, "w": 1},
         streams=IMAGES, values=(("pictures", 4),)),
+    Law("linear", ("one: {op: linear, from: a, width: 4, bias: false, shared: true, to: s}",
+                   "one: {op: linear, from: s, with: [b], width: 4, bias: false, gate: [b, c], add_to: b, role: router, shared: true, to: r}",
+                   "other: {op: linear, from: a, width: 9, when: false, to: r}"),
+        lambda x: x, 4, lambda x: 2 * 16 * x, degrees={"x": 1}, values=(("text", 4), ("text", 4), ("text", 1))),
 )  # fmt: skip
 
 CONVOLUTIONS = (
@@ -177,12 +236,22 @@ PRODUCTS = (
         degrees={"x": 1, "y": 1}, streams=TWO, values=(("text", 4), ("prompt", 4))),
     Law("matmul", one('from: [a, b], dims: ["ceil(tokens, 3)", 3, 3], width: 1', "matmul"), lambda x: x, 1,
         lambda x: sum(9 for _ in range(0, x, 3)), degrees={"x": 1}, values=(("text", 4), ("text", 4)), lengths={"x": (1, 3)}),
+    Law("matmul", one("from: [a, b], dims: [3, tokens], width: 3, stream: sample, seen: false", "matmul"), lambda **_: 1, 3, lambda x: 3 * x,
+        degrees={"x": 1}, values=(("text", 4), ("text", 4)), streams=SAMPLE, seen=False),
     Law("bilinear", one("from: [a, b], width: 3, bias: false", "bilinear"), lambda x: x, 3, lambda x: x * (3 * 4 * 2 + 3 * 4),
         degrees={"x": 1}, values=(("text", 4), ("text", 2)), seen=False),
     Law("scan", one("from: a, dt: b, write: c, state: 3", "scan"), lambda x: x, 12, lambda x: x * (4 * 3 + 4 * 3), degrees={"x": 1},
         values=(("text", 4), ("text", 4), ("text", 3)), seen=False),
     Law("scan", ('decay: {op: parameter, shape: "[4, 3]", to: d}', "one: {op: scan, from: a, dt: b, write: b, decay: d, state: 3, to: r}"),
         lambda x: x, 12, lambda x: x * (4 * 3 + 4 * 3), degrees={"x": 1}, values=(("text", 4), ("text", 4)), seen=False),
+    Law("triangular_solve", one("from: a, order: 3, right: b", "triangular_solve"), lambda x: x, 10,
+        lambda x: sum(10 for _ in range(0, x, 3) for i in range(3) for _ in range(i)),
+        lambda x: sum(10 for _ in range(0, x, 3) for _ in product(range(3), range(3))),
+        degrees={"x": 1}, values=(("text", 6), ("text", 10)), lengths={"x": (0, 3)}, seen=False, seen_gradients=1),
+    Law("triangular_inverse", one("from: a, order: 4", "triangular_inverse"), lambda x: x, 8,
+        lambda x: sum(2 for _ in range(0, x, 4) for i in range(4) for j in range(i) for _ in range(j)),
+        lambda x: sum(2 for _ in range(0, x, 4) for i in range(4) for _ in product(range(i), range(i))),
+        degrees={"x": 1}, values=(("text", 8),), lengths={"x": (0, 4)}, seen=False),
 )  # fmt: skip
 
 NORMS = (
@@ -202,9 +271,12 @@ ELEMENTWISE = (
     rowwise("mul", "from: [a, b]", streams=SAMPLE, values=(("text", 4), ("sample", 4))),
     rowwise("add", "from: [a, b]", values=(("text", 4), ("text", 4))),
     rowwise("map", "from: a, width: 7, saves: null", 7),
-    rowwise("detach", "from: a", flows=False),
-    rowwise("zeros", "stream: text, width: 3", 3, flows=False),
-)
+    rowwise("detach", "from: a", reached=""),
+    rowwise("zeros", "stream: text, width: 3", 3, reached=""),
+    rowwise("zeros", "like: a, width: 3", 3, reached=""),
+    Law("zeros", one("like: b, stream: {h: h, two: 2}, width: 3", "zeros"), lambda h, **_: 2 * h, 3, streams=IMAGES,
+        values=(("text", 4), ("pictures", 4)), reached=""),
+)  # fmt: skip
 
 MOVES = (
     rowwise("concat", "from: [a, b]", 6, values=(("text", 4), ("text", 2))),
@@ -215,26 +287,89 @@ MOVES = (
     Law("view", one("from: a, axes: {h: h/2, w: w/2}, width: 16", "view"), lambda h, w: len(range(0, h, 2)) * len(range(0, w, 2)), 16,
         streams=GRID, lengths={"h": (0, 2), "w": (0, 2)}),
     Law("view", one('from: a, as: pad, axes: {x: "round_up(x, 4)"}', "view"), lambda x: sum(4 for _ in range(0, x, 4)), 4),
-    Law("view", one("from: a, as: crop, like: b", "view"), lambda y, **_: y, 4, streams=TWO, values=(("text", 4), ("prompt", 4))),
+    Law("view", one("from: a, as: crop, like: b", "view"), lambda y, **_: y, 4, streams=TWO, values=(("text", 4), ("prompt", 4)), reached="a"),
     Law("view", one("from: a, as: pool, stream: sample", "view"), lambda **_: 1, 4, streams=SAMPLE),
     Law("view", one("from: a, as: select, stream: {x: x//3}", "view"), lambda x: len(range(3, x + 1, 3)), 4),
     Law("view", one("from: a, as: expand, stream: {x: x, copies: 3}", "view"), lambda x: 3 * x, 4),
-    rowwise("view", "from: a, as: pad_batch"),
+    Law("view", one("from: a, as: expand, like: b, axes: {h: h, w: 3}", "view"), lambda h, **_: 3 * h, 4, streams=IMAGES,
+        values=(("text", 4), ("pictures", 4)), reached="a"),
     Law("push", ("one: {op: push, from: a, stack: kept}", "last: {op: pop, stack: kept, to: r}"), lambda x: x, 4),
     Law("pop", ("first: {op: push, from: a, stack: kept}", "second: {op: push, from: b, stack: kept}",
                 "one: {op: pop, stack: kept, take: first, to: r}", "other: {op: pop, stack: kept, to: s}"),
-        lambda x, **_: x, 4, streams=TWO, values=(("text", 4), ("prompt", 4))),
+        lambda x, **_: x, 4, streams=TWO, values=(("text", 4), ("prompt", 4)), reached="a"),
     Law("gather", ("first: {op: push, from: a, stack: kept}", "second: {op: push, from: b, stack: kept}",
                    "one: {op: gather, stack: kept, like: c, to: r}"),
-        lambda y, **_: y, 4, streams=TWO, values=(("text", 4), ("text", 4), ("prompt", 1))),
+        lambda y, **_: y, 4, streams=TWO, values=(("text", 4), ("text", 4), ("prompt", 1)), reached="ab"),
+)  # fmt: skip
+
+WHOLE = (
+    rowwise("view", "from: a, as: pad_batch", runs=padded),
+    Law("view", one("from: a, as: pad_batch", "view"), lambda h, w: h * w, 4, streams=GRID, runs=padded),
+    Law("view", ("both: {op: concat, along: tokens, from: [a, b], to: c}", "one: {op: view, from: c, as: pad_batch, to: r}"),
+        lambda x, y: x + y, 4, streams=TWO, values=(("text", 4), ("prompt", 4)), runs=joined),
+    Law("linear", ("pad: {op: view, from: a, as: pad_batch, to: p}", "one: {op: linear, from: p, width: 6, to: r}"), lambda h, w: h * w, 6,
+        lambda h, w: 24 * h * w, degrees={"h": 1, "w": 1}, streams=GRID, runs=padded),
+    Law("linear", ("pad: {op: view, from: a, as: pad_batch, to: p}", "one: {op: linear, from: p, width: 6, to: q}",
+                   "crop: {op: view, from: q, as: crop, like: a, to: s}", "pad: {op: view, from: s, as: pad_batch, shared: true, to: r}"),
+        lambda x: x, 6, lambda x: 24 * x, degrees={"x": 1}, runs=padded),
+    Law("conv", ("pad: {op: view, from: a, as: pad_batch, to: p}", "one: {op: conv, from: p, width: 6, kernel: 3, padding: 1, stride: 2, to: r}"),
+        lambda x: positions(x, 3, 2, 1), 6, lambda x: 4 * 6 * 3 * positions(x, 3, 2, 1), degrees={"x": 1}, lengths={"x": (0, 2)}, runs=padded),
+    Law("attention", ("pad: {op: view, from: a, as: pad_batch, to: p}", "one: {op: attention, query: p, key: p, value: p, heads: 2, mask: causal, to: r}"),
+        lambda x: x, 4, lambda x: 8 * pairs(x, x, lambda i, j: j <= i), lambda x: 8 * pairs(x, x), degrees={"x": 2}, runs=padded),
+    Law("attention", ("pad: {op: view, from: a, as: pad_batch, to: p}", "one: {op: attention, query: p, key: b, value: b, heads: 2, to: r}"),
+        lambda x, **_: x, 4, lambda x, y: 8 * pairs(x, y), degrees={"x": 1, "y": 1}, streams=TWO, values=(("text", 4), ("prompt", 4)),
+        runs=lambda items: [{"x": longest(items, "x"), "y": item["y"]} for item in items]),
+    Law("matmul", ("pad: {op: view, from: a, as: pad_batch, to: p}", "one: {op: matmul, from: [p, p], dims: [3, tokens, tokens], to: r}"),
+        lambda x: x, 1, lambda x: 3 * x * x, degrees={"x": 2}, runs=padded),
+    Law("view", one("from: a, as: batch", "view"), lambda items: every_row(items, "x"), 4, runs=together, useful=together),
+    Law("view", one("from: a, as: batch, width: 2", "view"), lambda items: every_row(items, "h", "w"), 2, streams=GRID, runs=together,
+        useful=together),
+    Law("view", ("pad: {op: view, from: a, as: pad_batch, to: p}", "one: {op: view, from: p, as: batch, to: r}"),
+        lambda items: every_row(items, "h", "w"), 4, streams=GRID, runs=padded_together, useful=together),
+    Law("matmul", ("texts: {op: view, from: a, as: batch, to: t}", "images: {op: view, from: b, as: batch, to: i}",
+                   "one: {op: matmul, from: [t, i], dims: [samples, images, 3], stream: {n: images, m: samples}, to: r}"),
+        lambda items: every_row(items, "x") * every_row(items, "h", "w"), 1,
+        lambda items: 3 * every_row(items, "x") * every_row(items, "h", "w"), degrees={"x": 1, "h": 1, "w": 1, "items": 2},
+        streams=IMAGES, values=(("text", 3), ("pictures", 3)), runs=together, useful=together),
+    Law("matmul", ("pad: {op: view, from: a, as: pad_batch, to: p}", "texts: {op: view, from: p, as: batch, to: t}",
+                   "one: {op: matmul, from: [t, t], dims: [samples, samples, 4], to: r}"),
+        lambda items: every_row(items, "x"), 1, lambda items: 4 * every_row(items, "x") ** 2, degrees={"x": 2, "items": 2},
+        runs=padded_together, useful=together),
+    Law("zeros", one("stream: table, width: 3", "zeros"), lambda items: longest(items, "h") * (longest(items, "w") // 2), 3,
+        streams=TABLE, runs=together, useful=together, reached=""),
+    Law("linear", ("table: {op: zeros, stream: table, width: 4, to: t}", "one: {op: linear, from: t, width: 6, to: r}"),
+        lambda items: longest(items, "h") * (longest(items, "w") // 2), 6,
+        lambda items: 24 * longest(items, "h") * (longest(items, "w") // 2), degrees={"h": 1, "w": 1, "items": 0}, streams=TABLE,
+        lengths={"w": (0, 2)}, runs=together, useful=together, reached="", gradients=1),
 )  # fmt: skip
 
 CONSTRUCTS = (
     Law("experts", ("one: {experts: 5, choose: 2, from: a, to: r, graph: [{_: {op: linear, from: x, width: 6, bias: false, to: y}}]}",),
         lambda x: x, 6, lambda x: sum(prod((4, 6)) for _ in range(2 * x)), degrees={"x": 1}),
+    Law("experts", ("one: {experts: 5, list: true, choose: 2, from: a, weights: b, to: r, role: experts, "
+                    "graph: [{up: {op: linear, from: x, width: 6, bias: false, to: y}}]}",),
+        lambda x: x, 6, lambda x: sum(prod((4, 6)) for _ in range(2 * x)), degrees={"x": 1}, values=(("text", 4), ("text", 5))),
+    Law("group", ("one: {no_grad: true, graph: [{_: {op: linear, from: a, width: 6, to: r}}]}",
+                  "other: {when: false, graph: [{_: {op: linear, from: a, width: 9, to: r}}]}"),
+        lambda x: x, 6, lambda x: 24 * x, degrees={"x": 1}, reached="", gradients=0),
     Law("repeat", ("start: {op: view, from: a, as: select, stream: sample, to: r}",
                    "one: {repeat: {axis: x}, graph: [{_: {op: linear, from: r, width: 4, bias: false, to: r}}]}"),
         lambda **_: 1, 4, lambda x: sum(16 for _ in range(x)), degrees={"x": 1}, streams=SAMPLE),
+    Law("repeat", ('chunks: {op: view, from: a, as: pad, stream: {c: "ceil(x, 3)", t: 3}, to: u}',
+                   "start: {op: view, from: a, as: select, stream: sample, to: r}",
+                   "one: {repeat: {axis: c, of: u}, graph: [{_: {op: linear, from: r, width: 4, bias: false, to: r}}]}"),
+        lambda **_: 1, 4, lambda x: sum(16 for _ in range(0, x, 3)), degrees={"x": 1}, streams=SAMPLE, lengths={"x": (0, 3)}),
+    Law("repeat", ("start: {op: view, from: a, as: select, stream: {x: x}, to: r}",
+                   "one: {repeat: 4, index: i, start: 2, role: vision, graph: [{up: {op: linear, from: r, width: i, to: s}}, "
+                   "{down: {op: linear, from: s, width: 4, to: r}}, {to: {op: linear, from: r, width: 4, to: r, when: i > 2}}]}",
+                   "other: {repeat: 2, when: false, graph: [{_: {op: linear, from: a, width: 9, to: r}}]}"),
+        lambda x: x, 4, lambda x: x * sum(4 * i + i * 4 + 16 * (i > 2) for i in range(2, 6)), degrees={"x": 1}),
+    Law("repeat", ("one: {repeat: 3, shared: true, graph: [{_: {op: linear, from: a, width: 4, bias: false, to: a}}]}",
+                   "same: {op: mul, from: a, to: r}"),
+        lambda x: x, 4, lambda x: sum(16 * x for _ in range(3)), degrees={"x": 1}),
+    Law("repeat", ("same: {op: mul, from: a, to: r}",
+                   'one: {repeat: "[3, 5]", item: k, graph: [{up: {op: linear, from: r, width: k, to: s}}, {to: {op: linear, from: s, width: 4, to: r}}]}'),
+        lambda x: x, 4, lambda x: x * sum(4 * k + k * 4 for k in (3, 5)), degrees={"x": 1}),
 )  # fmt: skip
 
-LAWS = (*LINEAR, *CONVOLUTIONS, *ATTENTION, *PRODUCTS, *NORMS, *READ, *ELEMENTWISE, *MOVES, *CONSTRUCTS)
+LAWS = (*LINEAR, *CONVOLUTIONS, *ATTENTION, *PRODUCTS, *NORMS, *READ, *ELEMENTWISE, *MOVES, *WHOLE, *CONSTRUCTS)

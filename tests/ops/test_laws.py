@@ -1,5 +1,7 @@
 """Every operator under the same laws: its cost adds over samples, knows no order, is never negative, grows with every length.
 
+What belongs to a batch as a whole does not add, and says so: its moments refuse to; its cost is that of the whole batch.
+
 Beside the laws there are the facts: it is what counting one by one gives, on ragged batches, from the program and from the module that
 is generated of it; and it grows with each length as fast as the table says.
 """
@@ -7,7 +9,7 @@ is generated of it; and it grows with each length as fast as the table says.
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,15 +24,20 @@ from ruamel.yaml import YAML
 from symflops.api import CONVENTIONS, Model
 from symflops.ground.diagnostics import Source
 from symflops.library import SpecFile
+from symflops.model.convention import Convention
+from symflops.ops.fields import COMMON
 from symflops.ops.table import KINDS
+from symflops.runtime.batch import BatchError
 from symflops.runtime.interpreted import InterpretedEstimator
+from symflops.stages.entries import GROUP, REPEAT
 from symflops.stages.read import read
 from symflops.targets.python import render
 
-from .laws import LAWS, Law
+from .laws import LAWS, Item, Law, each
 
-Item = dict[str, int]
 TEMPLATES = {"weight", "bias_name"}  # where a parameter is stored says nothing about its cost
+EXECUTED = Convention("executed", pairs="all")  # all that runs, whether a counter sees it or not
+COUNTED = (*CONVENTIONS, EXECUTED.name)
 FOLDER = TemporaryDirectory()
 QUICK = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 EVERY = pytest.mark.parametrize("law", LAWS, ids=lambda law: f"{law.kind}-{LAWS.index(law)}")
@@ -39,7 +46,7 @@ EVERY = pytest.mark.parametrize("law", LAWS, ids=lambda law: f"{law.kind}-{LAWS.
 @cache
 def program(law: Law) -> Any:
     file = SpecFile(Path("."), Path("law.yaml"), "law.yaml")
-    return Model(file, read(Source("law.yaml", law.spec()), lambda name: None)).program(["full"], CONVENTIONS, {})
+    return Model(file, read(Source("law.yaml", law.spec()), lambda name: None)).program(["full"], [*CONVENTIONS, EXECUTED], {})
 
 
 @cache
@@ -84,30 +91,34 @@ def cost(law: Law, items: list[Item], convention: str = "symflops") -> tuple[int
     return one.forward(moments), one.backward(moments)
 
 
-def total(count: Callable[..., int] | None, items: list[Item]) -> int:
-    """A count of the table over all items."""
-    return sum(count(**item) for item in items) if count else 0
-
-
-def operators(entry: Any) -> Iterator[dict[str, Any]]:
-    """The operators of an entry, those of a graph in it included."""
+def written(entry: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What an entry and those inside it say: the name of the operator or construct, and its fields."""
     for fields in entry.values():
-        if "op" in fields:
-            yield fields
+        yield fields.get("op", "repeat" if "repeat" in fields else "group"), fields
         for inner in fields.get("graph", ()):
-            yield from operators(inner)
+            yield from written(inner)
+
+
+USED = [use for law in LAWS for entry in law.entries for use in written(YAML(typ="safe").load(entry))]
 
 
 def test_every_operator_and_field_has_a_law() -> None:
-    """An operator is registered with its laws, and a field with a law that uses it."""
+    """An operator is registered with its laws, and a field, or a word that it allows, with a law that uses it."""
     assert {law.kind for law in LAWS} >= KINDS.keys()
-    used: dict[str, set[str]] = {}
-    for law in LAWS:
-        for fields in (fields for entry in law.entries for fields in operators(YAML(typ="safe").load(entry))):
-            used.setdefault(fields["op"], set()).update(fields)
     for name, kind in KINDS.items():
-        unused = {field.name for field in kind.fields} - used.get(name, set()) - TEMPLATES
+        mine = [fields for used, fields in USED if used == name]
+        unused = {field.name for field in kind.fields} - TEMPLATES - {field for fields in mine for field in fields}
         assert not unused, f"no law of '{name}' uses {', '.join(sorted(unused))}"
+        for field in kind.fields:
+            unused = set(field.words) - {str(fields.get(field.name, field.default)) for fields in mine}
+            assert not unused, f"no law of '{name}' has {', '.join(sorted(unused))} under '{field.name}'"
+
+
+@pytest.mark.parametrize(("construct", "allowed"), [("repeat", REPEAT), ("group", GROUP), ("", [field.name for field in COMMON])])
+def test_every_field_of_all_entries_has_a_law(construct: str, allowed: Iterable[str]) -> None:
+    """Those of repeats and groups, and those that all operators share."""
+    unused = set(allowed) - {field for used, fields in USED if used == construct or (not construct and used in KINDS) for field in fields}
+    assert not unused, f"no law uses {', '.join(sorted(unused))}"
 
 
 @EVERY
@@ -115,23 +126,27 @@ def test_every_operator_and_field_has_a_law() -> None:
 @given(data=st.data())
 def test_work_is_what_counting_gives(law: Law, data: st.DataObject) -> None:
     items = data.draw(ragged(law))
-    work, every, rows = (total(count, items) for count in (law.work, law.every or law.work, law.rows))
-    for convention, amount in (("symflops", work), ("torch", every if law.seen else 0)):
+    for convention in COUNTED:
+        executed = convention != "symflops"
+        amount = law.counted(executed and law.every or law.work, items, executed)
+        seen, gradients = law.seen or convention != "torch", law.gradients
+        if convention == "torch":
+            gradients = (law.gradients if law.seen else 0) if law.seen_gradients is None else law.seen_gradients
         one = estimator(law, convention)
         moments = one.moments(**batch(law, items))
         modules = one.by_module(moments)
-        mine = modules.get("one")
-        assert (mine.forward if mine else 0) == 2 * amount
-        assert modules["after"].forward == 2 * rows * law.width
+        assert mine(modules, "forward") == 2 * amount * seen
+        assert modules["after"].forward == 2 * law.counted(law.rows, items, executed) * law.width
         assert sum(flops.forward for flops in modules.values()) == one.forward(moments)
-        if law.kind != "repeat":  # its first step has no gradient of the state before it
-            assert (mine.backward if mine else 0) == 2 * law.gradients * amount
-        reaches = any(flops.backward for name, flops in modules.items() if name.startswith("before"))
-        assert reaches <= law.flows
+        assert mine(modules, "backward") == 2 * gradients * amount
+        for name, flops in modules.items():
+            if name.startswith("before"):
+                assert flops.backward == flops.forward * (name[-1] in law.reached)
         made = module(law)
         generated = made.Estimator(made.Sizes.from_config({}), regime="full", convention=convention)
         same = made.moments(**batch(law, items))
         assert (generated.forward(same), generated.backward(same)) == (one.forward(moments), one.backward(moments))
+        assert done(generated.by_module(same)) == done(modules)
 
 
 @EVERY
@@ -139,13 +154,27 @@ def test_work_is_what_counting_gives(law: Law, data: st.DataObject) -> None:
 @given(data=st.data())
 def test_costs_add_and_know_no_order(law: Law, data: st.DataObject) -> None:
     first, second = data.draw(ragged(law)), data.draw(ragged(law))
-    one = estimator(law)
-    sums = one.moments(**batch(law, first)) + one.moments(**batch(law, second))
-    assert sums == one.moments(**batch(law, first + second))
-    a, b, both = cost(law, first), cost(law, second), cost(law, first + second)
-    assert (a[0] + b[0], a[1] + b[1]) == both
-    assert cost(law, data.draw(st.permutations(first + second))) == both
-    assert min(*a, *b) >= 0
+    for convention in COUNTED:
+        a, b, both = cost(law, first, convention), cost(law, second, convention), cost(law, first + second, convention)
+        if (law.useful if convention == "symflops" else law.runs) is each:
+            assert (a[0] + b[0], a[1] + b[1]) == both
+        assert all(0 <= less <= more for part in (a, b) for less, more in zip(part, both, strict=True))
+        assert cost(law, data.draw(st.permutations(first + second)), convention) == both
+
+
+@EVERY
+@QUICK
+@given(data=st.data())
+def test_moments_add_or_refuse_to(law: Law, data: st.DataObject) -> None:
+    """Those of the interpreter and those of the module: they add where every item runs on its own, and nowhere else."""
+    first, second = data.draw(ragged(law)), data.draw(ragged(law))
+    for made, refusal in ((estimator(law), BatchError), (module(law), ValueError)):
+        a, b, both = (made.moments(**batch(law, items)) for items in (first, second, first + second))
+        if law.runs is each:
+            assert a + b == both
+        else:
+            with pytest.raises(refusal, match="moments of one batch as a whole do not add"):
+                a + b
 
 
 @EVERY
@@ -156,7 +185,7 @@ def test_costs_grow_with_every_length(law: Law, data: st.DataObject) -> None:
     position, axis = data.draw(st.integers(0, len(items) - 1)), data.draw(st.sampled_from(sorted(items[0])))
     longer = [dict(item) for item in items]
     longer[position][axis] += law.legal(axis)[1]
-    for convention in CONVENTIONS:
+    for convention in COUNTED:
         less, more = cost(law, items, convention), cost(law, longer, convention)
         assert more[0] >= less[0] and more[1] >= less[1]
 
@@ -165,19 +194,32 @@ def test_costs_grow_with_every_length(law: Law, data: st.DataObject) -> None:
 @QUICK
 @given(data=st.data())
 def test_work_grows_as_fast_as_stated(law: Law, data: st.DataObject) -> None:
-    """Finite differences along each axis: those of one order more than its degree vanish, those of its degree do not."""
+    """Finite differences along each axis, and along the number of equal items: those of one order more than its degree
+    vanish, those of its degree do not.
+    """
     (item,) = [{axis: length + law.legal(axis)[1] for axis, length in drawn.items()} for drawn in data.draw(ragged(law, 1))[:1]]
-    for axis, (low, step) in {axis: law.legal(axis) for axis in item}.items():
-        degree = law.degrees.get(axis, 0)
-        line = [mine(law, {**item, axis: low + step * (steps + 1)}) for steps in range(degree + 4)]
+    for axis in (*item, "items"):
+        degree = law.degree(axis)
+        low, step = law.legal(axis)
+        lengths = [low + step * (steps + 1) for steps in range(degree + 4)]
+        line = [work(law, [item] * length if axis == "items" else [{**item, axis: length}]) for length in lengths]
         for _ in range(degree):
             line = [after - before for before, after in zip(line, line[1:], strict=False)]
         assert len(set(line)) == 1, (axis, degree)
-        assert (line[0] > 0) == (degree > 0) or (degree == 0 and axis not in law.degrees)
+        assert line[0] > 0 or degree == 0
 
 
-def mine(law: Law, item: Item) -> int:
-    """The forward work of the operator itself."""
+def mine(modules: Any, side: str) -> int:
+    """FLOPs of the entry that a law is about, what is inside it included."""
+    return sum(getattr(flops, side) for name, flops in modules.items() if name == "one" or name.startswith("one."))
+
+
+def done(modules: Any) -> dict[str, tuple[int, int]]:
+    """FLOPs of both passes by module, of those that have any."""
+    return {name: (flops.forward, flops.backward) for name, flops in modules.items() if flops.forward or flops.backward}
+
+
+def work(law: Law, items: list[Item]) -> int:
+    """The useful forward work of the entry that a law is about."""
     one = estimator(law)
-    found = one.by_module(one.moments(**batch(law, [item]))).get("one")
-    return found.forward if found else 0
+    return mine(one.by_module(one.moments(**batch(law, items))), "forward")
