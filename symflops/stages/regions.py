@@ -43,6 +43,8 @@ def repeated(graph: Graph) -> frozenset[str]:
 def enclosing(nodes: tuple[Node, ...], entry: ParameterCount) -> list[tuple[Loop, Expr]]:
     """The loops whose index the path of a parameter holds, outermost first, with the bracket of the class that it is in."""
     found: list[tuple[Loop, Expr]] = []
+    if not entry.parameter.path.indices:
+        return found
     for node in nodes:
         if isinstance(node, Loop):
             for bracket, body in node.classes:

@@ -165,8 +165,11 @@ def scopes(program: Program) -> Iterable[Scope]:
     modules: dict[str, list[Line]] = {}
     for line in program.regimes[0].lines:
         modules.setdefault(line.module, []).append(line)
+    tensors: dict[str, list[Tensor]] = {}
+    for tensor in program.tensors:
+        tensors.setdefault(owner(tensor), []).append(tensor)
     for module, lines in modules.items():
-        own = {(tensor.name, elements(tensor)): None for tensor in program.tensors if owner(tensor) == module}
+        own = {(tensor.name, elements(tensor)): None for tensor in tensors.get(module, ())}
         runs = tuple(dict.fromkeys(line.amount.name for line in lines))
         yield Scope(*located(module), runs, plus([count for _, count in own]), term(lines, program))
 
