@@ -85,6 +85,10 @@ class SpecError(SymflopsError):
         self.diagnostics = tuple(diagnostics)
         super().__init__("\n".join(diagnostic.render() for diagnostic in self.diagnostics))
 
+    def __reduce__(self) -> tuple[type[SpecError], tuple[tuple[Diagnostic, ...]]]:
+        """Pickles as what it was made of, so that it passes from a process to another."""
+        return type(self), (self.diagnostics,)
+
 
 class Reporter:
     """Collects the findings of one stage; :meth:`check` stops it when there is an error among them."""

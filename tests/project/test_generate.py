@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from symflops.cli.main import main
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -164,3 +166,22 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="no space"):
         files.write(path, "new")
     assert path.read_text() == "old" and [item.name for item in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_many_specs_are_derived_by_several_processes_and_a_mistake_is_told_as_by_one(tmp_path, monkeypatch, capsys):
+    folder = tmp_path / "specs" / "many"
+    folder.mkdir(parents=True)
+    text = "name: {name}\nsizes: {{D: {{key: width}}}}\nstreams: {{text: [x]}}\ninputs: {{t: {{stream: text, width: D}}}}\ngraph:\n  - a: {{op: {op}, from: t, width: D}}\noutputs: [a]\n"
+    for number in range(20):
+        (folder / f"one{number}.yaml").write_text(text.format(name=f"one{number}", op="linear"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    assert main(["generate"]) == 0
+    several = {path.name: path.read_bytes() for path in sorted((tmp_path / "generated").rglob("one*"))}
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    assert main(["generate", "--check"]) == 0 and len(several) == 60
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    (folder / "one7.yaml").write_text(text.format(name="one7", op="lineer"))
+    capsys.readouterr()
+    assert main(["generate", "--check"]) == 1
+    assert "there is no operator 'lineer'" in capsys.readouterr().err
