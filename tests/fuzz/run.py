@@ -23,13 +23,14 @@ from tests.fuzz.guard import MEGABYTES, SECONDS, WATCH, Limits
 from tests.fuzz.mutators import SENTINEL
 
 STUCK = 60
+DERIVING = 10.0  # CPU seconds where a config has another structure than any module, which is derived on the spot: a UNet takes two
 SHRINKS, PATIENCE = 200, 20
 
 
 def outcome(stock: Stock, case: Case) -> tuple[str, str, float, float]:
     """How a case ended (``result``, ``diagnostic`` or what went wrong), where, its CPU seconds and its megabytes."""
     run = prepare(stock, case)
-    limits = Limits()
+    limits = Limits(DERIVING if case.kind == "config" and stock.decides(case.beside["spec"]) else SECONDS)
     where = ""
     try:
         with limits:
