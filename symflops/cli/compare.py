@@ -107,28 +107,42 @@ def convention_table(spec: str, regime: str, rows: list[dict[str, Any]]) -> list
 
 
 def plot(path: str, model: Any, config: dict[str, Any], batch: dict[str, Any], regime: str, names: list[str]) -> None:
-    """The ratio of each convention to the first, over the length of the first stream's first item."""
+    """The ratio of each convention to the first, over the length of the items of the first stream that has one axis.
+
+    Raises:
+        SymflopsError: matplotlib is not there, no stream of the batch has one axis, or the file cannot be written.
+    """
     from symflops.ground.errors import SymflopsError
 
     try:
         from matplotlib.figure import Figure
     except ImportError:
         raise SymflopsError("a picture needs matplotlib: pip install 'symflops[plot]'") from None
-    stream = next(name for name, entries in batch.items() if entries and isinstance(entries[0], int))
+    stream = next(
+        (name for name, entries in batch.items() if isinstance(entries, list) and isinstance((entries or [""])[0], int)), None
+    )
+    if stream is None:
+        raise SymflopsError("a picture is over the length of a stream with one axis, and the batch has none with items")
     lengths = [2**power for power in range(7, 18)]
     figure = Figure(figsize=(7, 4))
     axes = figure.subplots()
     first: list[int] = []
     for name in names:
         estimator = model.estimator(config, regime, name)
-        totals = [estimator.total(estimator.moments(**{**batch, stream: [length]})) for length in lengths]
+        items = len(batch[stream])
+        totals = [estimator.total(estimator.moments(**{**batch, stream: [length] * items})) for length in lengths]
         first = first or totals
-        axes.plot(lengths, [total / base for total, base in zip(totals, first, strict=True)], label=name)
+        axes.plot(
+            lengths, [total / base if base else float("nan") for total, base in zip(totals, first, strict=True)], label=name
+        )
     axes.set_xscale("log", base=2)
     axes.set_xlabel(f"length of {stream}")
     axes.set_ylabel(f"ratio to {names[0]}")
     axes.legend()
-    figure.savefig(path, bbox_inches="tight")
+    try:
+        figure.savefig(path, bbox_inches="tight")
+    except (OSError, ValueError) as error:
+        raise SymflopsError(f"the picture cannot be written: {error}") from None
 
 
 def row(name: str, estimator: Any, batch: dict[str, Any]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 
@@ -58,12 +59,28 @@ def test_the_command(capsys, tmp_path):
         assert sum(rule["flops"] for rule in pair["rules"]) == pair["flops"]
 
 
-def test_a_picture_needs_matplotlib(capsys, tmp_path):
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        assert main(["compare", "llama", "--conventions", "symflops,verl", "--plot", str(tmp_path / "x.png")]) != 0
-        assert "pip install" in capsys.readouterr().err
-    else:
-        assert main(["compare", "llama", "--conventions", "symflops,verl", "--plot", str(tmp_path / "x.png")]) == 0
-        assert (tmp_path / "x.png").stat().st_size > 1000
+def test_a_picture_is_drawn(tmp_path):
+    path = tmp_path / "x.png"
+    batch = '{"text": [512, 256]}'
+    assert main(["compare", "llama", "--conventions", "symflops,verl", "--batch", batch, "--plot", str(path)]) == 0
+    assert path.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["llama", "--plot", "missing/x.png"], "cannot be written"),
+        (["llama", "--plot", "x.nothing"], "cannot be written"),
+        (["vit", "--plot", "x.png"], "one axis"),
+    ],
+)
+def test_a_picture_that_cannot_be_drawn_is_told(capsys, tmp_path, monkeypatch, words, told):
+    monkeypatch.chdir(tmp_path)
+    assert main(["compare", words[0], "--conventions", "symflops,torch", *words[1:]]) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_a_picture_needs_matplotlib(capsys, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert main(["compare", "llama", "--conventions", "symflops,verl", "--plot", str(tmp_path / "x.png")]) == 2
+    assert "symflops[plot]" in capsys.readouterr().err
