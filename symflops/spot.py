@@ -13,12 +13,16 @@ import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 from symflops import __version__
 from symflops.ground.digests import PACKAGE, digest, package_digest
 from symflops.ground.files import write
 from symflops.modules import fitting, has, load_module
+
+if TYPE_CHECKING:
+    from symflops.model.program import Program
 
 SEALED, MADE, STRUCTURE, SOURCE = "# sealed ", "# package ", "# structure ", "# sha256 "
 
@@ -94,19 +98,39 @@ def derived(
     """
     shelf = Shelf(root, spec, *asked)
     path = shelf.find(sizes)
-    module = load_module(str(path), f"symflops.derived.{spec}") if path else made(shelf, spec, config, asked, tell)
+    if path:
+        module = load_module(str(path), f"symflops.derived.{spec}")
+    else:
+        from symflops.api import load
+
+        program = load(spec).program([asked[0]], [asked[1]], config)
+        if not printable(program):
+            return interpreted(program, config, tell)
+        module = made(shelf, program, spec, tell)
     regime, convention = module.REGIMES[0], module.CONVENTIONS[0]
     return module, fitting(lambda: module.Estimator(module.Sizes.from_config(config), regime=regime, convention=convention))
 
 
-def made(shelf: Shelf, spec: str, config: Mapping[str, Any], asked: tuple[str, str], tell: Callable[[str], None]) -> Any:
-    """The module of one config, derived and kept."""
-    from symflops.api import load
+def printable(program: Program) -> bool:
+    """Whether a module can say all of ``program``: it counts FLOPs, all of them on the same lengths."""
+    sides = any(line.side for regime in program.regimes for line in regime.lines)
+    return not sides and all(unit == "flops" for _, unit in program.units)
+
+
+def interpreted(program: Program, config: Mapping[str, Any], tell: Callable[[str], None]) -> tuple[Any, Any]:
+    """What stands for a module, and the estimator of a program that no module can say."""
+    from symflops.runtime.interpreted import InterpretedEstimator
+
+    tell("derived on the spot, and not kept: the convention counts in a unit, or on lengths, of its own")
+    estimator = InterpretedEstimator(program, config, regime=program.regimes[0].name, convention=program.conventions[0])
+    return SimpleNamespace(NAME=program.name), estimator
+
+
+def made(shelf: Shelf, program: Program, spec: str, tell: Callable[[str], None]) -> Any:
+    """The module of a program, printed and kept."""
     from symflops.stages.emit import emit
     from symflops.targets.python import fixed_sizes
 
-    regime, convention = asked
-    program = load(spec).program([regime], [convention], config)
     text = emit(replace(program, variant="derived" if program.fixed else ""), __version__, (), ["py"])["py"]
     try:
         path = shelf.keep(text, fixed_sizes(program))

@@ -219,3 +219,14 @@ def test_a_derived_module_says_what_the_interpreter_says(spec):
 
 def module_streams(module, interpreted) -> list[tuple[str, int]]:
     return [(stream.name, len(stream.variables)) for stream in interpreted.program.streams if stream.given]
+
+
+def test_a_convention_with_lengths_or_a_unit_of_its_own_is_interpreted():
+    """Megatron-Bridge counts linears on padded lengths and attention on real ones, which no module does."""
+    for name, batch in (("megatron-bridge", {"text": {"lengths": [3, 5], "padded": [8, 8]}}), ("latte", {"text": [3, 5]})):
+        one = load("llama").estimator({}, "full", name)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = lookup.estimate({}, batch, convention=name, spec="llama")
+        assert (found["forward"], found["backward"]) == (one.forward(one.moments(**batch)), one.backward(one.moments(**batch)))
+        assert found["unit"] == ("macs" if name == "latte" else "flops")
