@@ -100,7 +100,8 @@ def test_every_pattern_is_checked() -> None:
     """By a record, by the real class, or, of what is frozen beside a ControlNet, together with it."""
     assert len(PATTERNS) == PAGE.count("```yaml") and PATTERNS.keys() == {*MEASURED, *SMALL, "control-flux-base", "control-sd-base"}
     known = {pipeline for name in {pattern["spec"] for pattern in PATTERNS.values()} for pipeline in model(name).spec.pipelines}
-    diffusers = pytest.importorskip("diffusers")
+    import diffusers
+
     for pattern in PATTERNS.values():
         for pipeline in pattern.get("pipelines", ()):
             assert hasattr(diffusers, pipeline), pipeline
@@ -156,9 +157,9 @@ def test_the_command_runs(capsys: pytest.CaptureFixture[str]) -> None:
 
 def prepared(name: str, **further: Any) -> list[tuple[int, ...]]:
     """The shapes of what a real pipeline prepares."""
-    diffusers = pytest.importorskip("diffusers")
     import inspect
 
+    import diffusers
     import torch
 
     kind = getattr(diffusers, name)
@@ -205,7 +206,9 @@ def test_references_are_appended(name: str, pipeline: str) -> None:
 
 
 def test_vision_tokens_of_an_edit_are_patches_of_28_pixels() -> None:
-    config = pytest.importorskip("transformers").Qwen2_5_VLConfig().vision_config
+    from transformers import Qwen2_5_VLConfig
+
+    config = Qwen2_5_VLConfig().vision_config
     assert config.patch_size * config.spatial_merge_size == 28
     assert [seen for seen in PATTERNS["qwen-image-edit"]["given"].values() if seen % 28 == 0] == [1036, 1036]
 
@@ -250,9 +253,9 @@ def meta(*shape: int) -> Any:
 
 @pytest.mark.parametrize("layers", [(1, 2), (2, 1), (2, 0)])
 def test_a_controlnet_of_flux_trains_beside_a_frozen_model(layers: tuple[int, int]) -> None:
+    import diffusers
     import torch
 
-    diffusers = pytest.importorskip("diffusers")
     side_config = {**FLUX, "num_layers": layers[0], "num_single_layers": layers[1]}
     with torch.device("meta"):
         base = diffusers.FluxTransformer2DModel(**FLUX).requires_grad_(False)
@@ -272,9 +275,9 @@ def test_a_controlnet_of_flux_trains_beside_a_frozen_model(layers: tuple[int, in
 
 
 def test_a_controlnet_of_a_unet_trains_beside_a_frozen_model() -> None:
+    import diffusers
     import torch
 
-    diffusers = pytest.importorskip("diffusers")
     with torch.device("meta"):
         base = diffusers.UNet2DConditionModel(**UNET).requires_grad_(False)
         side = diffusers.ControlNetModel(**SIDE)
