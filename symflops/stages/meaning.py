@@ -73,7 +73,7 @@ class Meaning:
                 raise Structural(meant.name, Diagnostic("structural-size", message, template.span))
             options = meant.cases if isinstance(meant, Choice) else ((YES, meant),)
             cases = [
-                (known & truth, (*parts, _text(option)))
+                (known & truth, (*parts, _text(option, template)))
                 for known, parts in cases
                 for truth, option in options
                 if known & truth is not NO
@@ -87,9 +87,10 @@ class Meaning:
         return found
 
 
-def _text(piece: Any) -> str | Expr:
+def _text(piece: Any, template: Template) -> str | Expr:
     if isinstance(piece, Expr):
         return str(piece) if piece.is_Integer else piece
     if isinstance(piece, str):
         return piece
-    raise ValueError(f"a path cannot hold {piece!r}")
+    message = f"a path cannot hold {str(piece)[:40]!r}: it is made of texts and whole numbers"
+    raise SpecError([Diagnostic("bad-path", message, template.span, "the config gives another kind of value here")])

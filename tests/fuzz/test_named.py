@@ -225,3 +225,9 @@ graph:
         - two: {op: linear, from: o, width: D, when: i in listed or i >= L-1, add_to: h}
 outputs: [h]
 """
+
+
+@pytest.mark.parametrize("value", [[[[1]]], [[2, 3]], [[]]])
+def test_a_list_where_a_path_asks_for_a_number(value):
+    with pytest.raises(SymflopsError):
+        load("z_image").estimator({"all_patch_size": [2], "all_f_patch_size": value})
