@@ -22,6 +22,8 @@ COMMANDS = {
     "render": "the derivation of a model, as LaTeX or Markdown",
     "conform": "derive other frameworks' figures",
     "verify": "compare specs with the real models, or with measured records",
+    "device": "the peak rate of a device, and its source",
+    "mfu": "model FLOPs utilisation of a step",
 }
 
 HELP = "usage: symflops COMMAND [...]\n\nParameters and FLOPs of neural networks, derived and verified.\n\ncommands:\n"

@@ -1,0 +1,47 @@
+"""The peak rate of a device, dense, in TFLOP/s, and where the figure comes from.
+
+  symflops device "NVIDIA H100 80GB HBM3"
+  symflops device "NVIDIA H200" --dtype fp8 --json
+
+Without NAME all devices are listed. Exit code 1: the device, or its rate for this number type, is unknown.
+"""
+
+from __future__ import annotations
+
+import json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``symflops device``."""
+    parser.add_argument("name", nargs="?", metavar="NAME", help="as the device reports itself, whole")
+    parser.add_argument("--dtype", default="bf16", metavar="T", help="number type of the matmuls (default: bf16)")
+    parser.add_argument("--json", action="store_true", help="print a JSON object")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Look up and print."""
+    from symflops.devices.peaks import peak, table
+    from symflops.ground.errors import SymflopsError
+
+    if args.name is None:
+        rows = [row for row in table() if row.dtype == args.dtype and row.confidence != "U"]
+        if args.json:
+            print(json.dumps([{"device": row.name, "peak": row.tflops, "confidence": row.confidence} for row in rows]))
+        else:
+            print("\n".join(f"{row.name:<30} {row.tflops:>8g} TFLOP/s  {row.confidence}  {row.source}" for row in rows))
+        return 0
+    try:
+        found = peak(args.name, args.dtype)
+    except ValueError as error:
+        raise SymflopsError(str(error)) from None
+    if args.json:
+        print(json.dumps(found.as_dict()))
+    else:
+        print(found)
+        if found.note:
+            print(f"  {found.note}")
+    return 1 if found.tflops is None else 0

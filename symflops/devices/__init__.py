@@ -1,0 +1,1 @@
+"""Peak rates of accelerators, from a table that says its sources."""

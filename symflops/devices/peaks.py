@@ -1,0 +1,210 @@
+"""The peak rate of a device: an override, else a row of the table, else unknown.
+
+Rates are dense, per device as the framework enumerates them, in TFLOP/s. ``table.csv`` says for each its source and how
+far to trust it: A a vendor's page was read, B a source that cites the vendor, C a framework's table or a third party, D
+derived from clocks and units. Rows of confidence U were recalled and not read: they are kept as a note and never used.
+
+Names match whole and exactly, but for case: one device's name is often a part of another's.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import os
+import re
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(__file__).resolve().parent
+VARIABLE = "SYMFLOPS_PEAK_TFLOPS"
+DTYPES = ("bf16", "fp16", "fp32", "tf32", "fp8", "int8", "fp4", "mxfp8", "mxfp4")
+CONFIDENCE = {
+    "A": "the vendor's page",
+    "B": "a source that cites the vendor",
+    "C": "a framework's table or a third party",
+    "D": "derived from clocks and units",
+    "U": "recalled, not read",
+}
+OVERRIDE = f"give peak_tflops, or set {VARIABLE}"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The rate of one device for one number type."""
+
+    name: str
+    aliases: tuple[str, ...]
+    dtype: str
+    tflops: float
+    source: str
+    confidence: str
+    note: str
+
+    def matches(self, reported: str) -> bool:
+        """Whether ``reported`` is the whole of one of its names; ``*`` in an alias stands for digits."""
+        found = reported.strip().casefold()
+        patterns = (re.escape(alias.casefold()).replace(r"\*", "[0-9]+") for alias in (self.name, *self.aliases))
+        return any(re.fullmatch(pattern, found) for pattern in patterns)
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """The peak rate of one device in TFLOP/s, or None where it is unknown, and where it comes from.
+
+    ``reported`` is the name that the device gave; ``why`` says, where there is no rate, what is missing and how to give it.
+    """
+
+    tflops: float | None
+    reported: str
+    dtype: str
+    source: str = ""
+    device: str = ""
+    confidence: str = ""
+    note: str = ""
+    estimated: bool = False
+    why: str = ""
+
+    @property
+    def flops_per_second(self) -> float | None:
+        """The rate in FLOP/s."""
+        return None if self.tflops is None else self.tflops * 1e12
+
+    def as_dict(self) -> dict[str, Any]:
+        """The object that ``symflops device --json`` prints."""
+        if self.tflops is None:
+            return {"peak": None, "reported": self.reported}
+        found = {"peak": self.tflops, "unit": "TFLOP/s", "dtype": self.dtype, "reported": self.reported, "source": self.source}
+        more = {"device": self.device, "confidence": self.confidence, "note": self.note}
+        return {**found, "estimated": self.estimated, **{name: value for name, value in more.items() if value}}
+
+    def __str__(self) -> str:
+        if self.tflops is None:
+            return f"unknown: {self.why}"
+        known = f"{self.device or self.reported}, " if self.device or self.reported else ""
+        mark = ", estimated" if self.estimated else ""
+        trust = f" [{self.confidence}: {CONFIDENCE[self.confidence]}]" if self.confidence else ""
+        return f"{self.tflops:g} TFLOP/s {self.dtype} dense ({known}{self.source}{trust}{mark})"
+
+
+@lru_cache(maxsize=1)
+def table() -> tuple[Row, ...]:
+    """The rows of the table, those of confidence U among them."""
+    return tuple(
+        Row(
+            row["name"],
+            tuple(alias for alias in row["aliases"].split("|") if alias),
+            row["dtype"],
+            float(row["dense_tflops"]),
+            row["source"],
+            row["confidence"],
+            row["note"],
+        )
+        for row in _rows("table.csv")
+    )
+
+
+def _rows(name: str) -> Iterator[dict[str, str]]:
+    with (FOLDER / name).open(encoding="utf-8", newline="") as file:
+        yield from csv.DictReader(file)
+
+
+def peak(
+    reported: str,
+    dtype: str = "bf16",
+    *,
+    peak_tflops: float | None = None,
+    variables: Sequence[str] = (),
+    fallback: str | None = None,
+    properties: Any = None,
+    environment: Mapping[str, str] | None = None,
+) -> Peak:
+    """The peak rate of the device that reports itself as ``reported``, for matmuls of ``dtype``.
+
+    The first of these that says a rate: ``peak_tflops`` (TFLOP/s), the variable ``SYMFLOPS_PEAK_TFLOPS``, the framework's own
+    ``variables``, the table. With ``fallback="capability"`` an unknown device's rate is estimated, with a warning, from
+    ``properties`` as ``torch.cuda.get_device_properties`` gives them (``major``, ``minor``, ``multi_processor_count``,
+    ``clock_rate`` in kHz). Overrides are taken as they are, for whichever ``dtype``.
+
+    Raises:
+        ValueError: no such number type or fallback, or ``peak_tflops`` is no positive number.
+    """
+    if dtype not in DTYPES:
+        raise ValueError(f"no number type '{dtype}'; there are {', '.join(DTYPES)}")
+    if fallback not in (None, "capability"):
+        raise ValueError(f"no fallback '{fallback}'; there is 'capability'")
+    if peak_tflops is not None:
+        if not _positive(peak_tflops):
+            raise ValueError(f"the peak is {peak_tflops!r}, not a positive number of TFLOP/s")
+        return Peak(float(peak_tflops), reported, dtype, "given")
+    found = _of_environment(os.environ if environment is None else environment, (VARIABLE, *variables), reported, dtype)
+    found = found or of_table(reported, dtype)
+    if found.tflops is None and fallback and properties is not None:
+        return _estimated(reported, dtype, properties) or found
+    return found
+
+
+def _of_environment(environment: Mapping[str, str], names: Sequence[str], reported: str, dtype: str) -> Peak | None:
+    for name in names:
+        text = environment.get(name, "")
+        try:
+            value = float(text) if text else None
+        except ValueError:
+            value = math.nan
+        if value is not None and not _positive(value):
+            warnings.warn(f"{name} is {text!r}, not a positive number of TFLOP/s: it is not used", stacklevel=3)
+        elif value is not None:
+            return Peak(value, reported, dtype, f"environment variable {name}")
+    return None
+
+
+def _positive(value: float) -> bool:
+    return math.isfinite(value) and value > 0
+
+
+def of_table(reported: str, dtype: str) -> Peak:
+    """What the table says; a device or number type that it lacks is unknown, never a default."""
+    rows = [row for row in table() if row.matches(reported)]
+    used = [row for row in rows if row.confidence != "U"]
+    for row in used:
+        if row.dtype == dtype:
+            return Peak(row.tflops, reported, dtype, row.source, row.name, row.confidence, row.note)
+    blank = Peak(None, reported, dtype)
+    if used:
+        return replace(blank, why=f"'{used[0].name}' has no {dtype} rate ({', '.join(row.dtype for row in used)}); {OVERRIDE}")
+    told = f"the table's figures for '{reported}' are unconfirmed" if rows else f"no device '{reported}' in the table"
+    return replace(blank, why=f"{told}; {OVERRIDE}")
+
+
+def _estimated(reported: str, dtype: str, properties: Any) -> Peak | None:
+    """Units times work a cycle times clock, where the generation's work a cycle is known."""
+    from fnmatch import fnmatchcase
+
+    capability = f"{getattr(properties, 'major', '')}.{getattr(properties, 'minor', '')}"
+    units, clock = getattr(properties, "multi_processor_count", 0), getattr(properties, "clock_rate", 0)
+    for row in _rows("capability.csv"):
+        if (row["capability"], row["dtype"]) == (capability, dtype) and fnmatchcase(reported, row["names"]) and units and clock:
+            value = units * int(row["flop_per_cycle"]) * clock * 1e3 / 1e12
+            source = f"{units} units x {row['flop_per_cycle']} FLOP a cycle x {clock / 1e6:g} GHz, as {row['source']}"
+            warnings.warn(f"the peak of '{reported}' is estimated: {value:.1f} TFLOP/s ({source}); {OVERRIDE}", stacklevel=4)
+            return Peak(value, reported, dtype, source, confidence="D", estimated=True)
+    return None
+
+
+def reported_name() -> str:
+    """How the first accelerator of this process names itself, empty where there is none; torch is used if it is imported."""
+    import sys
+
+    torch = sys.modules.get("torch")
+    for kind in ("cuda", "npu", "xpu", "hpu"):
+        module = getattr(torch, kind, None)
+        try:
+            if module is not None and module.is_available():
+                return str(module.get_device_name())
+        except Exception:  # a broken driver is no reason to stop a job
+            return ""
+    return ""
