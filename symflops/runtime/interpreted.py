@@ -8,11 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 from symflops.ground.diagnostics import SymflopsError
 from symflops.model.program import Line, Program
 from symflops.runtime.batch import BatchError, moments_of
+from symflops.runtime.columnwise import Columnwise
+from symflops.runtime.layouts import inputs_of, sets_of
 from symflops.runtime.sizes import settled, sizes_of
 
 
@@ -85,8 +88,61 @@ class InterpretedEstimator:
         self._pairs = dict(program.pairs)[convention]
         self._unseen = dict(program.unseen)[convention]
         self._vectors = {id(line): self._vector(line) for line, _ in self._lines}
+        self.padded = self._side == "padded"
+        self.sets = sets_of(program)
+        self.whole = program.whole
+        self.moment_sets = {moment.name: moment.items for moment in program.moments}
         self.parameters: int = settled(chosen.parameters, self.sizes)
         self.trainable_parameters: int = settled(chosen.trainable, self.sizes)
+
+    @cached_property
+    def coefficients(self) -> dict[str, tuple[Any, ...]]:
+        """FLOPs per moment of the forward pass, the backward pass, both, and of what is recomputed.
+
+        Raises:
+            SymflopsError: the convention counts real lengths in some work and padded ones in other.
+        """
+        if any(line.side not in ("", self._side) for line, _ in self._lines):
+            raise SymflopsError(
+                f"the convention '{self.convention}' counts real and padded lengths: it has no FLOPs per moment"
+            )
+        found = {kind: [0] * len(self.moment_sets) for kind in ("forward", "backward", "recomputed", "total")}
+        for line, unit in self._lines:
+            forward, backward = settled(line.forward, self.sizes), self._gradients(line)
+            counts = (forward, backward, settled(line.recomputed, self.sizes), forward + backward)
+            for position, part in self._vectors[id(line)]:
+                for kind, count in zip(found.values(), counts, strict=True):
+                    kind[position] += unit * part * count
+        return {kind: tuple(values) for kind, values in found.items()}
+
+    def _not_whole(self) -> None:
+        if self.whole:
+            raise SymflopsError(f"moments of one batch as a whole are not sums over items ({', '.join(self.whole)})")
+
+    def _over(self, columns: tuple[Any, ...]) -> Columnwise:
+        names = [name for streams in self.sets.values() for _, axes, _ in streams for name in axes or ("",)]
+        return Columnwise(dict(zip(names, columns, strict=True)), self.sizes)
+
+    def terms(self, *columns: Any) -> tuple[Any, ...]:
+        """What items add to each moment: whole columns of lengths at once, one per axis, ints or integer arrays."""
+        self._not_whole()
+        over = self._over(columns)
+        return tuple(over.value(moment.formula) for moment in self.program.moments)
+
+    def rests(self, *columns: Any) -> tuple[Any, ...]:
+        """What is left over where the model divides lengths, which must be 0."""
+        self._not_whole()
+        over = self._over(columns)
+        for moment in self.program.moments:
+            over.value(moment.formula)
+        return tuple(over.rests)
+
+    def inputs(self) -> dict[str, tuple[str, str, int | None]]:
+        """Per argument of the model that tells lengths: stream or index set, layout, width."""
+        return {
+            name: (to, layout, None if width is None else settled(width, self.sizes))
+            for name, to, layout, width in inputs_of(self.program)
+        }
 
     def _vector(self, line: Line) -> tuple[tuple[int, Any], ...]:
         if not (line.seen or self._unseen):

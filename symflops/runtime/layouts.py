@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from symflops.model.formula import Formula
 from symflops.model.program import InputInfo, Program
 from symflops.model.spec import Layout
 from symflops.runtime.batch import BatchError
@@ -44,6 +45,33 @@ def batch_of(program: Program, arguments: Mapping[str, Any]) -> dict[str, list[A
             rows = [[item[name] for name in stream.variables] for item in lengths]
             batch[stream.name] = [row[0] for row in rows] if len(stream.variables) == 1 else rows
     return batch
+
+
+def sets_of(program: Program) -> dict[str, tuple[tuple[str, tuple[str, ...], int], ...]]:
+    """Per index set the streams that a batch gives: name, axes, the length of one that is left out."""
+    found: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {}
+    for stream in program.streams:
+        if stream.given:
+            found[stream.items] = (*found.get(stream.items, ()), (stream.name, stream.variables, stream.absent))
+    return found
+
+
+def inputs_of(program: Program) -> list[tuple[str, str, str, Formula | None]]:
+    """The arguments of the model that tell lengths: name, stream or index set, layout, width.
+
+    A layout is one word per dimension, or ``values:`` and the columns of one row per item.
+    """
+    streams = {stream.name for stream in program.streams if stream.given}
+    variables = {name for stream in program.streams for name in stream.variables}
+    found = []
+    for info in program.inputs:
+        if info.layout is None:
+            continue
+        words = info.layout.values or tuple(word.partition("=")[0].rpartition("*")[2] for word in info.layout.axes)
+        if variables & set(words) or info.stream in streams:
+            layout = " ".join(("values:", *info.layout.values) if info.layout.values else info.layout.axes)
+            found.append((info.name, info.over or info.stream, layout, info.width))
+    return found
 
 
 def count_of(program: Program, arguments: Mapping[str, Any]) -> int:

@@ -8,7 +8,18 @@ from collections.abc import Sequence
 from symflops.model.formula import Num, Sym
 from symflops.model.program import Field, Program
 from symflops.model.verification import Verification
-from symflops.targets.python_batch import columns, figure, signature, slots, stream_groups, stream_rows, summed
+from symflops.runtime.layouts import inputs_of
+from symflops.targets.python_batch import (
+    columns,
+    elements,
+    figure,
+    quick,
+    signature,
+    slots,
+    stream_groups,
+    stream_rows,
+    summed,
+)
 from symflops.targets.python_printer import PythonPrinter
 from symflops.targets.python_tables import parameter_functions, regime_functions, trained, unpack
 from symflops.targets.rendering import template
@@ -24,6 +35,10 @@ def render(program: Program, version: str, verified: Sequence[Verification] = ()
     """The module of ``program``. What it was verified against stands on the derivation page, not here."""
     names, counted = parameter_functions(program)
     lines = regime_functions(program)
+    told = [figure(item, program) for item in program.statistics]
+    terms, rests = elements(program)
+    arguments_of_model = inputs_of(program)
+    plain_lists, plain_columns = quick(program)
     return template("estimator.py.jinja").render(
         program=program,
         version=version,
@@ -47,8 +62,18 @@ def render(program: Program, version: str, verified: Sequence[Verification] = ()
         ones=[stream.name for stream in program.streams if stream.absent],
         moment_letters=unpack([Sym(name) for moment in program.moments for name in moment.sizes], program),
         columns=[f"{name}_: list[int]" for name in columns(program)] or ["*_: list[int]"],
+        elements=[f"{name}: Any" for name in columns(program)] or ["*_: Any"],
+        terms=terms,
+        rests=rests,
+        quick=plain_lists,
+        quick_columns=plain_columns,
+        least=any("_least(" in text for text in (*terms, *rests)),
+        most=any("_most(" in text for text in (*terms, *rests)),
+        moment_sets=[(moment.name, moment.items) for moment in program.moments],
+        inputs=[(name, to, layout, PRINT.text(width) if width else "None") for name, to, layout, width in arguments_of_model],
+        input_letters=unpack([width for _, _, _, width in arguments_of_model if width], program),
         sums=[(moment, summed(moment, program)) for moment in program.moments],
-        figures=[(item, figure(item, program), PRINT.text(item.formula)) for item in program.statistics],
+        figures=[(item, text, PRINT.text(item.formula)) for item, text in zip(program.statistics, told, strict=True)],
         parameter_names=names,
         parameters=counted,
         trained=trained(program),
@@ -67,7 +92,7 @@ def render(program: Program, version: str, verified: Sequence[Verification] = ()
         each=any(field.kind == "number or list" for field in program.fields),
         anything=any(field.kind == "any" for field in program.fields),
         positions=any(field.kind == "position" for field in program.fields),
-        exact=any("_exact(" in summed(moment, program) for moment in program.moments),
+        exact=any("_exact(" in text for text in (*(summed(moment, program) for moment in program.moments), *told)),
     )
 
 

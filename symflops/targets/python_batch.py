@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from symflops.model.formula import Formula, Num, Sym, symbols
+from symflops.model.formula import Apply, Formula, Num, Power, Sym, symbols
 from symflops.model.graph import ONCE
 from symflops.model.program import Moment, Program, Statistic
 from symflops.targets.printing import ATOM, UNARY
@@ -14,6 +14,35 @@ class MomentPrinter(PythonPrinter):
 
     def quotient(self, top: str, bottom: str, product: bool) -> tuple[str, int]:
         return f"_exact({top}, {bottom})", ATOM
+
+
+class ElementPrinter(PythonPrinter):
+    """Functions of lengths that may be whole columns: what works on ints and, element by element, on integer arrays.
+
+    ``rests`` collects what divisions without a remainder would leave over.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rests: list[str] = []
+
+    def quotient(self, top: str, bottom: str, product: bool) -> tuple[str, int]:
+        rest = f"{top} % ({bottom})" if product else f"{top} % {bottom}"
+        if rest not in self.rests:
+            self.rests.append(rest)
+        return super().quotient(top, bottom, product)
+
+    def apply(self, formula: Apply) -> tuple[str, int]:
+        if formula.function == "excess":
+            return f"_most(0, {self.text(formula.arguments[0])})", ATOM
+        if formula.function in ("min", "max"):
+            texts = [self.text(argument) for argument in formula.arguments]
+            name = "_least" if formula.function == "min" else "_most"
+            nested = texts[0]
+            for text in texts[1:]:
+                nested = f"{name}({nested}, {text})"
+            return nested, ATOM
+        return super().apply(formula)
 
 
 PRINT = MomentPrinter()
@@ -70,6 +99,8 @@ def total(what: Moment | Statistic, program: Program) -> str:
         group = next((group for group in stream_groups(program) if group[0][1] == what.items), None)
         count = f"len({columns_of(group[0])[0]}_)" if group else "0"
         return count if isinstance(what.formula, Num) else f"{count}*{PRINT.inside(what.formula, UNARY)}"
+    if what.formula == Power(Sym(wanted[0]), 2):
+        return f"sum([{wanted[0]}*{wanted[0]} for {wanted[0]} in {wanted[0]}_])"
     return f"sum({over_items(what.formula, wanted)})"
 
 
@@ -95,3 +126,24 @@ def over_items(formula: Formula, lengths: list[str]) -> str:
     if len(lengths) == 1:
         return f"{text} for {lengths[0]} in {lengths[0]}_"
     return f"{text} for {', '.join(lengths)} in zip({', '.join(f'{name}_' for name in lengths)})"
+
+
+def elements(program: Program) -> tuple[list[str], list[str]]:
+    """Each moment's function of one item, or of whole columns; and what divisions without a remainder would leave over.
+
+    There are none where moments are of a batch as a whole: no item tells what it adds to them.
+    """
+    printer = ElementPrinter()
+    terms = [] if program.whole else [printer.text(moment.formula) for moment in program.moments]
+    return terms, printer.rests
+
+
+def quick(program: Program) -> tuple[list[str], list[str]]:
+    """What says that a batch is plain lists of ints, and their columns; empty for models with other streams."""
+    rows = stream_rows(program)
+    if not rows or any(optional or len(axes) != 1 or items != rows[0][1] for _, items, axes, optional in rows):
+        return [], []
+    first, *others = [name for name, _, _, _ in rows]
+    asked = [f"type({name}) is list" for name, _, _, _ in rows] + [first]
+    asked += [f"len({name}) == len({first})" for name in others] + [f"type({name}[0]) is int" for name, _, _, _ in rows]
+    return asked, [f'array("Q", {name})' for name, _, _, _ in rows]

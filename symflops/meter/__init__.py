@@ -1,0 +1,1 @@
+"""What a training loop uses: moments summed where the lengths are, and the utilisation that they make."""

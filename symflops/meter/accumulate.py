@@ -1,0 +1,300 @@
+"""Moments of micro-batches, summed where the lengths are: on the host as ints, on a device as one vector of int64.
+
+Adding never waits for a device: no value is read, no mask selects. A step costs one ``all_reduce`` of the vector over the
+data-parallel group and one read of it. Each sum is kept in two halves of 32 bits, so that no number of tokens overflows
+it; a length so large that its own terms would is counted as a fault, which the read reports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, Protocol
+
+from symflops.runtime.bounds import safe_bits
+from symflops.runtime.lengths import LengthError, Lengths, of_any
+
+HALF = 32
+LOW = 2**HALF - 1
+
+
+class Estimates(Protocol):
+    """What an estimator, generated or interpreted, offers to a meter."""
+
+    sets: Mapping[str, Sequence[tuple[str, tuple[str, ...], int]]]
+    moment_sets: Mapping[str, str]
+    coefficients: Mapping[str, Sequence[int]]
+    padded: bool
+    parameters: int
+
+    def terms(self, *columns: Any) -> tuple[Any, ...]: ...
+    def rests(self, *columns: Any) -> tuple[Any, ...]: ...
+    def moments(self, **streams: Any) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """What a step summed up: moments of real and of padded lengths, the lengths of each stream, and broken lengths."""
+
+    real: tuple[int, ...]
+    padded: tuple[int, ...]
+    tokens: tuple[int, ...]
+    faults: int
+
+    def flops(self, coefficients: Sequence[int], padded: bool = False) -> int:
+        """The dot product with FLOPs per moment."""
+        return int(sum(c * value for c, value in zip(coefficients, self.padded if padded else self.real, strict=True)))
+
+
+class Accumulator:
+    """Sums of moments over the micro-batches of a step, for one estimator.
+
+    ``device`` is where lengths that come as tensors are summed; by default where the first of them is.
+    """
+
+    def __init__(self, estimator: Estimates, device: Any = None) -> None:
+        self.sets = {items: tuple(streams) for items, streams in estimator.sets.items()}
+        self.terms = estimator.terms
+        self.rests = estimator.rests
+        self.moments = estimator.moments
+        self.moment_sets = tuple(estimator.moment_sets.values())
+        self.streams = tuple(name for streams in self.sets.values() for name, _, _ in streams)
+        self.axes = tuple(len(axes) for streams in self.sets.values() for _, axes, _ in streams)
+        self.bits = safe_bits(self.terms, self.axes)
+        self.width = len(self.moment_sets) + len(self.streams) + 1
+        self.device = device
+        self._rows: dict[str, Any] = {}
+        self.reset()
+
+    def reset(self) -> None:
+        """Start a step."""
+        self._host = ([0] * self.width, [0] * self.width)
+        self._sums: Any = None
+
+    def spoil(self) -> None:
+        """Count a fault: a batch that could not be read, for which the sums of this step lack something."""
+        self._host[0][-1] += 1
+
+    def add(self, times: int = 1, **streams: Any) -> None:
+        """Add one micro-batch that runs ``times`` times: per stream ``Lengths``, or what the estimator's ``moments`` takes.
+
+        Raises:
+            LengthError: an unknown or missing stream, or streams of one index set with different numbers of items.
+            ValueError: lengths on the host that are negative, or that do not divide as the model divides them.
+        """
+        batch = self._batch(streams)
+        sides = (False, True) if any(entry.padded is not None for entry in batch.values()) else (False,)
+        found = [self._measured(batch, side) for side in sides]
+        for side, (host, device) in enumerate((*found, *found)[:2]):
+            for position, value in enumerate(host):
+                self._host[side][position] += value * times
+            if device is not None:
+                self._add_on_device(side, device if times == 1 else device * times)
+
+    def _batch(self, streams: Mapping[str, Any]) -> dict[str, Lengths]:
+        unknown = [name for name in streams if name not in self.streams]
+        if unknown:
+            raise LengthError(f"the model has no stream '{unknown[0]}'; it has {', '.join(self.streams)}")
+        found: dict[str, Lengths] = {}
+        for members in self.sets.values():
+            given = {name: of_any(streams[name], axes, name) for name, axes, _ in members if streams.get(name) is not None}
+            counts = {name: entry.count for name, entry in given.items()}
+            if len(set(counts.values())) > 1:
+                told = ", ".join(f"'{name}' has {count}" for name, count in counts.items())
+                raise LengthError(f"streams have different numbers of items: {told}")
+            count = max(counts.values(), default=0)
+            for name, axes, absent in members:
+                found[name] = given.get(name) or Lengths((absent,) * (len(axes) or 1), count)
+        return found
+
+    def _measured(self, batch: Mapping[str, Lengths], padded: bool) -> tuple[list[int], Any]:
+        """What a batch adds: ints of the host, and a tensor of halves where lengths are on a device."""
+        columns: list[Any] = []
+        marks: dict[str, Any] = {}
+        counts: dict[str, int] = {}
+        for items, members in self.sets.items():
+            marks[items] = next((batch[name].real for name, _, _ in members if batch[name].real is not None), None)
+            counts[items] = batch[members[0][0]].count if members else 0
+            for name, _, _ in members:
+                entry = batch[name]
+                columns += entry.padded if padded and entry.padded is not None else entry.axes
+        like = next((column for column in columns if hasattr(column, "device") and hasattr(column, "unsqueeze")), None)
+        if like is None:
+            return self._on_host(columns, marks, counts), None
+        device = self.device = like.device if self.device is None else self.device
+        moved = [self._tensor(column, device) for column in columns]
+        return self._on_device(moved, marks, counts, device)
+
+    def _values(self, columns: Sequence[Any]) -> dict[str, list[tuple[int, Any]]]:
+        """Per index set what each row of the vector is a sum of."""
+        found: dict[str, list[tuple[int, Any]]] = {items: [] for items in self.sets}
+        for position, (term, items) in enumerate(zip(self.terms(*columns), self.moment_sets, strict=True)):
+            found.setdefault(items, []).append((position, term))
+        place, first = len(self.moment_sets), 0
+        broken = dict.fromkeys(self.sets, 0)
+        for items, members in self.sets.items():
+            for _, axes, _ in members:
+                size: Any = 1
+                for column in columns[first : first + (len(axes) or 1)]:
+                    broken[items] = broken[items] + ((column >> self.bits) != 0) * 1
+                    size = size * clipped(column, 2**self.bits)
+                    if len(axes) > 1:
+                        size = clipped(size, 2 ** (self.bits + 1))
+                broken[items] = broken[items] + ((size >> self.bits) > 1) * 1
+                found[items].append((place, size if axes else 0))
+                place, first = place + 1, first + (len(axes) or 1)
+        for items in self.sets:
+            found[items].append((place, broken[items]))
+        for rest in self.rests(*columns):
+            items = next(iter(self.sets))
+            found.setdefault("rests", []).append((place, (rest != 0) * 1))
+        return found
+
+    def _on_host(self, columns: Sequence[Any], marks: Mapping[str, Any], counts: Mapping[str, int]) -> list[int]:
+        """The vector of lists, arrays and ints, exactly, whatever their size."""
+        if all(isinstance(column, int) and column >= 0 for column in columns):
+            if any(self.rests(*columns)):
+                raise LengthError("a length of the batch does not divide as the model divides it")
+            found = [
+                int(term) * counts.get(items, 1) for term, items in zip(self.terms(*columns), self.moment_sets, strict=True)
+            ]
+            return [*found, *self._tokens(columns, counts, {}), 0]
+        batch: dict[str, Any] = {}
+        first = 0
+        for items, members in self.sets.items():
+            for name, axes, _ in members:
+                mine = [_listed(column, counts[items], marks[items]) for column in columns[first : first + (len(axes) or 1)]]
+                batch[name] = len(mine[0]) if not axes else mine[0] if len(axes) == 1 else list(zip(*mine, strict=True))
+                first += len(axes) or 1
+        summed = self.moments(**batch).as_dict()
+        return [*summed.values(), *self._tokens(columns, counts, marks), 0]
+
+    def _tokens(self, columns: Sequence[Any], counts: Mapping[str, int], marks: Mapping[str, Any]) -> list[int]:
+        """Per stream the sum of its lengths, products where it has several axes."""
+        found, first = [], 0
+        for items, members in self.sets.items():
+            for _, axes, _ in members:
+                mine = columns[first : first + (len(axes) or 1)]
+                first += len(axes) or 1
+                if all(isinstance(column, int) for column in mine):
+                    found.append(prod(mine) * counts[items] if axes else 0)
+                else:
+                    found.append(
+                        sum(map(prod, zip(*(_listed(column, counts[items], marks[items]) for column in mine), strict=True)))
+                    )
+        return found
+
+    def _on_device(
+        self, columns: Sequence[Any], marks: Mapping[str, Any], counts: Mapping[str, int], device: Any
+    ) -> tuple[list[int], Any]:
+        """The vector of tensors: rows that are ints stay on the host, the others are summed together, one sum per index set."""
+        import torch
+
+        host = [0] * self.width
+        sums = torch.zeros((self.width, 2), dtype=torch.int64, device=device)
+        for items, values in self._values(columns).items():
+            mark = self._tensor(marks.get(items), device)
+            count = counts.get(items, 1)
+            rows = []
+            for position, value in values:
+                if isinstance(value, int) and mark is None:
+                    host[position] += value * count
+                else:
+                    whole_row = value if hasattr(value, "unsqueeze") else mark * value
+                    rows.append((position, whole_row if mark is None else whole_row * mark))
+            if rows and rows[0][1].shape[0]:
+                stacked = torch.stack([row.long() for _, row in rows])
+                halves = torch.stack(((stacked & LOW).sum(-1), (stacked >> HALF).sum(-1)), -1)
+                sums.index_add_(0, self._places(items, tuple(position for position, _ in rows), device), halves)
+        return host, sums
+
+    def _places(self, items: str, positions: tuple[int, ...], device: Any) -> Any:
+        """The rows of the vector, as a tensor that is made once."""
+        import torch
+
+        key = f"{items}{positions}{device}"
+        if key not in self._rows:
+            self._rows[key] = torch.tensor(positions, device=device)
+        return self._rows[key]
+
+    def _tensor(self, column: Any, device: Any) -> Any:
+        if column is None or isinstance(column, int):
+            return column
+        if hasattr(column, "unsqueeze"):
+            return column.to(device)
+        import torch
+
+        return torch.as_tensor(column, dtype=torch.int64).to(device)
+
+    def _add_on_device(self, side: int, sums: Any) -> None:
+        """Add halves, and bring what the low half carries into the high one, so that neither can overflow."""
+        import torch
+
+        if self._sums is None:
+            self._sums = torch.zeros((2, *sums.shape), dtype=torch.int64, device=sums.device)
+        mine = self._sums[side]
+        mine += sums
+        mine[:, 1] += mine[:, 0] >> HALF
+        mine[:, 0] &= LOW
+
+    def vector(self) -> Any:
+        """The sums of this step so far as one tensor of int64: (real and padded, rows, low and high half)."""
+        import torch
+
+        rows = [[(value & LOW, value >> HALF) for value in side] for side in self._host]
+        host = torch.tensor(rows, dtype=torch.int64, device=self.device)
+        return host if self._sums is None else host + self._sums
+
+    def read(self, group: Any = None, reduce: bool = True) -> Sums:
+        """Sum over the data-parallel ``group`` (all processes by default), read once, and start the next step.
+
+        Every process of the group has to call it, also one whose micro-batches were empty. Without torch.distributed, or
+        with ``reduce=False``, the sums are those of this process.
+        """
+        distributed = _distributed() if reduce else None
+        if distributed is None and self._sums is None:
+            found = [list(side) for side in self._host]
+        else:
+            vector = self.vector()
+            if distributed is not None:
+                vector = _reduced(distributed, vector, group)
+            found = [[low + (high << HALF) for low, high in side] for side in vector.tolist()]
+        self.reset()
+        moments = len(self.moment_sets)
+        real, padded = found
+        return Sums(tuple(real[:moments]), tuple(padded[:moments]), tuple(real[moments:-1]), real[-1] + padded[-1])
+
+
+def clipped(column: Any, most: int) -> Any:
+    """At most ``most``, and at least 0, element by element of what has elements."""
+    return column.clip(min=0, max=most) if hasattr(column, "clip") else max(0, min(column, most))
+
+
+def _listed(column: Any, count: int, mark: Any) -> list[int]:
+    """A column as a list of ints, without fillers."""
+    if isinstance(column, int):
+        column = [column] * count
+    found = [int(value) for value in (column.tolist() if hasattr(column, "tolist") else column)]
+    return found if mark is None else [value for value, real in zip(found, mark, strict=True) if real]
+
+
+def _distributed() -> Any:
+    """torch.distributed, where it is in use in this process."""
+    import sys
+
+    torch = sys.modules.get("torch")
+    distributed = getattr(torch, "distributed", None)
+    return distributed if distributed is not None and distributed.is_available() and distributed.is_initialized() else None
+
+
+def _reduced(distributed: Any, vector: Any, group: Any) -> Any:
+    """The vector summed over a group, on a device that its backend can reach."""
+    if distributed.get_world_size(group) == 1:
+        return vector
+    if vector.device.type == "cpu" and "nccl" in str(distributed.get_backend(group)):
+        import torch
+
+        vector = vector.to(torch.device("cuda", torch.cuda.current_device()))
+    distributed.all_reduce(vector, group=group)
+    return vector

@@ -1,0 +1,138 @@
+"""The streams of a batch as a trainer holds it, read by the layouts of the model's own inputs; no code per model.
+
+A batch is a mapping of tensors. What is taken, in this order:
+
+- arguments of the model by their own names (``input_ids``, ``hidden_states``, ``image_grid_thw``, ...), by their layouts;
+- for tokens the more exact sources beside them: ``cu_seqlens``, an attention mask, position ids that start anew;
+- latents under ``image_latents``, ``latents_clean``, ``all_latents`` (with an axis of time steps after the batch), or a named
+  key; prompts under ``prompt_embeds_mask`` (dense or nested), then ``prompt_embeds``, else none.
+
+The keys and their order are those of VeRL-Omni's extractors and of the flash-attention arguments of transformers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from symflops.runtime.lengths import LengthError, Lengths, of_cu_seqlens, of_mask, of_nested, of_position_ids, same
+from symflops.runtime.tensors import read, shape_of
+
+BOUNDARIES = ("cu_seqlens", "cu_seq_lens_q", "cu_seqlens_q")
+UNPADDED = ("cu_seqlens_unpadded", "cu_seqlens_q_unpadded", "cu_seq_lens_q_unpadded")
+LATENTS = (("image_latents", False), ("latents_clean", False), ("all_latents", True))
+GRIDS = ("image_grid_thw", "video_grid_thw")
+
+
+Rows = Mapping[str, tuple[str, str, int | None]]
+
+
+def streams_of(estimator: Any, batch: Mapping[str, Any], latents: str | Mapping[str, str] = "") -> dict[str, Any]:
+    """Per stream of the model its lengths in ``batch``.
+
+    ``latents`` is the key of latents under another name, for the stream ``latent`` (or the first, where the model calls none
+    so), or keys by stream.
+
+    Raises:
+        LengthError: nothing in the batch tells the lengths of a stream that the model needs, or a shape does not fit.
+    """
+    rows = estimator.inputs()
+    names = [name for members in estimator.sets.values() for name, _, _ in members]
+    keys = {"latent" if "latent" in names else names[0]: latents} if isinstance(latents, str) else latents
+    found: dict[str, Any] = {}
+    for members in estimator.sets.values():
+        for name, axes, _ in members:
+            told = _stream(name, axes, rows, batch, keys.get(name))
+            if told is not None:
+                found[name] = told
+            elif name == "prompt":
+                found[name] = same(_items(found), *(0 for _ in axes))
+    if not found:
+        raise LengthError(f"nothing in the batch tells lengths; it has {', '.join(map(str, batch)) or 'nothing'}")
+    return found
+
+
+def _items(found: Mapping[str, Any]) -> int:
+    return max((entry.count for entry in found.values()), default=0)
+
+
+def _stream(name: str, axes: Sequence[str], rows: Rows, batch: Mapping[str, Any], latents: str | None) -> Lengths | None:
+    """The lengths of one stream; ``latents`` is None where it is none of latents, and empty for the usual keys."""
+    mine = {argument: row for argument, row in rows.items() if row[0] == name or row[1] == f"values: {' '.join(axes)}"}
+    for argument, row in mine.items():
+        given = _get(batch, argument)
+        if given is not None and row[1].startswith("values:"):
+            return _grids(argument, row, axes, batch)
+        if given is not None:
+            return tokens(batch, given) if row[1] == f"b {axes[0]}" and len(axes) == 1 else read(argument, row, axes, given)
+    if not mine or not axes:
+        return None
+    if name == "prompt":
+        return prompts(batch)
+    row = next(iter(mine.values()))
+    for key, stacked in ((latents, latents == "all_latents"),) if latents else LATENTS if latents == "" else ():
+        given = _get(batch, key)
+        if given is not None:
+            return read(key, row, axes, given, stacked)
+    return None
+
+
+def _get(batch: Mapping[str, Any], key: str) -> Any:
+    """An entry of a mapping or of a TensorDict, None where there is none."""
+    try:
+        return batch[key]
+    except (KeyError, IndexError, TypeError):
+        return None
+
+
+def _grids(argument: str, row: tuple[str, str, int | None], axes: Sequence[str], batch: Mapping[str, Any]) -> Lengths:
+    """The rows of images, and those of videos where a batch has both."""
+    keys = GRIDS if argument in GRIDS else (argument,)
+    parts = [read(key, row, axes, _get(batch, key)) for key in keys if _get(batch, key) is not None]
+    if len(parts) == 1:
+        return parts[0]
+    joined = tuple(_joined([part.axes[axis] for part in parts]) for axis in range(len(axes)))
+    return Lengths(joined, sum(part.count for part in parts))
+
+
+def _joined(columns: Sequence[Any]) -> Any:
+    if hasattr(columns[0], "unsqueeze"):
+        import torch
+
+        return torch.cat([column.to(columns[0].device) for column in columns])
+    return [int(value) for column in columns for value in column]
+
+
+def tokens(batch: Mapping[str, Any], given: Any) -> Lengths:
+    """The sequences of a batch of token ids ``given``, (samples, positions), by the most exact source beside them."""
+    boundaries = next((_get(batch, key) for key in BOUNDARIES if _get(batch, key) is not None), None)
+    if boundaries is not None and shape_of(boundaries)[-1] > 1:
+        inner = next((_get(batch, key) for key in UNPADDED if _get(batch, key) is not None), None)
+        return of_cu_seqlens(boundaries, inner)
+    if getattr(given, "is_nested", False):
+        return of_nested(given)
+    shape = shape_of(given)
+    mask = _get(batch, "attention_mask")
+    if mask is not None and len(shape_of(mask)) == 2:
+        return of_mask(mask)
+    positions = _get(batch, "position_ids")
+    if mask is None and positions is not None and len(shape_of(positions)) <= 2:
+        return of_position_ids(positions)
+    if len(shape) < 2:
+        raise LengthError(f"token ids of shape {shape}: expected (samples, positions)")
+    return same(shape[0], shape[1])
+
+
+def prompts(batch: Mapping[str, Any]) -> Lengths | None:
+    """Prompts of a diffusion batch: a mask, dense or nested, else the embeddings, else none."""
+    mask, embeddings = _get(batch, "prompt_embeds_mask"), _get(batch, "prompt_embeds")
+    if mask is not None:
+        return of_nested(mask) if getattr(mask, "is_nested", False) else of_mask(mask)
+    if embeddings is None:
+        return None
+    if getattr(embeddings, "is_nested", False):
+        return of_nested(embeddings)
+    shape = shape_of(embeddings)
+    if len(shape) < 2:
+        raise LengthError(f"prompt embeddings of shape {shape}: expected (samples, tokens, width)")
+    return same(shape[0], shape[1])

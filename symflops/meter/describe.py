@@ -1,0 +1,46 @@
+"""What a meter says of itself when a job starts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from symflops.meter.accumulate import Accumulator
+
+FORMULA = "MFU = FLOPs of the model / (seconds x devices x peak); HFU counts recomputation and padding too"
+
+
+def description(meter: Any, streams: Mapping[str, Any]) -> str:
+    """Parameters, FLOPs, device, peak and its source, and the formula, as lines of text.
+
+    ``streams`` is a step's batch of this process, for numbers beside the closed forms; it may be empty.
+    """
+    whose = "data-parallel group" if meter.scope == "global" else "process"
+    lines = [] if meter.phases else ["no MFU: there is no estimator"]
+    for phase in meter.phases.values():
+        one = phase.estimator
+        kind = f"regime {getattr(one, 'regime', '?')}, convention {getattr(one, 'convention', '?')}"
+        lines.append(f"{f'phase {phase.name}: ' if phase.name else ''}{one.parameters:,} parameters, {kind}")
+        for label, name in (("forward", "forward"), ("a step", "total"), ("recomputed", "recomputed")):
+            pairs = zip(one.moment_sets, one.coefficients[name], strict=True)
+            terms = [f"{value:,} {moment}" for moment, value in pairs if value]
+            if terms:
+                lines.append(f"  FLOPs {label} = {' + '.join(terms)}, summed over the items of the {whose}")
+        if streams:
+            lines.append(numbers(one, streams))
+    count = f"{meter.devices} device{'s' * (meter.devices > 1)}"
+    lines.append(f"{count} ({meter.peak.reported or 'name unknown'}), peak {meter.peak}")
+    return "\n".join([*lines, FORMULA])
+
+
+def numbers(estimator: Any, streams: Mapping[str, Any]) -> str:
+    """FLOPs of one batch, and per sample."""
+    sums = Accumulator(estimator)
+    sums.add(**streams)
+    found = sums.read(reduce=False)
+    forward, total = (found.flops(estimator.coefficients[kind], estimator.padded) for kind in ("forward", "total"))
+    entry = next(iter(streams.values()))
+    count = max(getattr(entry, "count", None) or len(entry["lengths"] if isinstance(entry, dict) else entry), 1)
+    return (
+        f"  this batch: {count} samples, {forward // count:,} FLOPs forward per sample, {total:,} FLOPs a step of this process"
+    )

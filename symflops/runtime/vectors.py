@@ -1,0 +1,185 @@
+"""Moments and costs of many items at once, by numpy, exact at any size.
+
+The functions of lengths come from an estimator (``terms``, ``rests``) and work on ints and on integer arrays alike. Arrays
+are of int64 as long as no product and no sum can leave it: a bound on every intermediate value is found by running the same
+functions on the largest lengths. Where a sum could, it is taken in two halves; where a product could, Python's integers
+take over.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from symflops.runtime.bounds import LIMIT, bounds_of
+
+Terms = Callable[..., tuple[Any, ...]]
+Sets = Mapping[str, Sequence[tuple[str, tuple[str, ...], int]]]
+HALF = 32
+BLOCK = 16_384  # items at once: what the caches hold
+_add, _max = np.add.reduce, np.maximum.reduce
+_KNOWN: dict[tuple[Any, ...], tuple[tuple[int, ...], int]] = {}
+
+
+def axes(name: str, entries: Any, count: int) -> list[np.ndarray[Any, Any]]:
+    """An integer array or tensor with one row per item as one column per axis.
+
+    Raises:
+        ValueError: it is not of non-negative integers, or has another number of axes.
+    """
+    if hasattr(entries, "detach"):
+        entries = entries.detach().cpu().numpy()
+    found = np.asarray(entries)
+    wanted = f"{count} whole number{'s' * (count > 1)}"
+    if found.dtype.kind not in "iu" and found.size:
+        raise ValueError(f"an entry of '{name}' is {wanted}, not of type {found.dtype}")
+    shape = (len(found),) if count == 1 else (len(found), count)
+    if found.shape != shape and found.size:
+        raise ValueError(f"an entry of '{name}' is {wanted}, not of shape {found.shape[1:]}")
+    if found.dtype.kind == "u" and found.size and int(found.max()) >= LIMIT:
+        found = found.astype(object)
+    else:
+        found = found.astype(np.int64, copy=False)
+        if found.size and int(np.ascontiguousarray(found).view(np.uint64).max()) >= LIMIT:
+            raise ValueError(f"an entry of '{name}' is {wanted}, not {int(found.min())}")
+    return [found] if count == 1 else [np.ascontiguousarray(found[:, axis]) for axis in range(count)]
+
+
+def sums(terms: Terms, rests: Terms, sizes: Any, sets: Sets, moments: Mapping[str, str], columns: Sequence[Any]) -> list[int]:
+    """The moments of whole columns, in the order of ``moments``; ``sizes`` is None where ``terms`` needs none.
+
+    Raises:
+        ValueError: a length does not divide as the model divides it.
+    """
+    if sizes is None and len(sets) == 1 and len(columns[0]) <= BLOCK and "once" not in moments.values():
+        quick = _quickly(terms, rests, columns)
+        if quick is not None:
+            return quick
+    arrays, bounds = _prepared(terms, sizes, columns)
+    counts = _counts(sets, arrays)
+    longest = max(counts.values(), default=0)
+    if longest <= BLOCK:
+        return _sums(terms, rests, sizes, counts, moments, arrays, bounds)
+    totals = [0] * len(moments)
+    for start in range(0, longest, BLOCK):
+        parts = [column[start : start + BLOCK] for column in arrays]
+        found = _sums(terms, rests, sizes, _counts(sets, parts), moments, parts, bounds)
+        totals = [
+            more if items == "once" else total + more
+            for items, total, more in zip(moments.values(), totals, found, strict=True)
+        ]
+    return totals
+
+
+def _quickly(terms: Terms, rests: Terms, columns: Sequence[Any]) -> list[int] | None:
+    """The sums of one index set whose lengths are known to be small, in as few steps as can be; None where they are not."""
+    key: list[Any] = [terms]
+    arrays = []
+    for column in columns:
+        if type(column) is not array:
+            return None
+        found = np.frombuffer(column, np.uint64)
+        key.append(int(_max(found)).bit_length())
+        arrays.append(found.view(np.int64))
+    known = _KNOWN.get(tuple(key))
+    count = len(columns[0])
+    if known is None or known[1] * count >= LIMIT:
+        return None
+    left = rests(None, *arrays)
+    if left:
+        _divided(left)
+    return [int(_add(term)) if type(term) is np.ndarray else term * count for term in terms(None, *arrays)]
+
+
+def _sums(
+    terms: Terms,
+    rests: Terms,
+    sizes: Any,
+    counts: Mapping[str, int],
+    moments: Mapping[str, str],
+    arrays: Any,
+    bounds: Sequence[int],
+) -> list[int]:
+    _divided(rests(sizes, *arrays))
+    found = []
+    for term, items, bound in zip(terms(sizes, *arrays), moments.values(), bounds, strict=True):
+        if type(term) is not np.ndarray:
+            found.append(int(term) * counts.get(items, 1))
+        elif bound * len(term) < LIMIT or term.dtype == object:
+            found.append(int(_add(term)) if len(term) else 0)
+        else:
+            found.append((int((term >> HALF).sum()) << HALF) + int((term & (2**HALF - 1)).sum()))
+    return found
+
+
+def per_item(
+    terms: Terms, rests: Terms, sizes: Any, sets: Sets, moments: Mapping[str, str], columns: Sequence[Any], costs: Sequence[int]
+) -> dict[str, Any]:
+    """What each item costs, per index set: an array of int64, or of Python's integers where that is too narrow.
+
+    Raises:
+        ValueError: a length does not divide as the model divides it.
+    """
+    arrays, bounds = _prepared(terms, sizes, columns)
+    counts = _counts(sets, arrays)
+    _divided(rests(sizes, *arrays))
+    wide = sum(cost * bound for cost, bound in zip(costs, bounds, strict=True)) >= LIMIT
+    found = {items: np.zeros(counts[items], object if wide else np.int64) for items in sets}
+    for term, items, cost in zip(terms(sizes, *arrays), moments.values(), costs, strict=True):
+        if items not in found:
+            found[items] = np.array([cost * int(term)], object)
+        elif cost:
+            found[items] = found[items] + (term.astype(object) if wide and isinstance(term, np.ndarray) else term) * cost
+    return found
+
+
+def _divided(rests: Sequence[Any]) -> None:
+    for rest in rests:
+        if np.any(rest):
+            raise ValueError("a length of the batch does not divide as the model divides it")
+
+
+def _counts(sets: Sets, columns: Sequence[Any]) -> dict[str, int]:
+    """The number of items of each index set."""
+    counts, first = {}, 0
+    for items, streams in sets.items():
+        counts[items] = len(columns[first])
+        for _, axes, _ in streams:
+            first += len(axes) or 1
+    return counts
+
+
+def _prepared(terms: Terms, sizes: Any, columns: Sequence[Any]) -> tuple[list[Any], tuple[int, ...]]:
+    """Columns as arrays that are wide enough for every intermediate value, and what bounds the terms."""
+    arrays, bits = [], []
+    for column in columns:
+        found = _array(column)
+        largest = int(_max(found)) if len(found) else 0
+        if largest >= LIMIT:
+            found = found.astype(object)
+        elif found.dtype == np.uint64:
+            found = found.view(np.int64)
+        arrays.append(found)
+        bits.append(largest.bit_length())
+    key = (terms, *bits)
+    known = _KNOWN.get(key) if sizes is None else bounds_of(terms, sizes, bits)
+    if known is None:
+        known = _KNOWN[key] = bounds_of(terms, sizes, bits)
+    bounds, most = known
+    if most >= LIMIT:
+        arrays = [column.astype(object) for column in arrays]
+    return arrays, bounds
+
+
+def _array(column: Any) -> Any:
+    if type(column) is array:
+        return np.frombuffer(column, np.uint64)
+    if isinstance(column, np.ndarray):
+        return column
+    try:
+        return np.array(column, np.int64)
+    except OverflowError:
+        return np.array(column, object)
