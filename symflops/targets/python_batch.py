@@ -146,4 +146,4 @@ def quick(program: Program) -> tuple[list[str], list[str]]:
     first, *others = [name for name, _, _, _ in rows]
     asked = [f"type({name}) is list" for name, _, _, _ in rows] + [first]
     asked += [f"len({name}) == len({first})" for name in others] + [f"type({name}[0]) is int" for name, _, _, _ in rows]
-    return asked, [f'array("Q", {name})' for name, _, _, _ in rows]
+    return asked, [f"_numbers({name})" for name, _, _, _ in rows]

@@ -1,0 +1,1 @@
+"""Thin adapters from the frameworks that hold the lengths to a meter or an estimator."""

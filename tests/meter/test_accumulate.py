@@ -1,0 +1,252 @@
+"""Sums over micro-batches: every form of lengths, no wait for a device, one vector over processes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from symflops import lookup
+from symflops.meter.accumulate import Accumulator
+from symflops.runtime.lengths import LengthError, of_cu_seqlens, of_mask, of_nested, of_position_ids, of_rows, same
+
+PEER = json.loads((Path(__file__).resolve().parents[1] / "data" / "peers" / "megatron_bridge_accumulate.json").read_text())
+
+
+def estimator(name, **options):
+    return lookup.estimator(lookup.by_name(name), name, {}, **options)[1]
+
+
+LLAMA = estimator("llama")
+
+
+def sums(one=LLAMA, **streams):
+    accumulator = Accumulator(one)
+    accumulator.add(**streams)
+    return accumulator.read()
+
+
+def moments(lengths, one=LLAMA):
+    return tuple(one.moments(text=lengths).as_dict().values())
+
+
+FORMS = [list, lambda values: np.array(values, np.int32), lambda values: torch.tensor(values, dtype=torch.int32)]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    ("boundaries", "lengths"),
+    [([0, 10, 30], [10, 20]), ([0, 10, 30, -1, -1], [10, 20]), ([0, 10, 30, 0, 0], [10, 20]), ([0, 10, 10, 30], [10, 0, 20]), ([0], []),
+     ([0, 65536, 131072], [65536, 65536]), ([5, 10], [5])],
+)  # fmt: skip
+def test_boundaries(form, boundaries, lengths):
+    assert sums(text=of_cu_seqlens(form(boundaries))).real == moments(lengths)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_boundaries_without_padding(form):
+    found = sums(text=of_cu_seqlens(form([0, 512, 1024, -1]), form([0, 500, 1001, -1])))
+    assert found.real == moments([500, 501]) and found.padded == moments([512, 512])
+    assert sums(text=of_cu_seqlens(form([0, 10, 30, 99]), valid=3)).real == moments([10, 20])
+    with pytest.raises(LengthError, match="unpadded"):
+        of_cu_seqlens(form([0, 1, 2]), form([0, 1]))
+    with pytest.raises(LengthError, match="boundary"):
+        of_cu_seqlens(form([]))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_masks_and_positions(form):
+    mask = [[1, 1, 0, 0], [1, 1, 1, 1], [0, 0, 0, 0]]
+    found = sums(text=of_mask(form(mask)))
+    assert found.real == moments([2, 4, 0]) and found.padded == moments([4, 4, 4])
+    assert sums(text=of_position_ids(form([[0, 1, 2, 0, 1, 0, 0, 1]]))).real == moments([3, 2, 1, 2])
+    assert sums(text=of_position_ids(form([0, 1, 2, 3]))).real == moments([4])
+    assert sums(text=of_position_ids(form([[0, 1, 2], [3, 4, 5], [0, 1, 0]]))).real == moments([3, 3, 2, 1])
+    assert sums(text=of_position_ids(form([[7, 8, 9, 0, 1]]))).real == moments([3, 2])
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_nested_tensors():
+    rows = [torch.zeros(3, 4), torch.zeros(0, 4), torch.zeros(5, 4)]
+    assert sums(text=of_nested(torch.nested.nested_tensor(rows, layout=torch.jagged))).real == moments([3, 0, 5])
+    assert sums(text=of_nested(torch.nested.nested_tensor(rows))).real == moments([3, 0, 5])
+    with pytest.raises(LengthError, match="nested"):
+        of_nested(torch.zeros(3))
+
+
+def test_dense_batches_and_lists():
+    assert sums(text=same(3, 4096)).real == sums(text=[4096] * 3).real == moments([4096] * 3)
+    assert sums(text=same(0, 4096)).real == sums(text=[]).real == sums(text=torch.zeros(0, dtype=torch.int64)).real == moments([])
+    assert sums(text=same(2, 10, padded=(16,))).padded == moments([16, 16])
+    with pytest.raises(LengthError):
+        same(-1, 10)
+
+
+@pytest.mark.parametrize("case", PEER, ids=lambda case: case["case"])
+def test_cases_of_megatron_bridge(case):
+    """Sums of tokens (padded ones, there) and of squares of the attended lengths; a context-parallel slice says the whole length."""
+    state, arguments = case["state"], case["args"]
+    if not state:
+        assert arguments["vp_stage"] > 0  # only the first virtual stage adds its micro-batches: the others call nothing
+        return
+    batch, length = case["tokens_shape"]
+    boundaries = arguments.get("cu_seqlens", [])
+    if len(boundaries) > 1:
+        inner = arguments.get("cu_seqlens_unpadded")
+        given = of_cu_seqlens(torch.tensor(boundaries), None if inner is None else torch.tensor(inner), arguments.get("cu_seqlens_argmin"))
+    else:
+        given = same(batch, arguments.get("config_seq_len", length))
+    found = sums(text=given)
+    names = list(LLAMA.moment_sets)
+    assert found.real[names.index("xx")] == state["_flops_seqlen_sq_sum"]
+    slots = found.padded[names.index("x")] if len(boundaries) > 1 else found.real[names.index("x")]
+    # Bridge's sum is of the slots of the pack (batch x length), filled or not; ours is of the tokens of the sub-sequences
+    assert slots <= state["_flops_seqlen_sum"] and (len(boundaries) > 1 or slots == state["_flops_seqlen_sum"])
+    if "cross_cu_seqlens" in arguments:
+        cross = estimator("pixart")
+        lengths = of_cu_seqlens(torch.tensor(arguments["cross_cu_seqlens"]))
+        assert int(lengths.axes[0].sum()) == state["_flops_cross_seqlen_sum"]
+        pairs = sum(x * y for x, y in zip([100, 50], lengths.axes[0].tolist()))
+        assert pairs == state["_flops_cross_seqlen_product_sum"] and cross is not None
+
+
+def test_several_streams_and_index_sets():
+    image = estimator("qwen_image")
+    found = sums(image, latent=torch.tensor([1024, 4096]), prompt=of_mask(torch.tensor([[1, 1, 0], [1, 0, 0]])))
+    assert found.real == tuple(image.moments(latent=[1024, 4096], prompt=[2, 1]).as_dict().values())
+    assert found.padded == tuple(image.moments(latent=[1024, 4096], prompt=[3, 3]).as_dict().values())
+    mixed = sums(image, latent=same(2, 1024), prompt=torch.tensor([7, 9]))
+    assert mixed.real == tuple(image.moments(latent=[1024, 1024], prompt=[7, 9]).as_dict().values())
+    vision = estimator("qwen2_vl")
+    grid = torch.tensor([[1, 4, 8], [2, 8, 8]], dtype=torch.int32)
+    found = sums(vision, text=torch.tensor([100]), images=of_rows(grid, 3))
+    assert found.real == tuple(vision.moments(text=[100], images=[[1, 4, 8], [2, 8, 8]]).as_dict().values())
+    assert sums(vision, text=torch.tensor([100])).real == tuple(vision.moments(text=[100]).as_dict().values())
+    for wrong in ({"latent": [1], "prompt": [1, 2]}, {"latents": [1]}, {"latent": [[1, 2]], "prompt": [1]}, {"latent": 3, "prompt": [1]}):
+        with pytest.raises(LengthError):
+            sums(image, **wrong)
+
+
+def test_faults_are_counted_where_they_cannot_be_raised():
+    assert sums(text=torch.tensor([-1, 5])).faults == 2  # as a real and as a padded length
+    assert sums(text=torch.tensor([2**40])).faults == 2
+    assert sums(estimator("lumina2"), latent=torch.tensor([[5, 3]]), prompt=torch.tensor([3])).faults > 0
+    with pytest.raises(ValueError, match="divide"):
+        sums(estimator("lumina2"), latent=[[5, 3]], prompt=[3])
+    with pytest.raises(ValueError, match="divide"):
+        sums(estimator("lumina2"), latent=same(1, 5, 3), prompt=same(1, 3))
+
+
+def test_micro_batches_add_and_a_read_starts_anew():
+    accumulator = Accumulator(LLAMA)
+    accumulator.add(text=[10, 20])
+    accumulator.add(text=torch.tensor([30]), times=2)
+    accumulator.add(text=same(2, 5))
+    assert accumulator.read().real == moments([10, 20, 30, 30, 5, 5])
+    assert accumulator.read().real == (0, 0, 0)
+
+
+def test_a_pack_costs_what_its_sequences_cost():
+    """32 sequences of 256 tokens have 1/32 of the attention of one of 8,192, and the same linears."""
+    place = list(LLAMA.moment_sets).index("xx")
+    packed, whole = sums(text=of_cu_seqlens(torch.arange(0, 8193, 256))), sums(text=of_cu_seqlens(torch.tensor([0, 8192])))
+    assert packed.real[place] * 32 == whole.real[place]
+    assert packed.real[place - 1] == whole.real[place - 1]
+
+
+class NoWait(TorchFunctionMode):
+    """Refuses what reads a tensor's value on the host, or whose shape depends on values."""
+
+    names = ("item", "tolist", "__int__", "__bool__", "__index__", "__float__", "numpy", "cpu", "nonzero", "equal", "masked_select", "unique", "allclose", "__contains__", "__array__")
+
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        name = getattr(func, "__name__", str(func))
+        masked = name in ("__getitem__", "__setitem__") and any(
+            isinstance(index, torch.Tensor) and index.dtype == torch.bool for index in (args[1] if isinstance(args[1], tuple) else (args[1],))
+        )
+        if name in self.names or masked:
+            self.seen.append(name)
+            raise AssertionError(f"{name} waits for the device")
+        return func(*args, **(kwargs or {}))
+
+
+class NoScalar(TorchDispatchMode):
+    """The same below Python: nothing may become a number of the host."""
+
+    names = ("_local_scalar_dense", "nonzero", "equal", "masked_select", "is_nonzero", "unique", "item")
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        assert not any(name in str(func) for name in self.names), f"{func} waits for the device"
+        return func(*args, **(kwargs or {}))
+
+
+def micro_batches():
+    """Every form in which lengths may lie on a device, made beforehand."""
+    nested = torch.nested.nested_tensor([torch.zeros(3, 4), torch.zeros(5, 4)], layout=torch.jagged)
+    window, image, vision, wan = (estimator(name) for name in ("mistral", "qwen_image", "qwen2_vl", "wan"))
+    lengths = torch.tensor([5, 7])
+    cu, inner = torch.tensor([0, 10, 10, 30, -1], dtype=torch.int32), torch.tensor([0, 9, 9, 28, -1], dtype=torch.int32)
+    mask = torch.tensor([[1, 1, 0], [1, 1, 1]])
+    positions = torch.tensor([[0, 1, 2, 0, 1]])
+    grid = torch.tensor([[1, 4, 8]])
+    frames = torch.tensor([[5, 16, 16], [1, 32, 32]])
+    yield from ((one, lambda form=form: {"text": form()}) for one in (LLAMA, window) for form in (
+        lambda: lengths, lambda: of_cu_seqlens(cu), lambda: of_cu_seqlens(cu, inner), lambda: of_cu_seqlens(cu, valid=3), lambda: of_mask(mask), lambda: of_mask(mask.bool()),
+        lambda: of_position_ids(positions), lambda: of_nested(nested), lambda: same(2, 4096), lambda: [3, 4], lambda: {"lengths": lengths, "padded": lengths},
+    ))  # fmt: skip
+    yield image, lambda: {"latent": same(2, 1024), "prompt": of_mask(mask)}
+    yield image, lambda: {"latent": lengths, "prompt": of_nested(nested)}
+    yield vision, lambda: {"text": of_mask(mask), "images": of_rows(grid, 3)}
+    yield wan, lambda: {"latent": frames, "prompt": lengths}
+
+
+def test_adding_never_waits_for_a_device():
+    for one, batch in micro_batches():
+        accumulator = Accumulator(one)
+        accumulator.add(**batch())
+        with NoWait() as watched, NoScalar():
+            accumulator.add(**batch())
+        assert watched.seen == []
+        once, twice = sums(one, **batch()), accumulator.read()
+        assert twice.real == tuple(2 * value for value in once.real) and not twice.faults
+
+
+def test_the_watch_sees_what_waits():
+    value = torch.tensor([1, 2])
+    for waits in (lambda: value[0].item(), lambda: value.tolist(), lambda: int(value[0]), lambda: bool(value[0]), lambda: value.nonzero(),
+                  lambda: torch.equal(value, value), lambda: value[value > 1], lambda: list(range(value[0]))):  # fmt: skip
+        with NoWait(), pytest.raises(AssertionError, match="waits"):
+            waits()
+    for waits in (lambda: value[0].item(), lambda: int(value[0]), lambda: value.nonzero(), lambda: torch.equal(value, value)):
+        with NoScalar(), pytest.raises(AssertionError, match="waits"):
+            waits()
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_adding_never_waits_for_a_cuda_device():
+    lengths = torch.randint(1, 8192, (64,), device="cuda")
+    cu = torch.cat((torch.zeros(1, dtype=torch.int64, device="cuda"), lengths.cumsum(0))).int()
+    mask = torch.ones(4, 128, device="cuda")
+    accumulator = Accumulator(LLAMA, torch.device("cuda"))
+    accumulator.add(text=lengths)
+    torch.cuda.synchronize()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        for _ in range(3):
+            accumulator.add(text=lengths)
+            accumulator.add(text=of_cu_seqlens(cu))
+            accumulator.add(text=of_mask(mask))
+            accumulator.add(text=of_position_ids(torch.arange(128, device="cuda")[None]))
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    expected = lengths.tolist() * 7 + [128] * 15
+    assert accumulator.read().real == moments(expected)
