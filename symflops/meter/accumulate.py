@@ -8,43 +8,15 @@ it; a length so large that its own terms would is counted as a fault, which the 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
-from typing import Any, Protocol
+from typing import Any
 
+from symflops.meter.types import Estimates, Sums
 from symflops.runtime.bounds import safe_bits
 from symflops.runtime.lengths import LengthError, Lengths, of_any
 
 HALF = 32
 LOW = 2**HALF - 1
-
-
-class Estimates(Protocol):
-    """What an estimator, generated or interpreted, offers to a meter."""
-
-    sets: Mapping[str, Sequence[tuple[str, tuple[str, ...], int]]]
-    moment_sets: Mapping[str, str]
-    coefficients: Mapping[str, Sequence[int]]
-    padded: bool
-    parameters: int
-
-    def terms(self, *columns: Any) -> tuple[Any, ...]: ...
-    def rests(self, *columns: Any) -> tuple[Any, ...]: ...
-    def moments(self, **streams: Any) -> Any: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Sums:
-    """What a step summed up: moments of real and of padded lengths, the lengths of each stream, and broken lengths."""
-
-    real: tuple[int, ...]
-    padded: tuple[int, ...]
-    tokens: tuple[int, ...]
-    faults: int
-
-    def flops(self, coefficients: Sequence[int], padded: bool = False) -> int:
-        """The dot product with FLOPs per moment."""
-        return int(sum(c * value for c, value in zip(coefficients, self.padded if padded else self.real, strict=True)))
 
 
 class Accumulator:
@@ -60,6 +32,7 @@ class Accumulator:
         self.moments = estimator.moments
         self.moment_sets = tuple(estimator.moment_sets.values())
         self.streams = tuple(name for streams in self.sets.values() for name, _, _ in streams)
+        self.needed = tuple(name for name, optional in estimator.streams.items() if not optional)
         self.axes = tuple(len(axes) for streams in self.sets.values() for _, axes, _ in streams)
         self.bits = safe_bits(self.terms, self.axes)
         self.width = len(self.moment_sets) + len(self.streams) + 1
@@ -96,6 +69,9 @@ class Accumulator:
         unknown = [name for name in streams if name not in self.streams]
         if unknown:
             raise LengthError(f"the model has no stream '{unknown[0]}'; it has {', '.join(self.streams)}")
+        missing = [name for name in self.needed if streams.get(name) is None]
+        if missing:
+            raise LengthError(f"the batch lacks the stream '{missing[0]}'")
         found: dict[str, Lengths] = {}
         for members in self.sets.values():
             given = {name: of_any(streams[name], axes, name) for name, axes, _ in members if streams.get(name) is not None}

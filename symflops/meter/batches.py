@@ -40,15 +40,17 @@ def streams_of(estimator: Any, batch: Mapping[str, Any], latents: str | Mapping[
     names = [name for members in estimator.sets.values() for name, _, _ in members]
     keys = {"latent" if "latent" in names else names[0]: latents} if isinstance(latents, str) else latents
     found: dict[str, Any] = {}
-    for members in estimator.sets.values():
+    for items, members in estimator.sets.items():
         for name, axes, _ in members:
             told = _stream(name, axes, rows, batch, keys.get(name))
             if told is not None:
                 found[name] = told
-            elif name == "prompt":
-                found[name] = same(_items(found), *(0 for _ in axes))
-    if not found:
-        raise LengthError(f"nothing in the batch tells lengths; it has {', '.join(map(str, batch)) or 'nothing'}")
+            elif items != "samples" or name == "prompt":  # no images, no prompts
+                found[name] = same(_items(found) if items == "samples" else 0, *(0 for _ in axes))
+    missing = [name for name, optional in estimator.streams.items() if not optional and name not in found]
+    if missing:
+        has = ", ".join(map(str, batch)) or "nothing"
+        raise LengthError(f"nothing in the batch tells the lengths of '{missing[0]}'; it has {has}")
     return found
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from symflops.meter.accumulate import Accumulator
+from symflops.runtime.lengths import Lengths
 
 FORMULA = "MFU = FLOPs of the model / (seconds x devices x peak); HFU counts recomputation and padding too"
 
@@ -40,7 +41,7 @@ def numbers(estimator: Any, streams: Mapping[str, Any]) -> str:
     found = sums.read(reduce=False)
     forward, total = (found.flops(estimator.coefficients[kind], estimator.padded) for kind in ("forward", "total"))
     entry = next(iter(streams.values()))
-    count = max(getattr(entry, "count", None) or len(entry["lengths"] if isinstance(entry, dict) else entry), 1)
+    count = max(entry.count if isinstance(entry, Lengths) else len(entry["lengths"] if isinstance(entry, dict) else entry), 1)
     return (
         f"  this batch: {count} samples, {forward // count:,} FLOPs forward per sample, {total:,} FLOPs a step of this process"
     )

@@ -24,9 +24,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from symflops.devices.peaks import Peak, peak, reported_name
-from symflops.meter.accumulate import Accumulator, Estimates, Sums
+from symflops.meter.accumulate import Accumulator
 from symflops.meter.describe import description
 from symflops.meter.keys import PRESETS, metrics
+from symflops.meter.types import Estimates, Sums
 
 ABOVE_ONE = (
     "check the peak (dense, of the dtype that the matmuls run in), that `devices` counts every accelerator that shares the "

@@ -89,6 +89,7 @@ class InterpretedEstimator:
         self._unseen = dict(program.unseen)[convention]
         self._vectors = {id(line): self._vector(line) for line, _ in self._lines}
         self.padded = self._side == "padded"
+        self.streams = {stream.name: stream.optional for stream in program.streams if stream.given}
         self.sets = sets_of(program)
         self.whole = program.whole
         self.moment_sets = {moment.name: moment.items for moment in program.moments}

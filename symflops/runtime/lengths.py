@@ -204,10 +204,15 @@ def _whole(value: Any) -> bool:
 
 
 def _wide(column: Any) -> Any:
-    """As 64-bit integers: the squares of 32-bit lengths would not fit."""
-    if hasattr(column, "long"):
-        return column.long()
-    return column.astype("int64")
+    """As 64-bit integers: the squares of 32-bit lengths would not fit.
+
+    Raises:
+        LengthError: of another type than integers.
+    """
+    kind = str(column.dtype).rpartition(".")[2]
+    if not kind.startswith(("int", "uint", "bool")) and len(column):
+        raise LengthError(f"lengths are whole numbers, not of type {kind}")
+    return column.long() if hasattr(column, "long") else column.astype("int64")
 
 
 def _numpy() -> Any:

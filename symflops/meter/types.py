@@ -1,0 +1,36 @@
+"""What a meter asks of an estimator, and what a step sums up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+
+class Estimates(Protocol):
+    """What an estimator, generated or interpreted, offers to a meter."""
+
+    streams: Mapping[str, bool]
+    sets: Mapping[str, Sequence[tuple[str, tuple[str, ...], int]]]
+    moment_sets: Mapping[str, str]
+    coefficients: Mapping[str, Sequence[int]]
+    padded: bool
+    parameters: int
+
+    def terms(self, *columns: Any) -> tuple[Any, ...]: ...
+    def rests(self, *columns: Any) -> tuple[Any, ...]: ...
+    def moments(self, **streams: Any) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """What a step summed up: moments of real and of padded lengths, the lengths of each stream, and broken lengths."""
+
+    real: tuple[int, ...]
+    padded: tuple[int, ...]
+    tokens: tuple[int, ...]
+    faults: int
+
+    def flops(self, coefficients: Sequence[int], padded: bool = False) -> int:
+        """The dot product with FLOPs per moment."""
+        return int(sum(c * value for c, value in zip(coefficients, self.padded if padded else self.real, strict=True)))

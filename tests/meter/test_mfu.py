@@ -1,0 +1,220 @@
+"""The meter: what it measures, what it says, and that it stops no job."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+import torch
+
+from symflops import lookup
+from symflops.meter.keys import PRESETS
+from symflops.meter.mfu import MFUMeter
+from symflops.runtime.lengths import of_cu_seqlens, same
+
+CONFIG = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 100}
+
+
+def estimator(regime="full", convention="symflops"):
+    return lookup.estimator(lookup.by_name("llama"), "llama", CONFIG, regime, convention)[1]
+
+
+def flops(lengths, regime="full", kind="total"):
+    one = estimator(regime)
+    return getattr(one, kind)(one.moments(text=lengths))
+
+
+class Clock:
+    def __init__(self):
+        self.now = 100.0
+
+    def __call__(self):
+        return self.now
+
+
+def meter(estimators=None, **options):
+    options = {"devices": 2, "peak_tflops": 1e-3, "clock": Clock(), "log": lambda line: None, **options}
+    return MFUMeter(estimator() if estimators is None else estimators, **options)
+
+
+def test_one_window():
+    one = meter()
+    one.add(text=[100, 50])
+    one.clock.now += 4
+    found = one.step()
+    rate = flops([100, 50]) / 4 / 2
+    assert found == pytest.approx({"mfu": rate / 1e9, "hfu": rate / 1e9, "tflops_per_device": rate / 1e12, "flops_total": flops([100, 50]),
+                                   "tokens_per_second": 150 / 4, "peak_tflops": 1e-3})  # fmt: skip
+    one.add(text=torch.tensor([10]))
+    one.clock.now += 1
+    second = one.step()
+    assert second["tflops_per_device"] == pytest.approx(flops([10]) / 2 / 1e12)
+    assert second["flops_total"] == flops([100, 50, 10])
+    one.add(text=[10])
+    assert one.step(seconds=2)["tflops_per_device"] == pytest.approx(flops([10]) / 4 / 1e12)
+
+
+def test_padding_and_recomputation_are_in_hfu_only():
+    one = meter(estimator("checkpointed"))
+    one.add(text=of_cu_seqlens(torch.tensor([0, 64, 128]), torch.tensor([0, 60, 101])))
+    found = one.step(seconds=1)
+    assert found["mfu"] == pytest.approx(flops([60, 41]) / 2e9)
+    executed = flops([64, 64], "checkpointed") + flops([64, 64], "checkpointed", "recomputed")
+    assert found["hfu"] == pytest.approx(executed / 2e9) and executed > flops([60, 41])
+
+
+def test_a_pack_of_32_costs_one_32nd_of_the_attention():
+    one = estimator()
+    attention = one.coefficients["total"][list(one.moment_sets).index("xx")]
+    pack, whole = (one.total(one.moments(text=lengths)) for lengths in ([256] * 32, [8192]))
+    linears = one.coefficients["total"][list(one.moment_sets).index("x")] * 8192
+    assert (pack - linears) * 32 == whole - linears == attention * 8192**2
+
+
+def test_mixing_scopes_inflates():
+    """FLOPs of all ranks over the devices of one: as many times too much as there are ranks."""
+    ranks = 4
+    right, local, mixed = (meter(devices=devices, scope=scope) for devices, scope in ((ranks, "global"), (1, "rank"), (1, "global")))
+    for one, lengths in ((right, [128] * ranks), (local, [128]), (mixed, [128] * ranks)):  # a reduced step sums all ranks
+        one.add(text=lengths)
+    found = [one.step(seconds=1)["mfu"] for one in (right, local, mixed)]
+    assert found[0] == found[1] and found[2] == pytest.approx(ranks * found[0])
+    with pytest.raises(ValueError, match="scope"):
+        meter(scope="world")
+    with pytest.raises(ValueError, match="devices"):
+        meter(devices=0)
+
+
+def test_phases_of_verl():
+    phases = {"actor": estimator(), "actor_infer": estimator("forward"), "ref": estimator("forward")}
+    one = meter(phases, keys="verl")
+    for name, seconds in (("actor", 3), ("actor_infer", 1), ("ref", 2)):
+        with one.phase(name):
+            one.add(text=[100])
+            one.clock.now += seconds
+    found = one.step()
+    assert found["perf/mfu/actor"] == pytest.approx(flops([100]) / 3 / 2e9)
+    assert found["perf/mfu/actor_infer"] == pytest.approx(flops([100], "forward") / 1 / 2e9)
+    assert not any("ref" in key for key in found)
+    assert one.flops == flops([100]) + 2 * flops([100], "forward")
+    one.add(text=[100], phase="actor")
+    one.spent("actor", 5)
+    assert set(one.step()) == {key for key in found if "infer" not in key}
+    shown = meter(phases, keys="verl", hidden=())
+    shown.add(text=[1], phase="ref")
+    assert "perf/mfu/ref" in shown.step(seconds=1)
+
+
+def test_passes_and_timesteps():
+    image = lookup.estimator(lookup.by_name("qwen_image"), "qwen_image", {"num_layers": 1})[1]
+    one = meter(image, peak_tflops=100)
+    one.add(latent=same(2, 16), prompt=torch.tensor([3, 5]), passes=2, timesteps=10)
+    once = image.total(image.moments(latent=[16, 16], prompt=[3, 5]))
+    one.step(seconds=1)
+    assert one.flops == 20 * once
+
+
+@pytest.mark.parametrize(("keys", "name", "factor"), [("plain", "mfu", 1), ("verl", "perf/mfu/train", 1), ("torchtitan", "mfu(%)", 100), ("lightning", "device/mfu", 1), ("hf", "mfu", 1), ("composer", "throughput/device/mfu", 1)])
+def test_keys(keys, name, factor):
+    one = meter(keys=keys)
+    one.add(text=[64])
+    found = one.step(seconds=1)
+    assert found[name] == pytest.approx(factor * flops([64]) / 2e9)
+    assert all(isinstance(value, (int, float)) for value in found.values()) and len(found) == len(PRESETS[keys])
+    with pytest.raises(ValueError, match="preset"):
+        meter(keys="none")
+
+
+def test_state_survives_and_the_clock_does_not():
+    one = meter()
+    one.add(text=[100])
+    one.step(seconds=1)
+    state = one.state_dict()
+    other = meter()
+    other.clock.now += 5000  # the time in between is no training time
+    other.load_state_dict(state)
+    other.add(text=[10])
+    other.clock.now += 2
+    found = other.step()
+    assert found["flops_total"] == flops([100, 10]) and found["tflops_per_device"] == pytest.approx(flops([10]) / 2 / 2 / 1e12)
+    assert other.steps == 2
+
+
+def test_above_one_it_warns_once_and_does_not_clamp():
+    one = meter(peak_tflops=1e-9)
+    with pytest.warns(UserWarning, match="above 1: check the peak"):
+        one.add(text=[100])
+        assert one.step(seconds=1)["mfu"] > 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        one.add(text=[100])
+        assert one.step(seconds=1)["mfu"] > 1
+
+
+def test_an_unknown_peak_leaves_the_key_away(monkeypatch):
+    monkeypatch.delenv("SYMFLOPS_PEAK_TFLOPS", raising=False)
+    with pytest.warns(UserWarning, match="NVIDIA X1"):
+        one = meter(peak_tflops=None, device_name="NVIDIA X1")
+    one.add(text=[100])
+    found = one.step(seconds=1)
+    assert found["tflops_per_device"] > 0 and not {"mfu", "hfu", "peak_tflops"} & found.keys()
+    monkeypatch.setenv("VERL_OMNI_DEVICE_FLOPS_TFLOPS", "100")
+    assert meter(peak_tflops=None, device_name="NVIDIA X1", variables=("VERL_OMNI_DEVICE_FLOPS_TFLOPS",)).peak.tflops == 100
+
+
+@pytest.mark.parametrize("config", [None, {}, {"model_type": "nothing"}, "/no/such/config.json", {**CONFIG, "hidden_size": "wide"}, 7])
+def test_a_model_that_is_unknown_stops_no_job(config):
+    with pytest.warns(UserWarning, match="no MFU: .+"):
+        one = MFUMeter.of_config(config, devices=1, peak_tflops=1)
+    for _ in range(2):
+        one.add(text=[100])
+        with one.phase("actor"):
+            one.add(text="nonsense")
+        assert one.step() == {}
+    assert "no MFU" in one.describe() and one.state_dict()["steps"] == 2
+
+
+@pytest.mark.parametrize("batch", [{"text": "abc"}, {"text": None}, {"image": [1]}, {}, {"text": [-1]}, {"text": torch.tensor([-1])}, {"text": torch.tensor([1.5])}, {"text": object()}])
+def test_a_batch_that_cannot_be_read_takes_the_key_of_its_window(batch):
+    one = meter()
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            one.add(text=[100])
+            one.add(**batch)
+            found = one.step(seconds=1)
+            assert "mfu" not in found and 0 not in found.values(), batch
+    assert 1 <= len(seen) <= 2 and all("no MFU" in str(warning.message) for warning in seen)
+    one.add(text=[100])
+    assert "mfu" in one.step(seconds=1)
+
+
+def test_nothing_ran_nothing_is_logged():
+    one = meter()
+    assert one.step(seconds=1) == {}
+    one.add(text=[])
+    assert one.step(seconds=1) == {}
+    one.add(text=[4])
+    with pytest.warns(UserWarning, match="seconds"):
+        assert "mfu" not in one.step(seconds=0)
+
+
+def test_what_it_prints():
+    lines = []
+    one = meter(log_every=2, log=lines.append, device_name="NVIDIA H100 80GB HBM3", peak_tflops=None)
+    text = one.describe(text=[100, 50])
+    for word in (f"{estimator().parameters:,} parameters", "regime full", "FLOPs forward =", "xx", "2 devices", "989.4 TFLOP/s", "ml-engineering", "MFU = FLOPs", f"{flops([100, 50], kind='forward') // 2:,} FLOPs forward per sample", f"{flops([100, 50]):,} FLOPs a step"):
+        assert word in text, word
+    for _ in range(4):
+        one.add(text=[100])
+        one.step(seconds=1)
+    assert len(lines) == 2 and "step 2: " in lines[0] and "TFLOP/s a device, MFU " in lines[0]
+    assert "xx" in one.describe() and "this batch" not in one.describe()
+
+
+def test_importing_the_meter_imports_neither_sympy_nor_torch():
+    import subprocess
+    import sys
+
+    text = "import sys; import symflops.meter.mfu, symflops.meter.batches; print([name for name in ('sympy', 'torch', 'jinja2', 'ruamel', 'numpy') if name in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True).stdout.strip() == "[]"
