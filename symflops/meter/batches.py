@@ -45,7 +45,7 @@ def streams_of(estimator: Any, batch: Mapping[str, Any], latents: str | Mapping[
             told = _stream(name, axes, rows, batch, keys.get(name))
             if told is not None:
                 found[name] = told
-            elif items != "samples" or name == "prompt":  # no images, no prompts
+            elif name == "prompt" or (items != "samples" and not estimator.streams[name]):  # none of them
                 found[name] = same(_items(found) if items == "samples" else 0, *(0 for _ in axes))
     missing = [name for name, optional in estimator.streams.items() if not optional and name not in found]
     if missing:

@@ -199,6 +199,14 @@ def of_any(given: Any, axes: Sequence[str], name: str) -> Lengths:
     return Lengths(tuple([int(row[axis]) for row in rows] for axis in range(len(axes))), len(rows))
 
 
+def plain(entry: Lengths) -> Any:
+    """Real lengths as a list with one entry per item, without fillers; those on a device are waited for."""
+    mark = [1] * entry.count if entry.real is None else [int(value) for value in entry.real]
+    rows = [[column] * entry.count if isinstance(column, int) else [int(value) for value in column] for column in entry.axes]
+    kept = [row for row, real in zip(zip(*rows, strict=True), mark, strict=True) if real]
+    return [row[0] for row in kept] if len(rows) == 1 else [list(row) for row in kept]
+
+
 def _whole(value: Any) -> bool:
     return hasattr(value, "__index__") and not isinstance(value, bool)
 

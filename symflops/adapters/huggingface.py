@@ -1,0 +1,80 @@
+"""HF Trainer: counts every micro-batch where the Trainer asks for its FLOPs, and adds the rates to its logs.
+
+    meter = attach(trainer, devices=world_size)          # before trainer.train()
+
+The Trainer calls ``floating_point_ops(inputs)`` for each micro-batch; the lengths are taken there, without waiting for a
+device. What it gets back for its own ``total_flos`` is exact where the host knows the lengths, and that of the padded batch
+where they lie on a device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from symflops.meter.batches import streams_of
+from symflops.meter.mfu import MFUMeter
+from symflops.runtime.lengths import plain
+
+
+def attach(trainer: Any, *, devices: int | None = None, **options: Any) -> MFUMeter:
+    """Give ``trainer`` a meter: the model's config decides the estimator, the arguments of :class:`MFUMeter` the rest.
+
+    What it measures from one log of a loss to the next is added to that log, before any callback or tracker sees it.
+    """
+    count = devices if devices is not None else int(getattr(trainer.args, "world_size", 1) or 1)
+    config = getattr(trainer.model, "config", None)
+    meter = MFUMeter.of_config(config, devices=count, **{"keys": "hf", **options})
+    log = trainer.log
+
+    def logged(logs: dict[str, Any], *arguments: Any, **named: Any) -> Any:
+        if "loss" in logs:  # a window of training, not of evaluation; on every process, as the sums of a step are
+            logs.update(meter.step())
+            if "mfu" in logs and trainer.is_world_process_zero():
+                rate = f"MFU {logs['mfu']:.4g}, {logs['tflops_per_device']:.4g} TFLOP/s a device"
+                meter.log(f"step {trainer.state.global_step}: {rate}")
+        return log(logs, *arguments, **named)
+
+    trainer.floating_point_ops = lambda inputs: count_inputs(meter, inputs)
+    trainer.log = logged
+    trainer.add_callback(callback(meter))
+    return meter
+
+
+def count_inputs(meter: MFUMeter, inputs: Mapping[str, Any]) -> int:
+    """Add one micro-batch to the meter; its FLOPs as far as the host knows them, 0 where the model is not known."""
+    phase = next(iter(meter.phases.values()), None)
+    if phase is None:
+        return 0
+    one: Any = phase.estimator
+    try:
+        streams = streams_of(one, inputs)
+        meter.add(**streams)
+        if any(on_device(column) for entry in streams.values() for column in entry.axes):
+            streams = streams_of(one, {name: value for name, value in inputs.items() if name in one.inputs()})
+        return int(one.total(one.moments(**{name: plain(entry) for name, entry in streams.items()})))
+    except Exception as error:
+        meter.unreadable(f"{type(error).__name__}: {error}")
+        return 0
+
+
+def on_device(column: Any) -> bool:
+    """Whether reading ``column`` would wait for a device."""
+    return getattr(getattr(column, "device", None), "type", "cpu") != "cpu"
+
+
+def callback(meter: MFUMeter) -> Any:
+    """A ``TrainerCallback`` that says what is measured and starts the clock.
+
+    Raises:
+        ImportError: transformers is not installed.
+    """
+    from transformers import TrainerCallback
+
+    class MFUCallback(TrainerCallback):  # type: ignore[misc]
+        def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            if getattr(state, "is_world_process_zero", True):
+                meter.log(meter.describe())
+            meter.start()
+
+    return MFUCallback()

@@ -1,0 +1,181 @@
+"""Adapters against the signatures that the frameworks document, and by hand through what they do with the results."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import sys
+import types
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from symflops import lookup
+from symflops.adapters import lightning, megatron, torchtitan, verl, verl_omni
+from symflops.adapters.sums import flops_of_sums
+from symflops.runtime.lengths import LengthError
+
+CONFIG = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 100}
+IMAGE = {"_class_name": "QwenImageTransformer2DModel", "num_layers": 2}
+WAN = {"_class_name": "WanTransformer3DModel", "num_layers": 1}
+
+
+def estimator(config, **options):
+    return lookup.estimator(*lookup.by_config(config), config, **options)[1]
+
+
+def total(config, **batch):
+    one = estimator(config)
+    return one.total(one.moments(**batch))
+
+
+class Config(SimpleNamespace):
+    def to_dict(self):
+        return dict(vars(self))
+
+
+def test_verl(monkeypatch):
+    """``f(config, tokens_sum, batch_seqlens, delta_time, **kargs)``; verl looks for a keyword argument before it hands images over."""
+    table = {}
+    package, utils, counter = (types.ModuleType(name) for name in ("verl", "verl.utils", "verl.utils.flops_counter"))
+    counter.ESTIMATE_FUNC = table
+    utils.flops_counter = counter
+    for module in (package, utils, counter):
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    function = verl.register("llama")
+    assert table == {"llama": function}
+    assert any(parameter.kind == inspect.Parameter.VAR_KEYWORD for parameter in inspect.signature(function).parameters.values())
+    for config in (Config(**CONFIG), CONFIG, SimpleNamespace(**CONFIG)):
+        assert table["llama"](config, 150, [100, 50], 2.0) == pytest.approx(total(CONFIG, text=[100, 50]) / 2 / 1e12)
+    with pytest.warns(UserWarning, match="no FLOPs for verl"):
+        assert math.isnan(function({"model_type": "nothing"}, 1, [1], 1.0))
+    with pytest.warns(UserWarning, match="no images"):
+        assert math.isnan(function(CONFIG, 1, [1], 1.0, images_seqlens=[16]))
+    vision = {"architectures": ["Qwen2VLForConditionalGeneration"]}
+    one = estimator(vision)
+    assert verl.batch_of(one, [100], [64, 128]) == {"text": [100], "images": [[1, 1, 64], [1, 1, 128]]}
+    assert function(vision, 100, [100], 1.0, images_seqlens=[64]) == pytest.approx(total(vision, text=[100], images=[[1, 8, 8]]) / 1e12)
+
+
+def test_verl_itself(tmp_path):
+    """The real package's counter, where it is installed."""
+    counter = pytest.importorskip("verl.utils.flops_counter")
+    verl.register("llama")
+    made = counter.FlopsCounter(Config(**CONFIG))
+    assert made.estimate_flops([100, 50], 2.0)[0] == pytest.approx(total(CONFIG, text=[100, 50]) / 2 / 1e12)
+
+
+def test_verl_meter():
+    one = verl.meter(CONFIG, devices=2, peak_tflops=1e-3)
+    one.add(text=[100], phase="actor")
+    one.add(text=[100], phase="ref")
+    assert set(one.phases) == {"actor", "actor_infer", "ref"} and one.step(seconds=1)["perf/mfu/actor"] == pytest.approx(total(CONFIG, text=[100]) / 2e9)
+
+
+def test_verl_omni():
+    one = verl_omni.DiffusionFlops(IMAGE)
+    data = {"all_latents": torch.zeros(2, 3, 64, 64), "prompt_embeds_mask": torch.tensor([[1, 1, 0], [1, 0, 0]])}
+    latents, prompts = one.get_latent_seqlens(data), one.get_prompt_seqlens(data)
+    assert (latents, prompts) == ([64, 64], [2, 1])
+    found = one.estimate_flops(latents * 2, prompts * 2, 2.0, num_timesteps=10, num_forward_passes=2)  # as gathered over two ranks
+    assert found == pytest.approx(20 * total(IMAGE, latent=[64] * 4, prompt=[2, 1] * 2, sample=4) / 2 / 1e12 if "sample" in one.estimator.streams else 20 * total(IMAGE, latent=[64] * 4, prompt=[2, 1] * 2) / 2 / 1e12)
+    video = verl_omni.DiffusionFlops(WAN)
+    data = {"image_latents": torch.zeros(1, 16, 21, 60, 104)}
+    assert video.get_latent_seqlens(data) == [21, 60, 104] and video.get_prompt_seqlens(data) == [0]
+    assert video.estimate_flops([21, 60, 104], [512], 1.0) == pytest.approx(total(WAN, latent=[[21, 60, 104]], prompt=[512]) / 1e12)
+
+
+def test_verl_omni_registry_and_variable(monkeypatch):
+    registry = {}
+
+    class DiffusionModelFlops:
+        def __init__(self, config):
+            raise AssertionError("the adapter has its own")
+
+    def register_diffusion_architecture(*names):
+        def put(found):
+            assert issubclass(found, DiffusionModelFlops)
+            registry.update(dict.fromkeys(names, found))
+            return found
+
+        return put
+
+    module = types.ModuleType("verl_omni.utils.mfu")
+    module.DiffusionModelFlops, module.register_diffusion_architecture = DiffusionModelFlops, register_diffusion_architecture
+    for name in ("verl_omni", "verl_omni.utils"):
+        monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
+    monkeypatch.setitem(sys.modules, "verl_omni.utils.mfu", module)
+    verl_omni.register("WanPipeline")
+    assert registry["WanPipeline"](WAN).estimate_flops([1, 16, 16], [7], 1.0) > 0
+    monkeypatch.delenv("SYMFLOPS_PEAK_TFLOPS", raising=False)
+    monkeypatch.setenv("VERL_OMNI_DEVICE_FLOPS_TFLOPS", "123")
+    found = verl_omni.meter(IMAGE, devices=1, device_name="NVIDIA H200")
+    assert found.peak.tflops == 123 and "VERL_OMNI" in found.peak.source
+    monkeypatch.setenv("SYMFLOPS_PEAK_TFLOPS", "456")
+    assert verl_omni.meter(IMAGE, devices=1).peak.tflops == 456
+
+
+def test_megatron_bridge():
+    class Provider(megatron.RuntimeStatsMixin):
+        symflops_estimator = estimator(CONFIG)
+
+    lengths = [100, 50, 8]
+    count = Provider()._get_num_floating_point_operations_with_runtime_stats
+    found = count(batch_size=3, seqlen_sum=sum(lengths), seqlen_squared_sum=sum(x * x for x in lengths), cross_seqlen_sum=None, cross_seqlen_product_sum=None)
+    assert found == total(CONFIG, text=lengths) and type(found) is int
+    with pytest.raises(ValueError, match="xx"):
+        count(batch_size=3, seqlen_sum=10)
+    windowed = {"architectures": ["MistralForCausalLM"]}
+    with pytest.raises(ValueError, match="needs the sum"):
+        flops_of_sums(estimator(windowed), {"n": 1, "x": 10, "xx": 100})
+    with pytest.raises(ValueError, match="give the lengths"):
+        flops_of_sums(estimator(WAN), {"n": 1, "x": 10, "xx": 100})
+
+
+def test_megatron_lm():
+    training = SimpleNamespace(num_floating_point_operations=None)
+    megatron.patch(training, estimator(CONFIG))
+    count = training.num_floating_point_operations
+    names = list(inspect.signature(count).parameters)
+    assert names == ["args", "batch_size", "seqlen_squared_sum_in_batch", "total_real_tokens_in_batch"]
+    args = SimpleNamespace(seq_length=64)
+    assert count(args, 4) == total(CONFIG, text=[64] * 4)
+    assert count(args, 4, float(10**2 + 20**2), 30.0) == total(CONFIG, text=[10, 20])
+    with pytest.raises(AttributeError):
+        megatron.patch(SimpleNamespace(), estimator(CONFIG))
+
+
+def test_torchtitan():
+    class ModelConfig(torchtitan.FlopsMixin):
+        symflops_estimator = estimator(CONFIG)
+
+    parameters, per_token = ModelConfig().get_nparams_and_flops(None, 128)
+    assert parameters == estimator(CONFIG).parameters and per_token == total(CONFIG, text=[128]) // 128
+    assert set(torchtitan.meter(CONFIG, devices=1, peak_tflops=1).phases) == {""}
+    with pytest.raises(ValueError):
+        torchtitan.nparams_and_flops(estimator(CONFIG), 0)
+
+
+def test_lightning():
+    class Module(lightning.FlopsMixin):
+        symflops_estimator = estimator(CONFIG)
+
+    module = Module()
+    batch = {"input_ids": torch.zeros(2, 6, dtype=torch.int64), "attention_mask": torch.tensor([[1, 1, 1, 0, 0, 0], [1, 1, 1, 1, 1, 1]])}
+    assert module.count_batch(batch) == module.flops_per_batch == total(CONFIG, text=[3, 6])
+    assert module.count_batch(batch, devices_per_batch=2) == total(CONFIG, text=[3, 6]) // 2
+    packed = {"input_ids": torch.zeros(1, 5, dtype=torch.int64), "position_ids": torch.tensor([[0, 1, 0, 1, 2]])}
+    assert module.count_batch(packed) == total(CONFIG, text=[2, 3])
+    with pytest.raises(LengthError):
+        module.count_batch({"labels": 1})
+
+
+def test_lightning_itself():
+    """Fabric's Throughput takes the FLOPs of one device, and multiplies by the world size itself."""
+    throughput = pytest.importorskip("lightning_fabric.utilities.throughput")
+    measured = throughput.Throughput(available_flops=1e9, world_size=2, window_size=2)
+    flops = lightning.flops_of_batch(estimator(CONFIG), {"input_ids": torch.zeros(2, 6)})
+    for step in range(3):
+        measured.update(time=float(step), batches=step, samples=2 * step, flops=flops)
+    assert measured.compute()["device/mfu"] == pytest.approx(flops / 1e9)
