@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 import inspect
 import math
 import sys
 import types
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -58,12 +60,27 @@ def test_verl(monkeypatch):
     assert function(vision, 100, [100], 1.0, images_seqlens=[64]) == pytest.approx(total(vision, text=[100], images=[[1, 8, 8]]) / 1e12)
 
 
-def test_verl_itself(tmp_path):
-    """The real package's counter, where it is installed."""
-    counter = pytest.importorskip("verl.utils.flops_counter")
+def test_verl_itself(monkeypatch):
+    """The real package's counter, where its files are; what it imports for other purposes (ray, tensordict) is left out."""
+    found = importlib.util.find_spec("verl")
+    if found is None or not found.submodule_search_locations:
+        pytest.skip("verl is not installed")
+    for name in ("verl", "verl.utils", "verl.utils.device"):
+        monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
+    sys.modules["verl.utils.device"].get_torch_device = lambda: SimpleNamespace(get_device_name=lambda: "NVIDIA H200", is_available=lambda: True)
+    sys.modules["verl.utils.device"].is_device_available = lambda: True
+    path = Path(found.submodule_search_locations[0]) / "utils" / "flops_counter.py"
+    spec = importlib.util.spec_from_file_location("verl.utils.flops_counter", path)
+    counter = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "verl.utils.flops_counter", counter)
+    sys.modules["verl.utils"].flops_counter = counter
+    spec.loader.exec_module(counter)
     verl.register("llama")
     made = counter.FlopsCounter(Config(**CONFIG))
-    assert made.estimate_flops([100, 50], 2.0)[0] == pytest.approx(total(CONFIG, text=[100, 50]) / 2 / 1e12)
+    estimated, promised = made.estimate_flops([100, 50], 2.0)
+    assert estimated == pytest.approx(total(CONFIG, text=[100, 50]) / 2 / 1e12) and promised > 0
+    with pytest.warns(UserWarning, match="no images"):
+        assert math.isnan(made.estimate_flops([100, 50], 2.0, images_seqlens=[64])[0])
 
 
 def test_verl_meter():
