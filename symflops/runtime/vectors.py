@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Mapping, Sequence
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,9 @@ from symflops.runtime.bounds import LIMIT, bounds_of
 Terms = Callable[..., tuple[Any, ...]]
 Sets = Mapping[str, Sequence[tuple[str, tuple[str, ...], int]]]
 HALF = 32
-BLOCK = 16_384  # items at once: what the caches hold
+BLOCK, FEW_TERMS = 131_072, 3  # items at once; a quarter of them where more terms lie in memory together
 _add, _max = np.add.reduce, np.maximum.reduce
+FEW = 100  # items that estimators sum up without vectors
 _KNOWN: dict[tuple[Any, ...], tuple[tuple[int, ...], int]] = {}
 
 
@@ -39,11 +41,11 @@ def axes(name: str, entries: Any, count: int) -> list[np.ndarray[Any, Any]]:
     shape = (len(found),) if count == 1 else (len(found), count)
     if found.shape != shape and found.size:
         raise ValueError(f"an entry of '{name}' is {wanted}, not of shape {found.shape[1:]}")
-    if found.dtype.kind == "u" and found.size and int(found.max()) >= LIMIT:
+    if found.dtype == np.uint64 and found.size and int(found.max()) >= LIMIT:
         found = found.astype(object)
     else:
         found = found.astype(np.int64, copy=False)
-        if found.size and int(np.ascontiguousarray(found).view(np.uint64).max()) >= LIMIT:
+        if found.size and (len(found) < FEW or count > 1) and int(found.min()) < 0:
             raise ValueError(f"an entry of '{name}' is {wanted}, not {int(found.min())}")
     return [found] if count == 1 else [np.ascontiguousarray(found[:, axis]) for axis in range(count)]
 
@@ -54,44 +56,43 @@ def sums(terms: Terms, rests: Terms, sizes: Any, sets: Sets, moments: Mapping[st
     Raises:
         ValueError: a length does not divide as the model divides it.
     """
-    if sizes is None and len(sets) == 1 and len(columns[0]) <= BLOCK and "once" not in moments.values():
+    block = BLOCK if len(moments) <= FEW_TERMS else BLOCK // 4
+    if sizes is None and len(sets) == 1 and len(columns[0]) <= block and "once" not in moments.values():
         quick = _quickly(terms, rests, columns)
         if quick is not None:
             return quick
+    count = max(map(len, columns), default=0)
+    if count > block:
+        totals = found = [0] * len(moments)
+        arrays = [_array(column) for column in columns]
+        for start in range(0, count, block):
+            found = sums(terms, rests, sizes, sets, moments, [column[start : start + block] for column in arrays])
+            totals = list(map(add, totals, found))
+        return [one if items == "once" else total for items, one, total in zip(moments.values(), found, totals, strict=True)]
     arrays, bounds = _prepared(terms, sizes, columns)
-    counts = _counts(sets, arrays)
-    longest = max(counts.values(), default=0)
-    if longest <= BLOCK:
-        return _sums(terms, rests, sizes, counts, moments, arrays, bounds)
-    totals = [0] * len(moments)
-    for start in range(0, longest, BLOCK):
-        parts = [column[start : start + BLOCK] for column in arrays]
-        found = _sums(terms, rests, sizes, _counts(sets, parts), moments, parts, bounds)
-        totals = [
-            more if items == "once" else total + more
-            for items, total, more in zip(moments.values(), totals, found, strict=True)
-        ]
-    return totals
+    return _sums(terms, rests, sizes, _counts(sets, arrays), moments, arrays, bounds)
 
 
 def _quickly(terms: Terms, rests: Terms, columns: Sequence[Any]) -> list[int] | None:
     """The sums of one index set whose lengths are known to be small, in as few steps as can be; None where they are not."""
-    key: list[Any] = [terms]
+    key: tuple[Any, ...] = (terms,)
     arrays = []
     for column in columns:
-        if type(column) is not array:
+        if type(column) is array:
+            found = np.frombuffer(column, np.uint64)
+        elif type(column) is np.ndarray and column.dtype == np.int64 and len(column):
+            found = column.view(np.uint64)
+        else:
             return None
-        found = np.frombuffer(column, np.uint64)
-        key.append(int(_max(found)).bit_length())
+        key += (int(_max(found)).bit_length(),)
         arrays.append(found.view(np.int64))
-    known = _KNOWN.get(tuple(key))
-    count = len(columns[0])
-    if known is None or known[1] * count >= LIMIT:
+    known = _KNOWN.get(key)
+    if known is None or known[1] * len(columns[0]) >= LIMIT:
         return None
     left = rests(None, *arrays)
     if left:
         _divided(left)
-    return [int(_add(term)) if type(term) is np.ndarray else term * count for term in terms(None, *arrays)]
+    return [int(_add(term)) if type(term) is np.ndarray else term * len(columns[0]) for term in terms(None, *arrays)]
 
 
 def _sums(
@@ -157,11 +158,11 @@ def _prepared(terms: Terms, sizes: Any, columns: Sequence[Any]) -> tuple[list[An
     arrays, bits = [], []
     for column in columns:
         found = _array(column)
-        largest = int(_max(found)) if len(found) else 0
-        if largest >= LIMIT:
-            found = found.astype(object)
-        elif found.dtype == np.uint64:
-            found = found.view(np.int64)
+        largest = int(_max(found if found.dtype == object else found.view(np.uint64))) if len(found) else 0
+        if found.dtype == np.int64 and largest >= LIMIT:
+            raise ValueError(f"a length is a whole number, not {int(found.min())}")
+        if found.dtype == np.uint64:
+            found = found.astype(object) if largest >= LIMIT else found.view(np.int64)
         arrays.append(found)
         bits.append(largest.bit_length())
     key = (terms, *bits)

@@ -79,7 +79,7 @@ def render(program: Program, version: str, verified: Sequence[Verification] = ()
         trained=trained(program),
         regime_names=[regime.name for regime in program.regimes],
         slots=slots(program),
-        dot=" + ".join(f"c[{position}] * m.{moment.name}" for position, moment in enumerate(program.moments)) or "0",
+        dot=dot(program),
         regimes=lines,
         work=[(regime.name, function.name) for regime, function in zip(program.regimes, lines, strict=True)],
         blocks=any(function.blocks for function in lines),
@@ -94,6 +94,13 @@ def render(program: Program, version: str, verified: Sequence[Verification] = ()
         positions=any(field.kind == "position" for field in program.fields),
         exact=any("_exact(" in text for text in (*(summed(moment, program) for moment in program.moments), *told)),
     )
+
+
+def dot(program: Program) -> str:
+    """Coefficients times moments, those left out that nothing runs over."""
+    used = {position for amount in program.amounts for position, _ in (*amount.useful, *amount.executed)}
+    terms = [f"c[{position}] * m.{moment.name}" for position, moment in enumerate(program.moments) if position in used]
+    return " + ".join(terms) or "0"
 
 
 def fixed_fields(program: Program) -> list[tuple[Field, object]]:
