@@ -22,7 +22,8 @@ LOW = 2**HALF - 1
 class Accumulator:
     """Sums of moments over the micro-batches of a step, for one estimator.
 
-    ``device`` is where lengths that come as tensors are summed; by default where the first of them is.
+    ``device`` is where lengths that come as tensors are summed; by default where the first of them is. A model whose moments
+    are of a batch as a whole (``whole``) needs each micro-batch's lengths on the host: those on a device are waited for.
     """
 
     def __init__(self, estimator: Estimates, device: Any = None) -> None:
@@ -34,7 +35,8 @@ class Accumulator:
         self.streams = tuple(name for streams in self.sets.values() for name, _, _ in streams)
         self.needed = tuple(name for name, optional in estimator.streams.items() if not optional)
         self.axes = tuple(len(axes) for streams in self.sets.values() for _, axes, _ in streams)
-        self.bits = safe_bits(self.terms, self.axes)
+        self.whole = estimator.whole
+        self.bits = 0 if self.whole else safe_bits(self.terms, self.axes)
         self.width = len(self.moment_sets) + len(self.streams) + 1
         self.device = device
         self._rows: dict[str, Any] = {}
@@ -96,7 +98,7 @@ class Accumulator:
                 entry = batch[name]
                 columns += entry.padded if padded and entry.padded is not None else entry.axes
         like = next((column for column in columns if hasattr(column, "device") and hasattr(column, "unsqueeze")), None)
-        if like is None:
+        if like is None or self.whole:
             return self._on_host(columns, marks, counts), None
         device = self.device = like.device if self.device is None else self.device
         moved = [self._tensor(column, device) for column in columns]
@@ -129,7 +131,7 @@ class Accumulator:
 
     def _on_host(self, columns: Sequence[Any], marks: Mapping[str, Any], counts: Mapping[str, int]) -> list[int]:
         """The vector of lists, arrays and ints, exactly, whatever their size."""
-        if all(isinstance(column, int) and column >= 0 for column in columns):
+        if not self.whole and all(isinstance(column, int) and column >= 0 for column in columns):
             if any(self.rests(*columns)):
                 raise LengthError("a length of the batch does not divide as the model divides it")
             found = [

@@ -27,6 +27,8 @@ def description(meter: Any, streams: Mapping[str, Any]) -> str:
             terms = [f"{value:,} {moment}" for moment, value in pairs if value]
             if terms:
                 lines.append(f"  FLOPs {label} = {' + '.join(terms)}, summed over the items of the {whose}")
+        if one.whole:
+            lines.append(f"  {', '.join(one.whole)}: of each micro-batch as a whole, then summed")
         if streams:
             lines.append(numbers(one, streams))
     count = f"{meter.devices} device{'s' * (meter.devices > 1)}"

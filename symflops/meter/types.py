@@ -15,6 +15,7 @@ class Estimates(Protocol):
     moment_sets: Mapping[str, str]
     coefficients: Mapping[str, Sequence[int]]
     padded: bool
+    whole: tuple[str, ...]
     parameters: int
 
     def terms(self, *columns: Any) -> tuple[Any, ...]: ...

@@ -69,31 +69,53 @@ def test_back_ends_are_exact(name):
     draw = random.Random(name)
     axes = {stream: len(axes) for streams in one.sets.values() for stream, axes, _ in streams}
     pool = [drawn(one, draw, draw.choice((100, 10_000, 1_000_000))) for _ in range(POOL)]
+    if one.whole:
+        whole_batches(one, axes, pool, draw)
+        return
     exact = [list(one.moments(**item).as_dict().values()) for item in pool]
     once = [items == "once" for items in one.moment_sets.values()]
     accumulator = Accumulator(one)
     for _ in range(20 if interpreted else BATCHES):
         chosen = [draw.randrange(POOL) for _ in range(draw.randint(1, 6))]
-        expected = [1 if single else sum(column) for single, column in zip(once, zip(*(exact[place] for place in chosen)))]
+        expected = [column[0] if single else sum(column) for single, column in zip(once, zip(*(exact[place] for place in chosen)))]
         batch = together([pool[place] for place in chosen], axes)
         columns = [column for stream, given in batch.items() for column in in_columns(given, axes[stream])]
         summed = vectors.sums(lambda _, *c: one.terms(*c), lambda _, *c: one.rests(*c), 0, one.sets, one.moment_sets, columns)
         assert list(one.moments(**batch).as_dict().values()) == summed == expected
     for _ in range(20):
         chosen = [draw.randrange(POOL) for _ in range(draw.randint(1, 6 if interpreted else 300))]
-        expected = tuple(1 if single else sum(column) for single, column in zip(once, zip(*(exact[place] for place in chosen))))
+        expected = tuple(column[0] if single else sum(column) for single, column in zip(once, zip(*(exact[place] for place in chosen))))
         batch = together([pool[place] for place in chosen], axes)
         assert tuple(one.moments(**batch).as_dict().values()) == expected
         accumulator.add(**{stream: torch.tensor(given) if axes[stream] else given for stream, given in batch.items()})
         sums = accumulator.read()
-        assert sums.faults == 0 and (sums.real == expected or any(once))
+        assert sums.faults == 0 and sums.real == expected
         total = one.total(one.moments(**batch))
-        assert sums.flops(one.coefficients["total"]) == total or any(once)
+        assert sums.flops(one.coefficients["total"]) == total
         arrays = {stream: np.array(given) if axes[stream] else given for stream, given in batch.items()}
         for given in () if interpreted else (batch, arrays):
             costs = one.per_item(**given)
             assert sum(int(cost) for items in costs.values() for cost in items) == total
             assert all(len(costs[items]) == len(chosen) for items in one.sets)
+
+
+def whole_batches(one, axes, pool, draw):
+    """Where moments are of a batch as a whole: every form of lengths gives the same, micro-batches add as FLOPs, and items cost nothing by themselves."""
+    accumulator = Accumulator(one)
+    for form in (list, np.array, torch.tensor):
+        total = 0
+        for _ in range(10):
+            batch = together([pool[draw.randrange(POOL)] for _ in range(draw.randint(1, 200))], axes)
+            plain = one.moments(**batch)
+            given = {stream: form(lengths) if axes[stream] else lengths for stream, lengths in batch.items()}
+            assert one.moments(**given).as_dict() == plain.as_dict()
+            accumulator.add(**given)
+            total += one.total(plain)
+        found = accumulator.read()
+        assert found.faults == 0 and found.flops(one.coefficients["total"], one.padded) == total
+    for refused in (lambda: one.terms(*[1] * 9), lambda: one.rests(*[1] * 9), *([] if hasattr(one, "program") else [lambda: one.per_item(**batch), lambda: one.per_sample(**batch)])):
+        with pytest.raises((ValueError, SymflopsError), match=one.whole[0]):
+            refused()
 
 
 def llama():
