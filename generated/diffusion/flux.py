@@ -100,6 +100,8 @@ Sizes:
 
 from __future__ import annotations
 
+import sys
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -107,7 +109,7 @@ if TYPE_CHECKING:
 
     Line = tuple[str, tuple[int, ...], int, int, tuple[int, ...], int]
     Streams = Sequence[Any] | dict[str, Sequence[Any]]
-    Columns = list[list[int]]
+    Columns = list[Any]
 
 __all__ = ["Estimator", "Flops", "Moments", "Sizes", "moments"]
 
@@ -116,6 +118,10 @@ VARIANT: str | None = None
 REGIMES = ("full", "forward", "lora", "checkpointed")
 CONVENTIONS = ("symflops", "torch")
 STREAMS = {"latent": False, "prompt": False}
+SETS: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {  # per index set its streams: name, axes, the length of one that is left out
+    "samples": (("latent", ("x",), 0), ("prompt", ("y",), 0),),
+}
+MOMENTS = {"n": "samples", "x": "samples", "y": "samples", "xx": "samples", "xy": "samples", "yy": "samples"}
 _PAIRS = {"symflops": "useful", "torch": "all"}
 _LENGTHS = {"symflops": "real", "torch": "padded"}
 _FIELDS = (
@@ -265,8 +271,8 @@ class Flops:
 def moments(*, latent: Streams, prompt: Streams) -> Moments:
     """The moments of a batch.
 
-    Each stream is a list with one entry per item: a length, or a list of lengths where it has several axes; or
-    ``{"lengths": [...], "padded": [...]}``.
+    Each stream is a list or integer array with one entry per item: a length, or one per axis where it has several; or
+    ``{"lengths": [...], "padded": [...]}``. What is on a device is waited for.
 
     ``latent``: x per item of samples.
     ``prompt``: y per item of samples.
@@ -274,61 +280,150 @@ def moments(*, latent: Streams, prompt: Streams) -> Moments:
     Raises:
         ValueError: a length is not a whole number, or streams of one index set differ in their number of items.
     """
-    real: list[list[int]] = []
-    padded: list[list[int]] = []
-    for streams in (
-        (("latent", latent, 1, 0), ("prompt", prompt, 1, 0),),
-    ):
-        for columns, padding in _columns(streams):
-            real.extend(columns)
-            padded.extend(padding)
-    result = _sums(*real)
-    if padded != real:
-        result.padded = _sums(*padded)
+    return _moments(None, {"latent": latent, "prompt": prompt})
+
+
+def _moments(sizes: Sizes | None, batch: dict[str, Any]) -> Moments:
+    """The moments of a batch."""
+    real: Columns = []
+    padded: Columns = []
+    for streams in SETS.values():
+        lengths, padding = _columns(streams, batch)
+        real += lengths
+        padded += padding
+    result = _summed(sizes, real)
+    if any(map(_differ, real, padded)):
+        result.padded = _summed(sizes, padded)
     return result
+
+
+def _differ(one: Any, two: Any) -> bool:
+    return one is not two and _listed(one) != _listed(two)
+
+
+def _listed(column: Any) -> list[int]:
+    return column if type(column) is list else column.tolist()
+
+
+def _summed(sizes: Sizes | None, columns: Columns) -> Moments:
+    """The sums over the items, by vectors where there are many."""
+    if columns and len(columns[0]) > 99 and "numpy" in sys.modules:
+        found = _vectors()
+        if found is not None:
+            return Moments(*found.sums(_terms, _rests, None, SETS, MOMENTS, columns))
+    return _sums(*[column if type(column) is list else column.tolist() for column in columns])
 
 
 def _sums(x_: list[int], y_: list[int]) -> Moments:
     return Moments(
-        n=len(x_),
-        x=sum(x_),
-        y=sum(y_),
-        xx=sum(x**2 for x in x_),
-        xy=sum(x*y for x, y in zip(x_, y_)),
-        yy=sum(y**2 for y in y_),
+        len(x_),  # n
+        sum(x_),  # x
+        sum(y_),  # y
+        sum([x*x for x in x_]),  # xx
+        sum(x*y for x, y in zip(x_, y_)),  # xy
+        sum([y*y for y in y_]),  # yy
     )
 
 
-def _columns(streams: Sequence[tuple[str, Any, int, int]]) -> list[tuple[list[list[int]], list[list[int]]]]:
-    """Per stream of one index set its lengths by axis, real and padded."""
-    found = []
-    count = max((_count(given) for _, given, _, _ in streams), default=0)
-    for name, given, axes, absent in streams:
-        given = [0] * given if isinstance(given, int) else given
-        real, padded = (given["lengths"], given["padded"]) if isinstance(given, dict) else (given, given)
-        if real is None:
-            real = padded = [(absent,) * axes if axes > 1 else absent] * count
-        if len(real) != count or len(padded) != count:
-            raise ValueError(f"'{name}' has {len(real)} items, another stream of the batch has {count}")
-        found.append((_axes(name, real, axes), _axes(name, padded, axes)))
-    return found
+def _terms(sizes: Any, x: Any, y: Any) -> tuple[Any, ...]:
+    """What one item of each index set adds to each moment; or what each of whole columns of items adds."""
+    return (
+        1,
+        x,
+        y,
+        x**2,
+        x*y,
+        y**2,
+    )
+
+
+def _rests(sizes: Any, x: Any, y: Any) -> tuple[Any, ...]:
+    """What is left over where lengths are divided, which must be 0."""
+    return ()
+
+
+def _columns(streams: Sequence[tuple[str, tuple[str, ...], int]], batch: dict[str, Any]) -> tuple[Columns, Columns]:
+    """Per axis of the streams of one index set the lengths of the items, real and padded."""
+    real: Columns = []
+    padded: Columns = []
+    count = 0
+    for name, _, _ in streams:
+        given = batch[name]
+        if given is not None:
+            count = max(count, _count(given))
+    for name, axes, absent in streams:
+        given = batch[name]
+        if given is None:
+            one = two = [[absent] * count for _ in axes or (0,)]
+        elif isinstance(given, dict):
+            one, two = _axes(name, given["lengths"], axes, count), _axes(name, given["padded"], axes, count)
+        else:
+            one = two = _axes(name, given, axes, count)
+        real += one
+        padded += two
+    return real, padded
 
 
 def _count(given: Any) -> int:
-    if given is None or isinstance(given, int):
-        return given or 0
-    return max(len(given["lengths"]), len(given["padded"])) if isinstance(given, dict) else len(given)
+    if isinstance(given, dict):
+        return max(_count(given["lengths"]), _count(given["padded"]))
+    return given if isinstance(given, int) else len(given)
 
 
-def _axes(name: str, entries: Any, axes: int) -> list[list[int]]:
-    """Entries as one list per axis."""
-    if axes == 0:
-        return [[0] * len(entries)]
-    rows = [(entry,) for entry in entries] if axes == 1 else [tuple(entry) for entry in entries]
+def _axes(name: str, entries: Any, axes: tuple[str, ...], count: int) -> Columns:
+    """Entries as one column per axis, a list or an array of ints."""
+    if _count(entries) != count:
+        raise ValueError(f"'{name}' has {_count(entries)} items, another stream of the batch has {count}")
+    if not axes:
+        return [[0] * count]
+    if hasattr(entries, "dtype"):
+        found = _vectors()
+        if found is not None:
+            return list(found.axes(name, entries, len(axes)))
+        entries = entries.tolist()
+    several = len(axes) > 1
+    if type(entries) is list and (several or bool not in map(type, entries)):
+        try:
+            flat = _numbers([length for entry in entries for length in entry] if several else entries)
+            if not several or set(map(len, entries)) == {len(axes)}:
+                return [flat[axis::len(axes)] for axis in range(len(axes))] if several else [flat]
+        except (TypeError, OverflowError):
+            pass
+    rows = [(entry,) for entry in entries] if len(axes) == 1 else [tuple(entry) for entry in entries]
     for row in rows:
-        if len(row) != axes or not all(_whole(value) for value in row):
-            raise ValueError(f"an entry of '{name}' is {axes} whole number{'s' * (axes > 1)}, not {row if axes > 1 else row[0]!r}")
-    return [[int(row[axis]) for row in rows] for axis in range(axes)]
+        if len(row) != len(axes) or not all(map(_whole, row)):
+            wanted = f"{len(axes)} whole number{'s' * (len(axes) > 1)}"
+            raise ValueError(f"an entry of '{name}' is {wanted}, not {row if len(axes) > 1 else row[0]!r}")
+    return [[int(row[axis]) for row in rows] for axis in range(len(axes))]
+
+
+_found: Any = None
+
+
+def _vectors() -> Any:
+    """Sums by vectors, which come with symflops; None in a copy of this module that stands alone."""
+    global _found
+    if _found is None:
+        try:
+            from symflops.runtime import vectors as _found
+        except ImportError:
+            return None
+    return _found
+
+
+_array: Any = None
+
+
+def _numbers(lengths: list[Any]) -> Any:
+    """Whole numbers of at most 64 bits as an array, at the speed of C.
+
+    Raises:
+        TypeError, OverflowError: something else is among them.
+    """
+    global _array
+    if _array is None:  # imported where it is used: importing this module costs nothing
+        from array import array as _array
+    return _array("Q", lengths)
 
 
 def _whole(value: Any) -> bool:
@@ -777,23 +872,47 @@ _TRAINED = {
 }
 
 
+def _inputs(sizes: Sizes) -> dict[str, tuple[str, str, int | None]]:
+    c = sizes.in_channels
+    J = sizes.joint_attention_dim
+    return {
+        "hidden_states": ("latent", "b x w", c),
+        "encoder_hidden_states": ("prompt", "b y w", J),
+    }
+
+
+def _dot(coefficients: Sequence[int], terms: Sequence[int]) -> int:
+    return sum([c * term for c, term in zip(coefficients, terms)])
+
+
+def _checked_terms(sizes: Sizes, *lengths: int) -> tuple[int, ...]:
+    if any(_rests(sizes, *lengths)):
+        raise ValueError("a length of the batch does not divide as the model divides it")
+    return _terms(sizes, *lengths)
+
+
 class Estimator:
     """Parameters and FLOPs of one model under a regime and a convention; everything that does not vary is bound once.
 
     ``parameters`` and ``trainable_parameters`` are counts of elements. The methods take the moments of a batch and return FLOPs.
+    ``coefficients`` are FLOPs per moment, in the order of ``MOMENTS``; ``padded`` says whether the convention counts padded lengths.
 
     Raises:
         ValueError: no such regime or convention.
     """
 
+    streams = STREAMS
+    sets = SETS
+    moment_sets = MOMENTS
+    whole: tuple[str, ...] = ()
+
     __slots__ = (
-        "_backward",
-        "_forward",
         "_lines",
-        "_padded",
         "_parameters",
-        "_recomputed",
+        "_total",
+        "coefficients",
         "convention",
+        "padded",
         "parameters",
         "regime",
         "sizes",
@@ -808,11 +927,15 @@ class Estimator:
         self.sizes = sizes
         self.regime = regime
         self.convention = convention
-        self._padded = _LENGTHS[convention] == "padded"
+        self.padded = _LENGTHS[convention] == "padded"
         self._lines = _LINES[regime](sizes, _PAIRS[convention])
-        self._forward = self._bound([unit * forward for _, _, unit, forward, _, _ in self._lines])
-        self._backward = self._bound([unit * sum(gradients) for _, _, unit, _, gradients, _ in self._lines])
-        self._recomputed = self._bound([unit * again for _, _, unit, _, _, again in self._lines])
+        self.coefficients = {
+            "forward": self._bound([unit * forward for _, _, unit, forward, _, _ in self._lines]),
+            "backward": self._bound([unit * sum(gradients) for _, _, unit, _, gradients, _ in self._lines]),
+            "recomputed": self._bound([unit * again for _, _, unit, _, _, again in self._lines]),
+        }
+        self._total = tuple(map(sum, zip(self.coefficients["forward"], self.coefficients["backward"])))
+        self.coefficients["total"] = self._total
         self._parameters = _PARAMETERS[regime](sizes)
         self.parameters = sum(self._parameters.values())
         trained = _TRAINED.get(regime)
@@ -825,25 +948,87 @@ class Estimator:
             totals[line[1]] = totals.get(line[1], 0) + cost
         return tuple(map(sum, zip(*([cost * part for part in amount] for amount, cost in totals.items()))))
 
-    def moments(self, **streams: Any) -> Moments:
+    def moments(self, *, latent: Streams, prompt: Streams) -> Moments:
         """The moments of a batch, as the function ``moments`` makes them."""
-        return moments(**streams)
+        if type(latent) is list and type(prompt) is list and latent and len(prompt) == len(latent) and type(latent[0]) is int and type(prompt[0]) is int:
+            try:
+                return _summed(self.sizes, [_numbers(latent), _numbers(prompt)])
+            except (TypeError, OverflowError):
+                pass
+        return _moments(self.sizes, {"latent": latent, "prompt": prompt})
+
+    def terms(self, *columns: Any) -> tuple[Any, ...]:
+        """What items add to each moment: whole columns of lengths at once, one per axis, ints or integer arrays."""
+        return _terms(self.sizes, *columns)
+
+    def rests(self, *columns: Any) -> tuple[Any, ...]:
+        """What is left over where the model divides lengths, which must be 0."""
+        return _rests(self.sizes, *columns)
+
+    def inputs(self) -> dict[str, tuple[str, str, int | None]]:
+        """Per argument of the model that tells lengths: stream or index set, layout, width."""
+        return _inputs(self.sizes)
+
+    def per_item(self, *, latent: Streams, prompt: Streams) -> dict[str, Any]:
+        """FLOPs of each item, forward and backward, per index set: lists of ints, or integer arrays for arrays; they sum to ``total``.
+
+        Raises:
+            ValueError: as ``moments``.
+        """
+        real: Columns = []
+        padded: Columns = []
+        batch = {"latent": latent, "prompt": prompt}
+        for streams in SETS.values():
+            lengths, padding = _columns(streams, batch)
+            real += lengths
+            padded += padding
+        columns = padded if self.padded else real
+        found = _vectors() if "numpy" in sys.modules and any(hasattr(column, "dtype") for column in columns) else None
+        if found is not None:
+            return dict(found.per_item(_terms, _rests, self.sizes, SETS, MOMENTS, columns, self._total))
+        costs: dict[str, Any] = {}
+        first = 0
+        for items, streams in SETS.items():
+            width = sum(len(axes) or 1 for _, axes, _ in streams)
+            before, after = [0] * first, [0] * (len(columns) - first - width)
+            chosen = [c if of == items else 0 for c, of in zip(self._total, MOMENTS.values())]
+            costs[items] = [_dot(chosen, _checked_terms(self.sizes, *before, *item, *after)) for item in zip(*columns[first : first + width])]
+            first += width
+        if "once" in MOMENTS.values():
+            none = [0] * len(columns)
+            costs["once"] = [_dot([c if of == "once" else 0 for c, of in zip(self._total, MOMENTS.values())], _terms(self.sizes, *none))]
+        return costs
+
+    def per_sample(self, **streams: Any) -> Any:
+        """FLOPs of each sample, forward and backward; they sum to ``total``.
+
+        Raises:
+            ValueError: as ``moments``; or part of the work is of items of another index set, of which ``per_item`` tells.
+        """
+        costs = self.per_item(**streams)
+        others = [items for items in costs if items != "samples" and len(costs[items])]
+        if others:
+            raise ValueError(f"this batch has costs per {', '.join(others)} beside those per sample: use per_item")
+        return costs["samples"]
 
     def forward(self, m: Moments) -> int:
         """FLOPs of the forward pass."""
-        return self._apply(self._forward, m)
+        return self._apply(self.coefficients["forward"], m)
 
     def backward(self, m: Moments) -> int:
         """FLOPs of the backward pass, recomputation apart."""
-        return self._apply(self._backward, m)
+        return self._apply(self.coefficients["backward"], m)
 
     def recomputed(self, m: Moments) -> int:
         """FLOPs of forward work that the backward pass repeats."""
-        return self._apply(self._recomputed, m)
+        return self._apply(self.coefficients["recomputed"], m)
 
     def total(self, m: Moments) -> int:
         """Forward and backward."""
-        return self._apply(self._forward, m) + self._apply(self._backward, m)
+        if self.padded and m.padded is not None:
+            m = m.padded
+        c = self._total
+        return c[0] * m.n + c[1] * m.x + c[2] * m.y + c[3] * m.xx + c[4] * m.xy + c[5] * m.yy
 
     def tensors(self) -> dict[str, int]:
         """Elements per parameter, all copies together."""
@@ -861,6 +1046,6 @@ class Estimator:
         return found
 
     def _apply(self, c: tuple[int, ...], m: Moments) -> int:
-        if self._padded and m.padded is not None:
+        if self.padded and m.padded is not None:
             m = m.padded
         return c[0] * m.n + c[1] * m.x + c[2] * m.y + c[3] * m.xx + c[4] * m.xy + c[5] * m.yy
