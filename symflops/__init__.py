@@ -15,13 +15,15 @@ if TYPE_CHECKING:
     from symflops.api import Derived, Model, load
     from symflops.ground.diagnostics import SpecError, SymflopsError
     from symflops.lookup import estimate
+    from symflops.meter.mfu import MFUMeter
 
 __version__ = "0.1.0"
 
-__all__ = ["Derived", "Model", "SpecError", "SymflopsError", "__version__", "estimate", "load"]
+__all__ = ["Derived", "MFUMeter", "Model", "SpecError", "SymflopsError", "__version__", "estimate", "load"]
 
 _WHERE = {
     "Derived": "symflops.api",
+    "MFUMeter": "symflops.meter.mfu",
     "Model": "symflops.api",
     "SpecError": "symflops.ground.diagnostics",
     "SymflopsError": "symflops.ground.diagnostics",

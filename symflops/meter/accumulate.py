@@ -142,9 +142,13 @@ class Accumulator:
         first = 0
         for items, members in self.sets.items():
             for name, axes, _ in members:
-                mine = [_listed(column, counts[items], marks[items]) for column in columns[first : first + (len(axes) or 1)]]
-                batch[name] = len(mine[0]) if not axes else mine[0] if len(axes) == 1 else list(zip(*mine, strict=True))
+                given = columns[first : first + (len(axes) or 1)]
                 first += len(axes) or 1
+                if len(axes) == 1 and marks[items] is None and hasattr(given[0], "dtype"):
+                    batch[name] = given[0]
+                    continue
+                mine = [_listed(column, counts[items], marks[items]) for column in given]
+                batch[name] = len(mine[0]) if not axes else mine[0] if len(axes) == 1 else list(zip(*mine, strict=True))
         summed = self.moments(**batch).as_dict()
         return [*summed.values(), *self._tokens(columns, counts, marks), 0]
 
@@ -253,7 +257,7 @@ def _listed(column: Any, count: int, mark: Any) -> list[int]:
     """A column as a list of ints, without fillers."""
     if isinstance(column, int):
         column = [column] * count
-    found = [int(value) for value in (column.tolist() if hasattr(column, "tolist") else column)]
+    found = column.tolist() if hasattr(column, "tolist") else [int(value) for value in column]
     return found if mark is None else [value for value, real in zip(found, mark, strict=True) if real]
 
 

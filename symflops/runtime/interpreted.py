@@ -12,8 +12,9 @@ from functools import cached_property
 from typing import Any
 
 from symflops.ground.diagnostics import SymflopsError
+from symflops.model.graph import ONCE
 from symflops.model.program import Line, Program
-from symflops.runtime.batch import BatchError, moments_of
+from symflops.runtime.batch import BatchError, items_of, moments_of
 from symflops.runtime.columnwise import Columnwise
 from symflops.runtime.layouts import inputs_of, sets_of
 from symflops.runtime.sizes import settled, sizes_of
@@ -118,7 +119,7 @@ class InterpretedEstimator:
 
     def _not_whole(self) -> None:
         if self.whole:
-            raise SymflopsError(f"moments of one batch as a whole are not sums over items ({', '.join(self.whole)})")
+            raise BatchError(f"moments of one batch as a whole are not sums over items ({', '.join(self.whole)})")
 
     def _over(self, columns: tuple[Any, ...]) -> Columnwise:
         names = [name for streams in self.sets.values() for _, axes, _ in streams for name in axes or ("",)]
@@ -151,10 +152,39 @@ class InterpretedEstimator:
         return tuple((position, settled(formula, self.sizes)) for position, formula in line.amount.under(self._pairs))
 
     def moments(self, **batch: Any) -> Moments:
-        """The moments of a batch: per stream a list with one entry per item."""
+        """The moments of a batch: per stream a list or integer array with one entry per item."""
+        batch = {name: _listed(given) for name, given in batch.items()}
         names = tuple(moment.name for moment in self.program.moments)
         values, padded = (moments_of(self.program, batch, self.sizes, side) for side in ("lengths", "padded"))
         return Moments(names, values, padded, self.program.whole)
+
+    def per_item(self, **batch: Any) -> dict[str, list[int]]:
+        """FLOPs of each item, forward and backward, per index set; they sum to ``total``.
+
+        Raises:
+            BatchError: as ``moments``; or what an item costs depends on the others.
+        """
+        self._not_whole()
+        sets = items_of(self.program, {name: _listed(given) for name, given in batch.items()}, self._side)
+        costs: dict[str, list[Any]] = {items: [0] * len(found) for items, found in sets.items()}
+        for moment, cost in zip(self.program.moments, self.coefficients["total"], strict=True):
+            if moment.items == ONCE:
+                costs[ONCE] = [costs.get(ONCE, [0])[0] + cost * settled(moment.formula, self.sizes)]
+            for place, item in enumerate(sets.get(moment.items, ())):
+                costs[moment.items][place] += cost * _whole(settled(moment.formula, {**self.sizes, **item}))
+        return {items: [_whole(cost) for cost in found] for items, found in costs.items()}
+
+    def per_sample(self, **batch: Any) -> list[int]:
+        """FLOPs of each sample, forward and backward; they sum to ``total``.
+
+        Raises:
+            BatchError: as ``moments``; or part of the work is of items of another index set, of which ``per_item`` tells.
+        """
+        costs = self.per_item(**batch)
+        others = [items for items, found in costs.items() if items != "samples" and found]
+        if others:
+            raise BatchError(f"this batch has costs per {', '.join(others)} beside those per sample: use per_item")
+        return costs["samples"]
 
     def _size(self, line: Line, unit: Any, m: Moments) -> Any:
         values = m.padded if (line.side or self._side) == "padded" else m.values
@@ -204,6 +234,13 @@ class InterpretedEstimator:
         for tensor in self.program.regime(self.regime).tensors:
             found[tensor.name] = found.get(tensor.name, 0) + settled(tensor.count, self.sizes)
         return found
+
+
+def _listed(given: Any) -> Any:
+    """Arrays and tensors as lists."""
+    if isinstance(given, dict):
+        return {side: _listed(values) for side, values in given.items()}
+    return given.tolist() if hasattr(given, "tolist") else given
 
 
 def as_tuple(value: Any) -> Any:

@@ -22,6 +22,7 @@ Sets = Mapping[str, Sequence[tuple[str, tuple[str, ...], int]]]
 HALF = 32
 BLOCK, FEW_TERMS = 131_072, 3  # items at once; a quarter of them where more terms lie in memory together
 _add, _max = np.add.reduce, np.maximum.reduce
+MOST_KNOWN = 4096  # bounds that are kept
 FEW = 100  # items that estimators sum up without vectors
 _KNOWN: dict[tuple[Any, ...], tuple[tuple[int, ...], int]] = {}
 
@@ -168,6 +169,8 @@ def _prepared(terms: Terms, sizes: Any, columns: Sequence[Any]) -> tuple[list[An
     key = (terms, *bits)
     known = _KNOWN.get(key) if sizes is None else bounds_of(terms, sizes, bits)
     if known is None:
+        if len(_KNOWN) >= MOST_KNOWN:
+            _KNOWN.clear()
         known = _KNOWN[key] = bounds_of(terms, sizes, bits)
     bounds, most = known
     if most >= LIMIT:

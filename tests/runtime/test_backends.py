@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
+import os
 import random
+import subprocess
+import sys
 from array import array
 from functools import cache
 from pathlib import Path
@@ -93,7 +96,7 @@ def test_back_ends_are_exact(name):
         total = one.total(one.moments(**batch))
         assert sums.flops(one.coefficients["total"]) == total
         arrays = {stream: np.array(given) if axes[stream] else given for stream, given in batch.items()}
-        for given in () if interpreted else (batch, arrays):
+        for given in (batch, arrays):
             costs = one.per_item(**given)
             assert sum(int(cost) for items in costs.values() for cost in items) == total
             assert all(len(costs[items]) == len(chosen) for items in one.sets)
@@ -198,6 +201,22 @@ def test_forms_of_lists_and_arrays_agree():
     assert one.moments(text=np.array([3, 5, 7])) == one.moments(text=[3, 5, 7])
     both = one.moments(text={"lengths": np.array([3, 5] * 60), "padded": np.array([8, 8] * 60)})
     assert both == one.moments(text={"lengths": [3, 5] * 60, "padded": [8, 8] * 60}) and both.padded.xx == 120 * 64
+
+
+def test_a_copy_that_stands_alone_takes_arrays_too(tmp_path):
+    """Without symflops, arrays and long lists are summed by the standard library."""
+    (tmp_path / "llama.py").write_text((ROOT / "generated" / "language" / "llama.py").read_text())
+    code = (
+        "import sys\n"
+        "sys.modules['symflops'] = None  # not to be found\n"
+        "import numpy, llama\n"
+        "one = llama.Estimator(llama.Sizes())\n"
+        "x = [3, 5, 7] * 100\n"
+        "assert one.moments(text=x) == one.moments(text=numpy.array(x)) == llama.moments(text=tuple(x))\n"
+        "assert sum(one.per_sample(text=numpy.array(x))) == one.total(one.moments(text=x))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path)}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_bounds_bound():
