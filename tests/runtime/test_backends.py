@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import torch
 
-from symflops import lookup
+from symflops import load, lookup
 from symflops.ground.errors import SymflopsError
 from symflops.library import shipped, specs_in
 from symflops.meter.accumulate import Accumulator
@@ -116,9 +116,24 @@ def whole_batches(one, axes, pool, draw):
             total += one.total(plain)
         found = accumulator.read()
         assert found.faults == 0 and found.flops(one.coefficients["total"], one.padded) == total
-    for refused in (lambda: one.terms(*[1] * 9), lambda: one.rests(*[1] * 9), *([] if hasattr(one, "program") else [lambda: one.per_item(**batch), lambda: one.per_sample(**batch)])):
+    for refused in (lambda: one.terms(*[1] * 9), lambda: one.rests(*[1] * 9), lambda: one.per_item(**batch), lambda: one.per_sample(**batch)):
         with pytest.raises((ValueError, SymflopsError), match=one.whole[0]):
             refused()
+
+
+@pytest.mark.parametrize("name", ["clip", "mochi", "z_image"])
+def test_interpreted_estimators_of_batches_as_a_whole(name):
+    one = load(name).estimator({})
+    draw = random.Random(name)
+    axes = {stream: len(axes) for streams in one.sets.values() for stream, axes, _ in streams}
+    whole_batches(one, axes, [drawn(one, draw, 1000) for _ in range(POOL)], draw)
+
+
+def test_real_and_padded_lengths_in_one_convention_have_no_coefficients():
+    one = load("llama").estimator({}, convention="megatron-bridge")
+    assert one.total(one.moments(text={"lengths": [3, 5], "padded": [8, 8]})) > one.total(one.moments(text=[3, 5]))
+    with pytest.raises(SymflopsError, match="per moment"):
+        one.per_sample(text=[3, 5])
 
 
 def llama():
