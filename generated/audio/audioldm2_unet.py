@@ -216,7 +216,7 @@ STREAMS = {"latent": False, "prompt": False, "other": True}
 SETS: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {  # per index set its streams: name, axes, the length of one that is left out
     "samples": (("latent", ("h", "w"), 0), ("prompt", ("y",), 0), ("other", ("z",), 0),),
 }
-MOMENTS = {"n": "samples", "y": "samples", "x_6": "samples", "x_3": "samples", "x": "samples", "hw": "samples", "x_6_y": "samples", "x_3_y": "samples", "xy": "samples", "hwy": "samples", "x_6_x_6": "samples", "x_3_x_3": "samples", "xx": "samples", "hhww": "samples"}
+MOMENTS: dict[str, str] = {"n": "samples", "y": "samples", "x_6": "samples", "x_3": "samples", "x": "samples", "hw": "samples", "x_6_y": "samples", "x_3_y": "samples", "xy": "samples", "hwy": "samples", "x_6_x_6": "samples", "x_3_x_3": "samples", "xx": "samples", "hhww": "samples"}
 _FIXED: tuple[tuple[str, Any], ...] = (
     ("layers_per_block", 2),
     ("block_out_channels", (320, 640, 1280, 1280)),

@@ -207,7 +207,7 @@ STREAMS = {"latent": False, "prompt": False, "other": True}
 SETS: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {  # per index set its streams: name, axes, the length of one that is left out
     "samples": (("latent", ("h", "w"), 0), ("prompt", ("y",), 0), ("other", ("z",), 0),),
 }
-MOMENTS = {"n": "samples", "y": "samples", "z": "samples", "x_8": "samples", "x_4": "samples", "x": "samples", "hw": "samples", "x_8_y": "samples", "x_8_z": "samples", "x_4_y": "samples", "x_4_z": "samples", "xy": "samples", "xz": "samples", "hwy": "samples", "hwz": "samples", "x_8_x_8": "samples", "x_4_x_4": "samples", "xx": "samples", "hhww": "samples"}
+MOMENTS: dict[str, str] = {"n": "samples", "y": "samples", "z": "samples", "x_8": "samples", "x_4": "samples", "x": "samples", "hw": "samples", "x_8_y": "samples", "x_8_z": "samples", "x_4_y": "samples", "x_4_z": "samples", "xy": "samples", "xz": "samples", "hwy": "samples", "hwz": "samples", "x_8_x_8": "samples", "x_4_x_4": "samples", "xx": "samples", "hhww": "samples"}
 _FIXED: tuple[tuple[str, Any], ...] = (
     ("block_out_channels", (128, 256, 384, 640)),
     ("down_block_types", ('CrossAttnDownBlock2D', 'CrossAttnDownBlock2D', 'CrossAttnDownBlock2D', 'DownBlock2D')),

@@ -87,9 +87,8 @@ Sizes:
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import sys
+from fractions import Fraction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -110,7 +109,7 @@ STREAMS = {"audio": False}
 SETS: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {  # per index set its streams: name, axes, the length of one that is left out
     "samples": (("audio", ("x",), 0),),
 }
-MOMENTS = {"n": "samples", "h_1": "samples", "h_2": "samples", "h_3": "samples", "h_4": "samples", "h_5": "samples", "h_6": "samples", "h": "samples", "h_6_h_6": "samples"}
+MOMENTS: dict[str, str] = {"n": "samples", "h_1": "samples", "h_2": "samples", "h_3": "samples", "h_4": "samples", "h_5": "samples", "h_6": "samples", "h": "samples", "h_6_h_6": "samples"}
 _FIXED: tuple[tuple[str, Any], ...] = (
     ("conv_dim", (512, 512, 512, 512, 512, 512, 512)),
 )

@@ -132,7 +132,7 @@ STREAMS = {"audio": False, "target": False}
 SETS: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {  # per index set its streams: name, axes, the length of one that is left out
     "samples": (("audio", ("x",), 0), ("target", ("y",), 0),),
 }
-MOMENTS = {"n": "samples", "h": "samples", "x": "samples", "y": "samples", "hh": "samples", "hy": "samples", "yy": "samples"}
+MOMENTS: dict[str, str] = {"n": "samples", "h": "samples", "x": "samples", "y": "samples", "hh": "samples", "hy": "samples", "yy": "samples"}
 _PAIRS = {"symflops": "useful", "torch": "all"}
 _LENGTHS = {"symflops": "real", "torch": "padded"}
 _FIELDS = (

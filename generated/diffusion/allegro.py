@@ -107,7 +107,7 @@ STREAMS = {"latent": False, "prompt": False}
 SETS: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {  # per index set its streams: name, axes, the length of one that is left out
     "samples": (("latent", ("f", "h", "w"), 0), ("prompt", ("y",), 0),),
 }
-MOMENTS = {"n": "samples", "y": "samples", "video": "samples", "video_y": "samples", "video_video": "samples"}
+MOMENTS: dict[str, str] = {"n": "samples", "y": "samples", "video": "samples", "video_y": "samples", "video_video": "samples"}
 _PAIRS = {"symflops": "useful", "torch": "all"}
 _LENGTHS = {"symflops": "real", "torch": "padded"}
 _FIELDS = (

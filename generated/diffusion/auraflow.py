@@ -124,7 +124,7 @@ STREAMS = {"latent": False, "prompt": False}
 SETS: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {  # per index set its streams: name, axes, the length of one that is left out
     "samples": (("latent", ("h", "w"), 0), ("prompt", ("y",), 0),),
 }
-MOMENTS = {"n": "samples", "hhww": "samples", "hw": "samples", "hwy": "samples", "y": "samples", "yy": "samples"}
+MOMENTS: dict[str, str] = {"n": "samples", "hhww": "samples", "hw": "samples", "hwy": "samples", "y": "samples", "yy": "samples"}
 _PAIRS = {"symflops": "useful", "torch": "all"}
 _LENGTHS = {"symflops": "real", "torch": "padded"}
 _FIELDS = (

@@ -88,7 +88,7 @@ STREAMS = {"images": False}
 SETS: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {  # per index set its streams: name, axes, the length of one that is left out
     "samples": (("images", ("h", "w"), 0),),
 }
-MOMENTS = {"n": "samples", "hw": "samples", "hhww": "samples"}
+MOMENTS: dict[str, str] = {"n": "samples", "hw": "samples", "hhww": "samples"}
 _FIXED: tuple[tuple[str, Any], ...] = (
     ("block_out_channels", (64,)),
     ("layers_per_block", 1),

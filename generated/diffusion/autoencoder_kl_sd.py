@@ -87,7 +87,7 @@ STREAMS = {"images": False}
 SETS: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {  # per index set its streams: name, axes, the length of one that is left out
     "samples": (("images", ("h", "w"), 0),),
 }
-MOMENTS = {"n": "samples", "x": "samples", "x_1": "samples", "x_2": "samples", "hw": "samples", "x_2_x_2": "samples"}
+MOMENTS: dict[str, str] = {"n": "samples", "x": "samples", "x_1": "samples", "x_2": "samples", "hw": "samples", "x_2_x_2": "samples"}
 _FIXED: tuple[tuple[str, Any], ...] = (
     ("block_out_channels", (128, 256, 512, 512)),
     ("down_block_types", ('DownEncoderBlock2D', 'DownEncoderBlock2D', 'DownEncoderBlock2D', 'DownEncoderBlock2D')),

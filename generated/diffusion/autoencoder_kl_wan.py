@@ -103,7 +103,7 @@ STREAMS = {"images": False}
 SETS: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {  # per index set its streams: name, axes, the length of one that is left out
     "samples": (("images", ("f", "h", "w"), 0),),
 }
-MOMENTS = {"n": "samples", "h_over_2_w_over_2": "samples", "h_over_4_w_over_4": "samples", "h_over_8_w_over_8": "samples", "hw": "samples", "later": "samples", "mul_4_f_less_1_over_4_over_2_h_over_8_w_over_8": "samples", "later_1": "samples", "f_less_1_over_4_h_over_2_w_over_2": "samples", "f_less_1_over_4_h_over_4_w_over_4": "samples", "f_less_1_over_4_h_w": "samples", "h_over_8_h_over_8_w_over_8_w_over_8": "samples", "later_1_h_over_8_w_over_8": "samples"}
+MOMENTS: dict[str, str] = {"n": "samples", "h_over_2_w_over_2": "samples", "h_over_4_w_over_4": "samples", "h_over_8_w_over_8": "samples", "hw": "samples", "later": "samples", "mul_4_f_less_1_over_4_over_2_h_over_8_w_over_8": "samples", "later_1": "samples", "f_less_1_over_4_h_over_2_w_over_2": "samples", "f_less_1_over_4_h_over_4_w_over_4": "samples", "f_less_1_over_4_h_w": "samples", "h_over_8_h_over_8_w_over_8_w_over_8": "samples", "later_1_h_over_8_w_over_8": "samples"}
 _FIXED: tuple[tuple[str, Any], ...] = (
     ("patch_size", None),
     ("dim_mult", (1, 2, 4, 4)),

@@ -103,7 +103,7 @@ STREAMS = {"images": False}
 SETS: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {  # per index set its streams: name, axes, the length of one that is left out
     "samples": (("images", ("f", "h", "w"), 0),),
 }
-MOMENTS = {"n": "samples", "mul_half_h_over_2_mul_half_w_over_2": "samples", "mul_half_h_over_4_mul_half_w_over_4": "samples", "mul_half_h_over_8_mul_half_w_over_8": "samples", "hw": "samples", "later": "samples", "mul_4_f_less_1_over_4_over_2_mul_half_h_over_8_mul_half_w_over_8": "samples", "later_1": "samples", "f_less_1_over_4_mul_half_h_over_2_mul_half_w_over_2": "samples", "f_less_1_over_4_mul_half_h_over_4_mul_half_w_over_4": "samples", "f_less_1_over_4_h_w": "samples", "mul_half_h_over_8_mul_half_h_over_8_mul_half_w_over_8_mul_half_w_over_8": "samples", "later_1_mul_half_h_over_8_mul_half_w_over_8": "samples"}
+MOMENTS: dict[str, str] = {"n": "samples", "mul_half_h_over_2_mul_half_w_over_2": "samples", "mul_half_h_over_4_mul_half_w_over_4": "samples", "mul_half_h_over_8_mul_half_w_over_8": "samples", "hw": "samples", "later": "samples", "mul_4_f_less_1_over_4_over_2_mul_half_h_over_8_mul_half_w_over_8": "samples", "later_1": "samples", "f_less_1_over_4_mul_half_h_over_2_mul_half_w_over_2": "samples", "f_less_1_over_4_mul_half_h_over_4_mul_half_w_over_4": "samples", "f_less_1_over_4_h_w": "samples", "mul_half_h_over_8_mul_half_h_over_8_mul_half_w_over_8_mul_half_w_over_8": "samples", "later_1_mul_half_h_over_8_mul_half_w_over_8": "samples"}
 _FIXED: tuple[tuple[str, Any], ...] = (
     ("patch_size", 2),
     ("decoder_base_dim", 256),

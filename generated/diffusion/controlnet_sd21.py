@@ -259,7 +259,7 @@ STREAMS = {"latent": False, "prompt": False, "images": False}
 SETS: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {  # per index set its streams: name, axes, the length of one that is left out
     "samples": (("latent", ("h", "w"), 0), ("prompt", ("y",), 0), ("images", ("high", "wide"), 0),),
 }
-MOMENTS = {"n": "samples", "y": "samples", "x_9": "samples", "hint_2": "samples", "x_6": "samples", "hint_1": "samples", "x": "samples", "hint": "samples", "hw": "samples", "high_wide": "samples", "x_9_y": "samples", "x_6_y": "samples", "xy": "samples", "hwy": "samples", "x_9_x_9": "samples", "x_6_x_6": "samples", "xx": "samples", "hhww": "samples"}
+MOMENTS: dict[str, str] = {"n": "samples", "y": "samples", "x_9": "samples", "hint_2": "samples", "x_6": "samples", "hint_1": "samples", "x": "samples", "hint": "samples", "hw": "samples", "high_wide": "samples", "x_9_y": "samples", "x_6_y": "samples", "xy": "samples", "hwy": "samples", "x_9_x_9": "samples", "x_6_x_6": "samples", "xx": "samples", "hhww": "samples"}
 _FIXED: tuple[tuple[str, Any], ...] = (
     ("attention_head_dim", (5, 10, 20, 20)),
     ("use_linear_projection", True),

@@ -156,7 +156,7 @@ STREAMS = {"latent": False, "prompt": False, "images": False}
 SETS: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {  # per index set its streams: name, axes, the length of one that is left out
     "samples": (("latent", ("h", "w"), 0), ("prompt", ("y",), 0), ("images", ("high", "wide"), 0),),
 }
-MOMENTS = {"n": "samples", "y": "samples", "hint_2": "samples", "x_6": "samples", "hint_1": "samples", "x": "samples", "hint": "samples", "hw": "samples", "high_wide": "samples", "x_6_y": "samples", "xy": "samples", "x_6_x_6": "samples", "xx": "samples"}
+MOMENTS: dict[str, str] = {"n": "samples", "y": "samples", "hint_2": "samples", "x_6": "samples", "hint_1": "samples", "x": "samples", "hint": "samples", "hw": "samples", "high_wide": "samples", "x_6_y": "samples", "xy": "samples", "x_6_x_6": "samples", "xx": "samples"}
 _FIXED: tuple[tuple[str, Any], ...] = (
     ("block_out_channels", (320, 640, 1280)),
     ("down_block_types", ('DownBlock2D', 'CrossAttnDownBlock2D', 'CrossAttnDownBlock2D')),

@@ -127,9 +127,8 @@ Sizes:
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import sys
+from fractions import Fraction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -150,7 +149,7 @@ STREAMS = {"latent": False, "prompt": False, "image_context": True, "time": True
 SETS: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {  # per index set its streams: name, axes, the length of one that is left out
     "samples": (("latent", ("f", "h", "w"), 0), ("prompt", ("y",), 0), ("image_context", ("k",), 0), ("time", ("t",), 1),),
 }
-MOMENTS = {"n": "samples", "ffhhww": "samples", "fhw": "samples", "equal_t_1": "samples", "equal_t_1_f_h_w": "samples", "fhkw": "samples", "fhwy": "samples", "k": "samples", "t": "samples", "y": "samples"}
+MOMENTS: dict[str, str] = {"n": "samples", "ffhhww": "samples", "fhw": "samples", "equal_t_1": "samples", "equal_t_1_f_h_w": "samples", "fhkw": "samples", "fhwy": "samples", "k": "samples", "t": "samples", "y": "samples"}
 _PAIRS = {"symflops": "useful", "torch": "all"}
 _LENGTHS = {"symflops": "real", "torch": "padded"}
 _FIELDS = (

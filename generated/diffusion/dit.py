@@ -93,7 +93,7 @@ STREAMS = {"latent": False}
 SETS: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {  # per index set its streams: name, axes, the length of one that is left out
     "samples": (("latent", ("h", "w"), 0),),
 }
-MOMENTS = {"n": "samples", "img": "samples", "img_img": "samples"}
+MOMENTS: dict[str, str] = {"n": "samples", "img": "samples", "img_img": "samples"}
 _PAIRS = {"symflops": "useful", "torch": "all"}
 _LENGTHS = {"symflops": "real", "torch": "padded"}
 _FIELDS = (

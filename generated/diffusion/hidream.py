@@ -291,7 +291,7 @@ STREAMS = {"latent": False, "prompt_t5": False, "prompt": False}
 SETS: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {  # per index set its streams: name, axes, the length of one that is left out
     "samples": (("latent", ("h", "w"), 0), ("prompt_t5", ("y",), 0), ("prompt", ("z",), 0),),
 }
-MOMENTS = {"n": "samples", "equal_h_over_p_w_over_p": "samples", "y": "samples", "z": "samples", "equal_h_over_p_w_over_p_y": "samples", "equal_h_over_p_w_over_p_z": "samples", "yy": "samples", "yz": "samples", "zz": "samples", "equal_h_over_p_w_over_p_h_over_p_w_over_p": "samples", "equal_h_over_p_w_over_p_h_over_p_w_over_p_y": "samples", "equal_h_over_p_w_over_p_h_over_p_w_over_p_z": "samples", "equal_h_over_p_w_over_p_h_over_p_h_over_p_w_over_p_w_over_p": "samples"}
+MOMENTS: dict[str, str] = {"n": "samples", "equal_h_over_p_w_over_p": "samples", "y": "samples", "z": "samples", "equal_h_over_p_w_over_p_y": "samples", "equal_h_over_p_w_over_p_z": "samples", "yy": "samples", "yz": "samples", "zz": "samples", "equal_h_over_p_w_over_p_h_over_p_w_over_p": "samples", "equal_h_over_p_w_over_p_h_over_p_w_over_p_y": "samples", "equal_h_over_p_w_over_p_h_over_p_w_over_p_z": "samples", "equal_h_over_p_w_over_p_h_over_p_h_over_p_w_over_p_w_over_p": "samples"}
 _PAIRS = {"symflops": "useful", "torch": "all"}
 _LENGTHS = {"symflops": "real", "torch": "padded"}
 _FIELDS = (

@@ -108,9 +108,8 @@ Sizes:
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import sys
+from fractions import Fraction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -131,7 +130,7 @@ STREAMS = {"latent": False, "prompt": False, "prompt_t5": False}
 SETS: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {  # per index set its streams: name, axes, the length of one that is left out
     "samples": (("latent", ("h", "w"), 0), ("prompt", ("y",), 0), ("prompt_t5", ("z",), 0),),
 }
-MOMENTS = {"n": "samples", "y": "samples", "z": "samples", "img": "samples", "img_y": "samples", "img_z": "samples", "img_img": "samples"}
+MOMENTS: dict[str, str] = {"n": "samples", "y": "samples", "z": "samples", "img": "samples", "img_y": "samples", "img_z": "samples", "img_img": "samples"}
 _FIXED: tuple[tuple[str, Any], ...] = (
     ("num_layers", 28),
 )

@@ -184,9 +184,8 @@ Sizes:
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import sys
+from fractions import Fraction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -207,7 +206,7 @@ STREAMS = {"latent": False, "prompt": False, "glyphs": False, "image_context": F
 SETS: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {  # per index set its streams: name, axes, the length of one that is left out
     "samples": (("latent", ("f", "h", "w"), 0), ("prompt", ("y",), 0), ("glyphs", ("g",), 0), ("image_context", ("k",), 0),),
 }
-MOMENTS = {"n": "samples", "g": "samples", "k": "samples", "y": "samples", "gg": "samples", "gk": "samples", "gy": "samples", "kk": "samples", "ky": "samples", "yy": "samples", "video": "samples", "video_g": "samples", "video_k": "samples", "video_y": "samples", "video_video": "samples"}
+MOMENTS: dict[str, str] = {"n": "samples", "g": "samples", "k": "samples", "y": "samples", "gg": "samples", "gk": "samples", "gy": "samples", "kk": "samples", "ky": "samples", "yy": "samples", "video": "samples", "video_g": "samples", "video_k": "samples", "video_y": "samples", "video_video": "samples"}
 _PAIRS = {"symflops": "useful", "torch": "all"}
 _LENGTHS = {"symflops": "real", "torch": "padded"}
 _FIELDS = (

@@ -121,7 +121,7 @@ STREAMS = {"latent": False, "prompt": False}
 SETS: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {  # per index set its streams: name, axes, the length of one that is left out
     "samples": (("latent", ("f", "h", "w"), 0), ("prompt", ("y",), 0),),
 }
-MOMENTS = {"n": "samples", "y": "samples", "fy": "samples", "video": "samples", "video_f": "samples", "video_y": "samples", "video_h_over_p_w_over_p": "samples"}
+MOMENTS: dict[str, str] = {"n": "samples", "y": "samples", "fy": "samples", "video": "samples", "video_f": "samples", "video_y": "samples", "video_h_over_p_w_over_p": "samples"}
 _PAIRS = {"symflops": "useful", "torch": "all"}
 _LENGTHS = {"symflops": "real", "torch": "padded"}
 _FIELDS = (

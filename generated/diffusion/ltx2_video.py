@@ -190,7 +190,7 @@ STREAMS = {"latent": False, "audio": False, "prompt": False, "time": True, "audi
 SETS: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {  # per index set its streams: name, axes, the length of one that is left out
     "samples": (("latent", ("x",), 0), ("audio", ("u",), 0), ("prompt", ("y",), 0), ("time", ("t",), 1), ("audio_time", ("s",), 1),),
 }
-MOMENTS = {"n": "samples", "s": "samples", "t": "samples", "u": "samples", "x": "samples", "y": "samples", "uu": "samples", "ux": "samples", "uy": "samples", "xx": "samples", "xy": "samples"}
+MOMENTS: dict[str, str] = {"n": "samples", "s": "samples", "t": "samples", "u": "samples", "x": "samples", "y": "samples", "uu": "samples", "ux": "samples", "uy": "samples", "xx": "samples", "xy": "samples"}
 _PAIRS = {"symflops": "useful", "torch": "all"}
 _LENGTHS = {"symflops": "real", "torch": "padded"}
 _FIELDS = (

@@ -107,7 +107,7 @@ STREAMS = {"latent": False, "prompt": False, "time": True}
 SETS: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {  # per index set its streams: name, axes, the length of one that is left out
     "samples": (("latent", ("x",), 0), ("prompt", ("y",), 0), ("time", ("t",), 1),),
 }
-MOMENTS = {"n": "samples", "t": "samples", "x": "samples", "y": "samples", "xx": "samples", "xy": "samples"}
+MOMENTS: dict[str, str] = {"n": "samples", "t": "samples", "x": "samples", "y": "samples", "xx": "samples", "xy": "samples"}
 _PAIRS = {"symflops": "useful", "torch": "all"}
 _LENGTHS = {"symflops": "real", "torch": "padded"}
 _FIELDS = (

@@ -149,7 +149,7 @@ STREAMS = {"latent": False, "prompt": False}
 SETS: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {  # per index set its streams: name, axes, the length of one that is left out
     "samples": (("latent", ("f", "h", "w"), 0), ("prompt", ("y",), 0),),
 }
-MOMENTS = {"rope": "once", "n": "samples", "y": "samples", "yy": "samples", "vid": "samples", "vid_y": "samples", "vid_vid": "samples"}
+MOMENTS: dict[str, str] = {"rope": "once", "n": "samples", "y": "samples", "yy": "samples", "vid": "samples", "vid_y": "samples", "vid_vid": "samples"}
 _PAIRS = {"symflops": "useful", "torch": "all"}
 _LENGTHS = {"symflops": "real", "torch": "padded"}
 _FIELDS = (

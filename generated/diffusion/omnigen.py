@@ -122,7 +122,7 @@ SETS: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {  # per index s
     "samples": (("latent", ("h", "w"), 0), ("prompt", ("y",), 0),),
     "images": (("images", ("ih", "iw"), 0),),
 }
-MOMENTS = {"n": "samples", "y": "samples", "img": "samples", "yy": "samples", "img_y": "samples", "img_img": "samples", "n_images": "images", "images": "images"}
+MOMENTS: dict[str, str] = {"n": "samples", "y": "samples", "img": "samples", "yy": "samples", "img_y": "samples", "img_img": "samples", "n_images": "images", "images": "images"}
 _PAIRS = {"symflops": "useful", "torch": "all"}
 _LENGTHS = {"symflops": "real", "torch": "padded"}
 _FIELDS = (

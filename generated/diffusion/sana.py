@@ -81,9 +81,8 @@ Sizes:
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import sys
+from fractions import Fraction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -104,7 +103,7 @@ STREAMS = {"latent": False, "prompt": False}
 SETS: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {  # per index set its streams: name, axes, the length of one that is left out
     "samples": (("latent", ("h", "w"), 0), ("prompt", ("y",), 0),),
 }
-MOMENTS = {"n": "samples", "y": "samples", "img": "samples", "img_y": "samples"}
+MOMENTS: dict[str, str] = {"n": "samples", "y": "samples", "img": "samples", "img_y": "samples"}
 _PAIRS = {"symflops": "useful", "torch": "all"}
 _LENGTHS = {"symflops": "real", "torch": "padded"}
 _FIELDS = (

@@ -135,7 +135,7 @@ STREAMS = {"latent": False, "prompt": False, "image_context": True, "time": True
 SETS: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {  # per index set its streams: name, axes, the length of one that is left out
     "samples": (("latent", ("f", "h", "w"), 0), ("prompt", ("y",), 0), ("image_context", ("k", "x"), 0), ("time", ("t",), 1),),
 }
-MOMENTS = {"n": "samples", "t": "samples", "y": "samples", "kx": "samples", "video": "samples", "video_y": "samples", "video_k_x": "samples", "video_video": "samples"}
+MOMENTS: dict[str, str] = {"n": "samples", "t": "samples", "y": "samples", "kx": "samples", "video": "samples", "video_y": "samples", "video_k_x": "samples", "video_video": "samples"}
 _PAIRS = {"symflops": "useful", "torch": "all"}
 _LENGTHS = {"symflops": "real", "torch": "padded"}
 _FIELDS = (

@@ -197,7 +197,7 @@ STREAMS = {"images": False}
 SETS: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {  # per index set its streams: name, axes, the length of one that is left out
     "samples": (("images", ("h", "w"), 0),),
 }
-MOMENTS = {"n": "samples", "x_4": "samples", "x_2": "samples", "x": "samples", "hw": "samples", "x_4_x_4": "samples", "x_2_x_2": "samples", "xx": "samples", "hhww": "samples"}
+MOMENTS: dict[str, str] = {"n": "samples", "x_4": "samples", "x_2": "samples", "x": "samples", "hw": "samples", "x_4_x_4": "samples", "x_2_x_2": "samples", "xx": "samples", "hhww": "samples"}
 _FIXED: tuple[tuple[str, Any], ...] = (
     ("block_out_channels", (224, 448, 672, 896)),
     ("layers_per_block", 2),

@@ -176,7 +176,7 @@ STREAMS = {"latent": False, "prompt": False}
 SETS: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {  # per index set its streams: name, axes, the length of one that is left out
     "samples": (("latent", ("h", "w"), 0), ("prompt", ("y",), 0),),
 }
-MOMENTS = {"n": "samples", "y": "samples", "x_3": "samples", "x": "samples", "hw": "samples", "x_3_y": "samples", "xy": "samples", "x_3_x_3": "samples", "xx": "samples"}
+MOMENTS: dict[str, str] = {"n": "samples", "y": "samples", "x_3": "samples", "x": "samples", "hw": "samples", "x_3_y": "samples", "xy": "samples", "x_3_x_3": "samples", "xx": "samples"}
 _FIXED: tuple[tuple[str, Any], ...] = (
     ("block_out_channels", (320, 640, 1280)),
     ("down_block_types", ('DownBlock2D', 'CrossAttnDownBlock2D', 'CrossAttnDownBlock2D')),

@@ -129,7 +129,7 @@ STREAMS = {"images": False}
 SETS: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {  # per index set its streams: name, axes, the length of one that is left out
     "samples": (("images", ("h", "w"), 0),),
 }
-MOMENTS = {"n": "samples", "x": "samples", "x_2": "samples", "x_3": "samples", "hw": "samples", "xx": "samples", "x_3_x_3": "samples"}
+MOMENTS: dict[str, str] = {"n": "samples", "x": "samples", "x_2": "samples", "x_3": "samples", "hw": "samples", "xx": "samples", "x_3_x_3": "samples"}
 _FIXED: tuple[tuple[str, Any], ...] = (
     ("block_out_channels", (128, 256, 256, 256)),
     ("down_block_types", ('DownBlock2D', 'AttnDownBlock2D', 'DownBlock2D', 'DownBlock2D')),

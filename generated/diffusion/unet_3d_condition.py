@@ -287,7 +287,7 @@ STREAMS = {"latent": False, "prompt": False}
 SETS: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {  # per index set its streams: name, axes, the length of one that is left out
     "samples": (("latent", ("f", "h", "w"), 0), ("prompt", ("y",), 0),),
 }
-MOMENTS = {"n": "samples", "f": "samples", "fy": "samples", "x_8": "samples", "x_4": "samples", "x": "samples", "fhw": "samples", "x_8_f": "samples", "x_8_y": "samples", "x_4_f": "samples", "x_4_y": "samples", "xf": "samples", "xy": "samples", "ffhw": "samples", "fhwy": "samples", "x_8_1_plus_1_plus_1_plus_h_over_2_over_2_over_2_1_plus_1_plus_1_plus_w_over_2_over_2_over_2": "samples", "x_4_1_plus_1_plus_h_over_2_over_2_1_plus_1_plus_w_over_2_over_2": "samples", "x_1_plus_h_over_2_1_plus_w_over_2": "samples", "fhhww": "samples"}
+MOMENTS: dict[str, str] = {"n": "samples", "f": "samples", "fy": "samples", "x_8": "samples", "x_4": "samples", "x": "samples", "fhw": "samples", "x_8_f": "samples", "x_8_y": "samples", "x_4_f": "samples", "x_4_y": "samples", "xf": "samples", "xy": "samples", "ffhw": "samples", "fhwy": "samples", "x_8_1_plus_1_plus_1_plus_h_over_2_over_2_over_2_1_plus_1_plus_1_plus_w_over_2_over_2_over_2": "samples", "x_4_1_plus_1_plus_h_over_2_over_2_1_plus_1_plus_w_over_2_over_2": "samples", "x_1_plus_h_over_2_1_plus_w_over_2": "samples", "fhhww": "samples"}
 _FIXED: tuple[tuple[str, Any], ...] = (
     ("block_out_channels", (320, 640, 1280, 1280)),
     ("layers_per_block", 2),

@@ -131,7 +131,7 @@ STREAMS = {"latent": False, "prompt": False, "image_context": True}
 SETS: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {  # per index set its streams: name, axes, the length of one that is left out
     "samples": (("latent", ("f", "h", "w"), 0), ("prompt", ("y",), 0), ("image_context", ("k", "x"), 0),),
 }
-MOMENTS = {"n": "samples", "y": "samples", "kx": "samples", "video": "samples", "video_y": "samples", "video_k_x": "samples", "video_video": "samples"}
+MOMENTS: dict[str, str] = {"n": "samples", "y": "samples", "kx": "samples", "video": "samples", "video_y": "samples", "video_k_x": "samples", "video_video": "samples"}
 _FIXED: tuple[tuple[str, Any], ...] = (
     ("vace_layers", (0, 5, 10, 15, 20, 25, 30, 35)),
     ("num_layers", 40),

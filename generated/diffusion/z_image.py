@@ -206,7 +206,7 @@ STREAMS = {"latent": False, "prompt": False}
 SETS: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {  # per index set its streams: name, axes, the length of one that is left out
     "samples": (("latent", ("f", "h", "w"), 0), ("prompt", ("y",), 0),),
 }
-MOMENTS = {"n": "samples", "img": "samples", "txt": "samples", "padded_img": "samples", "padded_img_plus_txt": "samples", "padded_txt": "samples", "img_img": "samples", "img_txt": "samples", "txt_txt": "samples", "padded_img_padded_img": "samples", "padded_img_plus_txt_padded_img_plus_txt": "samples", "padded_txt_padded_txt": "samples"}
+MOMENTS: dict[str, str] = {"n": "samples", "img": "samples", "txt": "samples", "padded_img": "samples", "padded_img_plus_txt": "samples", "padded_txt": "samples", "img_img": "samples", "img_txt": "samples", "txt_txt": "samples", "padded_img_padded_img": "samples", "padded_img_plus_txt_padded_img_plus_txt": "samples", "padded_txt_padded_txt": "samples"}
 _FIXED: tuple[tuple[str, Any], ...] = (
     ("all_patch_size", (2,)),
     ("all_f_patch_size", (1,)),

@@ -74,7 +74,7 @@ STREAMS = {"text": False}
 SETS: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {  # per index set its streams: name, axes, the length of one that is left out
     "samples": (("text", ("x",), 0),),
 }
-MOMENTS = {"n": "samples", "x": "samples"}
+MOMENTS: dict[str, str] = {"n": "samples", "x": "samples"}
 _UNSEEN = {"symflops": True, "torch": False}
 _HIDDEN: dict[str, tuple[int, ...]] = {'full': (4, 5), 'forward': (4, 5)}  # lines of work that PyTorch's counter does not see
 _PAIRS = {"symflops": "useful", "torch": "all"}

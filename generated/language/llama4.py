@@ -195,7 +195,7 @@ STREAMS = {"text": False}
 SETS: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {  # per index set its streams: name, axes, the length of one that is left out
     "samples": (("text", ("x",), 0),),
 }
-MOMENTS = {"n": "samples", "x_over_max_C_1": "samples", "modulo_x_max_C_1": "samples", "x": "samples", "modulo_x_max_C_1_modulo_x_max_C_1": "samples", "xx": "samples"}
+MOMENTS: dict[str, str] = {"n": "samples", "x_over_max_C_1": "samples", "modulo_x_max_C_1": "samples", "x": "samples", "modulo_x_max_C_1_modulo_x_max_C_1": "samples", "xx": "samples"}
 _PAIRS = {"symflops": "useful", "torch": "all"}
 _LENGTHS = {"symflops": "real", "torch": "padded"}
 _FIELDS = (

@@ -150,7 +150,7 @@ STREAMS = {"text": False}
 SETS: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {  # per index set its streams: name, axes, the length of one that is left out
     "samples": (("text", ("x",), 0),),
 }
-MOMENTS = {"n": "samples", "min_x_W": "samples", "x": "samples", "min_x_W_min_x_W": "samples", "xx": "samples"}
+MOMENTS: dict[str, str] = {"n": "samples", "min_x_W": "samples", "x": "samples", "min_x_W_min_x_W": "samples", "xx": "samples"}
 _PAIRS = {"symflops": "useful", "torch": "all"}
 _LENGTHS = {"symflops": "real", "torch": "padded"}
 _FIELDS = (

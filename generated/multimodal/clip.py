@@ -153,7 +153,7 @@ SETS: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {  # per index s
     "samples": (("text", ("x",), 0),),
     "images": (("images", ("h", "w"), 0),),
 }
-MOMENTS = {"logits": "once", "n": "samples", "x": "samples", "xx": "samples", "n_images": "images", "patches": "images", "patches_patches": "images"}
+MOMENTS: dict[str, str] = {"logits": "once", "n": "samples", "x": "samples", "xx": "samples", "n_images": "images", "patches": "images", "patches_patches": "images"}
 _PAIRS = {"symflops": "useful", "torch": "all"}
 _LENGTHS = {"symflops": "real", "torch": "padded"}
 _FIELDS = (

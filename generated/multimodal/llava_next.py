@@ -139,7 +139,7 @@ SETS: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {  # per index s
     "samples": (("text", ("x",), 0),),
     "images": (("images", ("t", "h", "w"), 0),),
 }
-MOMENTS = {"n": "samples", "x": "samples", "xx": "samples", "n_images": "images", "t": "images", "patches": "images", "patches_h_over_p_w_over_p": "images"}
+MOMENTS: dict[str, str] = {"n": "samples", "x": "samples", "xx": "samples", "n_images": "images", "t": "images", "patches": "images", "patches_h_over_p_w_over_p": "images"}
 _PAIRS = {"symflops": "useful", "torch": "all"}
 _LENGTHS = {"symflops": "real", "torch": "padded"}
 _FIELDS = (

@@ -265,7 +265,7 @@ SETS: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {  # per index s
     "samples": (("text", ("x",), 0),),
     "images": (("images", ("t", "h", "w"), 1),),
 }
-MOMENTS = {"n": "samples", "min_x_W": "samples", "x": "samples", "min_x_W_min_x_W": "samples", "xx": "samples", "n_images": "images", "htw": "images", "h_over_side_w_over_side_t": "images", "htw_2": "images", "h_over_side_modulo_w_side_modulo_w_side_t": "images", "w_over_side_modulo_h_side_modulo_h_side_t": "images", "modulo_h_side_modulo_h_side_modulo_w_side_modulo_w_side_t": "images", "hhtww": "images"}
+MOMENTS: dict[str, str] = {"n": "samples", "min_x_W": "samples", "x": "samples", "min_x_W_min_x_W": "samples", "xx": "samples", "n_images": "images", "htw": "images", "h_over_side_w_over_side_t": "images", "htw_2": "images", "h_over_side_modulo_w_side_modulo_w_side_t": "images", "w_over_side_modulo_h_side_modulo_h_side_t": "images", "modulo_h_side_modulo_h_side_modulo_w_side_modulo_w_side_t": "images", "hhtww": "images"}
 _PAIRS = {"symflops": "useful", "torch": "all"}
 _LENGTHS = {"symflops": "real", "torch": "padded"}
 _FIELDS = (

@@ -180,9 +180,8 @@ Sizes:
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import sys
+from fractions import Fraction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -204,7 +203,7 @@ SETS: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {  # per index s
     "samples": (("text", ("x",), 0),),
     "images": (("images", ("t", "h", "w"), 1),),
 }
-MOMENTS = {"n": "samples", "min_x_W": "samples", "x": "samples", "min_x_W_min_x_W": "samples", "xx": "samples", "n_images": "images", "htw": "images", "htw_2": "images", "hhtww": "images"}
+MOMENTS: dict[str, str] = {"n": "samples", "min_x_W": "samples", "x": "samples", "min_x_W_min_x_W": "samples", "xx": "samples", "n_images": "images", "htw": "images", "htw_2": "images", "hhtww": "images"}
 _PAIRS = {"symflops": "useful", "torch": "all"}
 _LENGTHS = {"symflops": "real", "torch": "padded"}
 _FIELDS = (

@@ -131,7 +131,7 @@ SETS: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {  # per index s
     "samples": (("text", ("x",), 0),),
     "images": (("images", ("t", "h", "w"), 1),),
 }
-MOMENTS = {"n": "samples", "x": "samples", "xx": "samples", "n_images": "images", "htw": "images", "htw_2": "images", "hhtww": "images"}
+MOMENTS: dict[str, str] = {"n": "samples", "x": "samples", "xx": "samples", "n_images": "images", "htw": "images", "htw_2": "images", "hhtww": "images"}
 _FIXED: tuple[tuple[str, Any], ...] = (
     ("deepstack_visual_indexes", (5, 11, 17)),
 )

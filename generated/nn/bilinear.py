@@ -54,7 +54,7 @@ STREAMS = {"sample": False}
 SETS: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {  # per index set its streams: name, axes, the length of one that is left out
     "samples": (("sample", (), 0),),
 }
-MOMENTS = {"n": "samples"}
+MOMENTS: dict[str, str] = {"n": "samples"}
 _UNSEEN = {"symflops": True, "torch": False}
 _HIDDEN: dict[str, tuple[int, ...]] = {'full': (0, 1), 'forward': (0, 1)}  # lines of work that PyTorch's counter does not see
 _PAIRS = {"symflops": "useful", "torch": "all"}

@@ -57,7 +57,7 @@ STREAMS = {"source": False}
 SETS: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {  # per index set its streams: name, axes, the length of one that is left out
     "samples": (("source", ("x",), 0),),
 }
-MOMENTS = {"n": "samples", "g": "samples", "x": "samples"}
+MOMENTS: dict[str, str] = {"n": "samples", "g": "samples", "x": "samples"}
 _FIXED: tuple[tuple[str, Any], ...] = (
     ("num_layers", 1),
 )

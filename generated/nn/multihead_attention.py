@@ -60,7 +60,7 @@ STREAMS = {"target": False, "source": False}
 SETS: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {  # per index set its streams: name, axes, the length of one that is left out
     "samples": (("target", ("x",), 0), ("source", ("y",), 0),),
 }
-MOMENTS = {"n": "samples", "x": "samples", "y": "samples", "xy": "samples"}
+MOMENTS: dict[str, str] = {"n": "samples", "x": "samples", "y": "samples", "xy": "samples"}
 _PAIRS = {"symflops": "useful", "torch": "all"}
 _LENGTHS = {"symflops": "real", "torch": "padded"}
 _FIELDS = (

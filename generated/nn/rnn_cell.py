@@ -47,7 +47,7 @@ STREAMS = {"sample": False}
 SETS: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {  # per index set its streams: name, axes, the length of one that is left out
     "samples": (("sample", (), 0),),
 }
-MOMENTS = {"n": "samples"}
+MOMENTS: dict[str, str] = {"n": "samples"}
 _PAIRS = {"symflops": "useful", "torch": "all"}
 _LENGTHS = {"symflops": "real", "torch": "padded"}
 _FIELDS = (

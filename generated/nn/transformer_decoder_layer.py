@@ -65,7 +65,7 @@ STREAMS = {"source": False, "target": False}
 SETS: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {  # per index set its streams: name, axes, the length of one that is left out
     "samples": (("source", ("y",), 0), ("target", ("x",), 0),),
 }
-MOMENTS = {"n": "samples", "x": "samples", "y": "samples", "xx": "samples", "xy": "samples"}
+MOMENTS: dict[str, str] = {"n": "samples", "x": "samples", "y": "samples", "xx": "samples", "xy": "samples"}
 _PAIRS = {"symflops": "useful", "torch": "all"}
 _LENGTHS = {"symflops": "real", "torch": "padded"}
 _FIELDS = (

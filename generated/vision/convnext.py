@@ -47,9 +47,8 @@ Sizes:
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import sys
+from fractions import Fraction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ STREAMS = {"images": False}
 SETS: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {  # per index set its streams: name, axes, the length of one that is left out
     "samples": (("images", ("h", "w"), 0),),
 }
-MOMENTS = {"n": "samples", "h_1": "samples", "h_2": "samples", "h_3": "samples", "h": "samples"}
+MOMENTS: dict[str, str] = {"n": "samples", "h_1": "samples", "h_2": "samples", "h_3": "samples", "h": "samples"}
 _FIXED: tuple[tuple[str, Any], ...] = (
     ("depths", (3, 3, 9, 3)),
 )

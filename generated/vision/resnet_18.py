@@ -74,7 +74,7 @@ STREAMS = {"images": False}
 SETS: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {  # per index set its streams: name, axes, the length of one that is left out
     "samples": (("images", ("h", "w"), 0),),
 }
-MOMENTS = {"n": "samples", "y_4": "samples", "y_3": "samples", "y_2": "samples", "y": "samples", "h": "samples"}
+MOMENTS: dict[str, str] = {"n": "samples", "y_4": "samples", "y_3": "samples", "y_2": "samples", "y": "samples", "h": "samples"}
 _FIXED: tuple[tuple[str, Any], ...] = (
     ("depths", (2, 2, 2, 2)),
     ("layer_type", 'basic'),

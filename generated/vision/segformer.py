@@ -160,7 +160,7 @@ STREAMS = {"images": False}
 SETS: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {  # per index set its streams: name, axes, the length of one that is left out
     "samples": (("images", ("h", "w"), 0),),
 }
-MOMENTS = {"n": "samples", "n_4": "samples", "x_3": "samples", "n_7": "samples", "x_6": "samples", "x_9": "samples", "n_2": "samples", "x": "samples", "x_3_n_4": "samples", "x_6_n_7": "samples", "x_9_x_9": "samples", "xn": "samples"}
+MOMENTS: dict[str, str] = {"n": "samples", "n_4": "samples", "x_3": "samples", "n_7": "samples", "x_6": "samples", "x_9": "samples", "n_2": "samples", "x": "samples", "x_3_n_4": "samples", "x_6_n_7": "samples", "x_9_x_9": "samples", "xn": "samples"}
 _FIXED: tuple[tuple[str, Any], ...] = (
     ("sr_ratios", (8, 4, 2, 1)),
 )

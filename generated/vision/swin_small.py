@@ -93,9 +93,8 @@ Sizes:
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import sys
+from fractions import Fraction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -116,7 +115,7 @@ STREAMS = {"images": False}
 SETS: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {  # per index set its streams: name, axes, the length of one that is left out
     "samples": (("images", ("h", "w"), 0),),
 }
-MOMENTS = {"n": "samples", "q_3": "samples", "x_2": "samples", "q_5": "samples", "x_4": "samples", "q_7": "samples", "x_6": "samples", "q": "samples", "x": "samples"}
+MOMENTS: dict[str, str] = {"n": "samples", "q_3": "samples", "x_2": "samples", "q_5": "samples", "x_4": "samples", "q_7": "samples", "x_6": "samples", "q": "samples", "x": "samples"}
 _FIXED: tuple[tuple[str, Any], ...] = (
     ("depths", (2, 2, 18, 2)),
 )
