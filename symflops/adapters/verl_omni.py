@@ -57,6 +57,8 @@ class DiffusionFlops:
     ) -> float:
         """Achieved TFLOP/s of all samples together, forward and backward.
 
+        Moments of a batch as a whole (``whole``) are of one batch of all these samples: the lists do not tell micro-batches.
+
         Raises:
             ValueError: the lists do not go together.
         """
