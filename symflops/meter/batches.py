@@ -66,7 +66,7 @@ def _stream(name: str, axes: Sequence[str], rows: Rows, batch: Mapping[str, Any]
         if given is not None and row[1].startswith("values:"):
             return _grids(argument, row, axes, batch)
         if given is not None:
-            return tokens(batch, given) if row[1] == f"b {axes[0]}" and len(axes) == 1 else read(argument, row, axes, given)
+            return tokens(batch, given) if len(axes) == 1 and row[1] == f"b {axes[0]}" else read(argument, row, axes, given)
     if not mine or not axes:
         return None
     if name == "prompt":

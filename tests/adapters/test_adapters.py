@@ -60,11 +60,11 @@ def test_verl(monkeypatch):
     assert function(vision, 100, [100], 1.0, images_seqlens=[64]) == pytest.approx(total(vision, text=[100], images=[[1, 8, 8]]) / 1e12)
 
 
+@pytest.mark.elsewhere
 def test_verl_itself(monkeypatch):
     """The real package's counter, where its files are; what it imports for other purposes (ray, tensordict) is left out."""
     found = importlib.util.find_spec("verl")
-    if found is None or not found.submodule_search_locations:
-        pytest.skip("verl is not installed")
+    assert found is not None and found.submodule_search_locations, "install verl"
     for name in ("verl", "verl.utils", "verl.utils.device"):
         monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
     sys.modules["verl.utils.device"].get_torch_device = lambda: SimpleNamespace(get_device_name=lambda: "NVIDIA H200", is_available=lambda: True)
@@ -190,7 +190,7 @@ def test_lightning():
 
 def test_lightning_itself():
     """Fabric's Throughput takes the FLOPs of one device, and multiplies by the world size itself."""
-    throughput = pytest.importorskip("lightning_fabric.utilities.throughput")
+    throughput = importlib.import_module("lightning_fabric.utilities.throughput")
     measured = throughput.Throughput(available_flops=1e9, world_size=2, window_size=2)
     flops = lightning.flops_of_batch(estimator(CONFIG), {"input_ids": torch.zeros(2, 6)})
     for step in range(3):

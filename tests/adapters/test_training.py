@@ -43,7 +43,6 @@ def test_a_ddp_loop(tmp_path):
 
 
 def test_a_trainer(tmp_path, capsys):
-    pytest.importorskip("accelerate")
     from transformers import LlamaConfig, LlamaForCausalLM, Trainer, TrainingArguments
 
     from symflops.adapters.huggingface import attach
@@ -72,7 +71,6 @@ def test_a_trainer(tmp_path, capsys):
 
 
 def test_a_trainer_of_an_unknown_model_trains(tmp_path):
-    pytest.importorskip("accelerate")
     from transformers import Trainer, TrainingArguments
 
     from symflops.adapters.huggingface import attach
