@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import textwrap
 from collections.abc import Sequence
 
@@ -70,7 +71,7 @@ def render(program: Program, version: str, verified: Sequence[Verification] = ()
         least=any("_least(" in text for text in (*terms, *rests)),
         most=any("_most(" in text for text in (*terms, *rests)),
         moment_sets=[(moment.name, moment.items) for moment in program.moments],
-        inputs=[(name, to, layout, PRINT.text(width) if width else "None") for name, to, layout, width in arguments_of_model],
+        inputs=[(*map(json.dumps, texts), PRINT.text(width) if width else "None") for *texts, width in arguments_of_model],
         input_letters=unpack([width for _, _, _, width in arguments_of_model if width], program),
         sums=[(moment, summed(moment, program)) for moment in program.moments],
         figures=[(item, text, PRINT.text(item.formula)) for item, text in zip(program.statistics, told, strict=True)],
