@@ -15,8 +15,8 @@ from symflops.runtime.lengths import of_mask
 SIZES = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 64}
 
 
-def main(rank: int, world: int, file: str) -> None:
-    dist.init_process_group("gloo", init_method=f"file://{file}", rank=rank, world_size=world)
+def train(rank: int, world: int) -> int:
+    """Three steps of two micro-batches each; the FLOPs of all of them on all ranks."""
     torch.manual_seed(0)
     torch.set_num_threads(1)
     config = LlamaConfig(architectures=["LlamaForCausalLM"], **SIZES)
@@ -36,7 +36,14 @@ def main(rank: int, world: int, file: str) -> None:
         optimizer.step()
         optimizer.zero_grad()
         meter.step()
-    print(f"total {meter.flops}")
+    return meter.flops
+
+
+def main(rank: int, world: int, file: str) -> None:
+    dist.init_process_group("gloo", init_method=f"file://{file}", rank=rank, world_size=world)
+    # the model is gone before its process group is: PyTorch can hang when DDP's reducer is what frees a gloo group
+    print(f"total {train(rank, world)}")
+    dist.barrier()
     dist.destroy_process_group()
 
 
