@@ -83,13 +83,17 @@ class Steps(Registry):
         first = call.values[field][0]
         for value in extra:
             rows_match(call.fail, first, value, "with")
-        joined = self.step("with", entry, frame, (first, *extra), saves="nothing")
+        unnamed = entry.path.text == "_" or entry.path.text.startswith("/")
+        around = frame if unnamed else frame.inside(path=self.path(entry.path, frame).parent)
+        joined = self.step("with", entry, around, (first, *extra), saves="nothing")
         call.values = {**call.values, field: (joined, *call.values[field][1:])}
 
     def step(self, kind: str, entry: Any, frame: Frame, values: Sequence[Value], saves: str) -> Value:
         """An elementwise step that belongs to an entry: its ``with``, ``gate`` or ``add_to``.
 
-        It is no part of the entry's module but of the one around it, as recomputation of a group of modules shows.
+        It is no part of the entry's module but of the one around it, as recomputation of a group of modules shows: the
+        product of a gate and the sum of a residual of the block (``frame``), what ``with`` combines of the module that holds
+        the operator (``norm1`` modulates what its ``norm1.norm`` normalises).
         """
         first = values[0]
         result = self.new_value(first.name, first.stream, first.width, entry.span)

@@ -74,6 +74,18 @@ def test_one_of_a_list_of_which_two_repeats_take_their_part(index: int, known: b
     assert outcome.exact, outcome
 
 
+@pytest.mark.parametrize("norm", ["norm1", "norm1_context"])
+@pytest.mark.parametrize(("name", "row"), [("sd3", 2), ("flux", 1)])
+def test_a_norm_that_modulates_is_recomputed_with_its_modulation(name: str, row: int, norm: str) -> None:
+    """Nothing that enters the module needs a gradient, so its reentrant checkpoint gives none to the weights inside."""
+    group = f"transformer_blocks.*.{norm}"
+    reentrant = Recompute((group,), reentrant=True)
+    inside = bench(name, row).check(Choice((f"{group}.linear.weight",), recompute=reentrant), known=True)
+    assert inside.exact and inside.backward.expected == 0, inside
+    everything = bench(name, row).check(Choice(("*",), recompute=reentrant), known=True)
+    assert everything.exact and everything.backward.expected > 0, everything
+
+
 @pytest.mark.parametrize("name", ["llama", "qwen_image", "wan", "sd3", "flux", "qwen3_moe", "deepseek_v3"])
 def test_nothing_trains(name: str) -> None:
     one = bench(name, {"sd3": 3, "qwen3_moe": 2}.get(name, 1))
