@@ -63,7 +63,7 @@ class SpecFile:
                 for file in specs_in(root):
                     if file.name == name:
                         return file.source()
-            beside = self.path.with_name(f"{name}.yaml")
+            beside = self.path.parent / f"{name}.yaml"
             return read_source(beside) if name.isidentifier() and beside.is_file() else None
 
         return find

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sympy import Expr, Symbol, expand
+from sympy import Basic, Expr, Symbol, expand
 
 from symflops.algebra import functions as fn
 from symflops.algebra.truth import NO, YES, Truth, any_of
@@ -26,6 +26,21 @@ class Choice:
     """A value that depends on a condition; the conditions of its cases exclude each other and cover everything."""
 
     cases: tuple[tuple[Truth, Any], ...]
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two values are one.
+
+    Sympy is asked about its own objects only: compared with a list or an object of a config, it would read the texts in it
+    as Python.
+    """
+    if isinstance(a, Basic) or isinstance(b, Basic):
+        return isinstance(a, (Basic, int, float)) and isinstance(b, (Basic, int, float)) and bool(a == b)
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        return len(a) == len(b) and all(map(same, a, b))
+    if isinstance(a, Choice) and isinstance(b, Choice):
+        return same(a.cases, b.cases)
+    return type(a) is type(b) and bool(a == b)
 
 
 def is_null(value: Any) -> Truth:
@@ -83,7 +98,7 @@ def either(condition: Truth, then: Expr, otherwise: Expr) -> Expr:
 def choose(condition: Truth, then: Any, otherwise: Any) -> Any:
     """``then`` where ``condition`` holds, else ``otherwise``."""
     then, otherwise = number_of(then, condition), number_of(otherwise, ~condition)
-    if then == otherwise:
+    if same(then, otherwise):
         return then
     if isinstance(then, Truth) and isinstance(otherwise, Truth):
         return condition.choose(then, otherwise)

@@ -15,7 +15,7 @@ from sympy import Expr, Integer, Rational
 from sympy.core.symbol import Str
 
 from symflops.algebra import functions as fn
-from symflops.algebra.domain import Choice, Setting, choose, describe, equal_numbers, is_null, sizes_behind
+from symflops.algebra.domain import Choice, Setting, choose, describe, equal_numbers, is_null, same, sizes_behind
 from symflops.algebra.listing import FUNCTIONS, MAX_ITEMS
 from symflops.algebra.structural import Structural
 from symflops.algebra.truth import NO, YES, Truth, all_of, any_of
@@ -168,7 +168,7 @@ class _Walker:
         if isinstance(a, Setting) and a.kind in ("text", "item") and isinstance(b, str):
             return Truth.of(fn.Equal(a.symbol, Str(b)))
         if isinstance(a, (str, tuple)) or isinstance(b, (str, tuple)):
-            return YES if a == b else NO
+            return YES if same(a, b) else NO
         if isinstance(a, Truth) and isinstance(b, Truth):
             return a.choose(b, ~b)
         return equal_numbers(self.number(a, left), self.number(b, right))

@@ -6,6 +6,7 @@ and a few identities, and otherwise stay as they were written, so that a page re
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from sympy import Expr, Function, Integer, Rational, Symbol
@@ -21,6 +22,12 @@ def size_symbol(name: str) -> Symbol:
 def position_symbol(name: str) -> Symbol:
     """The symbol of a place in a list: an integer, negative where it is counted from the end."""
     return Symbol(name, integer=True)
+
+
+@lru_cache(maxsize=1 << 14)
+def text_of(atom: Expr) -> str:
+    """An atom as text, to order by: no hash seed changes it."""
+    return str(atom)
 
 
 def _numbers(*args: Any) -> bool:

@@ -11,6 +11,7 @@ from sympy import Add, Expr, Integer, Mul
 from sympy.core.symbol import Str
 
 from symflops.algebra import functions as fn
+from symflops.algebra.domain import same
 
 MAX_ITEMS = 4096
 
@@ -76,18 +77,22 @@ def _count(walker: Any, node: ast.Call, args: Sequence[Any]) -> Any:
     if _symbolic(args[0]):
         wanted = Str(args[1]) if isinstance(args[1], str) else walker.number(args[1], node.args[1])
         return fn.Occurrences(args[0].symbol, wanted)
-    return Integer(sum(item == args[1] for item in walker.list_of(args[0], node.args[0])))
+    return Integer(sum(same(item, args[1]) for item in walker.list_of(args[0], node.args[0])))
 
 
 def _index(walker: Any, node: ast.Call, args: Sequence[Any]) -> Any:
     _need(args, 2)
-    return Integer(walker.list_of(args[0], node.args[0]).index(args[1]))
+    items = walker.list_of(args[0], node.args[0])
+    place = next((place for place, item in enumerate(items) if same(item, args[1])), None)
+    if place is None:
+        raise ValueError("the list has no such item")
+    return Integer(place)
 
 
 def _range(walker: Any, node: ast.Call, args: Sequence[Any]) -> Any:
     _need(args, 1, 2, 3)
     bounds = range(*(walker.integer(arg, place) for arg, place in zip(args, node.args, strict=True)))
-    if len(bounds) > MAX_ITEMS:
+    if bounds[MAX_ITEMS:]:  # its length may be no C integer
         raise ValueError(f"a list has at most {MAX_ITEMS} items")
     return tuple(Integer(value) for value in bounds)
 

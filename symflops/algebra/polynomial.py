@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from sympy import Add, Expr, Integer, Mul, Pow, Rational
 
-from symflops.algebra.functions import AtLeast, CeilDiv, Excess, Tally, is_bracket
+from symflops.algebra.functions import AtLeast, CeilDiv, Excess, Tally, is_bracket, text_of
 
 Monomial = frozenset[tuple[Expr, int]]
 CONSTANT: Monomial = frozenset()
@@ -105,12 +105,6 @@ class Polynomial:
 def sorted_atoms(monomial: Iterable[tuple[Expr, int]]) -> list[tuple[Expr, int]]:
     """The atoms of a product in an order that no hash seed changes."""
     return sorted(monomial, key=lambda pair: (text_of(pair[0]), pair[1]))
-
-
-@lru_cache(maxsize=1 << 14)
-def text_of(atom: Expr) -> str:
-    """An atom as text, to order by."""
-    return str(atom)
 
 
 @lru_cache(maxsize=1 << 15)

@@ -13,7 +13,7 @@ from functools import reduce
 
 from sympy import Add, Expr, Integer, Mul
 
-from symflops.algebra.functions import AtLeast, Equal, Given
+from symflops.algebra.functions import AtLeast, Equal, Given, text_of
 from symflops.algebra.structural import tangled
 
 Product = frozenset[Expr]
@@ -23,11 +23,12 @@ MAX_TERMS = 128
 class Truth:
     """A 0/1-valued polynomial: products of distinct brackets and their integer coefficients."""
 
-    __slots__ = ("_hash", "terms")
+    __slots__ = ("_expr", "_hash", "terms")
 
     def __init__(self, terms: Mapping[Product, int]) -> None:
         self.terms = {product: factor for product, factor in terms.items() if factor}
         self._hash = hash(frozenset(self.terms.items()))
+        self._expr: Expr | None = None
 
     @classmethod
     def of(cls, bracket: Expr | bool | int) -> Truth:
@@ -86,7 +87,10 @@ class Truth:
     @property
     def expr(self) -> Expr:
         """The polynomial as an expression, to multiply a cost with."""
-        return Add(*(Mul(Integer(factor), *sorted(product, key=str)) for product, factor in self.terms.items()))
+        if self._expr is None:
+            products = (Mul(Integer(factor), *sorted(product, key=text_of)) for product, factor in self.terms.items())
+            self._expr = Add(*products)
+        return self._expr
 
     @property
     def equation(self) -> tuple[Expr, Expr] | None:

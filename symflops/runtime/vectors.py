@@ -59,9 +59,9 @@ def sums(terms: Terms, rests: Terms, sizes: Any, sets: Sets, moments: Mapping[st
     """
     block = BLOCK if len(moments) <= FEW_TERMS else BLOCK // 4
     if sizes is None and len(sets) == 1 and len(columns[0]) <= block and "once" not in moments.values():
-        quick = _quickly(terms, rests, columns)
-        if quick is not None:
-            return quick
+        found = quickly(terms, rests, columns)
+        if found is not None:
+            return found
     count = max(map(len, columns), default=0)
     if count > block:
         totals = found = [0] * len(moments)
@@ -74,26 +74,34 @@ def sums(terms: Terms, rests: Terms, sizes: Any, sets: Sets, moments: Mapping[st
     return _sums(terms, rests, sizes, _counts(sets, arrays), moments, arrays, bounds)
 
 
-def _quickly(terms: Terms, rests: Terms, columns: Sequence[Any]) -> list[int] | None:
-    """The sums of one index set whose lengths are known to be small, in as few steps as can be; None where they are not."""
-    key: tuple[Any, ...] = (terms,)
-    arrays = []
+def quickly(terms: Terms, rests: Terms, columns: Sequence[Any]) -> list[int] | None:
+    """The sums over one index set whose lengths are known to be small, in as few steps as can be; None where they are not.
+
+    Raises:
+        ValueError: a length does not divide as the model divides it.
+    """
+    bits, arrays, summed = [], [], {}
     for column in columns:
-        if type(column) is array:
-            found = np.frombuffer(column, np.uint64)
+        if type(column) is array and column.itemsize == 4:  # as many as a list has, below 2**32: their sum is a bound, too
+            found: Any = np.frombuffer(column, np.uint32).astype(np.int64)
+            bound = summed[id(found)] = int(_add(found))
         elif type(column) is np.ndarray and column.dtype == np.int64 and len(column):
-            found = column.view(np.uint64)
+            found, bound = column, int(_max(column.view(np.uint64)))
         else:
             return None
-        key += (int(_max(found)).bit_length(),)
-        arrays.append(found.view(np.int64))
-    known = _KNOWN.get(key)
-    if known is None or known[1] * len(columns[0]) >= LIMIT:
+        bits.append(bound.bit_length())
+        arrays.append(found)
+    count = len(arrays[0])
+    if _bounds(terms, None, bits)[1] * count >= LIMIT:
         return None
     left = rests(None, *arrays)
     if left:
         _divided(left)
-    return [int(_add(term)) if type(term) is np.ndarray else term * len(columns[0]) for term in terms(None, *arrays)]
+    totals: list[int] = []
+    for term in terms(None, *arrays):
+        total = summed.get(id(term))
+        totals.append(total if total is not None else term * count if type(term) is int else int(_add(term)))
+    return totals
 
 
 def _sums(
@@ -166,21 +174,28 @@ def _prepared(terms: Terms, sizes: Any, columns: Sequence[Any]) -> tuple[list[An
             found = found.astype(object) if largest >= LIMIT else found.view(np.int64)
         arrays.append(found)
         bits.append(largest.bit_length())
-    key = (terms, *bits)
-    known = _KNOWN.get(key) if sizes is None else bounds_of(terms, sizes, bits)
-    if known is None:
-        if len(_KNOWN) >= MOST_KNOWN:
-            _KNOWN.clear()
-        known = _KNOWN[key] = bounds_of(terms, sizes, bits)
-    bounds, most = known
+    bounds, most = _bounds(terms, sizes, bits)
     if most >= LIMIT:
         arrays = [column.astype(object) for column in arrays]
     return arrays, bounds
 
 
+def _bounds(terms: Terms, sizes: Any, bits: Sequence[int]) -> tuple[tuple[int, ...], int]:
+    """What bounds each term, and every value on the way, where the lengths have so many bits."""
+    if sizes is not None:
+        return bounds_of(terms, sizes, bits)
+    key = (terms, *bits)
+    known = _KNOWN.get(key)
+    if known is None:
+        if len(_KNOWN) >= MOST_KNOWN:
+            _KNOWN.clear()
+        known = _KNOWN[key] = bounds_of(terms, sizes, bits)
+    return known
+
+
 def _array(column: Any) -> Any:
     if type(column) is array:
-        return np.frombuffer(column, np.uint64)
+        return np.frombuffer(column, np.uint64) if column.itemsize == 8 else np.frombuffer(column, np.uint32).astype(np.int64)
     if isinstance(column, np.ndarray):
         return column
     try:

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from sympy import Expr, Integer, Symbol, expand
 
 from symflops.algebra.domain import Choice
-from symflops.algebra.functions import AtLeast, Contains, Equal, Excess, Least, Modulo
+from symflops.algebra.functions import AtLeast, Contains, Equal, Excess, Least, Modulo, text_of
 from symflops.algebra.truth import NO, YES, Truth
 from symflops.stages.frames import Frame
 
@@ -74,7 +74,7 @@ class Decider:
             if self.index not in value.free_symbols:
                 return value
             atoms = [atom for atom in value.atoms(AtLeast, Equal, Contains) if self.index in atom.free_symbols]
-            return value.xreplace({atom: Integer(self.atom(atom)) for atom in sorted(atoms, key=str)}).subs(
+            return value.xreplace({atom: Integer(self.atom(atom)) for atom in sorted(atoms, key=text_of)}).subs(
                 self.index, self.position
             )
         if isinstance(value, Choice):
@@ -91,7 +91,7 @@ class Decider:
         total = NO
         for product_, factor in sorted(truth.terms.items(), key=lambda term: str(sorted(map(str, term[0])))):
             rest = frozenset(atom for atom in product_ if self.index not in atom.free_symbols)
-            if all(self.atom(atom) for atom in sorted(product_ - rest, key=str)):
+            if all(self.atom(atom) for atom in sorted(product_ - rest, key=text_of)):
                 total = total.plus(Truth({rest: 1}), factor)
         return total
 

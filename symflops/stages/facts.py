@@ -19,7 +19,7 @@ from math import lcm
 
 from sympy import Add, Expr, Integer, Mul
 
-from symflops.algebra.functions import AtLeast, Equal, Excess, FloorDiv, Modulo, Tally
+from symflops.algebra.functions import AtLeast, Equal, Excess, FloorDiv, Modulo, Tally, text_of
 from symflops.algebra.structural import Structural
 from symflops.algebra.truth import NO, YES, Truth, any_of
 from symflops.ground.diagnostics import Diagnostic
@@ -119,7 +119,7 @@ def _overlap(loop: Loop, bracket: Truth, ahead: tuple[int, int], behind: tuple[i
             return Excess(loop.count - first - last)
         low, high = loop.offset + first, loop.offset + loop.count - last
         counts = (
-            factor * (Tally(loop.index, low, high, Mul(*sorted(factors, key=str))) if factors else Excess(high - low))
+            factor * (Tally(loop.index, low, high, Mul(*sorted(factors, key=text_of))) if factors else Excess(high - low))
             for factors, factor in bracket.terms.items()
         )
         return Add(*counts)

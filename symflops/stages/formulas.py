@@ -11,7 +11,8 @@ from sympy import Add, Expr, Mul, Pow
 from sympy.core.symbol import Str
 
 from symflops.algebra import functions as fn
-from symflops.algebra.polynomial import CONSTANT, Monomial, Polynomial, text_of
+from symflops.algebra.functions import text_of
+from symflops.algebra.polynomial import CONSTANT, Monomial, Polynomial
 from symflops.model.formula import ONE, ZERO, Apply, Bracket, Formula, Num, Power, Prod, Sum, Sym, TallyOf, Text
 
 APPLY: dict[type, str] = {

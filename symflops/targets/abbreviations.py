@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass, replace
+from fractions import Fraction
+from operator import is_
 from typing import Any
 
 from symflops.model.formula import Apply, Bracket, Formula, Num, Power, Prod, Sum, Sym, TallyOf, Text, parts, walk
@@ -14,6 +16,7 @@ from symflops.targets.lines import width
 NODES = (Num, Sym, Text, Sum, Prod, Power, Apply, Bracket, TallyOf)
 TALLY, CELL, UNIT = 60.0, 130.0, 260.0  # points: a sum over iterations, a count, and a product, in the lines of a narrow cell
 WORD = 10  # letters of a text that fits in one line of a narrow cell, which cannot break there
+ATOMS = (str, int, Fraction, type(None))
 HEADS = ("N", "K", "M", "C", "R", "Z")
 
 
@@ -75,24 +78,45 @@ def named(program: Program, formulas: list[Formula]) -> Program:
         Definition(letter=f"count@{number}", latex=f"{head}_{{{number}}}", formula=formula)
         for number, formula in enumerate(formulas, first)
     )
-    table: dict[Formula, Formula] = {definition.formula: Sym(definition.letter) for definition in made}
+    rewriting = _Rewriting({definition.formula: Sym(definition.letter) for definition in made})
     return replace(
         program,
         definitions=(*program.definitions, *made),
-        amounts=rewritten(program.amounts, table),
-        tensors=rewritten(program.tensors, table),
-        parameters=rewritten(program.parameters, table),
-        regimes=rewritten(program.regimes, table),
-        cases=rewritten(program.cases, table),
+        amounts=rewriting(program.amounts),
+        tensors=rewriting(program.tensors),
+        parameters=rewriting(program.parameters),
+        regimes=rewriting(program.regimes),
+        cases=rewriting(program.cases),
     )
 
 
-def rewritten(value: Any, table: dict[Formula, Formula]) -> Any:
-    """``value`` with formulas replaced, whatever frozen types and tuples hold them."""
-    if isinstance(value, NODES) and value in table:
-        return table[value]
-    if isinstance(value, tuple):
-        return tuple(rewritten(item, table) for item in value)
-    if is_dataclass(value) and not isinstance(value, type):
-        return replace(value, **{field.name: rewritten(getattr(value, field.name), table) for field in fields(value)})
-    return value
+class _Rewriting:
+    """Replaces formulas wherever they stand in frozen types and tuples; what holds none of them stays the same object."""
+
+    def __init__(self, table: dict[Formula, Formula]) -> None:
+        self.table = table
+        self.known: dict[int, tuple[Any, Any]] = {}  # by identity; the first is kept so that no other takes its place
+
+    def __call__(self, value: Any) -> Any:
+        if isinstance(value, ATOMS):
+            return value
+        found = self.known.get(id(value))
+        if found is None:
+            found = self.known[id(value)] = (value, self._made(value))
+        return found[1]
+
+    def _made(self, value: Any) -> Any:
+        if isinstance(value, NODES) and value in self.table:
+            return self.table[value]
+        if isinstance(value, tuple):
+            items = [self(item) for item in value]
+            return value if all(map(is_, items, value)) else tuple(items)
+        if is_dataclass(value) and not isinstance(value, type):
+            changed = {}
+            for field in fields(value):
+                old = getattr(value, field.name)
+                new = self(old)
+                if new is not old:
+                    changed[field.name] = new
+            return replace(value, **changed) if changed else value
+        return value

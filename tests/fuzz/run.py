@@ -23,7 +23,7 @@ from tests.fuzz.guard import MEGABYTES, SECONDS, WATCH, Limits
 from tests.fuzz.mutators import SENTINEL
 
 STUCK = 60
-DERIVING = 10.0  # CPU seconds where a config has another structure than any module, which is derived on the spot: a UNet takes two
+DERIVING = 30.0  # CPU seconds where a config has another structure than any module, which is derived on the spot: UNets of hundreds of blocks
 SHRINKS, PATIENCE = 200, 20
 
 

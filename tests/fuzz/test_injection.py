@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import json
 import re
 import types
@@ -10,7 +11,7 @@ import types
 import pytest
 
 from symflops.api import load
-from symflops.ground.diagnostics import SpecError
+from symflops.ground.diagnostics import SpecError, SymflopsError
 from symflops.stages.emit import emit
 from tests.fuzz.mutators import INJECTIONS, SENTINEL
 
@@ -91,3 +92,44 @@ def test_a_name_is_refused(tmp_path, place, text):
 @pytest.mark.parametrize("text", MACROS)
 def test_a_symbol_of_a_formula_is_refused(tmp_path, text):
     assert outputs(tmp_path, filled().replace("key: layers", f"key: layers, latex: {json.dumps(text)}")) is None
+
+
+MIXED = """name: mixed
+sizes: {n: {key: n, default: 3}, any: {key: any, type: any, default: 1}, items: {key: items, type: list, default: "[]"}}
+streams: {text: [x]}
+inputs: {t: {stream: text, width: 4}}
+graph:
+  - o: {op: linear, from: t, width: EXPRESSION}
+outputs: [o]
+"""
+COMPARING = ("1 if any == 3 else 2", "1 if 3 == any else 2", "1 if any == [3] else 2", "index(items, 3)", "1 + count(rev(items), 3)", "1 if 3 in rev(items) else 2", "any if 3 > 2 else items")
+
+
+@pytest.mark.parametrize("expression", COMPARING)
+@pytest.mark.parametrize("text", INJECTIONS, ids=lambda text: text[:20])
+def test_a_text_of_a_config_that_meets_a_number_stays_a_text(tmp_path, monkeypatch, expression, text):
+    """Sympy reads texts as Python where it compares a number of its own with a list of them."""
+    path = tmp_path / "mixed.yaml"
+    path.write_text(MIXED.replace("EXPRESSION", json.dumps(expression)), "utf-8")
+    monkeypatch.chdir(tmp_path)
+    seen = []
+    monkeypatch.setattr("sympy.parsing.sympy_parser.parse_expr", lambda *given, **more: seen.append(given))
+    for value in ([text], [[text]], [{"a": text}], [{text: 1}], [3, text]):
+        with contextlib.suppress(SymflopsError):
+            load(path).program(config={"any": value, "items": value})
+        assert not seen and not (tmp_path / SENTINEL).exists()
+
+
+def test_a_number_too_large_for_a_list(tmp_path):
+    path = tmp_path / "mixed.yaml"
+    path.write_text(MIXED.replace("EXPRESSION", json.dumps("len(range(n))")), "utf-8")
+    with pytest.raises(SymflopsError, match="a list has at most"):
+        load(path).program(config={"n": 10**20})
+
+
+@pytest.mark.parametrize("name", ["/", "..", "a/b", "", "."])
+def test_the_base_of_a_spec_is_a_name(tmp_path, name):
+    path = tmp_path / "mixed.yaml"
+    path.write_text(f"extends: {json.dumps(name)}\nname: mixed\n", "utf-8")
+    with pytest.raises(SymflopsError, match="there is no spec"):
+        load(path)
