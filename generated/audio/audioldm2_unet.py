@@ -487,10 +487,9 @@ def _listed(column: Any) -> list[int]:
 
 def _summed(sizes: Sizes | None, columns: Columns) -> Moments:
     """The sums over the items, by vectors where there are many."""
-    if columns and len(columns[0]) > 99 and "numpy" in sys.modules:
-        found = _vectors()
-        if found is not None:
-            return Moments(*found.sums(_terms, _rests, None, SETS, MOMENTS, columns))
+    found = _many(len(columns[0])) if columns else None
+    if found is not None:
+        return Moments(*found.sums(_terms, _rests, None, SETS, MOMENTS, columns))
     return _sums(*[column if type(column) is list else column.tolist() for column in columns])
 
 
@@ -578,9 +577,12 @@ def _axes(name: str, entries: Any, axes: tuple[str, ...], count: int) -> Columns
             return list(found.axes(name, entries, len(axes)))
         entries = entries.tolist()
     several = len(axes) > 1
-    if type(entries) is list and (several or bool not in map(type, entries)):
+    if type(entries) is list:
         try:
-            flat = _numbers([length for entry in entries for length in entry] if several else entries)
+            numbers = [length for entry in entries for length in entry] if several else entries
+            flat = _numbers(numbers)
+            if bool in map(type, numbers):
+                raise TypeError
             if not several or set(map(len, entries)) == {len(axes)}:
                 return [flat[axis::len(axes)] for axis in range(len(axes))] if several else [flat]
         except (TypeError, OverflowError):
@@ -610,6 +612,11 @@ def _vectors() -> Any:
 _array: Any = None
 
 
+def _many(count: int) -> Any:
+    """Sums by vectors where they pay: there are many items, and numpy is in use already."""
+    return _vectors() if count > 99 and "numpy" in sys.modules else None
+
+
 def _numbers(lengths: list[Any]) -> Any:
     """Whole numbers of at most 64 bits as an array, at the speed of C.
 
@@ -619,7 +626,10 @@ def _numbers(lengths: list[Any]) -> Any:
     global _array
     if _array is None:  # imported where it is used: importing this module costs nothing
         from array import array as _array
-    return _array("Q", lengths)
+    try:
+        return _array("I", lengths)
+    except OverflowError:
+        return _array("Q", lengths)
 
 
 def _whole(value: Any) -> bool:
