@@ -152,7 +152,8 @@ class Model:
         config, fixed = self._known(config, variant)
         self._settled(config, lambda made: derived([made.step(phases)], AS_DERIVED, made.derive), fixed)
 
-    def _variant(self, name: str) -> VariantSpec:
+    def variant(self, name: str) -> VariantSpec:
+        """A variant by name."""
         known = {variant.name.text: variant for variant in self.spec.variants}
         if name not in known:
             hint = did_you_mean(name, known, f"it has {', '.join(known) or 'none'}")
@@ -163,7 +164,7 @@ class Model:
         """A config, or that of a variant, and the sizes that are fixed from the start."""
         if not variant:
             return config, {}
-        found = self._variant(variant)
+        found = self.variant(variant)
         return config_of(found, self.spec.sizes), fixed_by(found, self.spec.sizes)
 
     def program(
@@ -223,7 +224,7 @@ class Model:
                 that it says.
         """
         program = self.program(regimes, conventions, variant=variant)
-        needless = needless_sizes(self._variant(variant), program.fixed)
+        needless = needless_sizes(self.variant(variant), program.fixed)
         if needless:
             raise SpecError(needless)
         return replace(program, variant=variant)

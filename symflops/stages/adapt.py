@@ -61,7 +61,7 @@ class _Adapting:
         if not any(matches(target, node.path, self.chosen) for target in self.adapter.targets):
             return False
         if node.kind not in KINDS:
-            message = f"an adapter cannot stand on '{node.path}', which is a {node.kind}"
+            message = f"an adapter cannot stand on '{node.path}', whose kind is '{node.kind}'"
             raise SpecError([Diagnostic("bad-adapter", message, None, "targets are linears and convolutions")])
         return True
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from symflops.ground.diagnostics import Reporter, Source, Span, did_you_mean
 from symflops.ground.nodes import Mapping as MappingNode
-from symflops.ground.nodes import Node, Scalar, read_yaml
-from symflops.model.spec import Block, BlockCall, Entry, Group, Name, OperatorEntry, Repeat, Template
+from symflops.ground.nodes import Node, Scalar, Sequence, read_yaml
+from symflops.model.spec import Block, BlockCall, Entry, Faulty, Group, Name, OperatorEntry, Repeat, Template
 from symflops.ops.fields import COMMON, ROLE, Field, Form
 from symflops.ops.table import KINDS
 from symflops.stages.shapes import Shapes
@@ -19,7 +19,7 @@ REPEAT = ("repeat", "graph", "index", "item", "start", "shared", "when", "role")
 GROUP = ("graph", "when", "no_grad", "experts", "list", "choose", "from", "weights", "to", "role")
 CALL = ("block", "from", "to", "when", "with", "gate", "add_to", "role", "shared")
 BLOCK = ("params", "inputs", "optional", "outputs", "graph")
-MAX_CALLS = 32
+ENTRY = ("op", "block", "repeat", "graph")
 
 
 class Entries:
@@ -52,15 +52,26 @@ class Entries:
                 "bad-entry", f"'{key.text}' needs fields", body.span, "write {op: ...}, {block: ...}, {repeat: ...}"
             )
             return None
+        graph = self.graph(body.get("graph"), source)
+        before = len(self.report.diagnostics)
+        made = self.of_kind(path, key, body, graph)
+        if made is None or len(self.report.diagnostics) > before:
+            return Faulty(path, tuple(_bound(key, body)), key.span)
+        return made
+
+    def of_kind(self, path: Template, key: Scalar, body: MappingNode, graph: tuple[Entry, ...]) -> Entry | None:
+        """An entry by the word that says what it is; ``graph`` are the entries in it."""
         if body.get("op") is not None:
             return self.operator(path, body, key.span)
         if body.get("block") is not None:
             return self.call(path, body, key.span)
         if body.get("repeat") is not None:
-            return self.repeat(path, body, key.span, source)
+            return self.repeat(path, body, key.span, graph)
         if body.get("graph") is not None:
-            return self.group(path, body, key.span, source)
-        hint = "an entry has one of 'op', 'block', 'repeat', 'graph'"
+            return self.group(path, body, key.span, graph)
+        written = [name.text for name, _ in body.entries]
+        near = next((name for name in written if did_you_mean(name, ENTRY)), "")
+        hint = f"'{near}': {did_you_mean(near, ENTRY)}" if near else f"an entry has one of {', '.join(map(repr, ENTRY))}"
         self.report.error("bad-entry", f"'{key.text}' says not what it is", key.span, hint)
         return None
 
@@ -160,7 +171,7 @@ class Entries:
             self.report.error("unknown-block", f"there is no block '{name}'", span, hint)
             return None
         self.sources.append(source)
-        return self.block_of(name, read_yaml(source), False, source)
+        return self.block_of(name, read_yaml(source, self.report), False, source)
 
     def block_of(self, name: str, node: Node, local: bool, source: Source) -> Block:
         """A block from its document."""
@@ -179,7 +190,7 @@ class Entries:
         body = self.graph(given.get("graph"), source)
         return Block(name, tuple(parameters), inputs, optional, outputs, body, local, source)
 
-    def repeat(self, path: Template, body: MappingNode, span: Span, source: Source) -> Repeat:
+    def repeat(self, path: Template, body: MappingNode, span: Span, graph: tuple[Entry, ...]) -> Repeat:
         """A repeat: over a count, a config list, or an axis of a stream."""
         given = self.shapes.known(body, REPEAT, "a repeat")
         node, axis, of, count = given["repeat"], None, None, None
@@ -188,23 +199,27 @@ class Entries:
             axis, of = (self.shapes.name(inner[key], key) if key in inner else None for key in ("axis", "of"))
             if axis is None:
                 self.report.error("missing-field", "a repeat over tokens names its axis", node.span, "write {axis: t}")
+        elif isinstance(node, Scalar) and not node.text:
+            self.report.error("missing-field", "'repeat' says not how often", node.span, "a size, a list, or {axis: t}")
         else:
             count = self.shapes.expression(node, "'repeat'")
+        if "graph" not in given:
+            self.report.error("missing-field", "a repeat needs 'graph'", span, "the entries that are repeated")
         index, item = (self.shapes.name(given[key], f"'{key}'") if key in given else None for key in ("index", "item"))
         return Repeat(
-            path, count, axis, of, self.graph(given.get("graph"), source), index, item,
+            path, count, axis, of, graph, index, item,
             self.shapes.expression(given.get("start"), "'start'"),
             self.flag(given.get("shared")) or axis is not None,
             self.shapes.expression(given.get("when"), "'when'"),
             span, self.role(given),
         )  # fmt: skip
 
-    def group(self, path: Template, body: MappingNode, span: Span, source: Source) -> Group:
+    def group(self, path: Template, body: MappingNode, span: Span, graph: tuple[Entry, ...]) -> Group:
         """Entries under one path."""
         given = self.shapes.known(body, GROUP, "a group")
         weights = self.shapes.value_names(given.get("weights"), "'weights'")
         return Group(
-            path, self.graph(given.get("graph"), source),
+            path, graph,
             self.shapes.expression(given.get("when"), "'when'"),
             self.shapes.expression(given.get("no_grad"), "'no_grad'"),
             self.shapes.expression(given.get("experts"), "'experts'"),
@@ -228,3 +243,16 @@ class Entries:
             self.report.error("bad-shape", "this is true or false", node.span)
             return False
         return node.text == "true"
+
+
+def _bound(key: Scalar, body: MappingNode) -> Iterator[str]:
+    """The names that an entry makes, as far as its nodes show them."""
+    made = body.get("to")
+    names = made.items if isinstance(made, Sequence) else (made,)
+    found = [name.text for name in names if isinstance(name, Scalar)]
+    inner = body.get("graph")
+    for item in inner.items if isinstance(inner, Sequence) else ():
+        if isinstance(item, MappingNode) and len(item.entries) == 1 and isinstance(item.entries[0][1], MappingNode):
+            yield from _bound(item.entries[0][0], item.entries[0][1])
+    if body.get("graph") is None or found:
+        yield from found or [key.text]

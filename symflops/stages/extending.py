@@ -39,7 +39,12 @@ def _extended(node: Node, bases: BlockText, report: Reporter, seen: tuple[str, .
     source = bases(text) if text and text not in seen and len(seen) < MAX_BASES else None
     if source is None:
         message = f"there is no spec '{text}'" if text not in seen else f"'{text}' extends itself"
-        report.error("unknown-spec", message, name.span, "the name of a spec, as 'symflops list' shows them")
+        report.error(
+            "unknown-spec",
+            message,
+            name.span,
+            "the name of a spec, as 'symflops list' shows them, or of a file beside this one",
+        )
         return _without(node, "extends"), ()
     base, more = _extended(read_yaml(source), bases, report, (*seen, text))
     if not isinstance(base, Mapping):
