@@ -9,16 +9,13 @@ from symflops.ground.diagnostics import Reporter, Source, Span, did_you_mean
 from symflops.ground.nodes import Mapping as MappingNode
 from symflops.ground.nodes import Node, Scalar, Sequence, read_yaml
 from symflops.model.spec import Block, BlockCall, Entry, Faulty, Group, Name, OperatorEntry, Repeat, Template
-from symflops.ops.fields import COMMON, ROLE, Field, Form
+from symflops.ops.fields import COMMON, Field, Form, words_of
 from symflops.ops.table import KINDS
 from symflops.stages.shapes import Shapes
+from symflops.stages.tables import AXIS, BLOCK, CALL, GROUP, REPEAT
 
 BlockText = Callable[[str], Source | None]
 
-REPEAT = ("repeat", "graph", "index", "item", "start", "shared", "when", "role")
-GROUP = ("graph", "when", "no_grad", "experts", "list", "choose", "from", "weights", "to", "role")
-CALL = ("block", "from", "to", "when", "with", "gate", "add_to", "role", "shared")
-BLOCK = ("params", "inputs", "optional", "outputs", "graph")
 ENTRY = ("op", "block", "repeat", "graph")
 
 
@@ -96,9 +93,15 @@ class Entries:
         places = {name: value.span for name, value in given.items()}
         return OperatorEntry(path, Name(word, node.span), fields, places, span)
 
-    def field(self, field: Field, node: Node) -> Any:
-        """The value of a field, in its form."""
+    def field(self, field: Field, node: Node | None) -> Any:
+        """The value of a field, in its form; None where there is none, and false where that is true or false."""
+        if node is None:
+            return False if field.form is Form.FLAG else None
         match field.form:
+            case Form.FLAG:
+                return self.flag(node)
+            case Form.NAME:
+                return self.shapes.name(node, f"'{field.name}'")
             case Form.EXPRESSION | Form.EXPRESSIONS | Form.LENGTHS:
                 if isinstance(node, Scalar) and node.text in field.words:
                     return self.shapes.parse(repr(node.text), node.span)
@@ -133,7 +136,7 @@ class Entries:
         if block is None:
             return None
         parameters = [parameter.text for parameter, _ in block.parameters]
-        given = self.shapes.known(body, (*CALL, *parameters), f"block '{name}'")
+        given = self.shapes.known(body, (*words_of(CALL), *parameters), f"block '{name}'")
         common = self.common(given)
         arguments = []
         source = given.get("from")
@@ -175,7 +178,7 @@ class Entries:
 
     def block_of(self, name: str, node: Node, local: bool, source: Source) -> Block:
         """A block from its document."""
-        given = self.shapes.known(node, BLOCK, f"block '{name}'")
+        given = self.shapes.known(node, words_of(BLOCK), f"block '{name}'")
         parameters = []
         for key, value in self.shapes.mapping(given.get("params"), "'params'"):
             parameter = self.shapes.name(key, "a parameter")
@@ -192,11 +195,11 @@ class Entries:
 
     def repeat(self, path: Template, body: MappingNode, span: Span, graph: tuple[Entry, ...]) -> Repeat:
         """A repeat: over a count, a config list, or an axis of a stream."""
-        given = self.shapes.known(body, REPEAT, "a repeat")
+        given = self.shapes.known(body, words_of(REPEAT), "a repeat")
         node, axis, of, count = given["repeat"], None, None, None
         if isinstance(node, MappingNode):
-            inner = self.shapes.known(node, ("axis", "of"), "'repeat'")
-            axis, of = (self.shapes.name(inner[key], key) if key in inner else None for key in ("axis", "of"))
+            inner = self.fields(AXIS, self.shapes.known(node, words_of(AXIS), "'repeat'"))
+            axis, of = inner["axis"], inner["of"]
             if axis is None:
                 self.report.error("missing-field", "a repeat over tokens names its axis", node.span, "write {axis: t}")
         elif isinstance(node, Scalar) and not node.text:
@@ -205,35 +208,24 @@ class Entries:
             count = self.shapes.expression(node, "'repeat'")
         if "graph" not in given:
             self.report.error("missing-field", "a repeat needs 'graph'", span, "the entries that are repeated")
-        index, item = (self.shapes.name(given[key], f"'{key}'") if key in given else None for key in ("index", "item"))
+        said = self.fields(REPEAT, given)
         return Repeat(
-            path, count, axis, of, graph, index, item,
-            self.shapes.expression(given.get("start"), "'start'"),
-            self.flag(given.get("shared")) or axis is not None,
-            self.shapes.expression(given.get("when"), "'when'"),
-            span, self.role(given),
+            path, count, axis, of, graph, said["index"], said["item"], said["start"], said["shared"] or axis is not None,
+            said["when"], span, said["role"] or "",
         )  # fmt: skip
 
     def group(self, path: Template, body: MappingNode, span: Span, graph: tuple[Entry, ...]) -> Group:
         """Entries under one path."""
-        given = self.shapes.known(body, GROUP, "a group")
-        weights = self.shapes.value_names(given.get("weights"), "'weights'")
+        said = self.fields(GROUP, self.shapes.known(body, words_of(GROUP), "a group"))
         return Group(
-            path, graph,
-            self.shapes.expression(given.get("when"), "'when'"),
-            self.shapes.expression(given.get("no_grad"), "'no_grad'"),
-            self.shapes.expression(given.get("experts"), "'experts'"),
-            self.flag(given.get("list")),
-            self.shapes.expression(given.get("choose"), "'choose'"),
-            self.shapes.value_names(given.get("from"), "'from'"),
-            weights[0] if weights else None,
-            self.shapes.value_names(given.get("to"), "'to'"),
-            span, self.role(given),
+            path, graph, said["when"], said["no_grad"], said["experts"], said["list"], said["choose"], said["from"] or (),
+            said["weights"][0] if said["weights"] else None, said["to"] or (), span, said["role"] or "",
         )  # fmt: skip
 
-    def role(self, given: Mapping[str, Node]) -> str:
-        """The role of a group or repeat."""
-        return str(self.field(ROLE, given["role"])) if "role" in given else ""
+    def fields(self, table: tuple[Field, ...], given: Mapping[str, Node]) -> dict[str, Any]:
+        """The fields of a table in their forms, but for graphs and what has a form of its own; None or false where absent."""
+        plain = (field for field in table if field.form not in (Form.GRAPH, Form.OTHER))
+        return {field.name: self.field(field, given.get(field.name)) for field in plain}
 
     def flag(self, node: Node | None) -> bool:
         """A plain true or false."""

@@ -16,23 +16,15 @@ from symflops.ground.names import CLASS, CONFIG_KEY, MODULE, why_not_latex
 from symflops.ground.nodes import Mapping as MappingNode
 from symflops.ground.nodes import Node, Scalar, read_yaml
 from symflops.model.spec import InputSpec, Layout, Name, SizeSpec, Spec, StreamSpec
+from symflops.ops.fields import words_of
 from symflops.stages.entries import BlockText, Entries
 from symflops.stages.extending import extended, nothing
 from symflops.stages.ordering import check_defaults
 from symflops.stages.shapes import Shapes
+from symflops.stages.tables import DOCUMENT, INPUT, SIZE, STREAM, TYPES
 from symflops.stages.variants import read_variants
 
-DOCUMENT = (
-    "name", "title", "reference", "model_type", "pipelines", "sizes", "derived", "variants", "streams", "inputs",
-    "blocks", "graph", "outputs",
-)  # fmt: skip
-SIZE = ("key", "default", "optional", "doc", "latex", "type", "evaluation")
-TYPES = {
-    "int": "number", "position": "position", "float": "rational", "bool": "flag", "text": "text", "list": "list",
-    "entries": "entries", "each": "number or list", "any": "any",
-}  # fmt: skip
 HARMLESS = ("unknown-field", "duplicate-key", "bad-text", "bad-latex")  # what leaves enough of a header to go on with
-INPUT = ("stream", "width", "when", "layout", "values", "counts", "over")
 
 
 def read(source: Source, library: BlockText, bases: BlockText = nothing) -> Spec:
@@ -75,10 +67,10 @@ class _Document:
         self.buildable = False
 
     def spec(self, node: Node, source: Source) -> Spec:
-        given = self.shapes.known(node, DOCUMENT, "a spec")
-        for field in ("name", "graph", "outputs"):
-            if field not in given:
-                self.report.error("missing-field", f"a spec needs '{field}'", node.span)
+        given = self.shapes.known(node, words_of(DOCUMENT), "a spec")
+        for field in DOCUMENT:
+            if field.required and field.name not in given:
+                self.report.error("missing-field", f"a spec needs '{field.name}'", node.span, field.doc)
         name = self.shapes.text(given.get("name"), "'name'")
         if "name" in given and not MODULE.match(name):
             hint = "lower case letters, digits and underscores, for it becomes a file name"
@@ -128,7 +120,7 @@ class _Document:
         keys: tuple[Node, ...] = (value,)
         given: dict[str, Node] = {}
         if not isinstance(value, Scalar):
-            given = dict(self.shapes.known(value, SIZE, "a size"))
+            given = dict(self.shapes.known(value, words_of(SIZE), "a size"))
             keys = self.shapes.sequence(given.get("key"), "'key'")
         texts = []
         for item in keys:
@@ -191,7 +183,7 @@ class _Document:
             name = self.shapes.name(key, "a stream")
             over, axes, doc = "samples", value, ""
             if isinstance(value, MappingNode) and value.get("over") is not None:
-                given = self.shapes.known(value, ("over", "axes", "doc"), "a stream")
+                given = self.shapes.known(value, words_of(STREAM), "a stream")
                 over = self.shapes.text(given["over"], "'over'")
                 axes = given.get("axes") or MappingNode((), value.span)
             if name:
@@ -202,7 +194,7 @@ class _Document:
         found = []
         for key, value in self.shapes.mapping(node, "'inputs'"):
             name = self.shapes.name(key, "an input")
-            given = self.shapes.known(value, INPUT, "an input")
+            given = self.shapes.known(value, words_of(INPUT), "an input")
             stream = self.shapes.name(given["stream"], "a stream") if "stream" in given else None
             width = self.shapes.expression(given.get("width"), "'width'")
             when = self.shapes.expression(given.get("when"), "'when'")
