@@ -91,7 +91,13 @@ class Model:
 
     file: SpecFile
     spec: Spec
+    builder: Callable[..., Graph] = field(default=build, repr=False, compare=False)
     _graphs: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def partial(self) -> bool:
+        """Whether it is what could be made of a spec that is not valid, or not finished."""
+        return self.builder is not build
 
     @property
     def variants(self) -> dict[str, dict[str, Any]]:
@@ -114,7 +120,7 @@ class Model:
         fixed = dict(fixed or {})
         while True:
             try:
-                return use(_Made(self.spec, fixed, self._graphs))
+                return use(_Made(self, fixed))
             except Structural as structural:
                 wanted = self.asked(structural.size, fixed)
                 size = next((size for size in self.spec.sizes if size.name.text == wanted), None)
@@ -252,14 +258,14 @@ class Model:
 class _Made:
     """Graphs and derivations of a spec in which some sizes are known, each made once, or found once to need another size."""
 
-    def __init__(self, spec: Spec, fixed: Mapping[str, Any], kept: dict[Any, Any]) -> None:
-        self.spec, self.fixed, self.kept = spec, fixed, kept
+    def __init__(self, model: Model, fixed: Mapping[str, Any]) -> None:
+        self.spec, self.fixed, self.kept, self.builder = model.spec, fixed, model._graphs, model.builder
         self.key = tuple(sorted((name, repr(value)) for name, value in fixed.items()))
 
     def graph(self, regime: Regime) -> Graph:
         """The graph, cut as the patterns of ``regime`` ask."""
         patterns = cutting(regime.patterns)
-        return self._once(patterns, lambda: build(self.spec, self.fixed, patterns))
+        return self._once(patterns, lambda: self.builder(self.spec, self.fixed, patterns))
 
     def step(self, phases: Sequence[tuple[Regime, int]]) -> list[tuple[Graph, Regime, int]]:
         """The phases of a step with their graphs, and how often each runs."""

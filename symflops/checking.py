@@ -9,6 +9,7 @@ from symflops.api import STRUCTURAL, Model, convention_of, regime_of
 from symflops.ground.diagnostics import Diagnostic, Reporter, SpecError, in_order
 from symflops.inexact import known_inexact
 from symflops.library import SpecFile
+from symflops.stages.build import build_through
 from symflops.stages.read import read_through
 from symflops.stages.unused import unused
 from symflops.stages.variants import needless_sizes
@@ -51,6 +52,22 @@ def findings(file: SpecFile, regimes: Iterable[str | Path] = (), conventions: It
         except SpecError as error:
             _keep(report, error.diagnostics)
     return in_order(report.diagnostics)
+
+
+def as_far_as(file: SpecFile) -> tuple[Model, list[Diagnostic]]:
+    """The model of a spec; of one that is not valid, what can be made of it without its mistakes, and those.
+
+    Raises:
+        SpecError: it is no YAML, or what stands before its graph is wrong.
+    """
+    reading = read_through(file.source(), file.blocks(), file.bases())
+    unfinished = {finding.message for finding in reading.report.diagnostics if finding.code == "missing-field"}
+    if not reading.buildable and len(unfinished) < len(reading.report.diagnostics):
+        reading.report.check()
+    found = findings(file)
+    if not any(finding.severity == "error" for finding in found):
+        return Model(file, reading.spec), []
+    return Model(file, reading.spec, lambda *given: build_through(*given)[0]), found
 
 
 def pages(model: Model, regimes: Iterable[str | Path], conventions: Iterable[str | Path]) -> list[Diagnostic]:

@@ -39,6 +39,18 @@ def build(spec: Spec, fixed: Mapping[str, Any] | None = None, patterns: Sequence
         SpecError: with every finding.
         Structural: the structure depends on a size that is not in ``fixed``.
     """
+    graph, report = build_through(spec, fixed, patterns)
+    report.check()
+    return graph
+
+
+def build_through(spec: Spec, fixed: Mapping[str, Any] | None = None, patterns: Sequence[str] = ()) -> tuple[Graph, Reporter]:
+    """The graph of ``spec`` as far as it can be built, without the entries that are wrong, and the findings about those.
+
+    Raises:
+        SpecError: sizes or streams are wrong.
+        Structural: as :func:`build`.
+    """
     report = Reporter()
     definitions = Definitions()
     sizes = size_names(spec, fixed or {})
@@ -64,8 +76,7 @@ def build(spec: Spec, fixed: Mapping[str, Any] | None = None, patterns: Sequence
             report.error("unknown-value", f"output '{output}' is not a value of the graph", output.span, hint)
         else:
             outputs.append((output.text, binding.value.id))
-    report.check()
-    return Graph(
+    graph = Graph(
         spec=spec,
         values=tuple(builder.values),
         body=tuple(frame.nodes),
@@ -80,6 +91,7 @@ def build(spec: Spec, fixed: Mapping[str, Any] | None = None, patterns: Sequence
         listed=tuple((path, index, found) for (path, index), found in builder.listed.items()),
         returned=frozenset(builder.returned),
     )
+    return graph, report
 
 
 def size_names(spec: Spec, fixed: Mapping[str, Any]) -> dict[str, Any]:

@@ -239,7 +239,7 @@ class Entries:
 
 def _bound(key: Scalar, body: MappingNode) -> Iterator[str]:
     """The names that an entry makes, as far as its nodes show them."""
-    made = body.get("to")
+    made = next((value for name, value in body.entries if name.text == "to" or did_you_mean(name.text, ("to",))), None)
     names = made.items if isinstance(made, Sequence) else (made,)
     found = [name.text for name in names if isinstance(name, Scalar)]
     inner = body.get("graph")

@@ -29,8 +29,8 @@ from symflops.ops.fields import COMMON
 from symflops.ops.table import KINDS
 from symflops.runtime.batch import BatchError
 from symflops.runtime.interpreted import InterpretedEstimator
-from symflops.stages.tables import GROUP, REPEAT
 from symflops.stages.read import read
+from symflops.stages.tables import GROUP, REPEAT
 from symflops.targets.python import render
 
 from .laws import LAWS, Item, Law, each
