@@ -44,11 +44,22 @@ def run(args: argparse.Namespace) -> int:
     everything = list(dict.fromkeys(finding for one in found for finding in one))
     {"text": text, "json": as_json, "github": github}[args.output_format](everything)
     failed = sum(any(finding.severity == "error" for finding in one) for one in found)
-    warnings = sum(finding.severity == "warning" for finding in everything)
-    told = f", {warnings} warning{'s' if warnings > 1 else ''}" if warnings else ""
-    end = f"{len(files)} specs, {failed} with findings" if failed else f"{len(files)} specs, all fine"
-    print(end + told, file=sys.stderr)
+    print(summary(len(files), failed, everything), file=sys.stderr)
     return 1 if failed else 0
+
+
+def summary(specs: int, failed: int, found: Sequence[Diagnostic]) -> str:
+    """How many specs there are and what was found, and where more is said about it."""
+    warnings = sum(finding.severity == "warning" for finding in found)
+    told = f"{counted(specs, 'spec')}, {f'{failed} with errors' if failed else 'all fine'}"
+    told += f", {counted(warnings, 'warning')}" if warnings else ""
+    kind = next((finding.code for finding in found if finding.severity == "error"), "")
+    return f"{told}; 'symflops check --explain {kind}' says more" if kind else told
+
+
+def counted(number: int, what: str) -> str:
+    """A number of things."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def explain(code: str) -> int:

@@ -28,7 +28,7 @@ MISTAKES = {
     "a bad repeat": ("repeat: L", "repeat: L/2", "bad-repeat", "L/2", ("// rounds down",)),
     "a repeat of nothing": ("repeat: L", "repeat:", "missing-field", "repeat", ("a size, a list, or {axis: t}",)),
     "a tab": ("      repeat: L", "\trepeat: L", "tab-indent", "\t", ("use spaces",)),
-    "a key twice": ("  V: {", "  F: {key: ffn}\n  V: {", "duplicate-key", "F", ("the first one is on line 11",)),
+    "a key twice": ("  V: {", "  F: {key: ffn}\n  V: {", "duplicate-key", "F", ("take one away: the first one is on line",)),
     "a wrong name of a parameter of a block": ("hidden: F", "hiden: F", "unknown-field", "hiden", ("did you mean 'hidden'",)),
     "a wrong output": ("outputs: [logits]", "outputs: [logit]", "unknown-value", "logit", ("did you mean 'logits'",)),
 }  # fmt: skip
@@ -68,4 +68,5 @@ def test_a_mistake_in_a_block_says_where_the_block_is_called(tmp_path):
     text = LLAMA.replace("from: m, hidden: F, width: D", "from: m, hidden: F, width: D, bias: D")
     text = text.replace(", bias: mlp_biased, add_to", ", add_to")
     _, shown = told(tmp_path, text)
-    assert "specs/blocks/gated_mlp.yaml:" in shown and "::: spec.yaml:31:11" in shown and "in this call of block 'gated_mlp'" in shown
+    line = next(number for number, line in enumerate(text.split("\n"), start=1) if "- mlp:" in line)
+    assert "specs/blocks/gated_mlp.yaml:" in shown and f"::: spec.yaml:{line}:11" in shown and "in this call of block 'gated_mlp'" in shown
