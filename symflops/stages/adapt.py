@@ -62,7 +62,7 @@ class _Adapting:
             return False
         if node.kind not in KINDS:
             message = f"an adapter cannot stand on '{node.path}', whose kind is '{node.kind}'"
-            raise SpecError([Diagnostic("bad-adapter", message, None, "targets are linears and convolutions")])
+            raise SpecError([Diagnostic("bad-adapter", message, node.span, "targets are linears and convolutions")])
         return True
 
     def value(self, like: Value, width: Expr | None) -> Value:

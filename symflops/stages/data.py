@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from symflops.ground.diagnostics import Diagnostic, Reporter, Source, SpecError, did_you_mean
+from symflops.ground.diagnostics import Diagnostic, Reporter, Source, Span, SpecError, did_you_mean
 from symflops.ground.nodes import Node, Scalar, read_yaml
 from symflops.ground.nodes import Sequence as SequenceNode
 from symflops.model.regime import Adapter, Passes, Phase, Recompute, Regime
@@ -37,6 +37,7 @@ class _Reader:
     def __init__(self, shapes: Shapes, report: Reporter) -> None:
         self.shapes = shapes
         self.report = report
+        self.places: dict[str, Span] = {}
 
     def regime(self, given: Mapping[str, Node]) -> Regime:
         lists: dict[str, Any] = {key: self.texts(given.get(key), key) for key in LISTS}
@@ -53,10 +54,13 @@ class _Reader:
             passes=self.passes(given["passes"]) if "passes" in given else Passes(),
             phases=tuple(self.phase(node) for node in self.shapes.sequence(given.get("phases"), "'phases'")),
             **lists,
+            places=self.places,
         )
 
     def texts(self, node: Node | None, what: str) -> tuple[str, ...]:
-        return tuple(self.shapes.text(item, f"'{what}'") for item in self.shapes.sequence(node, f"'{what}'"))
+        items = self.shapes.sequence(node, f"'{what}'")
+        self.places |= {item.text: item.span for item in items if isinstance(item, Scalar)}
+        return tuple(self.shapes.text(item, f"'{what}'") for item in items)
 
     def flag(self, node: Node | None, otherwise: bool) -> bool:
         if node is None:
