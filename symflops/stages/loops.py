@@ -186,7 +186,8 @@ class _Segments:
         index = builder.index(path, offset, count, low, self.entry.index)
         plain = stride == 1 and residues == (0,) and offset == low
         start: Expr = index if plain else low + stride * index
-        names = [name for name in sorted(assigned(self.entry.body)) if frame.values.get(name, ABSENT).value is not None]
+        bound = ((name, frame.values.get(name, ABSENT).value) for name in sorted(assigned(self.entry.body)))
+        names = [name for name, value in bound if value is not None and value.id not in builder.poisoned]
         classes, carries = [], []
         changed: set[str] = set()
         results: dict[str, Any] = {}
@@ -222,7 +223,7 @@ class _Segments:
         for name in names:
             outer = frame.values[name]
             assert outer.value is not None
-            arguments[name] = builder.again(outer.value, name)
+            arguments[name] = builder.new_value(name, outer.value.stream, outer.value.width, outer.value.span)
             values[name] = Binding(arguments[name], outer.present)
         for position in positions:
             values = self.iteration(segment, position, selected, {name: values[name] for name in frame.values}, nodes)
@@ -236,7 +237,7 @@ class _Segments:
                 self.check_carried(name, initial, final)
                 moved.add(name)
             if name not in results:
-                results[name] = builder.again(initial, name)
+                results[name] = builder.new_value(name, initial.stream, initial.width, initial.span)
             carries.append(Carry(initial.id, arguments[name].id, final.id, results[name].id))
         return tuple(nodes), tuple(carries), moved
 

@@ -83,13 +83,6 @@ class Registry(Meaning):
         self.values.append(value)
         return value
 
-    def again(self, value: Value, name: str) -> Value:
-        """One more value that is like another one, as a repeat hands it on."""
-        like = self.new_value(name, value.stream, value.width, value.span)
-        if value.id in self.poisoned:
-            self.poisoned.add(like.id)
-        return like
-
     def poison(self, names: Iterable[str], frame: Frame) -> None:
         """Bind ``names`` to nothing in particular, so that no second finding follows from the one about what makes them."""
         for name in names:

@@ -65,10 +65,11 @@ class Steps(Registry):
         if binding is None:
             hint = did_you_mean(name.text, frame.values, f"values here: {', '.join(list(frame.values)[-8:])}")
             raise SpecError([Diagnostic("unknown-value", f"value '{name}' is not defined here", name.span, hint)])
-        if binding is ABSENT and optional:
+        poisoned = binding.value is not None and binding.value.id in self.poisoned
+        if optional and (poisoned or binding is ABSENT):
             return ABSENT
         if not optional and not frame.guard.implies(binding.present):
-            if binding.value is not None and binding.value.id in self.poisoned:
+            if poisoned:
                 raise SpecError([])  # it comes from an entry whose own mistake is reported already
             hint = (
                 f"it is there only when '{said(binding.present)}' holds"

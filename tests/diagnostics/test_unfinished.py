@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import random
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from symflops.checking import as_far_as, findings
 from symflops.ground.diagnostics import SymflopsError
 from symflops.library import find_spec
 from tests.diagnostics.cases import CASES, FOLDER, LARGE
+from tests.fuzz.mutators import mutate_alike, mutate_fields, mutate_lines
 
 LLAMA = (Path(__file__).resolve().parents[2] / "specs/language/llama.yaml").read_text("utf-8")
 
@@ -59,3 +61,18 @@ def test_a_mistake_in_an_entry_of_a_real_spec_hides_no_other_and_makes_none(tmp_
         assert number + 1 in touched or consequence or change[0] == "D", finding.render()
     model, _ = as_far_as(file)
     model.program(["full", "forward"], ["torch"], {})
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_whatever_is_wrong_the_rest_derives_or_is_refused(tmp_path, seed):
+    """Lines and words of a spec swapped, doubled and dropped: findings are told, and what is left derives."""
+    rng = random.Random(seed)
+    name = rng.choice(("llama", "mixtral", "dit", "deepseek_v32", "whisper"))
+    text = find_spec(name).path.read_text("utf-8")
+    for _ in range(rng.choice((1, 1, 2, 3))):
+        text = rng.choice((mutate_lines, mutate_fields, mutate_alike))(text, rng)
+    (tmp_path / f"{name}.yaml").write_text(text, "utf-8")
+    file = find_spec(tmp_path / f"{name}.yaml")
+    assert all(finding.render() for finding in findings(file))
+    with contextlib.suppress(SymflopsError):
+        as_far_as(file)[0].program(["full", "forward"], ["torch"], {})
