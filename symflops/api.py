@@ -91,7 +91,13 @@ class Model:
 
     file: SpecFile
     spec: Spec
+    builder: Callable[..., Graph] = field(default=build, repr=False, compare=False)
     _graphs: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def partial(self) -> bool:
+        """Whether it is what could be made of a spec that is not valid, or not finished."""
+        return self.builder is not build
 
     @property
     def variants(self) -> dict[str, dict[str, Any]]:
@@ -114,7 +120,7 @@ class Model:
         fixed = dict(fixed or {})
         while True:
             try:
-                return use(_Made(self.spec, fixed, self._graphs))
+                return use(_Made(self, fixed))
             except Structural as structural:
                 wanted = self.asked(structural.size, fixed)
                 size = next((size for size in self.spec.sizes if size.name.text == wanted), None)
@@ -152,7 +158,8 @@ class Model:
         config, fixed = self._known(config, variant)
         self._settled(config, lambda made: derived([made.step(phases)], AS_DERIVED, made.derive), fixed)
 
-    def _variant(self, name: str) -> VariantSpec:
+    def variant(self, name: str) -> VariantSpec:
+        """A variant by name."""
         known = {variant.name.text: variant for variant in self.spec.variants}
         if name not in known:
             hint = did_you_mean(name, known, f"it has {', '.join(known) or 'none'}")
@@ -163,7 +170,7 @@ class Model:
         """A config, or that of a variant, and the sizes that are fixed from the start."""
         if not variant:
             return config, {}
-        found = self._variant(variant)
+        found = self.variant(variant)
         return config_of(found, self.spec.sizes), fixed_by(found, self.spec.sizes)
 
     def program(
@@ -223,7 +230,7 @@ class Model:
                 that it says.
         """
         program = self.program(regimes, conventions, variant=variant)
-        needless = needless_sizes(self._variant(variant), program.fixed)
+        needless = needless_sizes(self.variant(variant), program.fixed)
         if needless:
             raise SpecError(needless)
         return replace(program, variant=variant)
@@ -251,14 +258,14 @@ class Model:
 class _Made:
     """Graphs and derivations of a spec in which some sizes are known, each made once, or found once to need another size."""
 
-    def __init__(self, spec: Spec, fixed: Mapping[str, Any], kept: dict[Any, Any]) -> None:
-        self.spec, self.fixed, self.kept = spec, fixed, kept
+    def __init__(self, model: Model, fixed: Mapping[str, Any]) -> None:
+        self.spec, self.fixed, self.kept, self.builder = model.spec, fixed, model._graphs, model.builder
         self.key = tuple(sorted((name, repr(value)) for name, value in fixed.items()))
 
     def graph(self, regime: Regime) -> Graph:
         """The graph, cut as the patterns of ``regime`` ask."""
         patterns = cutting(regime.patterns)
-        return self._once(patterns, lambda: build(self.spec, self.fixed, patterns))
+        return self._once(patterns, lambda: self.builder(self.spec, self.fixed, patterns))
 
     def step(self, phases: Sequence[tuple[Regime, int]]) -> list[tuple[Graph, Regime, int]]:
         """The phases of a step with their graphs, and how often each runs."""

@@ -52,7 +52,7 @@ class _Reader(Shapes):
         for item in items:
             entry = self.entry(item)
             if entry.id in found:
-                self.report.error("twice", f"'{entry.id}' has an entry already", item.span)
+                self.report.error("twice", f"'{entry.id}' has an entry already", item.span, "one entry for each record")
             found[entry.id] = entry
         if len(items) > MOST:
             hint = "more of them means that a mechanism is missing"
@@ -81,6 +81,6 @@ class _Reader(Shapes):
         if node is None:
             return 0
         if not isinstance(node, Scalar) or not WHOLE.fullmatch(node.text):
-            self.report.error("bad-number", f"'{name}' must be a whole number of FLOPs", node.span)
+            self.report.error("bad-number", f"'{name}' must be a whole number of FLOPs", node.span, "derived minus measured")
             return 0
         return int(node.text)

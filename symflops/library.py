@@ -139,7 +139,7 @@ def page(kind: str, name: str | Path) -> Source:
     """
     path = Path(name)
     if path.suffix in (".yaml", ".yml"):
-        return read_source(path)
+        return read_source(path, str(name))
     found = PACKAGE / kind / f"{name}.yaml"
     if found.is_file():
         return read_source(found, f"{kind}/{name}.yaml")

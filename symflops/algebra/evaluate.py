@@ -59,7 +59,11 @@ class _Walker:
         if node.id in ("null", "true", "false"):
             return {"null": None, "true": YES, "false": NO}[node.id]
         if node.id not in self.names:
-            hint = did_you_mean(node.id, self.names, "declare it under 'sizes', or derive it under 'derived'")
+            hint = did_you_mean(
+                node.id,
+                self.names,
+                f"declare it under 'sizes' as '{node.id}: <field of the config>', or derive it under 'derived'",
+            )
             self.fail("unknown-size", f"size '{node.id}' is not declared", node, hint)
         return self.names[node.id]
 

@@ -1,32 +1,126 @@
-"""Reads and builds specs, and shows every mistake in each: place, reason and hint."""
+"""Reads and builds specs, and shows every mistake in each: place, reason and hint; then what nobody reads, as warnings.
+
+  symflops check my_model.yaml
+  symflops check my_model.yaml --regime my_regime.yaml
+  symflops check --explain width-mismatch
+
+Exit code 1 when there is an error; warnings alone leave it at 0. With --output-format json one object is printed on stdout,
+with github the annotations of a workflow.
+"""
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from symflops.ground.diagnostics import Diagnostic, Span
+
+FORMATS = ("text", "json", "github")
+GITHUB = {"error": "error", "warning": "warning", "note": "notice"}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``symflops check``."""
     parser.add_argument("specs", nargs="*", metavar="SPEC", help="names or paths; default: all specs of the library")
+    parser.add_argument("--regime", action="append", default=[], metavar="R", help="a regime to hold against the specs, too")
+    parser.add_argument("--convention", action="append", default=[], metavar="C", help="a convention to read, too")
+    parser.add_argument("--output-format", choices=FORMATS, default="text", help="how findings are shown (default: text)")
+    parser.add_argument("--explain", metavar="KIND", help="say what a kind of finding means, and stop")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Check specs; 1 when there are findings."""
-    from symflops.api import load
-    from symflops.ground.diagnostics import SpecError
+    """Check specs; 1 when there are errors."""
+    if args.explain:
+        return explain(args.explain)
+    from symflops.checking import findings
     from symflops.library import find_spec, roots, specs_in
 
     files = [find_spec(spec) for spec in args.specs] or list(specs_in(roots()[0]))
-    failed = 0
-    for file in files:
-        try:
-            model = load(file.path)
-            model.graph({})
-            for variant in model.variants:
-                model.graph(variant=variant)
-        except SpecError as error:
-            failed += 1
-            print(error, file=sys.stderr)
-    print(f"{len(files)} specs, {failed} with findings" if failed else f"{len(files)} specs, all fine", file=sys.stderr)
+    found = [findings(file, args.regime, args.convention) for file in files]
+    everything = list(dict.fromkeys(finding for one in found for finding in one))
+    {"text": text, "json": as_json, "github": github}[args.output_format](everything)
+    failed = sum(any(finding.severity == "error" for finding in one) for one in found)
+    print(summary(len(files), failed, everything), file=sys.stderr)
     return 1 if failed else 0
+
+
+def summary(specs: int, failed: int, found: Sequence[Diagnostic]) -> str:
+    """How many specs there are and what was found, and where more is said about it."""
+    warnings = sum(finding.severity == "warning" for finding in found)
+    told = f"{counted(specs, 'spec')}, {f'{failed} with errors' if failed else 'all fine'}"
+    told += f", {counted(warnings, 'warning')}" if warnings else ""
+    kind = next((finding.code for finding in found if finding.severity == "error"), "")
+    return f"{told}; 'symflops check --explain {kind}' says more" if kind else told
+
+
+def counted(number: int, what: str) -> str:
+    """A number of things."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def explain(code: str) -> int:
+    """Print what a kind of finding means."""
+    import textwrap
+
+    from symflops.ground.errors import SymflopsError, did_you_mean
+    from symflops.ground.kinds import kinds
+
+    if code not in kinds():
+        hint = did_you_mean(code, kinds(), f"there are {', '.join(kinds())}")
+        raise SymflopsError(f"there is no kind '{code}': {hint}")
+    print(f"{code}\n\n{textwrap.fill(kinds()[code], 100)}")
+    return 0
+
+
+def text(found: Sequence[Diagnostic]) -> None:
+    """As a person reads them in a terminal; in colours where it has some and nobody asked for none."""
+    colour = sys.stderr.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    for finding in found:
+        print(finding.render(colour), file=sys.stderr)
+
+
+def as_json(found: Sequence[Diagnostic]) -> None:
+    """As one object on stdout."""
+    import json
+
+    print(json.dumps({"schema": 1, "findings": [as_object(finding) for finding in found]}, indent=1))
+
+
+def as_object(finding: Diagnostic) -> dict[str, Any]:
+    """A finding as JSON has it: lines and columns count from 1, ``end`` is the column after the last one."""
+    return {
+        "code": finding.code, "severity": finding.severity, "message": finding.message, **place(finding.span),
+        "label": finding.label, "hint": finding.hint, "note": finding.note,
+        "also": [{**place(label.span), "label": label.text} for label in finding.also],
+    }  # fmt: skip
+
+
+def place(span: Span | None) -> dict[str, Any]:
+    """A place as JSON has it; nulls where a finding has none."""
+    if span is None:
+        return dict.fromkeys(("path", "line", "column", "end"))
+    return {"path": span.source.path, "line": span.line, "column": span.column, "end": span.end}
+
+
+def github(found: Sequence[Diagnostic]) -> None:
+    """As workflow commands, which GitHub shows beside the lines."""
+    for finding in found:
+        span = finding.span
+        fields = {"title": f"{finding.code}"}
+        if span is not None:
+            where = {"file": span.source.path, "line": span.line, "col": span.column, "endColumn": span.end}
+            fields = {**{name: str(value) for name, value in where.items()}, **fields}
+        told = [finding.message, *(f"{label.span.source.path}:{label.span.line}: {label.text}" for label in finding.also)]
+        told += [f"{name}: {words}" for name, words in (("note", finding.note), ("hint", finding.hint)) if words]
+        properties = ",".join(f"{name}={escaped(value, ':,')}" for name, value in fields.items())
+        message = escaped("\n".join(told))
+        print(f"::{GITHUB[finding.severity]} {properties}::{message}")
+
+
+def escaped(words: str, more: str = "") -> str:
+    """A text in which what ends a workflow command, or a property of one, is written otherwise."""
+    return "".join(f"%{ord(char):02X}" if char in "%\r\n" + more else char for char in words)

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 COMMANDS = {
     "list": "the specs that there are",
     "check": "check specs and show every mistake in them",
+    "new": "begin a spec, as a small decoder or like another one",
+    "schema": "the JSON Schema of specs, for editors",
     "generate": "derive specs and write estimators and derivations",
     "estimate": "parameters and FLOPs of a model for a batch",
     "explain": "where the FLOPs of a model go, module by module",

@@ -111,21 +111,35 @@ def save(path: Path, found: list[Any], verdicts: list[Any], models: dict[str, An
 
 
 def live(args: argparse.Namespace) -> int:
-    """Compare with the real classes."""
+    """Compare with the real classes, as far as the specs go."""
+    from symflops.checking import as_far_as
     from symflops.cli.progress import progress
-    from symflops.witness.cases import cases_of
+    from symflops.library import find_spec, roots, specs_in
+    from symflops.witness.cases import cases_of, cases_path
     from symflops.witness.defaults import default_differences
-    from symflops.witness.live import render, verify_live
+    from symflops.witness.guide import render
+    from symflops.witness.live import LiveReport, verify_live
 
-    models = chosen(args)
-    wrong = [difference for model in models for difference in default_differences(model)]
+    files = [find_spec(spec) for spec in args.specs] or list(specs_in(roots()[0]))
+    parts = [as_far_as(file) for file in files]
+    for finding in (finding for _, found in parts for finding in found):
+        print(finding.render(), file=sys.stderr)
+    if any(found for _, found in parts):
+        print("these entries, and what rests on them, are left out of what follows", file=sys.stderr)
+    wrong = [difference for model, found in parts if not found for difference in default_differences(model)]
     for difference in wrong:
         print(difference)
-    pairs = [(model, case) for model in models for case in cases_of(model.file)]
-    failed = 0
+    pairs = [(model, case) for model, _ in parts for case in cases_of(model.file)]
+    reports: dict[int, list[LiveReport]] = {id(model): [] for model, _ in parts}
     for model, case in progress(pairs, "verifying", lambda pair: pair[0].spec.name):
-        report = verify_live(model, case)
-        failed += not report.exact
-        print(render(report))
+        reports[id(model)].append(verify_live(model, case))
+    for same in reports.values():
+        for report in same:
+            print(render(report, same))
+    for model, _ in parts if args.specs else ():
+        if not reports[id(model)]:
+            told = "list configs and batches there: - {config: {...}, batch: {...}}"
+            print(f"{model.spec.name}: there is no {cases_path(model.file.path).name} beside it: {told}", file=sys.stderr)
+    failed = sum(not report.exact for same in reports.values() for report in same)
     print(f"{len(pairs)} cases, {failed} not exact, {len(wrong)} defaults differ from the class's own", file=sys.stderr)
-    return 1 if failed or wrong else 0
+    return 1 if failed or wrong or any(found for _, found in parts) else 0

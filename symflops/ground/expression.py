@@ -61,7 +61,8 @@ def parse_expression(text: str, span: Span) -> Expression:
             tree = ast.parse(text, mode="eval").body
     except SyntaxError as error:
         column = (error.offset or 1) - 1
-        _fail("bad-expression", f"{text!r} is not an expression", span.part(column, column + 1))
+        hint = "arithmetic over sizes, comparisons, lists, 'a if c else b'"
+        _fail("bad-expression", f"{text!r} is not an expression", span.part(column, column + 1), hint)
     except (ValueError, MemoryError, RecursionError):
         _fail("bad-expression", "this is not an expression", span)
     expression = Expression(text, span, tree)
@@ -106,7 +107,7 @@ def _check_node(expression: Expression, node: ast.AST, place: Span) -> None:
         power = node.right
         small = isinstance(power, ast.Constant) and isinstance(power.value, int) and 0 <= power.value <= MAX_EXPONENT
         if not small:
-            _fail("expression-too-large", f"an exponent is a number from 0 to {MAX_EXPONENT}", place)
+            _fail("expression-too-large", f"an exponent is a number from 0 to {MAX_EXPONENT}", place, "write it as a product")
 
 
 def names(expression: Expression) -> tuple[tuple[str, Span], ...]:

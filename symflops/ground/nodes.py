@@ -14,11 +14,23 @@ from typing import Any, NoReturn
 from ruamel.yaml import YAML, events
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-from symflops.ground.diagnostics import Diagnostic, Source, Span, SpecError
+from symflops.ground.diagnostics import Diagnostic, Label, Reporter, Source, Span, SpecError
 
 MAX_BYTES = 1_000_000
 MAX_DEPTH = 64
 MAX_NODES = 100_000
+MAX_LABELS = 4
+BLOCKS = "blocks and repeats say once what happens often"
+
+SYNTAX = (
+    ("expected ',' or", "a brace or bracket is not closed, or a comma is missing; a text with commas needs quotes"),
+    ("mapping values are not allowed", "a text that has ': ' in it needs quotes; else look at the indentation"),
+    ("expected <block end>", "this line is indented otherwise than those that it belongs to"),
+    ("could not find expected ':'", "a key ends with ': '"),
+    ("cannot start any token", "a text that begins with this needs quotes"),
+    ("found unexpected end of stream", "a quote is not closed"),
+)
+"""What most likely is the matter, by words of ruamel.yaml's own message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,26 +65,41 @@ class Mapping:
 Node = Scalar | Sequence | Mapping
 
 
-def read_yaml(source: Source) -> Node:
-    """The one document of ``source``.
+def read_yaml(source: Source, report: Reporter | None = None) -> Node:
+    """The one document of ``source``. With a ``report``, keys that stand twice are told there, and the first one is taken.
 
     Raises:
-        SpecError: not YAML, a duplicate key, an anchor, alias or tag, several documents, or beyond the bounds.
+        SpecError: not YAML, an anchor, alias or tag, several documents, or beyond the bounds; without a report a key twice.
     """
     if len(source.text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
-        _fail("file-too-large", f"a spec has at most {MAX_BYTES:,} bytes", _start(source))
-    tab = _tab(source)
-    if tab:
-        _fail("bad-yaml", "a tab cannot indent a line", tab, "use spaces")
-    reader = _Reader(source)
+        _fail("file-too-large", f"a spec has at most {MAX_BYTES:,} bytes", _start(source), BLOCKS)
+    tabs = _tabs(source)
+    if tabs:
+        also = tuple(Label(tab, "") for tab in tabs[1:MAX_LABELS])
+        more = f"{len(tabs)} lines begin with tabs" if len(tabs) > 1 else ""
+        _fail("tab-indent", "a tab cannot indent a line", tabs[0], "use spaces, two for each level", also=also, note=more)
+    own = report or Reporter()
+    reader = _Reader(source, own)
     try:
-        return reader.document()
+        document = reader.document()
     except MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        span = reader.span(mark, mark) if mark is not None else _start(source)
-        _fail("bad-yaml", _plain(error.problem or str(error.context)), span, _plain(error.context or ""))
+        _fail("bad-yaml", *_syntax(error, reader))
     except (YAMLError, RecursionError, ValueError) as error:
         _fail("bad-yaml", _plain(str(error).split("\n", 1)[0]), _start(source))
+    if report is None:
+        own.check()
+    return document
+
+
+def _syntax(error: MarkedYAMLError, reader: _Reader) -> tuple[str, Span, str, tuple[Label, ...]]:
+    """The message, place, hint and further place of what ruamel.yaml could not read."""
+    mark, problem = error.problem_mark or error.context_mark, _plain(error.problem or str(error.context))
+    span = reader.span(mark, mark) if mark is not None else _start(reader.source)
+    hints = (text for words, text in SYNTAX if words in problem)
+    begun = error.context_mark
+    elsewhere = begun is not None and mark is not None and (begun.line, begun.column) != (mark.line, mark.column)
+    also = (Label(reader.span(begun, begun), _plain(error.context or "")),) if elsewhere else ()
+    return problem, span, next(hints, _plain(error.context or "")), also
 
 
 def _plain(text: str) -> str:
@@ -80,28 +107,30 @@ def _plain(text: str) -> str:
     return text[:1].lower() + text[1:]
 
 
-def _fail(code: str, message: str, span: Span, hint: str = "") -> NoReturn:
-    raise SpecError([Diagnostic(code, message, span, hint)])
+def _fail(code: str, message: str, span: Span, hint: str = "", also: tuple[Label, ...] = (), note: str = "") -> NoReturn:
+    raise SpecError([Diagnostic(code, message, span, hint, also=also, note=note)])
 
 
 def _start(source: Source) -> Span:
     return Span(source, 1, 1, 2)
 
 
-def _tab(source: Source) -> Span | None:
+def _tabs(source: Source) -> list[Span]:
+    found = []
     for number, line in enumerate(source.text.split("\n"), start=1):
         indent = line[: len(line) - len(line.lstrip())]
         if "\t" in indent and line.strip():
             column = indent.index("\t") + 1
-            return Span(source, number, column, column + 1)
-    return None
+            found.append(Span(source, number, column, column + 1))
+    return found
 
 
 class _Reader:
     """Turns events into nodes with an explicit stack, so that depth is bounded by us and not by Python."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, report: Reporter) -> None:
         self.source = source
+        self.report = report
         self.count = 0
 
     def span(self, start: Any, end: Any) -> Span:
@@ -118,7 +147,12 @@ class _Reader:
             elif isinstance(event, (events.SequenceStartEvent, events.MappingStartEvent)):
                 stack.append((event, []))
                 if len(stack) > MAX_DEPTH:
-                    _fail("too-deep", f"nested deeper than {MAX_DEPTH} levels", self.span(event.start_mark, event.end_mark))
+                    _fail(
+                        "too-deep",
+                        f"nested deeper than {MAX_DEPTH} levels",
+                        self.span(event.start_mark, event.end_mark),
+                        BLOCKS,
+                    )
             elif isinstance(event, (events.SequenceEndEvent, events.MappingEndEvent)):
                 opening, children = stack.pop()
                 node = self.collection(opening, children)
@@ -139,10 +173,13 @@ class _Reader:
             if not isinstance(key, Scalar):
                 _fail("bad-key", "a key must be a name", key.span)
             if key.text in seen:
-                first = seen[key.text].span.line
-                _fail("duplicate-key", f"key '{key.text}' stands twice", key.span, f"the first one is on line {first}")
+                also = (Label(seen[key.text].span, "the first one"),)
+                hint = f"take one away: the first one is on line {also[0].span.line}"
+                self.report.error("duplicate-key", f"key '{key.text}' stands twice", key.span, hint, also=also)
+                continue
             seen[key.text] = key
-            entries.append((key, value))
+            empty = isinstance(value, Scalar) and not value.text and value.plain
+            entries.append((key, Scalar("", key.span) if empty else value))  # its own place is where the next thing begins
         return Mapping(tuple(entries), span)
 
     def events(self) -> Iterator[Any]:
@@ -150,16 +187,21 @@ class _Reader:
         for event in YAML(typ="rt", pure=True).parse(self.source.text):
             self.count += 1
             if self.count > MAX_NODES:
-                _fail("file-too-large", f"more than {MAX_NODES:,} nodes", _start(self.source))
+                _fail("file-too-large", f"more than {MAX_NODES:,} nodes", _start(self.source), BLOCKS)
             if isinstance(event, events.DocumentStartEvent):
                 documents += 1
                 if documents > 1:
-                    _fail("bad-yaml", "a spec is one document", self.span(event.start_mark, event.end_mark))
+                    _fail("yaml-feature", "a spec is one document", self.span(event.start_mark, event.end_mark))
             place = (event.start_mark, event.end_mark)
             if isinstance(event, events.AliasEvent) or getattr(event, "anchor", None):
-                _fail("bad-yaml", "anchors and aliases are not part of the language", self.span(*place), "use a block")
+                _fail("yaml-feature", "anchors and aliases are not part of the language", self.span(*place), "use a block")
             if getattr(event, "tag", None) and getattr(event, "style", None) != '"':
                 tag = str(event.tag)
                 if not tag.startswith("tag:yaml.org,2002:"):
-                    _fail("bad-yaml", f"tags such as '{tag}' are not part of the language", self.span(*place))
+                    _fail(
+                        "yaml-feature",
+                        f"tags such as '{tag}' are not part of the language",
+                        self.span(*place),
+                        "take it away, or quote it",
+                    )
             yield event

@@ -14,7 +14,7 @@ from sympy import Expr, Mul, Symbol
 
 from symflops.algebra.polynomial import Polynomial
 from symflops.algebra.truth import YES, Truth
-from symflops.ground.diagnostics import Span
+from symflops.ground.diagnostics import Label, Span
 from symflops.model.contraction import Contraction
 from symflops.model.path import Path, Visit, running
 
@@ -58,6 +58,12 @@ class Stream:
         """Rows per item of the index set."""
         return sum((part.rows for part in self.parts[1:]), self.parts[0].rows)
 
+    def __str__(self) -> str:
+        """In words, for messages."""
+        parts = [" * ".join(str(length) for _, length in part.axes) or "1" for part in self.parts]
+        over = {SAMPLES: "per sample", ONCE: "once"}.get(self.items, f"per item of {self.items}")
+        return f"{' + '.join(parts)} {over}"
+
     def alike(self, other: Stream) -> bool:
         """Whether both have the same rows: one index set, and equal rows in it."""
         return self == other or (self.items == other.items and Polynomial.of(self.rows) == Polynomial.of(other.rows))
@@ -72,6 +78,20 @@ class Value:
     stream: Stream
     width: Expr | None
     span: Span | None = field(default=None, compare=False, repr=False)
+
+    def seen(self, what: str) -> tuple[Label, ...]:
+        """Where it was made, as a further place of a finding that is about it: ``'q' <what> here``."""
+        return (Label(self.span, f"'{self.name}' {what} here"),) if self.span else ()
+
+    @property
+    def wide(self) -> tuple[Label, ...]:
+        """Where it was made, and how wide."""
+        return self.seen(f"has width {self.width}" if self.width is not None else "carries indices and has no width")
+
+    @property
+    def long(self) -> tuple[Label, ...]:
+        """Where it was made, and with which rows."""
+        return self.seen(f"has rows {self.stream}")
 
 
 @dataclass(frozen=True, slots=True)

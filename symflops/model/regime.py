@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from symflops.ground.diagnostics import Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,7 @@ class Regime:
 
     ``loss`` names outputs (all, where it is empty), ``input_grad`` inputs that need a gradient, ``force_grad`` paths whose
     result is made to need one. ``phases`` are further runs of the model in the same step. In a ``lenient`` regime only a
-    list of which no pattern matches is a mistake.
+    list of which no pattern matches is a mistake. ``places`` are where its texts stand on its page.
     """
 
     name: str
@@ -92,6 +94,7 @@ class Regime:
     passes: Passes = Passes()
     phases: tuple[Phase, ...] = ()
     lenient: bool = False
+    places: Mapping[str, Span] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def patterns(self) -> tuple[str, ...]:

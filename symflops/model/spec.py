@@ -165,7 +165,16 @@ class Group:
     role: str = ""
 
 
-Entry = OperatorEntry | BlockCall | Repeat | Group
+@dataclass(frozen=True, slots=True)
+class Faulty:
+    """An entry that could not be read: the names that it would have made, so that no second mistake follows from the first."""
+
+    path: Template
+    names: tuple[str, ...]
+    span: Span = field(compare=False, repr=False)
+
+
+Entry = OperatorEntry | BlockCall | Repeat | Group | Faulty
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import NoReturn
 
 from sympy import Add, Expr, Integer, Mul
 
@@ -10,6 +11,7 @@ from symflops.algebra.domain import Setting, is_null
 from symflops.algebra.functions import FloorDiv, Modulo, Most, Reading
 from symflops.algebra.masks import Mask, useful_pairs
 from symflops.algebra.truth import NO, YES, Truth, all_of
+from symflops.ground.diagnostics import did_you_mean
 from symflops.model.contraction import Extent, Pairs
 from symflops.model.graph import Part, Value
 from symflops.ops.fields import Field, Form
@@ -50,7 +52,12 @@ class Attention:
         self.check_rows(call, keys, values)
         items = queries[0].stream.items
         if any(value.stream.items != items for value in (*queries, *keys)):
-            call.fail("index-set-mismatch", "queries and keys belong to different index sets", "key")
+            call.fail(
+                "index-set-mismatch",
+                "queries and keys belong to different index sets",
+                "key",
+                also=(*queries[0].long, *keys[0].long),
+            )
         extent = self.extent(call, queries, keys)
         bias = call.values.get("bias", ())
         q = Operand("q", tuple(value.id for value in queries))
@@ -68,20 +75,28 @@ class Attention:
         width = call.width(queries[0], "query")
         for query in queries:
             if not call.definitions.equal(call.width(query, "query"), width):
-                call.fail("width-mismatch", f"'{query.name}' has width {query.width}, '{queries[0].name}' has {width}", "query")
+                message = f"'{query.name}' has width {query.width}, '{queries[0].name}' has {width}"
+                call.too_wide(query, width, "query", "", "queries are equally wide", queries[0].wide, message)
         one = call.definitions.divide(width, heads)
         if (one is None or not one.is_integer) and not self.allows_rounding(call, width, heads):
-            call.fail(
-                "head-mismatch", f"the width of '{queries[0].name}', {width}, does not divide into {heads} heads", "heads"
-            )
+            self.undivided(call, queries[0], heads, "heads")
         for key in keys:
             if not call.definitions.equal(call.width(key, "key") * heads, width * groups):
+                needed = width * groups / heads
                 message = (
                     f"'{key.name}' has width {key.width}; {groups} key heads as wide as "
-                    f"the {heads} query heads of '{queries[0].name}' ({width}) need {width * groups / heads}"
+                    f"the {heads} query heads of '{queries[0].name}' ({width}) need {needed}"
                 )
-                call.fail("width-mismatch", message, "key")
+                hint = f"give '{key.name}' the width {needed}, or change 'heads' or 'kv_heads'"
+                call.too_wide(key, needed, "key", f"{needed} is expected here", hint, queries[0].wide, message)
         return width
+
+    @staticmethod
+    def undivided(call: Call, value: Value, heads: Expr, field: str) -> NoReturn:
+        """Refuse a width that is no multiple of the number of heads."""
+        message = f"the width of '{value.name}', {value.width}, does not divide into {heads} heads"
+        hint = f"the width is {heads} times that of one head"
+        call.fail("head-mismatch", message, field, hint, also=value.wide, note=call.definitions.told(value.width, heads))
 
     @staticmethod
     def allows_rounding(call: Call, width: Expr, heads: Expr) -> bool:
@@ -98,23 +113,28 @@ class Attention:
         width = call.width(values[0], "value")
         for value in values:
             if not call.definitions.equal(call.width(value, "value"), width):
-                call.fail("width-mismatch", f"'{value.name}' has width {value.width}, '{values[0].name}' has {width}", "value")
+                message = f"'{value.name}' has width {value.width}, '{values[0].name}' has {width}"
+                call.too_wide(value, width, "value", "", "values are equally wide", values[0].wide, message)
         if call.definitions.equal(heads, groups):
             return width
         mixed = call.definitions.divide(width * heads, groups)
         if mixed is None:
-            call.fail(
-                "head-mismatch", f"the width of '{values[0].name}', {width}, does not divide into {groups} heads", "value"
-            )
+            self.undivided(call, values[0], groups, "value")
         return mixed
 
     def check_rows(self, call: Call, keys: tuple[Value, ...], values: tuple[Value, ...]) -> None:
         """Keys and values come in pairs of equal rows."""
         if len(keys) != len(values):
-            call.fail("operand-count", f"{len(keys)} keys and {len(values)} values", "value")
+            hint = "each list of keys has its values, in the same order"
+            call.fail("operand-count", f"{len(keys)} keys and {len(values)} values", "value", hint)
         for key, value in zip(keys, values, strict=True):
             if not key.stream.alike(value.stream):
-                call.fail("row-mismatch", f"'{key.name}' and '{value.name}' have different rows", "value")
+                call.fail(
+                    "row-mismatch",
+                    f"'{key.name}' and '{value.name}' have different rows",
+                    "value",
+                    also=(*key.long, *value.long),
+                )
 
     def extent(self, call: Call, queries: tuple[Value, ...], keys: tuple[Value, ...]) -> Extent:
         """Pairs per item: as executed, and the useful ones under the mask."""
@@ -123,7 +143,8 @@ class Attention:
         fold, lq = self.lengths(call, queries, folded, "query")
         other, lk = self.lengths(call, keys, folded, "key")
         if folded and not call.definitions.equal(fold, other):
-            call.fail("fold-mismatch", f"queries fold to {fold} and keys to {other}", "fold")
+            hint = "an axis that becomes batch is as long for queries as for keys"
+            call.fail("fold-mismatch", f"queries fold to {fold} and keys to {other}", "fold", hint)
         masks = self.masks(call)
         heads = call.number("heads")
         if windows:
@@ -172,7 +193,12 @@ class Attention:
     def check_unmasked(self, call: Call, masks: dict[Mask, Truth]) -> None:
         """Windows are whole: which pairs of one a mask would leave depends on how its tokens are numbered."""
         for name in (mask.name for mask in masks if mask.name):
-            call.fail("mask-unsupported", f"the mask '{name}' is not known within windows of axes", "window")
+            call.fail(
+                "mask-unsupported",
+                f"the mask '{name}' is not known within windows of axes",
+                "window",
+                "take 'mask', or 'window', away",
+            )
 
     def lengths(self, call: Call, values: tuple[Value, ...], folded: tuple[str, ...], field: str) -> tuple[Expr, Expr]:
         """The product of the folded axes, and the tokens that remain."""
@@ -182,7 +208,8 @@ class Attention:
             missing = [axis for axis in folded if part.get(axis) is None]
             if missing:
                 axes = ", ".join(axis for axis, _ in part.axes)
-                call.fail("fold-mismatch", f"a {field} has no axis '{missing[0]}' to fold (it has {axes})", "fold")
+                hint = did_you_mean(missing[0], [axis for axis, _ in part.axes], "name axes of the queries and keys")
+                call.fail("fold-mismatch", f"a {field} has no axis '{missing[0]}' to fold (it has {axes})", "fold", hint)
             fold = Mul(*(part.get(axis) for axis in folded))
             rest.append(Mul(*(length for axis, length in part.axes if axis not in folded)))
         return fold, Add(*rest)

@@ -24,7 +24,7 @@ class Bilinear:
         """``W x2`` and its product with ``x1``: ``out * in1 * in2`` and ``out * in1`` multiply-adds per row."""
         operands = call.values["from"]
         if len(operands) != 2:
-            call.fail("operand-count", f"a bilinear form takes two values, not {len(operands)}", "from")
+            call.fail("operand-count", f"a bilinear form takes two values, not {len(operands)}", "from", "from: [a, b]")
         left, right = operands
         rows_match(call.fail, left, right, "from")
         out, first, second = call.number("width"), call.width(left), call.width(right)

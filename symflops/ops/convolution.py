@@ -55,7 +55,12 @@ class Conv:
             return call.parameter("weight", shape, field="weight")
         kept = call.number("weight_norm")
         if kept not in range(len(shape)):
-            call.fail("bad-field", f"the weight has the dimensions 0 to {len(shape) - 1}, not {kept}", "weight_norm")
+            call.fail(
+                "bad-field",
+                f"the weight has the dimensions 0 to {len(shape) - 1}, not {kept}",
+                "weight_norm",
+                "the dimension that keeps a norm of its own for each index",
+            )
         norm = tuple(size if position == kept else Integer(1) for position, size in enumerate(shape))
         path = "parametrizations.weight.original"
         return (*call.parameter(f"{path}0", norm), *call.parameter(f"{path}1", shape))
@@ -66,7 +71,8 @@ class Conv:
         quotient = call.definitions.divide(width, groups)
         if quotient is None or (quotient.is_Rational and not quotient.is_Integer):
             if not (width.is_Symbol or isinstance(width, Reading)):
-                call.fail("group-mismatch", f"the width {width} does not divide into {groups} groups", field)
+                hint = "'groups' divides the operand's width and the result's"
+                call.fail("group-mismatch", f"the width {width} does not divide into {groups} groups", field, hint)
             return FloorDiv(width, groups)
         return quotient
 
@@ -78,7 +84,8 @@ class Conv:
         axes = parts[0].axes
         if len(axes) < len(kernel):
             known = ", ".join(name for name, _ in axes) or "none"
-            call.fail("axis-mismatch", f"a kernel of {len(kernel)} sides needs as many axes of '{x.name}' ({known})", "kernel")
+            message = f"a kernel of {len(kernel)} sides needs as many axes of '{x.name}' ({known})"
+            call.fail("axis-mismatch", message, "kernel", "one side for each of the last axes that it moves along", also=x.long)
         first = len(axes) - len(kernel)
         changed = [
             (
@@ -96,7 +103,7 @@ class Conv:
         stride = self.along(call, "stride", position)
         if call.fields["padding"] == "same":
             if stride != 1:
-                call.fail("bad-field", "'same' padding goes with a stride of 1", "padding")
+                call.fail("bad-field", "'same' padding goes with a stride of 1", "padding", "say the padding as a number")
             return length
         border = 2 * self.padding(call, position) - self.along(call, "dilation", position) * (side - 1) - 1
         steps, all_of_it = (self.exactly(call, amount, stride) for amount in (border, length))
@@ -114,7 +121,7 @@ class Conv:
     def transposed_length(self, call: Call, position: int, length: Expr, side: Expr) -> Expr:
         """``(n - 1)s - 2p + d(k-1) + output_padding + 1``."""
         if call.fields["padding"] == "same":
-            call.fail("bad-field", "a transposed convolution has no 'same' padding", "padding")
+            call.fail("bad-field", "a transposed convolution has no 'same' padding", "padding", "say the padding as a number")
         stride, dilation, extra = (self.along(call, field, position) for field in ("stride", "dilation", "output_padding"))
         grown = (length - 1) * stride - 2 * self.padding(call, position) + dilation * (side - 1) + extra + 1
         return Polynomial.of(grown).expr
@@ -127,5 +134,6 @@ class Conv:
         """The number in ``field`` for one axis."""
         numbers, rank = call.numbers(field), len(call.numbers("kernel"))
         if len(numbers) not in (1, rank):
-            call.fail("bad-field", f"'{field}' has {len(numbers)} numbers, the kernel {rank}", field)
+            hint = f"one number for all axes, or {rank} of them"
+            call.fail("bad-field", f"'{field}' has {len(numbers)} numbers, the kernel {rank}", field, hint)
         return numbers[position] if len(numbers) > 1 else numbers[0]

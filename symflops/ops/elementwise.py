@@ -10,7 +10,7 @@ from symflops.model.graph import SAMPLES, Part, Stream, Value
 from symflops.ops.fields import FROM, Field, Form
 from symflops.ops.kind import Call
 
-Refuse = Callable[[str, str, str, str], NoReturn]
+Refuse = Callable[..., NoReturn]
 
 
 def rows_match(refuse: Refuse, first: Value, other: Value, field: str) -> None:
@@ -26,15 +26,8 @@ def rows_match(refuse: Refuse, first: Value, other: Value, field: str) -> None:
         if all(dict(part.axes).get(axis) == length for part in first.stream.parts for axis, length in axes):
             return
     hint = "say with a 'view' how its rows become those ('as: expand', 'as: select', ...)"
-    message = f"'{other.name}' has rows {show(other.stream)}, '{first.name}' has rows {show(first.stream)}"
-    refuse("row-mismatch", message, field, hint)
-
-
-def show(stream: Stream) -> str:
-    """A stream in words, for messages."""
-    parts = [" * ".join(str(length) for _, length in part.axes) or "1" for part in stream.parts]
-    over = {"samples": "per sample", "once": "once"}.get(stream.items, f"per item of {stream.items}")
-    return f"{' + '.join(parts)} {over}"
+    message = f"'{other.name}' has rows {other.stream}, '{first.name}' has rows {first.stream}"
+    refuse("row-mismatch", message, field, hint, also=(*other.long, *first.long))
 
 
 class Mul:
@@ -71,7 +64,7 @@ class Add:
                 unknown = undecided((call.width(first), call.width(other)), message, call.places.get("from", call.span))
                 if unknown is not None:
                     raise unknown
-                call.fail("width-mismatch", message, "from")
+                call.too_wide(other, call.width(first), "from", "", "the terms of a sum are equally wide", first.wide, message)
         call.result(first.stream, first.width)
 
 

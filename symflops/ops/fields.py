@@ -1,10 +1,12 @@
 """What an entry may say: the fields of the operators, and the form that each field's text takes.
 
-A field is an expression, the name of a value, or a path template. Which of them is fixed per field, never guessed.
+A field is an expression, the name of a value, or a path template. Which of them is fixed per field, never guessed. The rest of
+the language (documents, sizes, repeats, regimes, ...) is said in the same terms, in :mod:`symflops.stages.tables`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -22,11 +24,26 @@ class Form(Enum):
     WORD = "a word"
     AXES = "a mapping from axis to length"
     WINDOW = "a mapping from axis to size"
+    NAME = "a name"
+    TEXT = "a text"
+    TEXTS = "a text, or a list of texts"
+    FLAG = "true or false"
+    COUNT = "a whole number"
+    NUMBER = "a number, or a quotient such as 3/2"
+    FIELDS = "a mapping with known fields"
+    LIST = "a list of mappings with known fields"
+    NAMED = "a mapping from names"
+    CHOICE = "one word for all, or a mapping with known fields, each one of the words"
+    GRAPH = "a list of entries"
+    OTHER = "a form of its own"
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field: its name, its form, whether it must be there, the words that it allows, and one line of documentation."""
+    """One field: its name, its form, whether it must be there, the words that it allows, and one line of documentation.
+
+    ``fields`` are those of the mapping that it is, where it is one.
+    """
 
     name: str
     form: Form
@@ -34,6 +51,12 @@ class Field:
     required: bool = False
     default: str | None = None
     words: tuple[str, ...] = ()
+    fields: tuple[Field, ...] = ()
+
+
+def words_of(fields: Iterable[Field]) -> tuple[str, ...]:
+    """The names of some fields."""
+    return tuple(field.name for field in fields)
 
 
 ROLE = Field("role", Form.WORD, "the role that conventions count it under", words=tuple(ROLES))

@@ -16,7 +16,7 @@ from sympy import Expr, Symbol
 from symflops.algebra.domain import Choice, Setting
 from symflops.algebra.polynomial import Polynomial
 from symflops.algebra.truth import NO, YES, Truth
-from symflops.ground.diagnostics import Diagnostic, Span, SpecError
+from symflops.ground.diagnostics import Diagnostic, Label, Span, SpecError
 from symflops.model.contraction import Contraction, Extent, Operand
 from symflops.model.graph import Parameter, Stream, Value
 from symflops.model.path import Path
@@ -70,6 +70,11 @@ class Definitions:
         """Whether two expressions are the same number for all sizes."""
         return a == b or self.expand(a) == self.expand(b)
 
+    def told(self, *values: Expr | None) -> str:
+        """What the derived sizes in some expressions stand for, in words."""
+        symbols = {symbol for value in values if value is not None for symbol in value.free_symbols}
+        return ", ".join(f"{symbol} is {value}" for symbol, value in self.pairs.items() if symbol in symbols)
+
     def divide(self, a: Expr, b: Expr) -> Expr | None:
         """``a / b`` where it is a polynomial again, else None."""
         plain = Polynomial.of(a).quotient(Polynomial.of(b))
@@ -104,21 +109,44 @@ class Call:
 
     # what the kind reads
 
-    def fail(self, code: str, message: str, field: str = "", hint: str = "") -> NoReturn:
-        """Refuse the entry, pointing at ``field``."""
-        raise SpecError([Diagnostic(code, message, self.places.get(field, self.span), hint)])
+    def fail(self, code: str, message: str, field: str = "", hint: str = "", **more: Any) -> NoReturn:
+        """Refuse the entry, pointing at ``field``; ``more`` are further fields of the finding."""
+        raise SpecError([Diagnostic(code, message, self.places.get(field, self.span), hint, **more)])
+
+    def too_wide(
+        self,
+        value: Value,
+        wanted: Expr,
+        field: str,
+        label: str,
+        hint: str = "",
+        also: tuple[Label, ...] = (),
+        message: str = "",
+    ) -> NoReturn:
+        """Refuse ``value``, whose width is not the one that is ``wanted``: says where both come from."""
+        self.fail(
+            "width-mismatch", message or f"'{value.name}' has width {value.width}, not {wanted}", field, hint, label=label,
+            also=(*value.wide, *also), note=self.definitions.told(value.width, wanted),
+        )  # fmt: skip
 
     def operand(self, field: str = "from", index: int = 0) -> Value:
         """The value at ``index`` of ``field``."""
         values = self.values.get(field, ())
         if len(values) <= index:
-            self.fail("missing-operand", f"'{field}' needs {index + 1} value{'s' if index else ''}", field)
+            hint = "name values that are made above, or inputs"
+            self.fail("missing-operand", f"'{field}' needs {index + 1} value{'s' if index else ''}", field, hint)
         return values[index]
 
     def width(self, value: Value, field: str = "from") -> Expr:
         """The width of ``value``, which must have one."""
         if value.width is None:
-            self.fail("no-width", f"'{value.name}' carries indices and has no width", field, "read it with an embedding")
+            self.fail(
+                "no-width",
+                f"'{value.name}' carries indices and has no width",
+                field,
+                "read it with an embedding",
+                also=value.wide,
+            )
         return value.width
 
     def has(self, field: str) -> bool:
@@ -131,7 +159,7 @@ class Call:
         if isinstance(value, Truth):
             return value.expr
         if not isinstance(value, Expr):
-            self.fail("bad-field", f"'{field}' must be a number", field)
+            self.fail("bad-field", f"'{field}' must be a number", field, "a size, or arithmetic over sizes")
         return self.whole(value, field)
 
     def truth(self, field: str) -> Truth:
@@ -140,7 +168,7 @@ class Call:
         if isinstance(value, Expr) and value in (0, 1):
             return YES if value == 1 else NO
         if not isinstance(value, Truth):
-            self.fail("bad-field", f"'{field}' must be true or false", field)
+            self.fail("bad-field", f"'{field}' must be true or false", field, "true, false, a flag, or a comparison")
         return value
 
     def numbers(self, field: str) -> tuple[Expr, ...]:
@@ -148,7 +176,7 @@ class Call:
         value = self.fields[field]
         items = tuple(plain(item) for item in (value if isinstance(value, tuple) else (value,)))
         if not all(isinstance(item, Expr) for item in items):
-            self.fail("bad-field", f"'{field}' must be a list of numbers", field)
+            self.fail("bad-field", f"'{field}' must be a list of numbers", field, "such as [3, 3]")
         return tuple(self.whole(item, field) for item in items)
 
     def whole(self, value: Expr, field: str) -> Expr:

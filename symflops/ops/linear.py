@@ -32,7 +32,10 @@ class Linear:
         x = call.operand()
         inner, outer = call.width(x), call.number("width")
         if call.has("in") and not call.definitions.equal(call.number("in"), inner):
-            call.fail("width-mismatch", f"'{x.name}' has width {inner}, not {call.number('in')}", "in")
+            wanted = call.number("in")
+            call.too_wide(
+                x, wanted, "in", f"'{call.path}' expects {wanted}", f"give '{x.name}' the width {wanted}, or change 'in'"
+            )
         rows = call.number("rows_of") if call.has("rows_of") else outer
         shape = (inner, rows) if call.fields["in_out"] and call.truth("in_out").terms else (rows, inner)
         if call.has("shape"):
@@ -44,6 +47,7 @@ class Linear:
         widths = call.numbers("split") if call.has("split") else (outer,)
         if not call.definitions.equal(Add(*widths), outer):
             total = Add(Integer(0), *widths)
-            call.fail("split-mismatch", f"the parts sum to {total}, the width is {outer}", "split")
+            message, told = f"the parts sum to {total}, the width is {outer}", call.definitions.told(total, outer)
+            call.fail("split-mismatch", message, "split", "the widths under 'split' sum to 'width'", note=told)
         for width in widths:
             call.result(x.stream, width)

@@ -30,7 +30,7 @@ class MatMul:
         """``prod(dims)`` multiply-adds per item."""
         operands = call.values["from"]
         if len(operands) != 2:
-            call.fail("operand-count", f"a product has two operands, not {len(operands)}", "from")
+            call.fail("operand-count", f"a product has two operands, not {len(operands)}", "from", "from: [a, b]")
         sets = {value.stream.items for value in operands} - {ONCE}
         if len(sets) > 1:
             hint = "'view' with 'as: batch' takes the items of a batch together, to multiply all of one set with all of another"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sympy import Add, Expr
 
 from symflops.model.graph import ONCE, Stream, Value
-from symflops.ops.elementwise import rows_match, show
+from symflops.ops.elementwise import rows_match
 from symflops.ops.fields import FROM, Field, Form
 from symflops.ops.kind import Call
 
@@ -31,9 +31,13 @@ class Concat:
             return
         for other in values[1:]:
             if other.stream.items != first.stream.items:
-                call.fail("index-set-mismatch", f"'{other.name}' and '{first.name}' belong to different index sets", "from")
+                message = f"'{other.name}' and '{first.name}' belong to different index sets"
+                hint = "'view' with 'as: batch' takes the items of a batch together"
+                call.fail("index-set-mismatch", message, "from", hint, also=(*first.long, *other.long))
             if not call.definitions.equal(call.width(first), call.width(other)):
-                call.fail("width-mismatch", f"'{other.name}' has width {other.width}, '{first.name}' has {first.width}", "from")
+                message = f"'{other.name}' has width {other.width}, '{first.name}' has {first.width}"
+                hint = "what is joined along tokens is equally wide; 'along: width' puts it side by side"
+                call.too_wide(other, call.width(first), "from", "", hint, first.wide, message)
         parts = tuple(part for value in values for part in value.stream.parts)
         groups = tuple(len(value.stream.parts) for value in values)
         call.result(Stream(first.stream.items, parts, groups), first.width)
@@ -61,7 +65,9 @@ class Split:
             call.fail("missing-field", "a split along the width needs 'sizes'")
         sizes = call.numbers("sizes")
         if not call.definitions.equal(Add(*sizes), call.width(x)):
-            call.fail("split-mismatch", f"the parts sum to {Add(*sizes)}, '{x.name}' has width {x.width}", "sizes")
+            message = f"the parts sum to {Add(*sizes)}, '{x.name}' has width {x.width}"
+            hint = "the widths under 'sizes' sum to the operand's"
+            call.fail("split-mismatch", message, "sizes", hint, also=x.wide, note=call.definitions.told(Add(*sizes), x.width))
         for size in sizes:
             call.result(x.stream, size)
 
@@ -93,7 +99,7 @@ class View:
             stream = call.streams.padded(stream)
         width = call.number("width") if call.has("width") else x.width
         if call.fields["as"] == "reshape":
-            self.conserve(call, x.stream, call.width(x), stream, width)
+            self.conserve(call, x, stream, width)
         call.result(stream, width)
 
     def target(self, call: Call, old: Stream) -> Stream:
@@ -114,8 +120,11 @@ class View:
             call.fail("index-set-mismatch", f"'{x.name}' is there once per batch already", "from")
         return call.streams.together(x.stream)  # type: ignore[no-any-return]
 
-    def conserve(self, call: Call, old: Stream, before: Expr, new: Stream, after: Expr | None) -> None:
+    def conserve(self, call: Call, x: Value, new: Stream, after: Expr | None) -> None:
         """Refuse a reshape that makes or loses elements."""
+        old, before = x.stream, call.width(x)
         if after is None or not call.definitions.equal(old.rows * before, new.rows * after):
-            message = f"a reshape keeps rows times width: {show(old)} of {before} became {show(new)} of {after}"
-            call.fail("reshape-mismatch", message, "width" if call.has("width") else "from", "another 'as'?")
+            message = f"a reshape keeps rows times width: {old} of width {before} became {new} of width {after}"
+            hint = "'as: pool', 'select' or 'crop' makes fewer, 'as: expand' or 'pad' more"
+            note = call.definitions.told(before, after)
+            call.fail("reshape-mismatch", message, "width" if call.has("width") else "from", hint, also=x.wide, note=note)

@@ -47,7 +47,7 @@ class Stacks:
         """What was put on a stack and never taken from it."""
         for name, entries in self.lists.items():
             if entries:
-                message = f"{len(entries)} values are left on the stack '{name}'"
+                message = f"{len(entries)} value{'s are' if len(entries) > 1 else ' is'} left on the stack '{name}'"
                 yield Diagnostic("stack-left", message, entries[0][2], "each 'push' needs a 'pop', or a 'gather' of all")
 
 

@@ -17,7 +17,8 @@ def systems(call: Call) -> Expr:
     a, order = call.operand(), call.number("order")
     count = call.definitions.divide(call.width(a), order)
     if count is None:
-        call.fail("width-mismatch", f"'{a.name}' has width {call.width(a)}, which is no multiple of {order}", "order")
+        message = f"'{a.name}' has width {call.width(a)}, which is no multiple of {order}"
+        call.too_wide(a, order, "order", "", f"a row of the matrix is {order} wide", (), message)
     return count
 
 
@@ -39,7 +40,8 @@ class TriangularSolve:
         rows_match(call.fail, a, b, "right")
         size, count = call.width(b, "right"), systems(call)
         if call.definitions.divide(size, count) is None:
-            call.fail("width-mismatch", f"'{b.name}' has width {size}, which is no multiple of {count} systems", "right")
+            message = f"'{b.name}' has width {size}, which is no multiple of {count} systems"
+            call.too_wide(b, count, "right", "", f"each of the {count} systems has as many right sides", (), message)
         rows = a.stream.rows
         extent = Extent(rows * order, rows * (order - 1) * Rational(1, 2), mask="triangular")
         matrix = Operand("A", (a.id,), seen=True)

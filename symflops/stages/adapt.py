@@ -61,8 +61,8 @@ class _Adapting:
         if not any(matches(target, node.path, self.chosen) for target in self.adapter.targets):
             return False
         if node.kind not in KINDS:
-            message = f"an adapter cannot stand on '{node.path}', which is a {node.kind}"
-            raise SpecError([Diagnostic("bad-adapter", message, None, "targets are linears and convolutions")])
+            message = f"an adapter cannot stand on '{node.path}', whose kind is '{node.kind}'"
+            raise SpecError([Diagnostic("bad-adapter", message, node.span, "targets are linears and convolutions")])
         return True
 
     def value(self, like: Value, width: Expr | None) -> Value:

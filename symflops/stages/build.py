@@ -17,13 +17,15 @@ from symflops.algebra.domain import Setting
 from symflops.algebra.evaluate import evaluate
 from symflops.algebra.functions import flag_symbol, position_symbol, size_symbol
 from symflops.algebra.truth import NO, YES, Truth
-from symflops.ground.diagnostics import Reporter, SpecError, did_you_mean
+from symflops.ground.diagnostics import Label, Reporter, SpecError, did_you_mean
 from symflops.ground.expression import Expression
+from symflops.ground.expression import names as letters
 from symflops.model.graph import Graph, Value
 from symflops.model.path import Path
 from symflops.model.spec import Spec
 from symflops.ops.kind import Definitions, plain
 from symflops.stages.frames import ABSENT, Binding, Frame
+from symflops.stages.ordering import early_size
 from symflops.stages.place import Builder
 from symflops.stages.streams import Streams
 
@@ -37,6 +39,18 @@ def build(spec: Spec, fixed: Mapping[str, Any] | None = None, patterns: Sequence
         SpecError: with every finding.
         Structural: the structure depends on a size that is not in ``fixed``.
     """
+    graph, report = build_through(spec, fixed, patterns)
+    report.check()
+    return graph
+
+
+def build_through(spec: Spec, fixed: Mapping[str, Any] | None = None, patterns: Sequence[str] = ()) -> tuple[Graph, Reporter]:
+    """The graph of ``spec`` as far as it can be built, without the entries that are wrong, and the findings about those.
+
+    Raises:
+        SpecError: sizes or streams are wrong.
+        Structural: as :func:`build`.
+    """
     report = Reporter()
     definitions = Definitions()
     sizes = size_names(spec, fixed or {})
@@ -45,6 +59,7 @@ def build(spec: Spec, fixed: Mapping[str, Any] | None = None, patterns: Sequence
     streams = Streams(spec, names, report)
     report.check()
     builder = Builder(report, definitions, streams, patterns)
+    builder.keys = {key: size.name.text for size in spec.sizes for key in size.keys}
     frame = Frame(Path(()), names, {}, [], sizes=names)
     inputs = declare_inputs(spec, frame, builder)
     builder.entries(spec.graph, frame)
@@ -53,13 +68,15 @@ def build(spec: Spec, fixed: Mapping[str, Any] | None = None, patterns: Sequence
     outputs = []
     for output in spec.outputs:
         binding = frame.values.get(output.text, ABSENT)
+        if binding.value is not None and binding.value.id in builder.poisoned:
+            continue
         if binding.value is None:
-            hint = did_you_mean(output.text, frame.values)
+            known = [name for name, there in frame.values.items() if there.value is not None]
+            hint = did_you_mean(output.text, known, f"values at the end: {', '.join(known[-8:]) or 'none'}")
             report.error("unknown-value", f"output '{output}' is not a value of the graph", output.span, hint)
         else:
             outputs.append((output.text, binding.value.id))
-    report.check()
-    return Graph(
+    graph = Graph(
         spec=spec,
         values=tuple(builder.values),
         body=tuple(frame.nodes),
@@ -74,6 +91,7 @@ def build(spec: Spec, fixed: Mapping[str, Any] | None = None, patterns: Sequence
         listed=tuple((path, index, found) for (path, index), found in builder.listed.items()),
         returned=frozenset(builder.returned),
     )
+    return graph, report
 
 
 def size_names(spec: Spec, fixed: Mapping[str, Any]) -> dict[str, Any]:
@@ -118,9 +136,19 @@ def symbol_of(meaning: Any) -> Expr:
 
 def derive_names(spec: Spec, names: dict[str, Any], definitions: Definitions, report: Reporter) -> None:
     """Add the derived sizes to ``names``; a formula keeps its own letter, anything else is put in its place."""
+    places, formulas = {name.text: name for name, _ in spec.derived}, {name.text: formula for name, formula in spec.derived}
     for name, expression in spec.derived:
         if name.text in names:
-            report.error("duplicate-name", f"'{name}' is a size already", name.span)
+            known = next((size.name for size in spec.sizes if size.name.text == name.text), name)
+            also = (Label(known.span, "the size"),) if known is not name else ()
+            report.error("duplicate-name", f"'{name}' is a size already", name.span, "choose another letter", also=also)
+            continue
+        early = [(letter, span) for letter, span in letters(expression) if letter in formulas and letter not in names]
+        if early:
+            for letter, span in early:
+                rule = "a derived size sees those above it"
+                report.add(early_size(letter, span, places, formulas, name.text, rule))
+            names[name.text] = size_symbol(name.text)
             continue
         try:
             value = evaluate(expression, names)
@@ -145,6 +173,7 @@ def declare_inputs(spec: Spec, frame: Frame, builder: Builder) -> tuple[tuple[st
         if stream is None:
             hint = did_you_mean(item.stream.text, builder.streams.declared, "declare it under 'streams'")
             builder.report.error("unknown-stream", f"there is no stream '{item.stream}'", item.stream.span, hint)
+            builder.poison([item.name.text], frame)
             continue
         present = builder.condition(item.when, frame)
         width = builder.value(item.width, frame) if item.width else None

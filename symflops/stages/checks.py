@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from symflops.ground.diagnostics import Diagnostic, Reporter, did_you_mean
+from symflops.ground.diagnostics import Reporter, did_you_mean
 from symflops.model.graph import Graph
 from symflops.model.path import Path, prefixes
 from symflops.model.patterns import matches, spelled
@@ -39,11 +39,8 @@ def check_patterns(graph: Graph, regime: Regime) -> None:
         names = sorted({str(path).removesuffix(below) for path in paths})
         for pattern in (written.removesuffix(below) for written in missing):
             hint = did_you_mean(pattern, [*names, *tails(pattern, names)], f"e.g. {', '.join(names[:3])}")
-            report.add(
-                Diagnostic(
-                    "unmatched-pattern", f"'{pattern}' under '{what}' of regime '{regime.name}' matches nothing", None, hint
-                )
-            )
+            message = f"'{pattern}' under '{what}' of regime '{regime.name}' matches nothing"
+            report.error("unmatched-pattern", message, regime.places.get(pattern), hint)
 
     check("train", [pattern for pattern in regime.train if pattern != "*"], parameters)
     check("freeze", regime.freeze, parameters)
@@ -55,9 +52,8 @@ def check_patterns(graph: Graph, regime: Regime) -> None:
         check("recompute groups", regime.recompute.groups, (prefix for path in modules for prefix in prefixes(path)))
     both = sorted(set(regime.train) & set(regime.freeze))
     for pattern in both:
-        report.add(
-            Diagnostic("contradiction", f"regime '{regime.name}' both trains and freezes '{pattern}'", None, "remove one")
-        )
+        message = f"regime '{regime.name}' both trains and freezes '{pattern}'"
+        report.error("contradiction", message, regime.places.get(pattern), "take it from one of the lists")
     report.check()
 
 

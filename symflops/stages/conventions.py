@@ -11,23 +11,11 @@ from symflops.ground.nodes import Mapping as MappingNode
 from symflops.ground.nodes import Node, Scalar, read_yaml
 from symflops.model.convention import Backward, Convention, Exceptional, Rule
 from symflops.model.roles import ROLES
+from symflops.ops.fields import words_of
 from symflops.stages.shapes import Shapes
+from symflops.stages.tables import BACKWARD, CONVENTION, EXCEPTION, LENGTHS, MASKS, RULE
 
-WORDS = {
-    "unit": ("flops", "macs"), "unseen": ("true", "false"), "length": ("real", "padded"), "counts": ("work", "parameters"),
-    "experts": ("active", "all"), "tied": ("each", "once"), "attention_backward": ("4", "5"),
-    "attention_width": ("own", "queries", "model"), "pairs": ("useful", "all", "half", "band", "half_band", "half_within"),
-    "count": ("yes", "no", "as_matmul"), "additions": ("all", "exact"),
-}  # fmt: skip
-FIELDS = (
-    "name", "doc", "links", "unit", "unseen", "counts", "experts", "tied", "roles", "pairs", "length", "backward",
-    "attention_backward", "attention_width", "exceptions",
-)  # fmt: skip
-MASKS = ("causal", "sliding", "local", "chunked", "prefix")
-EXCEPTION = ("specs", "because")
-RULE = ("count", "forward", "per_element", "rows", "backward", "additions")
-BACKWARD = ("trained", "frozen", "other", "idle")
-LENGTHS = ("linear", "attention")
+WORDS = {field.name: field.words for field in (*CONVENTION, *RULE) if field.words}
 
 
 def read_convention(source: Source) -> Convention:
@@ -38,7 +26,7 @@ def read_convention(source: Source) -> Convention:
     """
     report = Reporter()
     reader = _Reader(Shapes(report), report)
-    given = reader.shapes.known(read_yaml(source), FIELDS, "a convention")
+    given = reader.shapes.known(read_yaml(source), words_of(CONVENTION), "a convention")
     if "name" not in given:
         report.error("missing-field", "a convention needs a 'name'", Span(source, 1, 1, 2), "name: mine")
     found = reader.convention(given)
@@ -56,10 +44,10 @@ class _Reader:
 
     def convention(self, given: Mapping[str, Node]) -> Convention:
         text = self.shapes.text
-        pairs, masks = self.by_class(given.get("pairs"), "pairs", MASKS, "useful")
-        length, lengths = self.by_class(given.get("length"), "length", LENGTHS, "real")
+        pairs, masks = self.by_class(given.get("pairs"), "pairs", words_of(MASKS), "useful")
+        length, lengths = self.by_class(given.get("length"), "length", words_of(LENGTHS), "real")
         if pairs not in ("useful", "all"):
-            masks = [(mask, pairs) for mask in MASKS]
+            masks = [(mask, pairs) for mask in words_of(MASKS)]
             pairs = "useful"
         counts = self.word(given, "counts", "work")
         links = (self.shapes.text(item, "'links'") for item in self.shapes.sequence(given.get("links"), "'links'"))
@@ -73,7 +61,7 @@ class _Reader:
 
     def exception(self, node: Node, given: Mapping[str, Node]) -> Exceptional:
         """Specs with what a convention says of them: all that it says of others, and then that."""
-        own = dict(self.shapes.known(node, (*EXCEPTION, *FIELDS[2:-1]), "an exception"))
+        own = dict(self.shapes.known(node, words_of(EXCEPTION), "an exception"))
         specs = tuple(self.shapes.text(item, "'specs'") for item in self.shapes.sequence(own.pop("specs", None), "'specs'"))
         because = self.shapes.prose(own.pop("because", None), "'because'")
         if not specs or not because:
@@ -136,8 +124,8 @@ class _Reader:
         if isinstance(node, Scalar):
             multiple = self.number(node)
             return Backward(multiple, multiple, multiple)
-        given = {key: self.number(value) for key, value in self.shapes.known(node, BACKWARD, "'backward'").items()}
-        missing = [key for key in BACKWARD[:3] if key not in given]
+        given = {key: self.number(value) for key, value in self.shapes.known(node, words_of(BACKWARD), "'backward'").items()}
+        missing = [field.name for field in BACKWARD if field.required and field.name not in given]
         if missing:
             hint = "trained, frozen and other, in multiples of the forward work"
             self.report.error("missing-field", f"'backward' needs '{missing[0]}'", node.span, hint)
@@ -169,7 +157,7 @@ class _Reader:
     def rule(self, node: Node) -> Rule:
         if isinstance(node, Scalar):
             return Rule(self.one_of(node, "count", "a role"))
-        given = self.shapes.known(node, RULE, "a role")
+        given = self.shapes.known(node, words_of(RULE), "a role")
         rows = self.shapes.text(given.get("rows"), "'rows'") or None
         if rows is not None and rows not in ROLES:
             hint = did_you_mean(rows, ROLES, f"roles: {', '.join(ROLES)}")

@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from symflops.ground.diagnostics import Diagnostic, Reporter, Source, SpecError, did_you_mean
+from symflops.ground.diagnostics import Diagnostic, Reporter, Source, Span, SpecError, did_you_mean
 from symflops.ground.nodes import Node, Scalar, read_yaml
 from symflops.ground.nodes import Sequence as SequenceNode
 from symflops.model.regime import Adapter, Passes, Phase, Recompute, Regime
+from symflops.ops.fields import words_of
 from symflops.stages.shapes import Shapes
+from symflops.stages.tables import ADAPTER, LISTS, PASSES, PHASE, RECOMPUTE, REGIME
 
-LISTS = ("train", "freeze", "loss", "input_grad", "force_grad")
-REGIME = ("name", "doc", "lenient", "decode", *LISTS, "adapters", "recompute", "passes", "phases")
-ADAPTER = ("kind", "rank", "targets", "names")
-RECOMPUTE = ("groups", "every", "attention_only", "early_stop", "reentrant")
-PASSES = ("forward", "detached", "timesteps", "accumulation")
-WORDS = {"decode": ("step", "generate")}
 NAMES = {
     "peft": ("base_layer", "lora_A.default", "lora_B.default"),
     "plain": ("base", "A", "B"),
@@ -31,7 +27,7 @@ def read_regime(source: Source) -> Regime:
     """
     report = Reporter()
     reader = _Reader(Shapes(report), report)
-    given = reader.shapes.known(read_yaml(source), REGIME, "a regime")
+    given = reader.shapes.known(read_yaml(source), words_of(REGIME), "a regime")
     regime = reader.regime(given)
     report.check()
     return regime
@@ -41,6 +37,7 @@ class _Reader:
     def __init__(self, shapes: Shapes, report: Reporter) -> None:
         self.shapes = shapes
         self.report = report
+        self.places: dict[str, Span] = {}
 
     def regime(self, given: Mapping[str, Node]) -> Regime:
         lists: dict[str, Any] = {key: self.texts(given.get(key), key) for key in LISTS}
@@ -57,10 +54,13 @@ class _Reader:
             passes=self.passes(given["passes"]) if "passes" in given else Passes(),
             phases=tuple(self.phase(node) for node in self.shapes.sequence(given.get("phases"), "'phases'")),
             **lists,
+            places=self.places,
         )
 
     def texts(self, node: Node | None, what: str) -> tuple[str, ...]:
-        return tuple(self.shapes.text(item, f"'{what}'") for item in self.shapes.sequence(node, f"'{what}'"))
+        items = self.shapes.sequence(node, f"'{what}'")
+        self.places |= {item.text: item.span for item in items if isinstance(item, Scalar)}
+        return tuple(self.shapes.text(item, f"'{what}'") for item in items)
 
     def flag(self, node: Node | None, otherwise: bool) -> bool:
         if node is None:
@@ -80,10 +80,10 @@ class _Reader:
         return int(text)
 
     def adapter(self, node: Node) -> Adapter:
-        given = self.shapes.known(node, ADAPTER, "an adapter")
+        given = self.shapes.known(node, words_of(ADAPTER), "an adapter")
         kind = self.shapes.text(given.get("kind"), "'kind'") or "lora"
-        if kind not in ("lora", "rslora", "dora"):
-            hint = did_you_mean(kind, ("lora", "rslora", "dora"), "lora, rslora or dora")
+        if kind not in ADAPTER[0].words:
+            hint = did_you_mean(kind, ADAPTER[0].words, f"one of {', '.join(ADAPTER[0].words)}")
             self.report.error("unknown-word", f"there is no adapter '{kind}'", node.span, hint)
         if "targets" not in given:
             self.report.error("missing-field", "an adapter needs 'targets'", node.span, "patterns of module paths")
@@ -103,25 +103,27 @@ class _Reader:
         return NAMES.get(word, NAMES["peft"])
 
     def recompute(self, node: Node) -> Recompute:
-        given = self.shapes.known(node, RECOMPUTE, "'recompute'")
+        given = self.shapes.known(node, words_of(RECOMPUTE), "'recompute'")
         if "groups" not in given:
             self.report.error("missing-field", "'recompute' needs 'groups'", node.span, "patterns of module paths")
         every = self.count(given.get("every"), 1)
         groups = self.texts(given.get("groups"), "groups")
         if every > 1:
             groups = tuple(f"{group[:-1]}::{every}" if group.endswith(".*") else group for group in groups)
-        flags = {key: self.flag(given.get(key), key == "early_stop") for key in RECOMPUTE[2:]}
+        flags = {key: self.flag(given.get(key), key == "early_stop") for key in words_of(RECOMPUTE[2:])}
         return Recompute(groups, every, **flags)
 
     def passes(self, node: Node) -> Passes:
-        given = self.shapes.known(node, PASSES, "'passes'")
-        found = Passes(**{key: self.count(given.get(key), int(key != "detached"), int(key != "detached")) for key in PASSES})
+        given = self.shapes.known(node, words_of(PASSES), "'passes'")
+        found = Passes(
+            **{key: self.count(given.get(key), int(key != "detached"), int(key != "detached")) for key in words_of(PASSES)}
+        )
         if found.detached > found.forward:
             self.report.error("bad-shape", "more passes are detached than there are", node.span)
         return found
 
     def phase(self, node: Node) -> Phase:
-        given = self.shapes.known(node, ("regime", "times"), "a phase")
+        given = self.shapes.known(node, words_of(PHASE), "a phase")
         return Phase(self.shapes.text(given.get("regime"), "'regime'"), self.count(given.get("times"), 1))
 
 
@@ -139,21 +141,21 @@ def inline_regime(text: str, base: Regime) -> Regime:
     for part in filter(None, text.split(",")):
         key, _, value = part.partition("=")
         changes[{"r": "rank"}.get(key.strip(), key.strip())] = value.strip()
-    known = (*LISTS, *ADAPTER, *RECOMPUTE, *PASSES)
+    known = (*LISTS, *words_of((*ADAPTER, *RECOMPUTE, *PASSES)))
     for key in changes:
         if key not in known:
             hint = did_you_mean(key, known, f"keys: {', '.join(known)}")
             raise SpecError([Diagnostic("unknown-field", f"a regime has no '{key}'", None, hint)])
     lines = [f"name: {base.name}", "train: " + _listed(changes.pop("train", "|".join(base.train)))]
     lines += [f"{key}: {_listed(changes.pop(key))}" for key in LISTS if key in changes]
-    adapter = {key: changes.pop(key) for key in ADAPTER if key in changes}
+    adapter = {key: changes.pop(key) for key in words_of(ADAPTER) if key in changes}
     if adapter or base.adapters:
         old = base.adapters[0] if base.adapters else None
         targets = _listed(adapter.get("targets", "|".join(old.targets) if old else ""))
         names = _listed("|".join(old.names)) if old else "peft"
         kind, rank = adapter.get("kind", old.kind if old else "lora"), adapter.get("rank", str(old.rank if old else 16))
         lines.append(f"adapters: [{{kind: {kind}, rank: {rank}, targets: {targets}, names: {adapter.get('names', names)}}}]")
-    recompute = {key: changes.pop(key) for key in RECOMPUTE if key in changes}
+    recompute = {key: changes.pop(key) for key in words_of(RECOMPUTE) if key in changes}
     if recompute or base.recompute:
         groups = _listed(recompute.pop("groups", "|".join(base.recompute.groups) if base.recompute else ""))
         rest = "".join(f", {key}: {value}" for key, value in recompute.items())
@@ -191,7 +193,8 @@ def _plain(value: Sequence[str] | None) -> Sequence[str]:
 def word(given: Mapping[str, Node], key: str, shapes: Shapes, report: Reporter) -> str:
     """One of the words that a field allows."""
     text = shapes.text(given[key], f"'{key}'")
-    if text not in WORDS[key]:
-        hint = did_you_mean(text, WORDS[key], f"one of {', '.join(WORDS[key])}")
+    words = next(field.words for field in REGIME if field.name == key)
+    if text not in words:
+        hint = did_you_mean(text, words, f"one of {', '.join(words)}")
         report.error("unknown-word", f"'{key}' cannot be '{text}'", given[key].span, hint)
     return text

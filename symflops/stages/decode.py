@@ -32,7 +32,9 @@ def decoded(works: Sequence[Work], mode: str, name: str) -> tuple[Work, ...]:
     tokens = decoded_tokens(works)
     if not tokens:
         message = f"regime '{name}' decodes, and the model has no causal self-attention"
-        raise SpecError([Diagnostic("no-decoder", message)])
+        raise SpecError(
+            [Diagnostic("no-decoder", message, None, "an attention with 'mask: causal', query and key of one stream")]
+        )
     change = _step if mode == "step" else _generate(tokens)
     return tuple(replace(work, contraction=replace(work.contraction, extent=change(work.contraction.extent))) for work in works)
 

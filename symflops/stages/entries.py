@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from symflops.ground.diagnostics import Reporter, Source, Span, did_you_mean
 from symflops.ground.nodes import Mapping as MappingNode
-from symflops.ground.nodes import Node, Scalar, read_yaml
-from symflops.model.spec import Block, BlockCall, Entry, Group, Name, OperatorEntry, Repeat, Template
-from symflops.ops.fields import COMMON, ROLE, Field, Form
+from symflops.ground.nodes import Node, Scalar, Sequence, read_yaml
+from symflops.model.spec import Block, BlockCall, Entry, Faulty, Group, Name, OperatorEntry, Repeat, Template
+from symflops.ops.fields import COMMON, Field, Form, words_of
 from symflops.ops.table import KINDS
 from symflops.stages.shapes import Shapes
+from symflops.stages.tables import AXIS, BLOCK, CALL, GROUP, REPEAT
 
 BlockText = Callable[[str], Source | None]
 
-REPEAT = ("repeat", "graph", "index", "item", "start", "shared", "when", "role")
-GROUP = ("graph", "when", "no_grad", "experts", "list", "choose", "from", "weights", "to", "role")
-CALL = ("block", "from", "to", "when", "with", "gate", "add_to", "role", "shared")
-BLOCK = ("params", "inputs", "optional", "outputs", "graph")
-MAX_CALLS = 32
+ENTRY = ("op", "block", "repeat", "graph")
 
 
 class Entries:
@@ -52,15 +49,26 @@ class Entries:
                 "bad-entry", f"'{key.text}' needs fields", body.span, "write {op: ...}, {block: ...}, {repeat: ...}"
             )
             return None
+        graph = self.graph(body.get("graph"), source)
+        before = len(self.report.diagnostics)
+        made = self.of_kind(path, key, body, graph)
+        if made is None or len(self.report.diagnostics) > before:
+            return Faulty(path, tuple(_bound(key, body)), key.span)
+        return made
+
+    def of_kind(self, path: Template, key: Scalar, body: MappingNode, graph: tuple[Entry, ...]) -> Entry | None:
+        """An entry by the word that says what it is; ``graph`` are the entries in it."""
         if body.get("op") is not None:
             return self.operator(path, body, key.span)
         if body.get("block") is not None:
             return self.call(path, body, key.span)
         if body.get("repeat") is not None:
-            return self.repeat(path, body, key.span, source)
+            return self.repeat(path, body, key.span, graph)
         if body.get("graph") is not None:
-            return self.group(path, body, key.span, source)
-        hint = "an entry has one of 'op', 'block', 'repeat', 'graph'"
+            return self.group(path, body, key.span, graph)
+        written = [name.text for name, _ in body.entries]
+        near = next((name for name in written if did_you_mean(name, ENTRY)), "")
+        hint = f"'{near}': {did_you_mean(near, ENTRY)}" if near else f"an entry has one of {', '.join(map(repr, ENTRY))}"
         self.report.error("bad-entry", f"'{key.text}' says not what it is", key.span, hint)
         return None
 
@@ -85,9 +93,15 @@ class Entries:
         places = {name: value.span for name, value in given.items()}
         return OperatorEntry(path, Name(word, node.span), fields, places, span)
 
-    def field(self, field: Field, node: Node) -> Any:
-        """The value of a field, in its form."""
+    def field(self, field: Field, node: Node | None) -> Any:
+        """The value of a field, in its form; None where there is none, and false where that is true or false."""
+        if node is None:
+            return False if field.form is Form.FLAG else None
         match field.form:
+            case Form.FLAG:
+                return self.flag(node)
+            case Form.NAME:
+                return self.shapes.name(node, f"'{field.name}'")
             case Form.EXPRESSION | Form.EXPRESSIONS | Form.LENGTHS:
                 if isinstance(node, Scalar) and node.text in field.words:
                     return self.shapes.parse(repr(node.text), node.span)
@@ -122,7 +136,7 @@ class Entries:
         if block is None:
             return None
         parameters = [parameter.text for parameter, _ in block.parameters]
-        given = self.shapes.known(body, (*CALL, *parameters), f"block '{name}'")
+        given = self.shapes.known(body, (*words_of(CALL), *parameters), f"block '{name}'")
         common = self.common(given)
         arguments = []
         source = given.get("from")
@@ -160,11 +174,11 @@ class Entries:
             self.report.error("unknown-block", f"there is no block '{name}'", span, hint)
             return None
         self.sources.append(source)
-        return self.block_of(name, read_yaml(source), False, source)
+        return self.block_of(name, read_yaml(source, self.report), False, source)
 
     def block_of(self, name: str, node: Node, local: bool, source: Source) -> Block:
         """A block from its document."""
-        given = self.shapes.known(node, BLOCK, f"block '{name}'")
+        given = self.shapes.known(node, words_of(BLOCK), f"block '{name}'")
         parameters = []
         for key, value in self.shapes.mapping(given.get("params"), "'params'"):
             parameter = self.shapes.name(key, "a parameter")
@@ -179,46 +193,39 @@ class Entries:
         body = self.graph(given.get("graph"), source)
         return Block(name, tuple(parameters), inputs, optional, outputs, body, local, source)
 
-    def repeat(self, path: Template, body: MappingNode, span: Span, source: Source) -> Repeat:
+    def repeat(self, path: Template, body: MappingNode, span: Span, graph: tuple[Entry, ...]) -> Repeat:
         """A repeat: over a count, a config list, or an axis of a stream."""
-        given = self.shapes.known(body, REPEAT, "a repeat")
+        given = self.shapes.known(body, words_of(REPEAT), "a repeat")
         node, axis, of, count = given["repeat"], None, None, None
         if isinstance(node, MappingNode):
-            inner = self.shapes.known(node, ("axis", "of"), "'repeat'")
-            axis, of = (self.shapes.name(inner[key], key) if key in inner else None for key in ("axis", "of"))
+            inner = self.fields(AXIS, self.shapes.known(node, words_of(AXIS), "'repeat'"))
+            axis, of = inner["axis"], inner["of"]
             if axis is None:
                 self.report.error("missing-field", "a repeat over tokens names its axis", node.span, "write {axis: t}")
+        elif isinstance(node, Scalar) and not node.text:
+            self.report.error("missing-field", "'repeat' says not how often", node.span, "a size, a list, or {axis: t}")
         else:
             count = self.shapes.expression(node, "'repeat'")
-        index, item = (self.shapes.name(given[key], f"'{key}'") if key in given else None for key in ("index", "item"))
+        if "graph" not in given:
+            self.report.error("missing-field", "a repeat needs 'graph'", span, "the entries that are repeated")
+        said = self.fields(REPEAT, given)
         return Repeat(
-            path, count, axis, of, self.graph(given.get("graph"), source), index, item,
-            self.shapes.expression(given.get("start"), "'start'"),
-            self.flag(given.get("shared")) or axis is not None,
-            self.shapes.expression(given.get("when"), "'when'"),
-            span, self.role(given),
+            path, count, axis, of, graph, said["index"], said["item"], said["start"], said["shared"] or axis is not None,
+            said["when"], span, said["role"] or "",
         )  # fmt: skip
 
-    def group(self, path: Template, body: MappingNode, span: Span, source: Source) -> Group:
+    def group(self, path: Template, body: MappingNode, span: Span, graph: tuple[Entry, ...]) -> Group:
         """Entries under one path."""
-        given = self.shapes.known(body, GROUP, "a group")
-        weights = self.shapes.value_names(given.get("weights"), "'weights'")
+        said = self.fields(GROUP, self.shapes.known(body, words_of(GROUP), "a group"))
         return Group(
-            path, self.graph(given.get("graph"), source),
-            self.shapes.expression(given.get("when"), "'when'"),
-            self.shapes.expression(given.get("no_grad"), "'no_grad'"),
-            self.shapes.expression(given.get("experts"), "'experts'"),
-            self.flag(given.get("list")),
-            self.shapes.expression(given.get("choose"), "'choose'"),
-            self.shapes.value_names(given.get("from"), "'from'"),
-            weights[0] if weights else None,
-            self.shapes.value_names(given.get("to"), "'to'"),
-            span, self.role(given),
+            path, graph, said["when"], said["no_grad"], said["experts"], said["list"], said["choose"], said["from"] or (),
+            said["weights"][0] if said["weights"] else None, said["to"] or (), span, said["role"] or "",
         )  # fmt: skip
 
-    def role(self, given: Mapping[str, Node]) -> str:
-        """The role of a group or repeat."""
-        return str(self.field(ROLE, given["role"])) if "role" in given else ""
+    def fields(self, table: tuple[Field, ...], given: Mapping[str, Node]) -> dict[str, Any]:
+        """The fields of a table in their forms, but for graphs and what has a form of its own; None or false where absent."""
+        plain = (field for field in table if field.form not in (Form.GRAPH, Form.OTHER))
+        return {field.name: self.field(field, given.get(field.name)) for field in plain}
 
     def flag(self, node: Node | None) -> bool:
         """A plain true or false."""
@@ -228,3 +235,16 @@ class Entries:
             self.report.error("bad-shape", "this is true or false", node.span)
             return False
         return node.text == "true"
+
+
+def _bound(key: Scalar, body: MappingNode) -> Iterator[str]:
+    """The names that an entry makes, as far as its nodes show them."""
+    made = next((value for name, value in body.entries if name.text == "to" or did_you_mean(name.text, ("to",))), None)
+    names = made.items if isinstance(made, Sequence) else (made,)
+    found = [name.text for name in names if isinstance(name, Scalar)]
+    inner = body.get("graph")
+    for item in inner.items if isinstance(inner, Sequence) else ():
+        if isinstance(item, MappingNode) and len(item.entries) == 1 and isinstance(item.entries[0][1], MappingNode):
+            yield from _bound(item.entries[0][0], item.entries[0][1])
+    if body.get("graph") is None or found:
+        yield from found or [key.text]

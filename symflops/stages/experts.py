@@ -10,7 +10,7 @@ from symflops.ground.diagnostics import Diagnostic, SpecError
 from symflops.model.graph import Operator, Part, Stream, Value
 from symflops.model.path import Path
 from symflops.model.spec import Group
-from symflops.ops.elementwise import rows_match, show
+from symflops.ops.elementwise import rows_match
 from symflops.stages.frames import ABSENT, Binding, Frame
 from symflops.stages.steps import Place
 
@@ -40,7 +40,7 @@ def place_experts(builder: Builder, entry: Group, frame: Frame, path: Path) -> N
     parameters = _parameters(builder, entry, frame, path, copies)
     inner = frame.inside(values={"x": Binding(routed)}, regions=(*frame.regions, "experts"), **parameters)
     builder.entries(entry.body, inner)
-    operands = [_made(entry, inner, chosen)]
+    operands = [_made(builder, entry, inner, chosen)]
     if entry.weights is not None:
         weights = builder.look_up(entry.weights, frame, False).value
         assert weights is not None
@@ -59,14 +59,15 @@ def _parameters(builder: Builder, entry: Group, frame: Frame, path: Path, copies
     return {"path": path.extend((index,)), "lists": (*frame.lists, (index, copies))}
 
 
-def _made(entry: Group, inner: Frame, chosen: Stream) -> Value:
+def _made(builder: Builder, entry: Group, inner: Frame, chosen: Stream) -> Value:
     """What the body has made: ``y``, one row for each that went in."""
     made = inner.values.get("y", ABSENT)
+    builder.refuse_poison([made])
     if made.value is None or not inner.guard.implies(made.present):
         hint = "name its result with 'to: y'"
         raise SpecError([Diagnostic("unknown-value", "the body of experts must always make 'y'", entry.span, hint)])
     if not made.value.stream.alike(chosen):
-        message = f"'y' has rows {show(made.value.stream)}, the experts have {show(chosen)}"
+        message = f"'y' has rows {made.value.stream}, the experts have {chosen}"
         raise SpecError([Diagnostic("row-mismatch", message, made.value.span or entry.span, "experts work row by row")])
     return made.value
 

@@ -13,11 +13,12 @@ from collections.abc import Iterable
 
 from symflops.ground.diagnostics import Reporter, Source, did_you_mean
 from symflops.ground.nodes import Mapping, Node, Scalar, Sequence, read_yaml
+from symflops.ops.fields import words_of
 from symflops.stages.entries import BlockText
+from symflops.stages.tables import EXTENDS, PLACES
 
 MERGED = ("sizes", "derived", "streams", "inputs", "blocks")
 KINDS = ("op", "block", "repeat")
-PLACES = ("after", "before")
 MAX_BASES = 8
 
 
@@ -32,19 +33,24 @@ def extended(node: Node, bases: BlockText, report: Reporter) -> tuple[Node, tupl
 
 
 def _extended(node: Node, bases: BlockText, report: Reporter, seen: tuple[str, ...]) -> tuple[Node, tuple[Source, ...]]:
-    name = node.get("extends") if isinstance(node, Mapping) else None
+    name = node.get(EXTENDS.name) if isinstance(node, Mapping) else None
     if not isinstance(node, Mapping) or name is None:
         return node, ()
     text = name.text if isinstance(name, Scalar) else ""
     source = bases(text) if text and text not in seen and len(seen) < MAX_BASES else None
     if source is None:
         message = f"there is no spec '{text}'" if text not in seen else f"'{text}' extends itself"
-        report.error("unknown-spec", message, name.span, "the name of a spec, as 'symflops list' shows them")
-        return _without(node, "extends"), ()
+        report.error(
+            "unknown-spec",
+            message,
+            name.span,
+            "the name of a spec, as 'symflops list' shows them, or of a file beside this one",
+        )
+        return _without(node, EXTENDS.name), ()
     base, more = _extended(read_yaml(source), bases, report, (*seen, text))
     if not isinstance(base, Mapping):
-        return _without(node, "extends"), (source, *more)
-    return _Merging(report).document(base, _without(node, "extends")), (source, *more)
+        return _without(node, EXTENDS.name), (source, *more)
+    return _Merging(report).document(base, _without(node, EXTENDS.name)), (source, *more)
 
 
 def _without(node: Mapping, *keys: str) -> Mapping:
@@ -90,7 +96,7 @@ class _Merging:
                 self.report.error("bad-entry", "an entry is one path with its fields", item.span, "write '- path: {op: ...}'")
                 continue
             ((path, body),) = item.entries
-            placed = [key for key in PLACES if isinstance(body, Mapping) and body.get(key) is not None]
+            placed = [key for key in words_of(PLACES) if isinstance(body, Mapping) and body.get(key) is not None]
             if placed and isinstance(body, Mapping):
                 self.insert(items, path, body, placed[0])
                 continue
@@ -125,7 +131,7 @@ class _Merging:
         anchor = body.get(place)
         position = self.find(items, anchor, path) if isinstance(anchor, Scalar) else None
         if position is not None:
-            new = Mapping(((path, _without(body, *PLACES)),), body.span)
+            new = Mapping(((path, _without(body, *words_of(PLACES))),), body.span)
             items.insert(position + (place == "after"), new)
 
     def find(self, items: list[Node], wanted: Scalar, path: Scalar, kind: tuple[str, str] | None = None) -> int | None:

@@ -11,7 +11,7 @@ from sympy import Expr, Symbol
 from symflops.algebra.truth import NO, YES, Truth
 from symflops.model.graph import Node, Value
 from symflops.model.path import Path, Visit
-from symflops.model.spec import Entry, Group, OperatorEntry, Repeat
+from symflops.model.spec import Entry, Faulty, Group, OperatorEntry, Repeat
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,9 @@ def assigned(entries: Sequence[Entry]) -> frozenset[str]:
     """The names that ``entries`` may bind."""
     found: set[str] = set()
     for entry in entries:
-        if isinstance(entry, Group) and entry.experts is not None:
+        if isinstance(entry, Faulty):
+            found |= set(entry.names)
+        elif isinstance(entry, Group) and entry.experts is not None:
             found |= {name.text for name in entry.to} or {entry.path.text}
         elif isinstance(entry, (Repeat, Group)):
             found |= assigned(entry.body)
@@ -61,3 +63,15 @@ def assigned(entries: Sequence[Entry]) -> frozenset[str]:
             found |= {name.text for name in names} if names else {entry.path.text}
             found |= {name.text for name in fields.get("add_to") or ()}
     return frozenset(found - {"_"})
+
+
+def made(entry: Entry) -> frozenset[str]:
+    """The names that an entry makes anew: those under ``to``; what it only adds to is not among them."""
+    if isinstance(entry, Faulty):
+        return frozenset(entry.names) - {"_"}
+    if isinstance(entry, Repeat):
+        return frozenset()
+    fields = (
+        {"to": entry.to} if isinstance(entry, Group) else entry.fields if isinstance(entry, OperatorEntry) else entry.common
+    )
+    return frozenset(name.text for name in fields.get("to") or ()) - {"_"}

@@ -52,7 +52,9 @@ def place(builder: Builder, entry: Repeat, frame: Frame) -> None:
         return write_out(builder, entry, frame, count, start)
     if not isinstance(count, Expr) or not count.is_integer:
         span = entry.count.span if entry.count else entry.span
-        raise SpecError([Diagnostic("bad-repeat", "a repeat needs a whole number, a list or an axis", span)])
+        told = f"'repeat' is {count}, which need not be a whole number" if isinstance(count, Expr) else "this is no number"
+        hint = "a repeat is of a whole number, a list or an axis; // rounds down"
+        raise SpecError([Diagnostic("bad-repeat", told, span, hint)])
     mark = builder.mark(frame)
     try:
         return _Segments(builder, entry, frame, count, start).place()
@@ -81,7 +83,9 @@ def _count(builder: Builder, entry: Repeat, frame: Frame) -> Any:
         value = builder.value(entry.count, frame)
         if isinstance(value, Choice) or (isinstance(value, Setting) and value.kind == "list"):
             message = f"the list '{entry.count.text}' decides how often this repeats"
-            raise Structural([*sizes_behind(value), ""][0], Diagnostic("structural-size", message, entry.count.span))
+            size = [*sizes_behind(value), ""][0]
+            hint = f"give '{size}' a default, or name variants" if size else "its sizes must be known"
+            raise Structural(size, Diagnostic("structural-size", message, entry.count.span, hint))
         value = value.symbol if isinstance(value, Setting) and value.kind == "item" else value
         return value.expr if isinstance(value, Truth) else value
     value = None if entry.of is None else builder.look_up(entry.of, frame, False).value
@@ -182,7 +186,8 @@ class _Segments:
         index = builder.index(path, offset, count, low, self.entry.index)
         plain = stride == 1 and residues == (0,) and offset == low
         start: Expr = index if plain else low + stride * index
-        names = [name for name in sorted(assigned(self.entry.body)) if frame.values.get(name, ABSENT).value is not None]
+        bound = ((name, frame.values.get(name, ABSENT).value) for name in sorted(assigned(self.entry.body)))
+        names = [name for name, value in bound if value is not None and value.id not in builder.poisoned]
         classes, carries = [], []
         changed: set[str] = set()
         results: dict[str, Any] = {}
@@ -225,6 +230,8 @@ class _Segments:
         carries, moved = [], set()
         for name in names:
             initial, final = frame.values[name].value, values[name].value or arguments[name]
+            if final.id in builder.poisoned:
+                final = arguments[name]  # a faulty entry should have made it: what is told of that one is enough
             assert initial is not None
             if final.id != arguments[name].id:
                 self.check_carried(name, initial, final)
@@ -259,6 +266,8 @@ class _Segments:
         return inner.values
 
     def check_carried(self, name: str, before: Any, after: Any) -> None:
+        if after.id in self.builder.poisoned or before.id in self.builder.poisoned:
+            return
         equal = self.builder.definitions.equal
         same = before.stream.alike(after.stream) and (
             before.width is after.width or (None not in (before.width, after.width) and equal(before.width, after.width))
@@ -268,4 +277,5 @@ class _Segments:
             if before.width == after.width:
                 message = f"'{name}' leaves the repeat with other rows than it enters"
             hint = "a name that exists outside is carried from one iteration to the next: bind another name if it is not"
-            self.builder.report.error("carried-mismatch", message, after.span, hint)
+            also = () if before.span is after.span else before.long if before.width == after.width else before.wide
+            self.builder.report.error("carried-mismatch", message, after.span, hint, also=also)

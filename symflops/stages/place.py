@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from symflops.algebra.structural import Structural
 from symflops.algebra.truth import NO, YES, Truth
-from symflops.ground.diagnostics import Diagnostic, SpecError
+from symflops.ground.diagnostics import Diagnostic, Label, SpecError
 from symflops.ground.expression import Expression
 from symflops.model.graph import Operator, Value
 from symflops.model.path import Path, Visit
 from symflops.model.patterns import selectors
-from symflops.model.spec import BlockCall, Entry, Group, OperatorEntry, Repeat, Template
+from symflops.model.spec import BlockCall, Entry, Faulty, Group, OperatorEntry, Repeat, Template
 from symflops.ops.fields import Form
 from symflops.ops.kind import Call, Kind
 from symflops.ops.table import KINDS
 from symflops.stages import loops
 from symflops.stages.experts import place_experts
-from symflops.stages.frames import ABSENT, Binding, Frame, assigned
+from symflops.stages.frames import ABSENT, Binding, Frame, assigned, made
 from symflops.stages.meaning import is_index
+from symflops.stages.ordering import early_value
 from symflops.stages.steps import Steps
 from symflops.stages.streams import StreamScope
 
+MAX_CALLS = 4
 OPTIONAL = ("with", "gate", "bias")
 LOOKED_AT = ("like", "axes_of")  # values that are looked at, and not read
 
@@ -32,28 +35,42 @@ class Builder(Steps):
 
     def entries(self, entries: Sequence[Entry], frame: Frame) -> None:
         """Place entries in order; a mistake in one does not hide those in the next."""
-        for entry in entries:
+        for position, entry in enumerate(entries):
+            self.ahead.append(entries[position + 1 :])
             try:
                 self.entry(entry, frame)
             except SpecError as error:
                 for diagnostic in error.diagnostics:
-                    self.report.add(diagnostic)
+                    self.report.add(self.explained(diagnostic, entry, frame))
                 self.recover(entry, frame)
+            finally:
+                self.ahead.pop()
+
+    def explained(self, found: Diagnostic, entry: Entry, frame: Frame) -> Diagnostic:
+        """A finding with what is known where it stands: who makes a value later, and which calls lead here."""
+        if found.code == "unknown-value":
+            found = early_value(found, entry, frame.values, self.ahead[::-1])
+        if found.code == "unknown-size" and found.span is not None and found.span.text in self.keys:
+            hint = f"the config's '{found.span.text}' is the size '{self.keys[found.span.text]}' here"
+            found = replace(found, hint=hint)
+        return replace(found, also=(*found.also, *self.calls[:-MAX_CALLS:-1])) if self.calls else found
 
     def recover(self, entry: Entry, frame: Frame) -> None:
-        """Bind what a faulty entry would have made to nothing in particular, so that no second error follows from the first."""
-        for name in assigned([entry]) - frame.values.keys():
-            frame.values[name] = Binding(self.new_value(name, self.streams.declared["once"], None), NO)
+        """Bind what a faulty entry would have made to nothing in particular."""
+        self.poison((made(entry) & frame.values.keys()) | (assigned([entry]) - frame.values.keys()), frame)
 
     def entry(self, entry: Entry, frame: Frame) -> None:
         """Place one entry, under its condition."""
+        if isinstance(entry, Faulty):
+            self.recover(entry, frame)
+            return
         fields = getattr(entry, "fields", None) or getattr(entry, "common", None) or {}
         when = entry.when if isinstance(entry, (Repeat, Group)) else fields.get("when")
         self.conditional(frame, self.condition(when, frame), assigned([entry]), lambda inner: self.place(entry, inner))
 
     def place(self, entry: Entry, frame: Frame) -> None:
         """Place one entry whose condition is seen to; the role of all but an operator is a region."""
-        region = "" if isinstance(entry, OperatorEntry) else entry.role
+        region = entry.role if isinstance(entry, (BlockCall, Repeat, Group)) else ""
         frame = frame.inside(regions=(*frame.regions, region)) if region else frame
         match entry:
             case OperatorEntry():
@@ -112,10 +129,14 @@ class Builder(Steps):
         path, shared = self.path(entry.path, frame), self.shares(entry.common, frame)
         inner = frame.inside(path=path, names=names, values=values, visits=self.visits(entry, path, shared, frame))
         self.sharing += shared
+        self.calls.append(Label(entry.span, f"in this call of block '{block.name}'"))
+        around, self.ahead = self.ahead, []
         try:
             self.entries(block.body, inner)
         finally:
             self.sharing -= shared
+            self.calls.pop()
+            self.ahead = around
         results = []
         for output in block.outputs:
             binding = inner.values.get(output.text, ABSENT)

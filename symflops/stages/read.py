@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 from symflops.ground.diagnostics import Reporter, Source, did_you_mean
 from symflops.ground.expression import Expression
@@ -15,21 +16,15 @@ from symflops.ground.names import CLASS, CONFIG_KEY, MODULE, why_not_latex
 from symflops.ground.nodes import Mapping as MappingNode
 from symflops.ground.nodes import Node, Scalar, read_yaml
 from symflops.model.spec import InputSpec, Layout, Name, SizeSpec, Spec, StreamSpec
+from symflops.ops.fields import words_of
 from symflops.stages.entries import BlockText, Entries
 from symflops.stages.extending import extended, nothing
+from symflops.stages.ordering import check_defaults
 from symflops.stages.shapes import Shapes
+from symflops.stages.tables import DOCUMENT, INPUT, SIZE, STREAM, TYPES
 from symflops.stages.variants import read_variants
 
-DOCUMENT = (
-    "name", "title", "reference", "model_type", "pipelines", "sizes", "derived", "variants", "streams", "inputs",
-    "blocks", "graph", "outputs",
-)  # fmt: skip
-SIZE = ("key", "default", "optional", "doc", "latex", "type", "evaluation")
-TYPES = {
-    "int": "number", "position": "position", "float": "rational", "bool": "flag", "text": "text", "list": "list",
-    "entries": "entries", "each": "number or list", "any": "any",
-}  # fmt: skip
-INPUT = ("stream", "width", "when", "layout", "values", "counts", "over")
+HARMLESS = ("unknown-field", "duplicate-key", "bad-text", "bad-latex")  # what leaves enough of a header to go on with
 
 
 def read(source: Source, library: BlockText, bases: BlockText = nothing) -> Spec:
@@ -38,11 +33,30 @@ def read(source: Source, library: BlockText, bases: BlockText = nothing) -> Spec
     Raises:
         SpecError: with every finding about the form of the spec and its blocks.
     """
+    reading = read_through(source, library, bases)
+    reading.report.check()
+    return reading.spec
+
+
+class Reading(NamedTuple):
+    """What could be read of a spec, the findings about it, and whether all of those are about entries of its graph."""
+
+    spec: Spec
+    report: Reporter
+    buildable: bool
+
+
+def read_through(source: Source, library: BlockText, bases: BlockText = nothing) -> Reading:
+    """Read the spec in ``source`` as far as that goes; an entry that cannot be read leaves the names that it would make.
+
+    Raises:
+        SpecError: it is no YAML.
+    """
     report = Reporter()
-    node, extends = extended(read_yaml(source), bases, report)
-    spec = _Document(report, library).spec(node, source)
-    report.check()
-    return replace(spec, sources=(source, *extends, *spec.sources[1:]))
+    node, extends = extended(read_yaml(source, report), bases, report)
+    document = _Document(report, library)
+    spec = document.spec(node, source)
+    return Reading(replace(spec, sources=(source, *extends, *spec.sources[1:])), report, document.buildable)
 
 
 class _Document:
@@ -50,21 +64,24 @@ class _Document:
         self.report = report
         self.shapes = Shapes(report)
         self.entries = Entries(report, library)
+        self.buildable = False
 
     def spec(self, node: Node, source: Source) -> Spec:
-        given = self.shapes.known(node, DOCUMENT, "a spec")
-        for field in ("name", "graph", "outputs"):
-            if field not in given:
-                self.report.error("missing-field", f"a spec needs '{field}'", node.span)
+        given = self.shapes.known(node, words_of(DOCUMENT), "a spec")
+        for field in DOCUMENT:
+            if field.required and field.name not in given:
+                self.report.error("missing-field", f"a spec needs '{field.name}'", node.span, field.doc)
         name = self.shapes.text(given.get("name"), "'name'")
         if "name" in given and not MODULE.match(name):
             hint = "lower case letters, digits and underscores, for it becomes a file name"
             self.report.error("bad-name", f"'{name}' cannot name a spec", given["name"].span, hint)
         for block, body in self.shapes.mapping(given.get("blocks"), "'blocks'"):
             self.entries.local[block.text] = body
+        before = len(self.report.diagnostics)
         graph = self.entries.graph(given.get("graph"), source)
+        inside = len(self.report.diagnostics) - before
         sizes = self.sizes(given.get("sizes"))
-        return Spec(
+        spec = Spec(
             name=name,
             title=self.shapes.prose(given.get("title"), "'title'"),
             references=self.words(given.get("reference"), "'reference'"),
@@ -79,6 +96,9 @@ class _Document:
             sources=(source, *sorted(self.entries.sources, key=lambda block: block.path)),
             variants=read_variants(given.get("variants"), sizes, self.shapes),
         )
+        outside = (*self.report.diagnostics[:before], *self.report.diagnostics[before + inside :])
+        self.buildable = all(finding.code in HARMLESS for finding in outside)
+        return spec
 
     def words(self, node: Node | None, what: str) -> tuple[str, ...]:
         found = []
@@ -90,15 +110,17 @@ class _Document:
         return tuple(found)
 
     def sizes(self, node: Node | None) -> tuple[SizeSpec, ...]:
-        sizes = (self.size(key, value) for key, value in self.shapes.mapping(node, "'sizes'"))
-        return tuple(size for size in sizes if size is not None)
+        found = (self.size(key, value) for key, value in self.shapes.mapping(node, "'sizes'"))
+        sizes = tuple(size for size in found if size is not None)
+        check_defaults(sizes, self.report)
+        return sizes
 
     def size(self, key: Scalar, value: Node) -> SizeSpec | None:
         name = self.shapes.name(key, "a size")
         keys: tuple[Node, ...] = (value,)
         given: dict[str, Node] = {}
         if not isinstance(value, Scalar):
-            given = dict(self.shapes.known(value, SIZE, "a size"))
+            given = dict(self.shapes.known(value, words_of(SIZE), "a size"))
             keys = self.shapes.sequence(given.get("key"), "'key'")
         texts = []
         for item in keys:
@@ -161,7 +183,7 @@ class _Document:
             name = self.shapes.name(key, "a stream")
             over, axes, doc = "samples", value, ""
             if isinstance(value, MappingNode) and value.get("over") is not None:
-                given = self.shapes.known(value, ("over", "axes", "doc"), "a stream")
+                given = self.shapes.known(value, words_of(STREAM), "a stream")
                 over = self.shapes.text(given["over"], "'over'")
                 axes = given.get("axes") or MappingNode((), value.span)
             if name:
@@ -172,7 +194,7 @@ class _Document:
         found = []
         for key, value in self.shapes.mapping(node, "'inputs'"):
             name = self.shapes.name(key, "an input")
-            given = self.shapes.known(value, INPUT, "an input")
+            given = self.shapes.known(value, words_of(INPUT), "an input")
             stream = self.shapes.name(given["stream"], "a stream") if "stream" in given else None
             width = self.shapes.expression(given.get("width"), "'width'")
             when = self.shapes.expression(given.get("when"), "'when'")

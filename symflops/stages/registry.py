@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -10,10 +10,10 @@ from sympy import Expr, Symbol
 
 from symflops.algebra.functions import size_symbol
 from symflops.algebra.truth import NO, YES
-from symflops.ground.diagnostics import Diagnostic, Reporter
+from symflops.ground.diagnostics import Diagnostic, Label, Reporter, SpecError
 from symflops.model.graph import Parameter, Stream, Value
 from symflops.model.path import Path
-from symflops.model.spec import Name, OperatorEntry
+from symflops.model.spec import Entry, Name, OperatorEntry
 from symflops.ops.kind import Call, Definitions
 from symflops.ops.stacks import Stacks
 from symflops.stages.frames import Binding, Frame
@@ -50,6 +50,10 @@ class Registry(Meaning):
         self.sharing = 0
         self.depth = 0
         self.stacks = Stacks()
+        self.poisoned: set[int] = set()  # values that stand for what a faulty entry would have made
+        self.keys: Mapping[str, str] = {}  # fields of a config, and the size that is read from each
+        self.calls: list[Label] = []
+        self.ahead: list[Sequence[Entry]] = []
 
     def index(self, path: Path, *key: Any) -> Symbol:
         """The index of a loop: the same for the same run of the same module list, which has the same parameters."""
@@ -79,6 +83,18 @@ class Registry(Meaning):
         self.values.append(value)
         return value
 
+    def poison(self, names: Iterable[str], frame: Frame) -> None:
+        """Bind ``names`` to nothing in particular, so that no second finding follows from the one about what makes them."""
+        for name in names:
+            value = self.new_value(name, self.streams.declared["once"], None)
+            self.poisoned.add(value.id)
+            frame.values[name] = Binding(value, NO)
+
+    def refuse_poison(self, bindings: Iterable[Binding]) -> None:
+        """Refuse what rests on a faulty entry, without a word: that one's own finding is enough."""
+        if any(binding.value is not None and binding.value.id in self.poisoned for binding in bindings):
+            raise SpecError([])
+
     def number(self) -> int:
         """A fresh number for a node."""
         self.count += 1
@@ -102,7 +118,8 @@ class Registry(Meaning):
             call.parameters[position] = replace(parameter, shape=same[0].shape)
             if not shared and not tied and not same[1] and same[0].exists & parameter.exists is not NO:
                 hint = "if the model calls this module twice, write 'shared: true'"
-                call.fail("parameter-twice", f"parameter '{parameter.path}' is claimed twice", "", hint)
+                also = claimed(same[0])
+                call.fail("parameter-twice", f"parameter '{parameter.path}' is claimed twice", "", hint, also=also)
 
     def shares(self, fields: Any, frame: Frame) -> bool:
         """Whether an entry says that it uses parameters a second time."""
@@ -117,4 +134,13 @@ class Registry(Meaning):
         for other, _ in known:
             if other.exists & parameter.exists is not NO:
                 shapes = f"{list(other.shape)} and {list(parameter.shape)}"
-                call.fail("parameter-shape", f"parameter '{parameter.path}' has two shapes, {shapes}")
+                hint = "a parameter has one shape: is one of the two paths, or widths, another?"
+                call.fail(
+                    "parameter-shape", f"parameter '{parameter.path}' has two shapes, {shapes}", "", hint, also=claimed(other)
+                )
+
+
+def claimed(parameter: Parameter) -> tuple[Label, ...]:
+    """Where a parameter was claimed, as a further place of a finding."""
+    shape = ", ".join(str(size) for size in parameter.shape)
+    return (Label(parameter.span, f"first claimed here, with shape [{shape}]"),) if parameter.span else ()

@@ -120,7 +120,12 @@ class Shapes:
             literal, _, tail = rest.partition("{")
             inside, closed, after = tail.partition("}")
             if not closed:
-                self.report.error("bad-path", f"'{text}' opens a brace that it does not close", span)
+                self.report.error(
+                    "bad-path",
+                    f"'{text}' opens a brace that it does not close",
+                    span,
+                    "what is in braces is an expression: blocks.{i}",
+                )
                 break
             if literal:
                 pieces.append(literal)

@@ -25,9 +25,9 @@ class Place(NamedTuple):
     span: Span
     places: Mapping[str, Span] = MappingProxyType({})
 
-    def refuse(self, code: str, message: str, field: str = "", hint: str = "") -> NoReturn:
-        """Refuse the entry, pointing at ``field``."""
-        raise SpecError([Diagnostic(code, message, self.places.get(field, self.span), hint)])
+    def refuse(self, code: str, message: str, field: str = "", hint: str = "", **more: Any) -> NoReturn:
+        """Refuse the entry, pointing at ``field``; ``more`` are further fields of the finding."""
+        raise SpecError([Diagnostic(code, message, self.places.get(field, self.span), hint, **more)])
 
 
 class Steps(Registry):
@@ -35,11 +35,14 @@ class Steps(Registry):
 
     def join(self, frame: Frame, condition: Truth, new: Binding, old: Binding) -> Binding:
         """The binding of a name that ``condition`` rebinds."""
+        for binding in (new, old):
+            if binding.value is not None and binding.value.id in self.poisoned:
+                return binding
         present = condition.choose(new.present, old.present)
         if old.value is None or new.value is None or old.value.id == new.value.id:
             return Binding(new.value or old.value, present)
         if not old.value.stream.alike(new.value.stream):
-            self.other_rows(condition, new.value)
+            self.other_rows(condition, new.value, old.value)
         width = new.value.width
         if width is not None and old.value.width is not None and not self.definitions.equal(width, old.value.width):
             width = either(condition, width, old.value.width)
@@ -47,12 +50,12 @@ class Steps(Registry):
         frame.nodes.append(Select(value.id, condition, new.value.id, old.value.id))
         return Binding(value, present)
 
-    def other_rows(self, condition: Truth, new: Value) -> NoReturn:
+    def other_rows(self, condition: Truth, new: Value, old: Value) -> NoReturn:
         """A condition decides what rows a name has: the sizes in it must be known, or the names be two."""
-        message = f"'{new.name}' has other rows when '{condition.expr}' holds"
+        message = f"'{new.name}' has other rows when '{said(condition)}' holds"
         sizes = sizes_behind(condition.expr)
         if not sizes:
-            raise SpecError([Diagnostic("row-mismatch", message, new.span, "bind a new name")])
+            raise SpecError([Diagnostic("row-mismatch", message, new.span, "bind a new name", also=old.long)])
         hint = f"'{sizes[0]}' must be known for that; or bind a new name"
         raise Structural(sizes[0], Diagnostic("structural-size", message, new.span, hint))
 
@@ -62,12 +65,17 @@ class Steps(Registry):
         if binding is None:
             hint = did_you_mean(name.text, frame.values, f"values here: {', '.join(list(frame.values)[-8:])}")
             raise SpecError([Diagnostic("unknown-value", f"value '{name}' is not defined here", name.span, hint)])
-        if binding is ABSENT and optional:
+        poisoned = binding.value is not None and binding.value.id in self.poisoned
+        if optional and (poisoned or binding is ABSENT):
             return ABSENT
         if not optional and not frame.guard.implies(binding.present):
-            if binding.value is not None and binding.present is NO:
+            if poisoned:
                 raise SpecError([])  # it comes from an entry whose own mistake is reported already
-            hint = f"it is there only when {binding.present.expr}" if binding.present is not NO else "no entry before made it"
+            hint = (
+                f"it is there only when '{said(binding.present)}' holds"
+                if binding.present is not NO
+                else "no entry before made it"
+            )
             raise SpecError([Diagnostic("absent-value", f"value '{name}' is absent here", name.span, hint)])
         return binding
 
@@ -108,6 +116,7 @@ class Steps(Registry):
 
     def finish(self, fields: Any, path: Template, span: Any, results: list[Binding], frame: Frame) -> None:
         """Gate the first result, bind the names, and add to what ``add_to`` names."""
+        self.refuse_poison(results)
         entry = Place(path, span, {name: given[0].span for name in ("gate", "add_to") if (given := fields.get(name))})
         gates = [self.look_up(name, frame, True) for name in fields.get("gate") or ()]
         gates = [gate for gate in gates if gate.value is not None]
@@ -151,5 +160,14 @@ class Steps(Registry):
         if before is None or after is None or not self.definitions.equal(before, after):
             message = f"'{name}' has width {before}, the result of '{entry.path.text}' has width {after}"
             unknown = undecided([width for width in (before, after) if width is not None], message, name.span)
-            raise unknown or SpecError([Diagnostic("width-mismatch", message, name.span)])
+            if unknown is not None:
+                raise unknown
+            hint = f"what is added to '{name}' is as wide: {before}" if before is not None else "indices cannot be added to"
+            label, note = f"'{entry.path.text}' adds {after} here", self.definitions.told(before, after)
+            entry.refuse("width-mismatch", message, "add_to", hint, label=label, also=target.wide, note=note)
         frame.values[name.text] = Binding(self.step("add", entry, frame, (target, result.value), "nothing"))
+
+
+def said(condition: Truth) -> str:
+    """A condition in the letters of the spec."""
+    return str(condition.expr).replace("?", "")

@@ -18,6 +18,8 @@ from symflops.model.graph import ONCE, Length, Part, Stream
 from symflops.model.spec import Name, PartSpec, Spec, StreamSpec
 from symflops.ops.kind import Call
 
+LENGTH = "a length is a batch variable, a size, or arithmetic over these"
+
 
 class Streams:
     """The declared streams and the batch variables that they are made of."""
@@ -90,7 +92,7 @@ class Streams:
         scope = {**(self.sizes if sizes is None else sizes), **lengths, **axes}
         value = evaluate(expression, scope, {"longest": self.asked})
         if not isinstance(value, Expr):
-            raise _error("bad-length", f"'{expression.text}' is not a length", expression.span)
+            raise _error("bad-length", f"'{expression.text}' is not a length", expression.span, LENGTH)
         return value
 
 
@@ -126,7 +128,7 @@ class StreamScope:
         value = evaluate(expression, scope)
         found = value if isinstance(value, tuple) else (value,)
         if not all(isinstance(item, Expr) for item in found):
-            raise _error("bad-length", f"'{expression.text}' is not a list of lengths", expression.span)
+            raise _error("bad-length", f"'{expression.text}' is not a list of lengths", expression.span, LENGTH)
         return found
 
     def replace(self, field: tuple[PartSpec, ...], old: Stream, call: Call) -> Stream:

@@ -62,7 +62,9 @@ def read_size(key: Scalar, node: Node, sizes: Sequence[SizeSpec], shapes: Shapes
         try:
             checked(Field(size.name.text, key.text, (key.text,), size.kind, None, False, "", ""), value)
         except ConfigError:
-            shapes.report.error("bad-value", f"'{key.text}' is {value!r}, not a {size.kind}", node.span)
+            shapes.report.error(
+                "bad-value", f"'{key.text}' is {value!r}, not a {size.kind}", node.span, f"as size '{size.name}' says"
+            )
     return Name(size.name.text, key.span), value
 
 

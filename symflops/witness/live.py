@@ -5,12 +5,13 @@ It is on the meta device, unless its case says that it looks at values.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from symflops.ground.diagnostics import SymflopsError, did_you_mean
+from symflops.model.formula import symbols
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.witness.cases import LiveCase
 from symflops.witness.counting import counter, plain_attention
@@ -22,6 +23,7 @@ from symflops.witness.tensors import arguments_of, moved, needed
 
 if TYPE_CHECKING:
     from symflops.api import Model
+    from symflops.model.program import Program
 
 PACKAGES = ("transformers", "diffusers", "torch")
 OPTIONS = {"transformers": {"attn_implementation": "eager"}}
@@ -47,6 +49,8 @@ class LiveReport:
     ``parameters`` counts elements; ``missing`` are parameters of the real model that nothing claims, ``extra`` claimed ones
     that it does not have, ``wrong`` those of another shape (name, real, derived). Passes are FLOPs of one step: training, and
     inference (``torch.no_grad``; its backward is 0). ``modules`` are the paths whose forward FLOPs differ, ``*`` for indices.
+    ``real`` are all parameters of the real model, ``sizes`` those of the spec that a shape may be made of. ``unrun`` says why
+    there are no passes to compare: an unfinished spec need not know what the model receives.
     """
 
     case: str
@@ -61,10 +65,15 @@ class LiveReport:
     inference: Figure
     inference_backward: Figure
     modules: tuple[tuple[str, Figure], ...]
+    real: tuple[tuple[str, Shape], ...] = ()
+    sizes: tuple[tuple[str, int], ...] = ()
+    unrun: str = ""
 
     @property
     def exact(self) -> bool:
         """Whether nothing differs."""
+        if self.unrun:
+            return False
         figures = (self.parameters, self.forward, self.backward, self.inference, self.inference_backward)
         return all(figure.equal for figure in figures) and not (self.missing or self.extra or self.wrong or self.modules)
 
@@ -84,18 +93,14 @@ def verify_live(model: Model, case: LiveCase) -> LiveReport:
         SymflopsError: a package is missing, there is no such class, or it does not accept the case.
     """
     references = model.spec.references
+    if not (case.reference or references):
+        raise SymflopsError(f"'{model.spec.name}' names no class to compare with: write 'reference: package.Class'")
     reference = case.reference or (references[0] if references else "")
     real, built = build(reference, case)
     config = in_evaluation(model.spec, built)
     program = model.program(["full", "forward"], ["torch"], config)
     trained, inferred = (InterpretedEstimator(program, config, regime=name, convention="torch") for name in ("full", "forward"))
-    arguments = moved(arguments_of(program, case.batch, trained.sizes, case.arguments), case.device)
-    outputs = outputs_of(model)
-    forward, backward = run(real, arguments, case, train=True, outputs=outputs)
-    inference, nothing = run(real, arguments, case, train=False, outputs=outputs)
-    moments = trained.moments(**case.batch)
-    work = trained.running(moments)
-    expected, aliases = parameters_of(real)
+    real_parameters, aliases = parameters_of(real)
     derived: dict[str, Shape] = {}
     twice = []
     for name, shape in instances_of(program, trained.sizes).items():
@@ -103,20 +108,52 @@ def verify_live(model: Model, case: LiveCase) -> LiveReport:
         if known in derived:
             twice.append((name, shape))
         derived[known] = derived.get(known, shape)
+    expected, said = real_parameters.items(), derived.items()
     return LiveReport(
         case=case.label,
         reference=reference,
         versions=tuple((name, str(needed(name).__version__)) for name in dict.fromkeys(("torch", reference.partition(".")[0]))),
         parameters=Figure(sum(tensor.numel() for tensor in real.parameters()), trained.parameters),
-        missing=tuple((name, shape) for name, shape in expected.items() if name not in derived),
-        extra=tuple((name, shape) for name, shape in derived.items() if name not in expected) + tuple(twice),
-        wrong=tuple((name, s, derived[name]) for name, s in expected.items() if name in derived and derived[name] != s),
-        forward=Figure(forward.total, trained.forward(moments)),
-        backward=Figure(backward.total, trained.backward(moments)),
-        inference=Figure(inference.total, inferred.forward(moments)),
-        inference_backward=Figure(nothing.total, inferred.backward(moments)),
-        modules=tuple(different(forward.modules, work, [name for name, _ in real.named_modules()] + list(aliases))),
+        missing=tuple((name, shape) for name, shape in expected if name not in derived),
+        extra=tuple((name, shape) for name, shape in said if name not in real_parameters) + tuple(twice),
+        wrong=tuple((name, s, derived[name]) for name, s in expected if name in derived and derived[name] != s),
+        real=tuple(expected),
+        sizes=tuple(widths(program, trained.sizes)),
+        **passes(model, real, case, trained, inferred, list(aliases)),
     )
+
+
+def passes(
+    model: Model, real: Any, case: LiveCase, trained: InterpretedEstimator, inferred: InterpretedEstimator, aliases: list[str]
+) -> dict[str, Any]:
+    """The figures of a report that are of passes; of an unfinished spec only the reason why there are none."""
+    try:
+        arguments = moved(arguments_of(trained.program, case.batch, trained.sizes, case.arguments), case.device)
+        outputs = outputs_of(model)
+        forward, backward = run(real, arguments, case, train=True, outputs=outputs)
+        inference, nothing = run(real, arguments, case, train=False, outputs=outputs)
+        moments = trained.moments(**case.batch)
+    except SymflopsError as error:
+        if not model.partial:
+            raise
+        figures = dict.fromkeys(("forward", "backward", "inference", "inference_backward"), Figure(0, 0))
+        return {**figures, "modules": (), "unrun": str(error)}
+    work = trained.running(moments)
+    return {
+        "forward": Figure(forward.total, trained.forward(moments)),
+        "backward": Figure(backward.total, trained.backward(moments)),
+        "inference": Figure(inference.total, inferred.forward(moments)),
+        "inference_backward": Figure(nothing.total, inferred.backward(moments)),
+        "modules": tuple(different(forward.modules, work, [name for name, _ in real.named_modules()] + aliases)),
+    }
+
+
+def widths(program: Program, sizes: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    """The whole numbers among the sizes that a shape may be made of: those that count iterations of a repeat are not."""
+    counts = {name for tensor in program.tensors for _, _, high, _ in tensor.ranges for name in symbols(high)}
+    for name, value in sizes.items():
+        if isinstance(value, int) and not isinstance(value, bool) and name not in counts:
+            yield name, value
 
 
 def class_of(reference: str) -> Any:
@@ -220,53 +257,3 @@ def different(
         figure = Figure(expected[path], derived[path])
         if not figure.equal:
             yield path, figure
-
-
-def render(report: LiveReport) -> str:
-    """The report as a person reads it: one line when exact, else a diff by module and the passes that differ."""
-    versions = ", ".join(f"{name} {version}" for name, version in report.versions)
-    head = f"{report.case}: {report.reference} ({versions})"
-    if report.exact:
-        return f"{head}: exact: {_passes(report)}"
-    lines = [f"{head}: differs", *_parameters(report)]
-    passes = (("forward", report.forward), ("backward", report.backward))
-    inference = (("inference forward", report.inference), ("inference backward", report.inference_backward))
-    for name, figure in (("parameters", report.parameters), *passes, *inference):
-        if name in ("parameters", "forward", "backward") or not figure.equal:
-            lines.append(f"  {name}: {_figure(figure)}")
-    inner = [path for path, _ in report.modules if not any(other.startswith(path + ".") for other, _ in report.modules)]
-    if inner:
-        lines.append("  forward FLOPs by module, the innermost ones:")
-    lines += [f"    {path}: {_figure(figure)}" for path, figure in report.modules if path in inner]
-    return "\n".join(lines)
-
-
-def _passes(report: LiveReport) -> str:
-    amounts = ((report.parameters, "parameters"), (report.forward, "forward"), (report.backward, "backward FLOPs"))
-    return ", ".join(f"{figure.expected:,} {name}" for figure, name in amounts)
-
-
-def _figure(figure: Figure) -> str:
-    if figure.equal:
-        return f"{figure.expected:,}, equal"
-    ratio = f", ratio {figure.derived / figure.expected:.6f}" if figure.expected else ""
-    return f"{figure.expected:,} real, {figure.derived:,} derived{ratio} ({figure.derived - figure.expected:+,})"
-
-
-def _parameters(report: LiveReport) -> Iterator[str]:
-    """``-`` real and not claimed, ``+`` claimed and not real, ``!`` of another shape; grouped by module, copies counted."""
-    groups: dict[str, Counter[str]] = defaultdict(Counter)
-    findings = [("-", name, _shape(shape)) for name, shape in report.missing]
-    findings += [("+", name, _shape(shape)) for name, shape in report.extra]
-    findings += [("!", name, f"{_shape(real)} real, {_shape(derived)} derived") for name, real, derived in report.wrong]
-    for sign, name, told in findings:
-        module, _, last = starred(name).rpartition(".")
-        groups[module][f"{sign} {last} {told}"] += 1
-    for module in sorted(groups):
-        yield f"  {module or 'the model itself'}"
-        for told, copies in sorted(groups[module].items()):
-            yield f"    {told}" + (f" (x {copies})" if copies > 1 else "")
-
-
-def _shape(shape: Shape) -> str:
-    return f"[{', '.join(str(size) for size in shape)}]"

@@ -86,7 +86,7 @@ def test_a_mistake_is_found_at_its_place(code):
     assert hint in first.hint + first.message
     rendered = first.render()
     assert rendered.startswith(f"small.yaml:{first.span.line}:{first.span.column}: error[{code}]: ")
-    assert "^" in rendered.split("\n")[3]
+    assert any("^" in line for line in rendered.split("\n")[2:])
 
 
 @pytest.mark.parametrize("heads", ["H+1", "2*H"])
@@ -104,7 +104,7 @@ def test_the_rendering_is_as_designed():
         "   |\n"
         "13 |   - up: {op: linear, from: t, width: D_ff, to: o}\n"
         "   |                                      ^^^^\n"
-        "   = hint: declare it under 'sizes', or derive it under 'derived'"
+        "   = hint: declare it under 'sizes' as 'D_ff: <field of the config>', or derive it under 'derived'"
     )
 
 

@@ -14,8 +14,9 @@ from symflops.model.formula import ONE, Sym, number
 from symflops.model.program import Tensor
 from symflops.runtime.batch import BatchError
 from symflops.witness.cases import LiveCase, cases_of, read_cases
+from symflops.witness.guide import render
 from symflops.witness.instances import _indices, _ranges
-from symflops.witness.live import LiveReport, class_of, counter, different, render, verify_live
+from symflops.witness.live import LiveReport, class_of, counter, different, verify_live
 from symflops.witness.modules import rolled_up, starred
 from symflops.witness.outputs import summed_tensors
 from symflops.witness.tensors import described, moved
@@ -74,7 +75,7 @@ def test_a_dropped_bias(tmp_path: Path) -> None:
     assert report.parameters.expected - report.parameters.derived == 48
     assert report.forward.equal and report.backward.equal
     text = render(report)
-    assert "model.layers.*.self_attn.q_proj\n    - bias [48]" in text
+    assert "not claimed yet, 1 of 19 parameters (48 elements):\n    model.layers.*.self_attn.q_proj.bias [D]\n" in text
     assert "24,184 real, 24,136 derived" in text
 
 
@@ -89,8 +90,8 @@ def test_a_wrong_width(tmp_path: Path) -> None:
     assert report.forward.derived - report.forward.expected == difference
     assert report.backward.derived - report.backward.expected == 2 * difference
     text = render(report)
-    assert "    ! weight [208, 96] real, [210, 96] derived (x 2)" in text
-    assert "    model.layers.*.mlp.up_proj: " in text
+    assert "of another shape (6):\n    model.layers.*.mlp.gate_proj.weight [F, D] = [208, 96] real, [210, 96] derived (x 2)\n" in text
+    assert "    model.layers.*.mlp.up_proj: x1.009615: " in text
     assert "    model.layers.*: " not in text
 
 

@@ -1,0 +1,33 @@
+"""Begins a spec: a commented copy of one that is like it, or a small decoder.
+
+  symflops new my_model --like llama -o specs/language
+
+writes my_model.yaml, its cases where the other spec has some, and the schema that editors read where there is none yet. Files
+that are there already are left as they are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``symflops new``."""
+    parser.add_argument("name", metavar="NAME", help="what the spec is called")
+    parser.add_argument("--like", metavar="SPEC", help="name or path of the spec that it begins as")
+    parser.add_argument("-o", "--out", metavar="DIR", default=".", help="the folder to write to (default: this one)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the start of a spec, and say what comes next."""
+    from pathlib import Path
+
+    from symflops.starting import begin, start
+
+    found = start(args.name, Path(args.out), args.like)
+    begin(found)
+    for path, _ in found.files:
+        print(path)
+    print(f"next: edit {found.spec}, then 'symflops check {found.spec}'", file=sys.stderr)
+    return 0

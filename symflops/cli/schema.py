@@ -1,0 +1,40 @@
+"""Prints the JSON Schema (draft-07) of specs, blocks, regimes or conventions, for editors and other tools.
+
+  symflops schema spec -o schema.json
+
+A page names its schema in its first line, which editors with a YAML language server read:
+
+  # yaml-language-server: $schema=schema.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``symflops schema``."""
+    pages = ("spec", "block", "regime", "convention")
+    parser.add_argument("page", nargs="?", choices=pages, default="spec", help="what it is of (default: spec)")
+    parser.add_argument("-o", "--out", metavar="FILE", help="the file to write; default: to standard output")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print or write the schema."""
+    from pathlib import Path
+
+    from symflops.ground.errors import SymflopsError
+    from symflops.ground.files import write
+    from symflops.schema import schema
+
+    text = schema(args.page)
+    if args.out is None:
+        print(text, end="")
+        return 0
+    try:
+        write(Path(args.out), text)
+    except OSError as error:
+        raise SymflopsError(f"{args.out}: {error.strerror or error}") from None
+    print(args.out, file=sys.stderr)
+    return 0
