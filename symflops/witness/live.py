@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from symflops.ground.diagnostics import SymflopsError, did_you_mean
+from symflops.ground.diagnostics import SymflopsError
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.witness.cases import LiveCase
+from symflops.witness.classes import class_of, package_of
 from symflops.witness.counting import counter, plain_attention
 from symflops.witness.instances import Shape, instances_of
 from symflops.witness.modes import in_evaluation
@@ -23,7 +25,6 @@ from symflops.witness.tensors import arguments_of, moved, needed
 if TYPE_CHECKING:
     from symflops.api import Model
 
-PACKAGES = ("transformers", "diffusers", "torch")
 OPTIONS = {"transformers": {"attn_implementation": "eager"}}
 
 
@@ -85,7 +86,7 @@ def verify_live(model: Model, case: LiveCase) -> LiveReport:
     """
     references = model.spec.references
     reference = case.reference or (references[0] if references else "")
-    real, built = build(reference, case)
+    real, built = build(reference, case, model.file.path.parent)
     config = in_evaluation(model.spec, built)
     program = model.program(["full", "forward"], ["torch"], config)
     trained, inferred = (InterpretedEstimator(program, config, regime=name, convention="torch") for name in ("full", "forward"))
@@ -106,7 +107,7 @@ def verify_live(model: Model, case: LiveCase) -> LiveReport:
     return LiveReport(
         case=case.label,
         reference=reference,
-        versions=tuple((name, str(needed(name).__version__)) for name in dict.fromkeys(("torch", reference.partition(".")[0]))),
+        versions=tuple((name, str(needed(name).__version__)) for name in dict.fromkeys(("torch", package_of(reference)))),
         parameters=Figure(sum(tensor.numel() for tensor in real.parameters()), trained.parameters),
         missing=tuple((name, shape) for name, shape in expected.items() if name not in derived),
         extra=tuple((name, shape) for name, shape in derived.items() if name not in expected) + tuple(twice),
@@ -119,35 +120,13 @@ def verify_live(model: Model, case: LiveCase) -> LiveReport:
     )
 
 
-def class_of(reference: str) -> Any:
-    """The class of a ``reference``: a torch module of transformers, diffusers or torch; nothing else is ever imported.
+def build(reference: str, case: LiveCase, folder: Path | None = None) -> tuple[Any, Mapping[str, Any]]:
+    """The real model in evaluation mode, and its complete config (what the class fills in included).
 
-    Raises:
-        SymflopsError: there is no such class.
+    ``folder`` is where the file of a class of the user's own is looked for.
     """
-    package, _, path = reference.partition(".")
-    if package not in PACKAGES or not path:
-        raise SymflopsError(f"'{reference}' cannot be verified live: a reference is a class of {', '.join(PACKAGES)}")
-    torch, found = needed("torch"), needed(package)
-    for word in path.split("."):
-        known = found
-        try:
-            found = getattr(known, word)
-        except AttributeError:
-            hint = did_you_mean(word, (name for name in dir(known) if name[:1].isupper()), "is it of another version?")
-            version = getattr(needed(package), "__version__", "")
-            raise SymflopsError(f"{package} {version} has no class '{path}': {hint}") from None
-        except ImportError as error:
-            raise SymflopsError(f"'{reference}' cannot be imported: {error}") from error
-    if not (isinstance(found, type) and issubclass(found, torch.nn.Module)):
-        raise SymflopsError(f"'{reference}' is no module class")
-    return found
-
-
-def build(reference: str, case: LiveCase) -> tuple[Any, Mapping[str, Any]]:
-    """The real model in evaluation mode, and its complete config (what the class fills in included)."""
-    kind = class_of(reference)
-    options = {**OPTIONS.get(reference.partition(".")[0], {}), **case.options}
+    kind = class_of(reference, folder)
+    options = {**OPTIONS.get(package_of(reference), {}), **case.options}
     try:
         with needed("torch").device(case.device):
             if getattr(kind, "config_class", None) is not None:
@@ -233,11 +212,11 @@ def render(report: LiveReport) -> str:
     inference = (("inference forward", report.inference), ("inference backward", report.inference_backward))
     for name, figure in (("parameters", report.parameters), *passes, *inference):
         if name in ("parameters", "forward", "backward") or not figure.equal:
-            lines.append(f"  {name}: {_figure(figure)}")
+            lines.append(f"  {name}: {told_figure(figure)}")
     inner = [path for path, _ in report.modules if not any(other.startswith(path + ".") for other, _ in report.modules)]
     if inner:
         lines.append("  forward FLOPs by module, the innermost ones:")
-    lines += [f"    {path}: {_figure(figure)}" for path, figure in report.modules if path in inner]
+    lines += [f"    {path}: {told_figure(figure)}" for path, figure in report.modules if path in inner]
     return "\n".join(lines)
 
 
@@ -246,7 +225,8 @@ def _passes(report: LiveReport) -> str:
     return ", ".join(f"{figure.expected:,} {name}" for figure, name in amounts)
 
 
-def _figure(figure: Figure) -> str:
+def told_figure(figure: Figure) -> str:
+    """Both numbers, their ratio and difference, or one where they are equal."""
     if figure.equal:
         return f"{figure.expected:,}, equal"
     ratio = f", ratio {figure.derived / figure.expected:.6f}" if figure.expected else ""
