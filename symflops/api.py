@@ -282,12 +282,12 @@ class _Made:
         return made
 
 
-def load(spec: str | Path) -> Model:
-    """Load a spec by name or path.
+def load(spec: str | Path | SpecFile) -> Model:
+    """Load a spec by name, by path, or as it was found.
 
     Raises:
         NotFoundError: there is no such spec.
         SpecError: it is not valid in form.
     """
-    file = find_spec(spec)
+    file = spec if isinstance(spec, SpecFile) else find_spec(spec)
     return Model(file, read(file.source(), file.blocks(), file.bases()))

@@ -21,7 +21,7 @@ def run(args: argparse.Namespace) -> int:
     failed = 0
     for file in files:
         try:
-            model = load(file.path)
+            model = load(file)
             model.graph({})
             for variant in model.variants:
                 model.graph(variant=variant)

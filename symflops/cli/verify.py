@@ -44,10 +44,9 @@ def run(args: argparse.Namespace) -> int:
 def chosen(args: argparse.Namespace) -> list[Any]:
     """The specs to verify, loaded."""
     from symflops.api import load
-    from symflops.library import find_spec, roots, specs_in
+    from symflops.library import roots, specs_in
 
-    files = [find_spec(spec) for spec in args.specs] or list(specs_in(roots()[0]))
-    return [load(file.path) for file in files]
+    return [load(spec) for spec in args.specs or specs_in(roots()[0])]
 
 
 def records(args: argparse.Namespace) -> int:
