@@ -163,3 +163,14 @@ def test_only_verify_runs_the_file(spec: Path, tmp_path: Path) -> None:
 
 def test_names_of_classes() -> None:
     assert [class_name(text) for text in ("transformers.LlamaModel", "a.b:C", "a:B.C")] == ["LlamaModel", "C", "C"]
+
+
+def test_blocks_beside_a_spec_come_before_those_of_the_folder_above(spec: Path) -> None:
+    block = "params: {width: null}\ninputs: [x]\noutputs: [y]\ngraph:\n  - NAME: {op: linear, from: x, width: width, to: y}\n"
+    for folder, name in ((spec.parent / "blocks", "far"), (spec.parent / "inner" / "blocks", "near")):
+        folder.mkdir(parents=True)
+        (folder / "one.yaml").write_text(block.replace("NAME", name), "utf-8")
+    text = SPEC.replace("inner: {op: linear, from: latents, width: D", "inner: {block: one, from: latents, width: D")
+    for path, name in ((spec, "far"), (spec.parent / "inner" / "small.yaml", "near")):
+        path.write_text(text, "utf-8")
+        assert f"inner.{name}.weight" in {str(item.path) for operator in load(path).graph().operators() for item in operator.parameters}
