@@ -25,6 +25,7 @@ html_static_path = ["_static"]
 html_css_files = ["symflops.css"]
 html_copy_source = False
 html_show_sphinx = False
+smartquotes = False
 pygments_style = "friendly"
 pygments_dark_style = "github-dark"
 autodoc_typehints = "signature"
@@ -32,3 +33,6 @@ autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
 python_use_unqualified_type_names = True
 nitpicky = True
+nitpick_ignore_regex = [  # types of the standard library, and those between stages, which have no page
+    ("py:.*", r"(?!symflops\.(load|estimate|Model|Derived|MFUMeter|SymflopsError|SpecError)$).*"),
+]

@@ -41,7 +41,11 @@ class WhoSaysWhat(SphinxDirective):
     """``{who-says-what} llama``: one model under several conventions."""
 
     required_arguments = 1
-    option_spec = {"conventions": directives.unchanged_required, "batch": directives.unchanged_required, "config": directives.unchanged}
+    option_spec = {
+        "conventions": directives.unchanged_required,
+        "batch": directives.unchanged_required,
+        "config": directives.unchanged,
+    }
 
     def run(self) -> list[nodes.Node]:
         """The table."""

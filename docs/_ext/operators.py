@@ -54,7 +54,11 @@ def forms() -> str:
 def section(kind: Kind, example: Mapping[str, Any]) -> str:
     """One operator: its fields, an example, and the parameters and work that are derived from it."""
     model = load_example(example)
-    parts = [f"## `{kind.name}`", sentence(kind.doc), "Fields beside the common ones:" if own(kind) else "It has the common fields only."]
+    parts = [
+        f"## `{kind.name}`",
+        sentence(kind.doc),
+        "Fields beside the common ones:" if own(kind) else "It has the common fields only.",
+    ]
     if own(kind):
         parts.append(table(own(kind)))
     parts.append("```yaml\n" + "\n".join(f"- {entry}" for entry in example["graph"]) + "\n```")
@@ -73,7 +77,7 @@ def table(fields: tuple[Field, ...]) -> str:
     for field in fields:
         words = f" ({', '.join(f'`{word}`' for word in field.words)})" if 0 < len(field.words) <= 12 else ""
         default = "required" if field.required else f"`{field.default}`" if field.default is not None else ""
-        rows.append(f"| `{field.name}` | {field.form.value} | {default} | {escaped(field.doc)}{words} |")
+        rows.append(f"| `{field.name}` | {field.form.name.lower()} | {default} | {escaped(field.doc)}{words} |")
     return "\n".join(["| Field | Form | Default | Meaning |", "|:--|:--|:--|:--|", *rows])
 
 
@@ -122,7 +126,9 @@ def work(model: Model, kind: Kind) -> Iterator[str]:
 def told(item: Work) -> Iterator[str]:
     """One contraction and its gradients."""
     contraction, extent = item.contraction, item.contraction.extent
-    useful = "" if extent.useful == extent.executed else f", of which `{written(extent.useful)}` are useful (mask: {extent.mask})"
+    useful = (
+        "" if extent.useful == extent.executed else f", of which `{written(extent.useful)}` are useful (mask: {extent.mask})"
+    )
     unseen = "" if contraction.seen else " PyTorch's counter does not see it."
     times = {"once": "in a batch", "samples": "in a sample"}.get(contraction.items, f"in an item of `{contraction.items}`")
     size, count = written(contraction.size), written(extent.executed)

@@ -72,7 +72,7 @@ def described(text: str) -> str:
     """A docstring as Markdown: indented lines are code, the rest is prose."""
     found: list[str] = []
     for part in text.strip().split("\n\n"):
-        for code, run in groupby(part.splitlines(), key=lambda line: line.startswith("  ")):
+        for code, run in groupby(part.splitlines(), key=lambda line: line.startswith(("  ", "symflops "))):
             lines = [line.removeprefix("  ") for line in run]
             found.append("\n".join(["```text", *lines, "```"]) if code else plain(" ".join(lines)))
     return "\n\n".join(found)
@@ -85,7 +85,9 @@ def plain(text: str) -> str:
 
 def regimes() -> str:
     """The shipped regimes, as their pages say them."""
-    return "\n\n".join(f"## `{name}`\n\n{sentence(regime_of(name).doc)}\n\n{source('regimes', name)}" for name in pages("regimes"))
+    return "\n\n".join(
+        f"## `{name}`\n\n{sentence(regime_of(name).doc)}\n\n{source('regimes', name)}" for name in pages("regimes")
+    )
 
 
 def conventions() -> str:
@@ -126,7 +128,7 @@ def who_says_what(spec: str, names: Sequence[str], config: dict[str, Any], batch
         base = base or total
         rows.append((total, f"| `{name}` | {total:,} | {total / base:.3f} | {plain(convention_of(name).doc)} |"))
     lines = [row for _, row in sorted(rows, key=lambda row: row[0])]
-    return "\n".join(["| Convention | FLOPs of a step | To `symflops` | What it counts |", "|:--|--:|--:|:--|", *lines])
+    return "\n".join(["| Convention | FLOPs of a step | Ratio | What it counts |", "|:--|--:|--:|:--|", *lines])
 
 
 def diagnostics() -> str:

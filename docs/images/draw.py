@@ -34,7 +34,9 @@ def draw(page: Path = PAGE, picture: Path = PICTURE) -> Path:
         if not number:
             raise ValueError(f"no page of {page.name} has the heading '{HEADING}'")
         width, height = size(run("pdfinfo", "-f", str(number), "-l", str(number), str(pdf)))
-        left, top, right, bottom = (round(share * side * DPI / 72) for share, side in zip(MARGINS, (width, height) * 2, strict=True))
+        left, top, right, bottom = (
+            round(share * side * DPI / 72) for share, side in zip(MARGINS, (width, height) * 2, strict=True)
+        )
         box = ["-x", str(left), "-y", str(top), "-W", str(right - left), "-H", str(bottom - top)]
         run("pdftoppm", "-png", "-gray", "-r", str(DPI), "-singlefile", "-f", str(number), *box, str(pdf), str(folder / "page"))
         picture.write_bytes((folder / "page.png").read_bytes())
