@@ -15,7 +15,7 @@ author = "The symflops developers"
 copyright = author
 version = release = symflops.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "mathml", "generated"]
-exclude_patterns = ["_ext"]
+exclude_patterns = ["_ext", "_build"]
 myst_enable_extensions = ["dollarmath", "amsmath", "deflist", "attrs_inline"]
 myst_heading_anchors = 3
 html_math_renderer = "mathml"

@@ -25,7 +25,7 @@ graph:
   - outer: {op: linear, from: h, width: c, to: out}
 outputs: [out]
 """
-MODULE = """import helper
+MODULE = """import more
 from torch import nn
 
 class Block(nn.Module):
@@ -60,7 +60,7 @@ CASES = "- config: {channels: 6, layers: 3}\n  batch: {latent: [5, 5]}\n"
 
 @pytest.fixture
 def spec(tmp_path: Path) -> Path:
-    for name, text in (("small.yaml", SPEC), ("small.cases.yaml", CASES), ("networks.py", MODULE), ("helper.py", "")):
+    for name, text in (("small.yaml", SPEC), ("small.cases.yaml", CASES), ("networks.py", MODULE), ("more.py", "")):
         (tmp_path / name).write_text(text, "utf-8")
     return tmp_path / "small.yaml"
 
