@@ -143,10 +143,13 @@ def in_regime(args: argparse.Namespace) -> int:
 
     regime = regime_of(args.regime)
     pairs = [(model, case) for model in chosen(args) for case in cases_of(model.file)]
-    failed = 0
+    reports = []
     for model, case in progress(pairs, "verifying", lambda pair: pair[0].spec.name):
-        report = verify_regime(model, case, regime)
-        failed += not report.exact
-        print(render_regime(report))
+        reports.append(verify_regime(model, case, regime))
+        if not args.json:
+            print(render_regime(reports[-1]))
+    if args.json:
+        print(json.dumps({"schema": 1, "regime": regime.name, "cases": [report.as_json() for report in reports]}, indent=1))
+    failed = sum(not report.exact for report in reports)
     print(f"{len(pairs)} cases, {failed} not exact", file=sys.stderr)
     return 1 if failed else 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from symflops.ground.diagnostics import SymflopsError
 from symflops.model.patterns import is_selector
@@ -35,6 +35,12 @@ class RegimeReport:
     def exact(self) -> bool:
         """Whether nothing differs."""
         return self.trainable.equal and self.forward.equal and self.backward.equal
+
+    def as_json(self) -> dict[str, Any]:
+        """The report as plain data: for each figure what is real and what is derived."""
+        figures = {"trainable_parameters": self.trainable, "forward": self.forward, "backward": self.backward}
+        told = {name: {"real": figure.expected, "derived": figure.derived} for name, figure in figures.items()}
+        return {"case": self.case, "exact": self.exact, **told}
 
 
 def verify_regime(model: Model, case: LiveCase, regime: Regime) -> RegimeReport:

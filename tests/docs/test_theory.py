@@ -85,3 +85,47 @@ def test_pairs_that_a_mask_leaves():
     for q, k in product(range(8), repeat=2):
         rest = max(0, k - q)
         assert k * (k + 1) // 2 - rest * (rest + 1) // 2 == sum(1 for i, j in product(range(q), range(k)) if j <= i + k - q)
+
+
+SWAP = """name: swap
+sizes: {D: width, L: layers}
+streams: {text: [x]}
+inputs: {t: {stream: text, width: D}, s: {stream: text, width: D}}
+graph:
+  - before: {op: linear, from: t, width: D, bias: false, to: one}
+  - same: {op: view, from: s, to: two}
+  - blocks:
+      repeat: L
+      graph:
+        - frozen: {op: linear, from: two, width: D, bias: false, to: new}
+        - first: {op: view, from: one, to: two}
+        - second: {op: view, from: new, to: one}
+outputs: [one, two]
+"""
+
+
+def test_a_body_that_swaps_two_values(tmp_path):
+    """What came from the trained linear is read in every other iteration, from the second on."""
+    path = tmp_path / "swap.yaml"
+    path.write_text(SWAP, "utf-8")
+    model = load(path)
+    for layers in range(7):
+        estimator = model.estimator({"width": 3, "layers": layers}, "full:train=before.*")
+        moments = estimator.moments(text=[5], **({"s": [5]} if "s" in estimator.streams else {}))
+        unit = 2 * 3 * 3 * 5
+        assert estimator.backward(moments) == unit * (1 + runs(layers, 1, 2, 0, 1))
+
+
+def gradients(spec, regime, path, kind):
+    """How often the gradients of ``kind`` of the operators at ``path`` are computed."""
+    works = load(spec).derivation(regime).work
+    return {str(gradient.count) for work in works if str(work.operator.path).endswith(path) for gradient in work.gradients if gradient.kind == kind}
+
+
+def test_what_real_models_leave_out():
+    """The constants that the pages name: Qwen-Image's dead end, and what the first adapter of a decoder reads."""
+    assert gradients("qwen_image", "full", "txt_mlp.net.2", "weight") == {"Excess(L - 1)"}
+    assert gradients("qwen_image", "full", "img_mlp.net.2", "weight") == {"L"}
+    assert gradients("qwen_image", "full", "img_in", "input") == {"0"} and gradients("qwen_image", "full", "txt_in", "input") != {"0"}
+    assert gradients("llama", "lora:targets=*.q_proj", "q_proj.lora_A.default", "input") == {"Excess(L - 1)"}
+    assert gradients("llama", "lora:targets=*.q_proj", "q_proj.lora_B.default", "input") == {"L"}

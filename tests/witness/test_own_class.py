@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -100,6 +101,14 @@ def test_a_wrong_regime_differs(spec: Path, capsys: pytest.CaptureFixture[str]) 
     spec.write_text(SPEC.replace("from: h, width: c, to: out", "from: h, width: c, bias: false, to: out"), "utf-8")
     assert main(["verify", str(spec), "--regime", "full:train=outer.*"]) == 1
     assert "trainable parameters: 54 real, 48 derived" in capsys.readouterr().out
+
+
+def test_a_regime_as_json(spec: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify", str(spec), "--regime", "full:train=outer.*", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    (case,) = found["cases"]
+    assert (found["schema"], found["regime"], case["exact"]) == (1, "full", True)
+    assert case["trainable_parameters"] == {"real": 54, "derived": 54} and case["backward"] == {"real": 960, "derived": 960}
 
 
 @pytest.mark.parametrize(
