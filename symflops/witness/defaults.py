@@ -29,7 +29,7 @@ def class_defaults(reference: str, folder: Path | None = None) -> Mapping[str, A
     if config_class is not None and hasattr(config_class, "to_dict"):
         found: Mapping[str, Any] = config_class().to_dict()
         return found
-    return _signature(real)
+    return _signature(real if config_class is None else config_class)
 
 
 def written_defaults(reference: str, folder: Path | None = None) -> Mapping[str, Any]:

@@ -138,7 +138,7 @@ def build(reference: str, case: LiveCase, folder: Path | None = None) -> tuple[A
     config: Any = getattr(model, "config", None)
     if hasattr(config, "to_dict"):
         return model, config.to_dict()
-    return model, dict(case.config if config is None else config)
+    return model, dict(config if isinstance(config, Mapping) else case.config)
 
 
 def parameters_of(model: Any) -> tuple[dict[str, Shape], dict[str, str]]:

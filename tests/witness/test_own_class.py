@@ -73,6 +73,36 @@ def test_parameters_and_both_passes_are_exact(spec: Path, capsys: pytest.Capture
     assert "1 cases, 0 not exact, 0 defaults differ" in found.err
 
 
+def test_a_class_that_takes_a_config(spec: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What it takes is its ``config_class``, whose defaults are those that the spec is held to."""
+    whole = MODULE + """
+from dataclasses import dataclass
+
+@dataclass
+class Sizes:
+    channels: int
+    width: int = 8
+    layers: int = 2
+
+class Whole(Small):
+    config_class = Sizes
+
+    def __init__(self, config):
+        super().__init__(config.channels, config.width, config.layers)
+        self.config = config
+"""
+    (spec.parent / "networks.py").write_text(whole, "utf-8")
+    spec.write_text(SPEC.replace("networks:Small", "networks:Whole"), "utf-8")
+    assert main(["verify", str(spec)]) == 0
+    assert "exact: 326 parameters, 5,760 forward, 10,560 backward FLOPs" in capsys.readouterr().out
+    (spec.parent / "other").mkdir()
+    (spec.parent / "other" / "networks.py").write_text(whole.replace("layers: int = 2", "layers: int = 4"), "utf-8")
+    for name, text in (("small.yaml", SPEC.replace("networks:Small", "networks:Whole")), ("small.cases.yaml", CASES), ("more.py", "")):
+        (spec.parent / "other" / name).write_text(text, "utf-8")
+    assert main(["verify", str(spec.parent / "other" / "small.yaml")]) == 1
+    assert "default of size 'L' (layers): 2 in the spec, 4 in networks:Whole" in capsys.readouterr().out
+
+
 def test_a_difference_is_found(spec: Path, capsys: pytest.CaptureFixture[str]) -> None:
     spec.write_text(SPEC.replace("default: 8", "default: 9").replace("width: c, to: out", "width: c, bias: false, to: out"), "utf-8")
     assert main(["verify", str(spec)]) == 1
