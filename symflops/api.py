@@ -72,12 +72,12 @@ class Derived:
 
     @property
     def forward(self) -> dict[str, str]:
-        """FLOPs of the forward pass: moment -> coefficient."""
+        """FLOPs of the forward pass, as moment -> coefficient."""
         return self._texts(self.case.forward)
 
     @property
     def backward(self) -> dict[str, str]:
-        """FLOPs of the backward pass: moment -> coefficient."""
+        """FLOPs of the backward pass, as moment -> coefficient."""
         return self._texts(self.case.backward)
 
     def estimator(self, config: Mapping[str, Any]) -> InterpretedEstimator:
@@ -101,7 +101,7 @@ class Model:
 
     @property
     def variants(self) -> dict[str, dict[str, Any]]:
-        """The variants by name: what the config of each says that makes its structure another one."""
+        """The variants by name, each with what its config says that makes its structure another one."""
         return {variant.name.text: config_of(variant, self.spec.sizes) for variant in self.spec.variants}
 
     def graph(self, config: Mapping[str, Any] | None = None, variant: str = "") -> Graph:
@@ -289,12 +289,12 @@ class _Made:
         return made
 
 
-def load(spec: str | Path) -> Model:
-    """Load a spec by name or path.
+def load(spec: str | Path | SpecFile) -> Model:
+    """Load a spec by name, by path, or as it was found.
 
     Raises:
         NotFoundError: there is no such spec.
         SpecError: it is not valid in form.
     """
-    file = find_spec(spec)
+    file = spec if isinstance(spec, SpecFile) else find_spec(spec)
     return Model(file, read(file.source(), file.blocks(), file.bases()))

@@ -113,7 +113,8 @@ def find_spec(spec: str | Path) -> SpecFile:
         if not path.is_file():
             raise NotFoundError(f"there is no file '{spec}'")
         path = path.resolve()
-        root = path.parent.parent if (path.parent.parent / "blocks").is_dir() else path.parent
+        near, far = path.parent, path.parent.parent
+        root = far if (far / "blocks").is_dir() and not (near / "blocks").is_dir() else near
         inside = path.parent.parent.name == "specs"
         return SpecFile(root, path, f"specs/{path.parent.name}/{path.name}" if inside else str(spec))
     known: list[str] = []

@@ -109,16 +109,21 @@ def by_config(config: Mapping[str, Any]) -> tuple[Catalog, str]:
     for field, word in seen:
         for catalog in found:
             for name, entry in catalog.specs.items():
-                classes = [reference.rpartition(".")[2] for reference in entry["references"]]
+                classes = [class_name(reference) for reference in entry["references"]]
                 matches = entry["model_types"] if field == "model_type" else [*classes, *entry["pipelines"]]
                 if word in matches:
                     return catalog, name
     if not seen:
         raise UnknownModelError("the config says not what it is: no 'architectures', 'model_type' or '_class_name'")
     told = ", ".join(f"{field} {word}" for field, word in seen)
-    known = {c.rpartition(".")[2]: n for catalog in found for n, e in catalog.specs.items() for c in e["references"]}
+    known = {class_name(c): n for catalog in found for n, e in catalog.specs.items() for c in e["references"]}
     near = did_you_mean(seen[0][1], [*known, *known.values()], f"there are specs for {', '.join(sorted(known))}")
     raise UnknownModelError(f"no spec describes this model ({told}): {near}")
+
+
+def class_name(reference: str) -> str:
+    """The name of the class of a reference, ``package.Class`` or ``module:Class``."""
+    return reference.replace(":", ".").rpartition(".")[2]
 
 
 def read_config(path: str) -> dict[str, Any]:
@@ -146,7 +151,7 @@ def read_config(path: str) -> dict[str, Any]:
 
 def _component(index: Mapping[str, Any], path: str) -> dict[str, Any]:
     """The config of the component of a pipeline that a spec describes."""
-    known = {reference.rpartition(".")[2] for c in catalogs() for e in c.specs.values() for reference in e["references"]}
+    known = {class_name(reference) for c in catalogs() for e in c.specs.values() for reference in e["references"]}
     for name, value in index.items():
         if isinstance(value, list) and len(value) == 2 and value[1] in known:
             inner = os.path.join(os.path.dirname(path), name, "config.json")

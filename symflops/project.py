@@ -73,7 +73,7 @@ def compile_spec(file: SpecFile) -> Output:
     from symflops.api import load
     from symflops.stages.emit import emit
 
-    model = load(file.path)
+    model = load(file)
     program = model.typical(baked(model))
     published = [model.published(variant, baked(model, variant)) for variant in model.variants]
     texts = emit(program, __version__, verifications(file))

@@ -12,7 +12,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the specs."""
-    from symflops.lookup import catalogs
+    from symflops.lookup import catalogs, class_name
 
     found = {name: entry for catalog in reversed(catalogs()) for name, entry in catalog.specs.items()}
     if args.json:
@@ -22,7 +22,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     width = max((len(name) for name in found), default=0)
     for name, entry in sorted(found.items(), key=lambda item: (item[1]["group"], item[0])):
-        classes = ", ".join(reference.rpartition(".")[2] for reference in entry["references"])
+        classes = ", ".join(class_name(reference) for reference in entry["references"])
         streams = " ".join(f"{stream}[{','.join(axes)}]" for stream, axes in entry["streams"].items())
         variants = ", ".join(variant for variant in entry.get("structures", ()) if variant != "default")
         print(f"{name:<{width}}  {entry['group']:<10}  {streams:<24}  {classes}{f' ({variants})' if variants else ''}")

@@ -1,10 +1,11 @@
 """Compares specs with the world.
 
 Without --records the real class of each spec is built on the meta device (needs 'pip install symflops[verify]'): every
-parameter by name and
-shape, forward and backward FLOPs, and every module. With --records the measured records below a folder are compared,
-without torch. Records that cannot be exact stand in inexact.yaml beside the specs, each with its reason and its difference,
-and are held to those.
+parameter by name and shape, forward and backward FLOPs, and every module; with --regime what trains under a regime, and both
+passes. A reference 'module:Class' is a class of module.py beside the spec, a file that this command runs.
+
+With --records the measured records below a folder are compared, without torch. Records that cannot be exact stand in
+inexact.yaml beside the specs, each with its reason and its difference, and are held to those.
 
 Exit code 1 when anything that was compared is neither exact nor as its entry says; with --strict also when a record has no
 spec.
@@ -27,6 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``symflops verify``."""
     parser.add_argument("specs", nargs="*", metavar="SPEC", help="names or paths; default: all")
     parser.add_argument("--records", metavar="DIR", help="compare with the measured records below DIR")
+    parser.add_argument("--regime", metavar="R", help="put a regime on the real class: what trains, adapters, recomputation")
     parser.add_argument("--strict", action="store_true", help="a record without a spec is a failure, and so are no records")
     parser.add_argument("--save", metavar="FILE", help="write what came out exact, for the derivation pages")
     parser.add_argument("--json", action="store_true", help="print a JSON list")
@@ -34,16 +36,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Verify and print."""
+    if args.regime:
+        return in_regime(args)
     return records(args) if args.records else live(args)
 
 
 def chosen(args: argparse.Namespace) -> list[Any]:
     """The specs to verify, loaded."""
     from symflops.api import load
-    from symflops.library import find_spec, roots, specs_in
+    from symflops.library import roots, specs_in
 
-    files = [find_spec(spec) for spec in args.specs] or list(specs_in(roots()[0]))
-    return [load(file.path) for file in files]
+    return [load(spec) for spec in args.specs or specs_in(roots()[0])]
 
 
 def records(args: argparse.Namespace) -> int:
@@ -143,3 +146,24 @@ def live(args: argparse.Namespace) -> int:
     failed = sum(not report.exact for same in reports.values() for report in same)
     print(f"{len(pairs)} cases, {failed} not exact, {len(wrong)} defaults differ from the class's own", file=sys.stderr)
     return 1 if failed or wrong or any(found for _, found in parts) else 0
+
+
+def in_regime(args: argparse.Namespace) -> int:
+    """Compare with the real classes under a regime."""
+    from symflops.api import regime_of
+    from symflops.cli.progress import progress
+    from symflops.witness.cases import cases_of
+    from symflops.witness.in_regime import render_regime, verify_regime
+
+    regime = regime_of(args.regime)
+    pairs = [(model, case) for model in chosen(args) for case in cases_of(model.file)]
+    reports = []
+    for model, case in progress(pairs, "verifying", lambda pair: pair[0].spec.name):
+        reports.append(verify_regime(model, case, regime))
+        if not args.json:
+            print(render_regime(reports[-1]))
+    if args.json:
+        print(json.dumps({"schema": 1, "regime": regime.name, "cases": [report.as_json() for report in reports]}, indent=1))
+    failed = sum(not report.exact for report in reports)
+    print(f"{len(pairs)} cases, {failed} not exact", file=sys.stderr)
+    return 1 if failed else 0

@@ -9,7 +9,7 @@ IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,47}\Z")
 MODULE = re.compile(r"[a-z][a-z0-9_]{0,47}\Z")
 VARIANT = re.compile(r"[a-z0-9][a-z0-9_]{0,31}\Z")
 CONFIG_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z0-9_]+)*\Z")
-CLASS = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)+\Z")
+CLASS = re.compile(r"[A-Za-z_]\w*((\.[A-Za-z_]\w*)+|(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*)\Z", re.ASCII)
 LATEX = re.compile(r"[A-Za-z0-9_{}^,' \\]{1,40}\Z")
 
 PROSE = re.compile(r'(?!.*""")[^\x00-\x1f\x7f\x85\u2028\u2029\\]*\Z')

@@ -105,7 +105,8 @@ class _Document:
         for item in self.shapes.sequence(node, what):
             text = self.shapes.text(item, what)
             if what == "'reference'" and not CLASS.match(text):
-                self.report.error("bad-name", f"'{text}' is not a class", item.span, "write package.ClassName")
+                hint = "write package.ClassName, or module:ClassName for module.py beside the spec"
+                self.report.error("bad-name", f"'{text}' is not a class", item.span, hint)
             found.append(text)
         return tuple(found)
 

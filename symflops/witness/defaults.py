@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from symflops.api import Model
 from symflops.runtime.sizes import is_null, look_up, sizes_of
-from symflops.witness.live import class_of
+from symflops.witness.classes import class_of
 from symflops.witness.modes import with_value
 
 EXAMPLES = {
@@ -17,27 +18,27 @@ EXAMPLES = {
 }  # fmt: skip
 
 
-def class_defaults(reference: str) -> Mapping[str, Any]:
+def class_defaults(reference: str, folder: Path | None = None) -> Mapping[str, Any]:
     """The config that a class has when nothing is said: of its config class, or of its constructor's signature.
 
     Raises:
         SymflopsError: the package or the class is not there.
     """
-    real = class_of(reference)
+    real = class_of(reference, folder)
     config_class = getattr(real, "config_class", None)
     if config_class is not None and hasattr(config_class, "to_dict"):
         found: Mapping[str, Any] = config_class().to_dict()
         return found
-    return _signature(real)
+    return _signature(real if config_class is None else config_class)
 
 
-def written_defaults(reference: str) -> Mapping[str, Any]:
+def written_defaults(reference: str, folder: Path | None = None) -> Mapping[str, Any]:
     """The defaults as the class writes them, before it fills in what it leaves null (``layer_types`` from a number of layers).
 
     Raises:
         SymflopsError: the package or the class is not there.
     """
-    real = class_of(reference)
+    real = class_of(reference, folder)
     kind = getattr(real, "config_class", None) or real
     parts = getattr(kind, "sub_configs", {})
     return {**_signature(kind), **{name: _signature(part) for name, part in parts.items() if hasattr(part, "to_dict")}}
@@ -60,8 +61,9 @@ def default_differences(model: Model) -> Iterator[str]:
     """
     program = model.program(["forward"], ["symflops"], {})
     needed = [field for field in program.fields if field.required and field.default is None]
+    folder = model.file.path.parent
     for reference in model.spec.references:
-        defaults, written = class_defaults(reference), written_defaults(reference)
+        defaults, written = class_defaults(reference, folder), written_defaults(reference, folder)
         known = {field.keys[0]: look_up(defaults, field.keys) for field in needed}
         examples = {field.keys[0]: EXAMPLES[field.kind] for field in needed}
         given = {key: examples[key] if value is None else value for key, value in known.items()}

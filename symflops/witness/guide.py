@@ -29,16 +29,16 @@ def render(report: LiveReport, others: Sequence[LiveReport] = ()) -> str:
     rows = _Shapes([report, *(other for other in others if other is not report)])
     lines = [f"{head}: differs", *_missing(report, rows), *_extra(report, rows), *_wrong(report, rows)]
     if report.unrun:
-        return "\n".join([*lines, f"  parameters: {_figure(report.parameters)}", f"  no passes to compare: {report.unrun}"])
+        return "\n".join([*lines, f"  parameters: {told_figure(report.parameters)}", f"  no passes to compare: {report.unrun}"])
     passes = (("forward", report.forward), ("backward", report.backward))
     inference = (("inference forward", report.inference), ("inference backward", report.inference_backward))
     for name, figure in (("parameters", report.parameters), *passes, *inference):
         if name in ("parameters", "forward", "backward") or not figure.equal:
-            lines.append(f"  {name}: {_figure(figure)}")
+            lines.append(f"  {name}: {told_figure(figure)}")
     inner = [path for path, _ in report.modules if not any(other.startswith(path + ".") for other, _ in report.modules)]
     if inner:
         lines.append("  forward FLOPs by module, the innermost ones:")
-    lines += [f"    {path or 'the model itself'}: {_figure(figure)}" for path, figure in report.modules if path in inner]
+    lines += [f"    {path or 'the model itself'}: {told_figure(figure)}" for path, figure in report.modules if path in inner]
     return "\n".join(lines)
 
 
@@ -62,7 +62,7 @@ def _passes(report: LiveReport) -> str:
     return ", ".join(f"{figure.expected:,} {name}" for figure, name in amounts)
 
 
-def _figure(figure: Figure) -> str:
+def told_figure(figure: Figure) -> str:
     """Both numbers, and the factor between them: exact where it is a short fraction."""
     if figure.equal:
         return f"{figure.expected:,}, equal"

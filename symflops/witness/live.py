@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from symflops.ground.diagnostics import SymflopsError, did_you_mean
+from symflops.ground.diagnostics import SymflopsError
 from symflops.model.formula import symbols
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.witness.cases import LiveCase
+from symflops.witness.classes import class_of, package_of
 from symflops.witness.counting import counter, plain_attention
 from symflops.witness.instances import Shape, instances_of
 from symflops.witness.modes import in_evaluation
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
     from symflops.api import Model
     from symflops.model.program import Program
 
-PACKAGES = ("transformers", "diffusers", "torch")
 OPTIONS = {"transformers": {"attn_implementation": "eager"}}
 
 
@@ -96,7 +97,7 @@ def verify_live(model: Model, case: LiveCase) -> LiveReport:
     if not (case.reference or references):
         raise SymflopsError(f"'{model.spec.name}' names no class to compare with: write 'reference: package.Class'")
     reference = case.reference or (references[0] if references else "")
-    real, built = build(reference, case)
+    real, built = build(reference, case, model.file.path.parent)
     config = in_evaluation(model.spec, built)
     program = model.program(["full", "forward"], ["torch"], config)
     trained, inferred = (InterpretedEstimator(program, config, regime=name, convention="torch") for name in ("full", "forward"))
@@ -112,7 +113,7 @@ def verify_live(model: Model, case: LiveCase) -> LiveReport:
     return LiveReport(
         case=case.label,
         reference=reference,
-        versions=tuple((name, str(needed(name).__version__)) for name in dict.fromkeys(("torch", reference.partition(".")[0]))),
+        versions=tuple((name, str(needed(name).__version__)) for name in dict.fromkeys(("torch", package_of(reference)))),
         parameters=Figure(sum(tensor.numel() for tensor in real.parameters()), trained.parameters),
         missing=tuple((name, shape) for name, shape in expected if name not in derived),
         extra=tuple((name, shape) for name, shape in said if name not in real_parameters) + tuple(twice),
@@ -156,35 +157,13 @@ def widths(program: Program, sizes: Mapping[str, Any]) -> Iterator[tuple[str, in
             yield name, value
 
 
-def class_of(reference: str) -> Any:
-    """The class of a ``reference``: a torch module of transformers, diffusers or torch; nothing else is ever imported.
+def build(reference: str, case: LiveCase, folder: Path | None = None) -> tuple[Any, Mapping[str, Any]]:
+    """The real model in evaluation mode, and its complete config (what the class fills in included).
 
-    Raises:
-        SymflopsError: there is no such class.
+    ``folder`` is where the file of a class of the user's own is looked for.
     """
-    package, _, path = reference.partition(".")
-    if package not in PACKAGES or not path:
-        raise SymflopsError(f"'{reference}' cannot be verified live: a reference is a class of {', '.join(PACKAGES)}")
-    torch, found = needed("torch"), needed(package)
-    for word in path.split("."):
-        known = found
-        try:
-            found = getattr(known, word)
-        except AttributeError:
-            hint = did_you_mean(word, (name for name in dir(known) if name[:1].isupper()), "is it of another version?")
-            version = getattr(needed(package), "__version__", "")
-            raise SymflopsError(f"{package} {version} has no class '{path}': {hint}") from None
-        except ImportError as error:
-            raise SymflopsError(f"'{reference}' cannot be imported: {error}") from error
-    if not (isinstance(found, type) and issubclass(found, torch.nn.Module)):
-        raise SymflopsError(f"'{reference}' is no module class")
-    return found
-
-
-def build(reference: str, case: LiveCase) -> tuple[Any, Mapping[str, Any]]:
-    """The real model in evaluation mode, and its complete config (what the class fills in included)."""
-    kind = class_of(reference)
-    options = {**OPTIONS.get(reference.partition(".")[0], {}), **case.options}
+    kind = class_of(reference, folder)
+    options = {**OPTIONS.get(package_of(reference), {}), **case.options}
     try:
         with needed("torch").device(case.device):
             if getattr(kind, "config_class", None) is not None:
@@ -196,7 +175,7 @@ def build(reference: str, case: LiveCase) -> tuple[Any, Mapping[str, Any]]:
     config: Any = getattr(model, "config", None)
     if hasattr(config, "to_dict"):
         return model, config.to_dict()
-    return model, dict(case.config if config is None else config)
+    return model, dict(config if isinstance(config, Mapping) else case.config)
 
 
 def parameters_of(model: Any) -> tuple[dict[str, Shape], dict[str, str]]:

@@ -74,7 +74,7 @@ class Bench:
     def __init__(self, model: Model, case: LiveCase) -> None:
         self.model, self.case = model, case
         references = model.spec.references
-        self.real, config = build(case.reference or (references[0] if references else ""), case)
+        self.real, config = build(case.reference or (references[0] if references else ""), case, model.file.path.parent)
         self.config = in_evaluation(model.spec, config)
         program = model.program(["full"], ["torch"], self.config)
         sizes = InterpretedEstimator(program, self.config, regime="full", convention="torch").sizes

@@ -14,9 +14,10 @@ from symflops.model.formula import ONE, Sym, number
 from symflops.model.program import Tensor
 from symflops.runtime.batch import BatchError
 from symflops.witness.cases import LiveCase, cases_of, read_cases
+from symflops.witness.classes import class_of
 from symflops.witness.guide import render
 from symflops.witness.instances import _indices, _ranges
-from symflops.witness.live import LiveReport, class_of, counter, different, verify_live
+from symflops.witness.live import LiveReport, counter, different, verify_live
 from symflops.witness.modules import rolled_up, starred
 from symflops.witness.outputs import summed_tensors
 from symflops.witness.tensors import described, moved

@@ -1,0 +1,171 @@
+"""Reference pages as Markdown, each read from the code or the data that it describes."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import importlib
+import re
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+
+import symflops
+from symflops.algebra.listing import FUNCTIONS
+from symflops.api import convention_of, load, regime_of
+from symflops.cli.main import COMMANDS
+from symflops.library import page, pages
+from symflops.model.roles import ROLES
+from symflops.stages import entries, read
+
+WORDS: dict[str, dict[str, str]] = YAML(typ="safe").load(Path(__file__).with_name("words.yaml").read_text("utf-8"))
+KEYS = {
+    "document": read.DOCUMENT, "size": read.SIZE, "input": read.INPUT, "repeat": entries.REPEAT, "group": entries.GROUP,
+    "call": entries.CALL, "block": entries.BLOCK, "functions": (*FUNCTIONS, "width"),
+}  # fmt: skip
+CODE = re.compile(r"[a-z]+(-[a-z]+)+\Z")
+COUNTS = {"work": "contractions", "elements": "work that is none, element by element", "region": "parts of a model"}
+
+
+def keys(kind: str) -> str:
+    """The keys of one part of a spec, with their meaning.
+
+    Raises:
+        KeyError: the code has a key that words.yaml does not describe, or the other way round.
+    """
+    differ = set(KEYS[kind]) ^ set(WORDS[kind])
+    if differ:
+        raise KeyError(f"words.yaml and the code differ in '{kind}': {sorted(differ)}")
+    rows = (f"| `{name}` | {WORDS[kind][name]} |" for name in KEYS[kind])
+    return "\n".join([f"| {'Function' if kind == 'functions' else 'Key'} | Meaning |", "|:--|:--|", *rows])
+
+
+def commands() -> str:
+    """Every command with its arguments, from its own parser."""
+    return "\n\n".join(command(name, doc) for name, doc in COMMANDS.items())
+
+
+def command(name: str, doc: str) -> str:
+    """One command: what it does, and a table of its arguments."""
+    module = importlib.import_module(f"symflops.cli.{name}")
+    parser = argparse.ArgumentParser(prog=f"symflops {name}", add_help=False)
+    module.configure(parser)
+    rows = [f"| {spelled(action)} | {plain((action.help or '') % vars(action))} |" for action in parser._actions]
+    parts = [f"## `symflops {name}`", f"{doc[:1].upper()}{doc[1:]}.", described(module.__doc__ or "")]
+    return "\n\n".join([*parts, "\n".join(["| Argument | Meaning |", "|:--|:--|", *rows])] if rows else parts)
+
+
+def spelled(action: argparse.Action) -> str:
+    """How an argument is written."""
+    value = action.metavar or ("|".join(map(str, action.choices)) if action.choices else action.dest.upper())
+    value = value if isinstance(value, str) else " ".join(value)
+    if not action.option_strings:
+        return f"`{value}`".replace("|", "\\|")
+    names = ", ".join(action.option_strings)
+    return f"`{names}`" if action.nargs == 0 else f"`{names} {value}`".replace("|", "\\|")
+
+
+def described(text: str) -> str:
+    """A docstring as Markdown: indented lines are code, the rest is prose."""
+    found: list[str] = []
+    for part in text.strip().split("\n\n"):
+        for code, run in groupby(part.splitlines(), key=lambda line: line.startswith(("  ", "symflops "))):
+            lines = [line.removeprefix("  ") for line in run]
+            found.append("\n".join(["```text", *lines, "```"]) if code else plain(" ".join(lines)))
+    return "\n\n".join(found)
+
+
+def plain(text: str) -> str:
+    """Prose in which nothing is markup."""
+    return re.sub(r"([\\*_\[\]<>|`{}$])", r"\\\1", text)
+
+
+def regimes() -> str:
+    """The shipped regimes, as their pages say them."""
+    return "\n\n".join(
+        f"## `{name}`\n\n{sentence(regime_of(name).doc)}\n\n{source('regimes', name)}" for name in pages("regimes")
+    )
+
+
+def conventions() -> str:
+    """The shipped conventions, as their pages say them."""
+    found = []
+    for name in pages("conventions"):
+        one = convention_of(name)
+        links = f"See {', '.join(f'<{link}>' for link in one.links)}.\n\n" if one.links else ""
+        found.append(f"## `{name}`\n\n{sentence(plain(one.doc))}\n\n{links}{source('conventions', name)}")
+    return "\n\n".join(found)
+
+
+def roles() -> str:
+    """The roles that a convention may name."""
+    rows = (f"| `{name}` | {role.group} | {plain(role.doc)} |" for name, role in ROLES.items())
+    groups = "; ".join(f"*{name}* are {doc}" for name, doc in COUNTS.items())
+    return f"Groups: {groups}.\n\n" + "\n".join(["| Role | Group | What it is |", "|:--|:--|:--|", *rows])
+
+
+def source(kind: str, name: str) -> str:
+    """The page of a regime or convention as it stands."""
+    return f"```yaml\n{page(kind, name).text.strip()}\n```"
+
+
+def sentence(text: str) -> str:
+    """A line of documentation as a sentence."""
+    return text[:1].upper() + text[1:] + ("" if text.endswith((".", ":")) else ".")
+
+
+def who_says_what(spec: str, names: Sequence[str], config: dict[str, Any], batch: dict[str, Any]) -> str:
+    """One model and one batch under several conventions: FLOPs of a step, and the ratio to what is useful."""
+    model = load(spec)
+    rows = []
+    base = 0
+    for name in ("symflops", *(name for name in names if name != "symflops")):
+        estimator = model.estimator(config, "full", name)
+        total = estimator.total(estimator.moments(**batch))
+        base = base or total
+        rows.append((total, f"| `{name}` | {total:,} | {total / base:.3f} | {plain(convention_of(name).doc)} |"))
+    lines = [row for _, row in sorted(rows, key=lambda row: row[0])]
+    return "\n".join(["| Convention | FLOPs of a step | Ratio | What it counts |", "|:--|--:|--:|:--|", *lines])
+
+
+def diagnostics() -> str:
+    """Every code of a diagnostic, with the messages that carry it."""
+    found: dict[str, dict[str, None]] = {}
+    for path in sorted(Path(symflops.__file__).parent.rglob("*.py")):
+        for code, message in reported(ast.parse(path.read_text("utf-8"))):
+            found.setdefault(code, {}).update({message: None} if message else {})
+    rows = (f"| `{code}` | {'<br>'.join(plain(message) for message in messages)} |" for code, messages in sorted(found.items()))
+    return f"There are {len(found)} codes.\n\n" + "\n".join(["| Code | Messages |", "|:--|:--|", *rows])
+
+
+def reported(tree: ast.AST) -> Iterator[tuple[str, str]]:
+    """The codes and messages of calls that report a diagnostic; a message that is put together elsewhere is empty."""
+    texts: dict[str, list[tuple[int, str]]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            texts.setdefault(node.targets[0].id, []).append((node.lineno, template(node.value)))
+    for node in ast.walk(tree):
+        called = getattr(node, "func", None)
+        name = getattr(called, "attr", getattr(called, "id", ""))
+        if isinstance(node, ast.Call) and name in ("error", "fail", "_fail", "refuse", "Diagnostic", "warning") and node.args:
+            code = template(node.args[0])
+            if CODE.match(code) and len(node.args) > 1:
+                message = node.args[1]
+                known = texts.get(message.id, []) if isinstance(message, ast.Name) else []
+                before = max((found for found in known if found[0] < node.lineno), default=(0, ""))
+                yield code, template(message) or before[1]
+
+
+def template(node: ast.expr) -> str:
+    """A text with ... where something is put in."""
+    match node:
+        case ast.Constant(value=str(text)):
+            return text
+        case ast.JoinedStr(values=values):
+            return "".join(template(value) if isinstance(value, ast.Constant) else "..." for value in values)
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            return template(left) + template(right)
+    return ""

@@ -1,0 +1,142 @@
+"""The documentation builds without a warning and without a network, and what its pages show is what the code does."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from symflops.cli.main import COMMANDS
+from symflops.library import pages
+from symflops.ops.table import KINDS
+from tests.docs.pages import DOCS, ROOT, blocks, commands, run, same
+
+EXTENSIONS = DOCS / "_ext"
+OFFLINE = """import socket, sys
+def refuse(*_): raise OSError("the documentation is built without a network")
+socket.socket.connect = refuse
+from sphinx.cmd.build import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.fixture(scope="module")
+def html(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("html")
+    words = ["-W", "--keep-going", "-n", "-q", "-E", "-d", str(out / "doctrees"), str(DOCS), str(out / "html")]
+    done = subprocess.run([sys.executable, "-c", OFFLINE, *words], cwd=out, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr
+    assert not done.stderr.strip()
+    return out / "html"
+
+
+def text_of(path: Path) -> str:
+    return path.read_text("utf-8")
+
+
+def test_every_page_is_there(html):
+    sources = {path.relative_to(DOCS).with_suffix("") for path in DOCS.rglob("*.md")}
+    assert len(sources) >= 16
+    for page in sources:
+        assert (html / page).with_suffix(".html").is_file()
+
+
+def test_nothing_is_fetched_when_a_page_is_read(html):
+    """Links lead out, but no script, style, font or picture comes from elsewhere."""
+    for path in html.rglob("*.html"):
+        found = re.findall(r"<(?:script|img|iframe|source)\b[^>]*\bsrc=\"(?:https?:)?//[^\"]*|<link\b[^>]*\brel=\"stylesheet\"[^>]*href=\"(?:https?:)?//[^\"]*", text_of(path))
+        assert not found, (path.name, found)
+    for path in html.rglob("*.css"):
+        assert not re.search(r"url\([\"']?(https?:)?//", text_of(path)), path.name
+
+
+def test_the_reference_is_complete(html):
+    operators, cli, regimes, conventions, diagnostics = (text_of(html / "reference" / f"{name}.html") for name in ("operators", "cli", "regimes", "conventions", "diagnostics"))
+    for page, names in ((operators, KINDS), (cli, [f"symflops {name}" for name in COMMANDS]), (regimes, pages("regimes")), (conventions, pages("conventions"))):
+        heads = re.findall(r"<h2>(.*?)<a", page, re.DOTALL)
+        shown = [re.sub(r"<[^>]*>", "", head).strip() for head in heads]
+        assert [name for name in names if name not in shown] == []
+    for kind in KINDS.values():
+        for field in kind.fields:
+            assert f">{field.name}</span>" in operators
+    assert len(re.findall(r"<tr class=\"row-(?:odd|even)\">", diagnostics)) > 60
+    for code in ("unknown-operator", "width-mismatch", "row-mismatch", "duplicate-key"):
+        assert f">{code}</span>" in diagnostics
+    assert "x*(x</span> <span class=\"pre\">+</span> <span class=\"pre\">1)/2" in operators  # useful pairs of the causal example
+
+
+def test_formulas_are_mathml(html):
+    for name in ("gradients", "moments", "repeats"):
+        page = text_of(html / "theory" / f"{name}.html")
+        assert page.count("<math") > 20 and page.count("Proof") >= 2
+        assert "$" not in re.sub(r"<(script|style)\b.*?</\1>", "", page, flags=re.DOTALL), "a formula is not closed"
+
+
+def reference(monkeypatch):
+    monkeypatch.syspath_prepend(str(EXTENSIONS))
+    import operators
+    import reference
+
+    return operators, reference
+
+
+def test_what_the_code_has_and_the_words_do_not_describe_fails(monkeypatch):
+    operators, words = reference(monkeypatch)
+    monkeypatch.setitem(words.KEYS, "repeat", (*words.KEYS["repeat"], "newly"))
+    with pytest.raises(KeyError, match="newly"):
+        words.keys("repeat")
+    monkeypatch.setattr(operators, "ALL", operators.ALL[1:])
+    with pytest.raises(KeyError, match="linear"):
+        operators.operators()
+
+
+def test_an_operator_is_described_as_it_is_derived(monkeypatch):
+    operators, _ = reference(monkeypatch)
+    example = {"inputs": {"h": ["text", "D"]}, "graph": ["up: {op: linear, from: h, width: 3*D, bias: false, to: u}"]}
+    told = operators.section(KINDS["linear"], example)
+    assert "- Parameter `up.weight` of shape `(3*D, D)`." in told
+    assert "- Forward, `y = xW`: `3*D**2` multiply-adds, `x` times in a sample." in told
+    assert "input gradient of `h`" in told and "weight gradient of `W`" in told
+    cut = {"inputs": {"h": ["text", "D"]}, "graph": ["stop: {op: detach, from: h, to: s}", "up: {op: linear, from: s, width: D, to: u}"]}
+    told = operators.section(KINDS["linear"], cut)
+    assert "input gradient" not in told and "weight gradient" in told
+
+
+def test_messages_are_found_where_they_are_put_together(monkeypatch):
+    _, words = reference(monkeypatch)
+    import ast
+
+    source = "def f():\n    message = f'{a} is first'\n    fail('one-code', message)\n    message = 'second'\n    fail('two-code', message)\n    fail('no code', 'x')\n    error('three-code', f'{a!r}' 'end')\n"
+    assert list(words.reported(ast.parse(source))) == [("one-code", "... is first"), ("two-code", "second"), ("three-code", "...end")]
+
+
+def test_the_shells_of_the_conventions_page(tmp_path):
+    ran = 0
+    for block in blocks(DOCS / "conventions.md"):
+        if block.language == "yaml" and block.caption:
+            (tmp_path / block.caption).write_text(block.text, "utf-8")
+        elif block.language == "console":
+            for command, shown in commands(block):
+                status, printed = run(command, tmp_path)
+                assert status == 0, printed
+                assert same(shown, printed) if shown.strip() else printed.strip(), f"conventions.md:{block.line}\n{printed}"
+                ran += 1
+    assert ran == 2
+
+
+def test_pages_of_conventions_are_shown_as_they_are():
+    """The page of Megatron that is shown is a shortened one: what it says stands in the real one, too."""
+    shown = next(block.text for block in blocks(DOCS / "conventions.md") if block.text.startswith("name: megatron"))
+    real = text_of(ROOT / "symflops" / "conventions" / "megatron.yaml")
+    for line in ("doc: ", "  router: ", "pairs: ", "backward: "):
+        (one,) = (row for row in shown.splitlines() if row.startswith(line))
+        assert one in real.splitlines()
+
+
+def test_the_picture_is_small(html):
+    picture = DOCS / "images" / "qwen_image.png"
+    assert picture.read_bytes().startswith(b"\x89PNG") and picture.stat().st_size < 200_000
+    assert 'alt="A page of a derivation' in text_of(html / "index.html")

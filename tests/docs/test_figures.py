@@ -1,0 +1,78 @@
+"""Figures that README and the documentation print, computed again."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from symflops.api import load
+from symflops.cli.main import main
+from tests.docs.pages import DOCS, ROOT
+
+README = (ROOT / "README.md").read_text("utf-8")
+ROW = re.compile(r"^\| `([\w-]+)` \| ([\d,]+) \| ([\d.]+) \|", re.MULTILINE)
+TEXT = [4096]
+
+
+def total(convention: str) -> int:
+    estimator = load("llama").estimator({}, "full", convention)
+    return estimator.total(estimator.moments(text=TEXT))
+
+
+def test_the_table_of_the_readme():
+    rows = ROW.findall(README)
+    assert len(rows) == 7 and {"symflops", "torch", "verl", "megatron", "palm"} < {name for name, _, _ in rows}
+    useful = total("symflops")
+    for name, figure, ratio in rows:
+        assert int(figure.replace(",", "")) == total(name), name
+        assert ratio == f"{total(name) / useful:.3f}", name
+    assert [int(figure.replace(",", "")) for _, figure, _ in rows] == sorted(total(name) for name, _, _ in rows)
+
+
+def test_the_table_of_the_readme_is_what_compare_prints(capsys):
+    names = [name for name, _, _ in ROW.findall(README)]
+    assert main(["compare", "llama", "--conventions", ",".join(names), "--batch", '{"text": [4096]}', "--json"]) == 0
+    shown = {row["convention"]: row["total"] for row in json.loads(capsys.readouterr().out)["conventions"]}
+    assert shown == {name: int(figure.replace(",", "")) for name, figure, _ in ROW.findall(README)}
+
+
+def test_the_first_screen_of_the_readme():
+    head = README.partition("## Install")[0]
+    picture = re.search(r'<img src="([^"]+)"[^>]*\balt="([^"]{40,})"', head.replace("\n", " "))
+    assert picture and (ROOT / picture[1]).is_file()
+    assert "symflops explain qwen_image" in head and "python -m pytest -q" in head and "who says what" in head and "**Verified**" in head
+    for link in re.findall(r"\]\(([^)#:]+)\)", head):
+        assert (ROOT / link).is_file(), link
+    exact, records = re.search(r"(\d+) of \[(\d+) measured records\]", head).groups()
+    counted = (ROOT / "generated" / "verified.md").read_text("utf-8")
+    assert f"{records} records: {exact} are exact" in counted
+
+
+def test_what_the_readme_shows_of_a_model(capsys):
+    shown = re.search(r"\$ symflops explain (.*?)\n(.*?)```", README, re.DOTALL)
+    assert main(["explain", "llama", "--batch", '{"text": [4096, 1024]}', "--depth", "3"]) == 0
+    printed = capsys.readouterr().out
+    assert all(line in printed for line in shown[2].splitlines() if line.strip()) and len(shown[2].splitlines()) > 12
+
+
+@pytest.mark.parametrize(("regime", "ratio", "pages"), [("lora:r=16,targets=*.q_proj|*.v_proj", "0.69", ("faq.md",)), ("checkpointed", "1.26", ("mfu.md", "faq.md"))])
+def test_ratios_in_prose(regime, ratio, pages):
+    model = load("llama")
+    one, full = (model.estimator({}, name, "torch") for name in (regime, "full"))
+    moments = one.moments(text=[2048])
+    found = (one.total(moments) + one.recomputed(moments)) / full.total(full.moments(text=[2048]))
+    assert f"{found:.2f}" == ratio
+    for page in pages:
+        assert ratio in (DOCS / page).read_text("utf-8")
+
+
+def test_factors_on_the_page_of_conventions():
+    page = (DOCS / "conventions.md").read_text("utf-8")
+    names = re.search(r":conventions: (.*)", page)[1].split()
+    totals = [total(name) for name in names]
+    assert f"a factor of {max(totals) / min(totals):.2f}" in page
+    differences = (ROOT / "generated" / "conventions" / "differences.md").read_text("utf-8")
+    row = next(line for line in differences.splitlines() if line.startswith("| transformers |"))
+    assert "DeepSeek-V3 sixteen" in page and re.findall(r"\[([\d.]+)\]", row)[2].startswith("16.")

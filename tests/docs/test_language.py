@@ -1,0 +1,59 @@
+"""The examples on the page of the language are entries that build."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from symflops.api import load
+from tests.docs.pages import DOCS, blocks
+
+FRAME = """name: example
+sizes:
+  D: width
+  F: hidden
+  H: heads
+  d: head_dim
+  L: layers
+  W: window
+  E: experts
+  k: chosen
+  V: vocabulary
+  first: {key: first_dense, default: 1}
+  tied: {key: tied, default: false}
+  qk_norm: {key: qk_norm, default: false}
+streams: {text: [x], sample: []}
+inputs:
+  h: {stream: text, width: D}
+  n: {stream: text, width: D}
+  a: {stream: text, width: H*d}
+  q: {stream: text, width: H*d}
+  mod: {stream: sample, width: D}
+  state: {stream: sample, width: D}
+  input_ids: {stream: text}
+graph:
+"""
+EXAMPLES = [block for block in blocks(DOCS / "reference" / "language.md") if block.language == "yaml"]
+ENTRIES = [block for block in EXAMPLES if block.text.startswith("- ")]
+
+
+@pytest.mark.parametrize("block", ENTRIES, ids=lambda block: f"line-{block.line}")
+def test_entries_build(block, tmp_path):
+    path = tmp_path / "example.yaml"
+    path.write_text(FRAME + textwrap.indent(block.text, "  ") + "outputs: [h]\n", "utf-8")
+    assert list(load(path).graph().operators())
+
+
+def test_streams_build(tmp_path):
+    (block,) = [block for block in EXAMPLES if block.text.startswith("streams:")]
+    path = tmp_path / "example.yaml"
+    path.write_text(f"name: example\n{block.text}inputs: {{v: {{stream: video, width: 3}}}}\ngraph: [{{o: {{op: linear, from: v, width: 2}}}}]\noutputs: [o]\n", "utf-8")
+    (operator,) = load(path).graph().operators()
+    assert str(operator.contractions[0].extent.executed) == "f*h*w"
+
+
+def test_there_is_an_example_of_each_construct():
+    texts = "".join(block.text for block in ENTRIES)
+    assert len(ENTRIES) + 1 == len(EXAMPLES)
+    assert all(word in texts for word in ("block:", "repeat: L", "axis: x", "experts: E", "no_grad", "shared: true", "when:", "gate:", "with:", "weight: \"{"))
