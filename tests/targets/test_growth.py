@@ -22,8 +22,8 @@ from symflops.runtime.sizes import ConfigError
 from symflops.targets.analysis import BOTH, FORWARD, Analysis, Growth, typical_batch, typical_lengths
 from symflops.targets.growth import analysis
 from symflops.targets.lengths import LONG, SHORT, holds
-from symflops.targets.page import default_sizes
 from symflops.targets.parts import ATTENTION, part_of
+from symflops.targets.worked import default_sizes
 
 NAMES = sorted(file.name for root in roots() for file in specs_in(root))
 DRAWS, MOST = 6, 200
