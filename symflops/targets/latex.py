@@ -17,7 +17,7 @@ from symflops.targets.lines import LINE, aligned, fold, width
 from symflops.targets.page import located, page
 from symflops.targets.rendering import template
 from symflops.targets.words import WIDEST, AnalysisWords, Display
-from symflops.targets.worked import Worked
+from symflops.targets.worked import worked
 
 SPECIAL = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "%": r"\%", "_": r"\_",
@@ -31,11 +31,14 @@ WORD = 8  # letters of a long word that stay together
 CELL, LINES = 90.0, 36  # what a cell of a fragment's table holds in one line, and the lines of a table that fits on a page
 
 
-def render(program: Program, version: str, verified: Sequence[Verification] = (), worked: Worked | None = None) -> str:
+def render(program: Program, version: str, verified: Sequence[Verification] = ()) -> str:
     """The document of ``program``."""
-    return template("derivation.tex.jinja").render(
-        version=version, **_Words(page(abbreviated(program), verified, worked)).context()
-    )
+    return render_page(page(abbreviated(program), verified, worked(program)), version)
+
+
+def render_page(shown: Page, version: str) -> str:
+    """The document of a page."""
+    return template("derivation.tex.jinja").render(version=version, **_Words(shown).context())
 
 
 def render_fragments(program: Program, version: str) -> dict[str, str]:
@@ -90,7 +93,7 @@ class _Words:
             "page": self.page, "program": program, "grows": self.grows, "rows": self.rows,
             "text": escape, "code": code, "math": self.math, "located": located,
             "symbol": self.printer.symbol, "display": self.display, "total": self.total, "cells": self.cells,
-            "short": self.short,
+            "short": self.short, "sentence": sentence,
             "defined": self.defined, "default": self.default, "once": "" in self.names.values(), "moments": self.moments(),
             "names": names, "zero": ZERO, "count": "{:,}".format, "signed": signed,
             "comment": lambda text: re.sub(r"[^ -~]", "?", text),
@@ -162,6 +165,11 @@ class _Words:
     def moments(self) -> list[tuple[str, str, str]]:
         """Moments, and what they hold of the batch as a whole: symbol, sum, and what it is over."""
         return moment_rows(self.page.program, self.names, self.printer)
+
+
+def sentence(text: str) -> str:
+    """A text as a sentence."""
+    return escape(f"{text[:1].upper()}{text[1:].removesuffix('.')}." if text else "")
 
 
 def names(texts: Sequence[str]) -> str:

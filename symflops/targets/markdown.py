@@ -16,17 +16,20 @@ from symflops.targets.lines import aligned, fold, width
 from symflops.targets.page import located, page
 from symflops.targets.rendering import template
 from symflops.targets.words import WIDEST, AnalysisWords, Display
-from symflops.targets.worked import Worked
+from symflops.targets.worked import worked
 
 SPACE = r"\thinspace"  # a backslash before a comma is an escape in Markdown, which would reach the formula as a comma
 ROW = " \\cr\n"  # as is a doubled backslash
 
 
-def render(program: Program, version: str, verified: Sequence[Verification] = (), worked: Worked | None = None) -> str:
+def render(program: Program, version: str, verified: Sequence[Verification] = ()) -> str:
     """The page of ``program``."""
-    return template("derivation.md.jinja").render(
-        version=version, **_Words(page(abbreviated(program), verified, worked)).context()
-    )
+    return render_page(page(abbreviated(program), verified, worked(program)), version)
+
+
+def render_page(shown: Page, version: str) -> str:
+    """The page of a page."""
+    return template("derivation.md.jinja").render(version=version, **_Words(shown).context())
 
 
 def render_fragments(program: Program, version: str) -> dict[str, str]:
@@ -64,7 +67,7 @@ class _Words:
             "page": self.page, "program": self.page.program, "grows": self.grows, "rows": self.rows,
             "text": escape, "code": code, "math": self.math,
             "symbol": self.printer.symbol, "display": self.display, "total": self.total, "cells": self.cells,
-            "short": self.short, "zero": ZERO,
+            "short": self.short, "sentence": sentence, "zero": ZERO,
             "default": self.default, "once": "" in self.names.values(), "moments": self.moments(),
             "names": names, "count": "{:,}".format, "signed": "{:+,}".format, "located": located,
             "comment": lambda text: re.sub(r"--+", "-", re.sub(r"[^ -~]", "?", text)),
@@ -111,6 +114,11 @@ class _Words:
     def moments(self) -> list[tuple[str, str, str]]:
         """Moments, and what they hold of the batch as a whole: symbol, sum, and what it is over."""
         return moment_rows(self.page.program, self.names, self.printer)
+
+
+def sentence(text: str) -> str:
+    """A text as a sentence."""
+    return escape(f"{text[:1].upper()}{text[1:].removesuffix('.')}." if text else "")
 
 
 def names(texts: Sequence[str]) -> str:

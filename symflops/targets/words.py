@@ -15,7 +15,8 @@ from symflops.targets.lines import LINE, aligned, fold, width
 
 MOST = 12  # lines of a closed form that a page still shows
 WIDEST = 1800.0  # points of a formula that a cell still shows
-SHORT = 120.0  # points of what stands in a fraction
+HEAD = 45.0  # points that the heads of these rows are wider than those of closed forms
+SHORT = 75.0  # points of what stands in a fraction
 WORDS = {Fraction(0): "of one item", Fraction(1): "per token", Fraction(2): "per pair of tokens"}
 COEFFICIENTS = (r"\alpha", r"\beta", r"\gamma")
 
@@ -38,7 +39,7 @@ class AnalysisWords:
     def __init__(self, page: Page, printer: LatexPrinter, line: float = LINE) -> None:
         self.page = page
         self.printer = printer
-        self.line = line
+        self.line = line - HEAD
 
     def item(self, items: str) -> str:
         """What one of an index set is called."""
