@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from pathlib import Path
 from typing import Any
 
 from symflops.ground.errors import SymflopsError
@@ -127,7 +126,6 @@ def save(figure: Any, path: str) -> None:
         SymflopsError: the file cannot be written, or has an ending that is no format.
     """
     try:
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, bbox_inches="tight", dpi=160)
     except (OSError, ValueError) as error:
         raise SymflopsError(f"the picture cannot be written: {error}") from None
