@@ -15,11 +15,11 @@ from symflops.model.program import Field, Moment, Program, Statistic
 from symflops.model.verification import Verification
 from symflops.targets.batches import stream_groups, summed
 from symflops.targets.javascript_printer import JavaScriptPrinter, LengthsPrinter, name_of
-from symflops.targets.javascript_tables import JavaScript
+from symflops.targets.javascript_tables import READ, JavaScript
 from symflops.targets.printing import UNARY
 from symflops.targets.rendering import template
 from symflops.targets.tables import Tables
-from symflops.targets.whole import Divided, in_whole_numbers
+from symflops.targets.whole import DENOMINATOR, Divided, in_whole_numbers
 
 PRINT = LengthsPrinter()
 
@@ -101,13 +101,10 @@ def default(field: Field, program: Program) -> str:
         value = field.default.value
         return literal(value if field.kind == "rational" else int(value))
     under = {other.letter: f"{other.letter}_under" for other in program.fields if other.kind == "rational"}
-    names = {other.letter: f"s.{other.attribute}" for other in program.fields}
-    names |= {
-        letter: f"s.{attribute}[0]"
-        for letter, attribute in ((f.letter, f.attribute) for f in program.fields)
-        if letter in under
-    }
-    names |= {f"{letter}_under": f"{names[letter].removesuffix('[0]')}[1]" for letter in under}
+    names = {other.letter: READ.get(other.kind, "{}").format(f"s.{other.attribute}") for other in program.fields}
+    for other in program.fields:
+        if other.letter in under:
+            names[under[other.letter]] = READ[DENOMINATOR].format(f"s.{other.attribute}")
     return f"(s) => {JavaScriptPrinter(names).text(Divided(under).whole(field.default))}"
 
 
