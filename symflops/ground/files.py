@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 
-def write(path: Path, text: str) -> bool:
+def write(path: Path, text: str | bytes) -> bool:
     """Write ``text`` to ``path`` unless it is there already; whoever reads sees the old file or the new one, never a piece.
 
     Returns whether anything was written.
@@ -15,7 +15,7 @@ def write(path: Path, text: str) -> bool:
     Raises:
         OSError: the folder cannot be written.
     """
-    data = text.encode("utf-8")
+    data = text.encode("utf-8") if isinstance(text, str) else text
     if path.is_file() and path.read_bytes() == data:
         return False
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -31,8 +31,8 @@ def render(program: Program, version: str, verified: Sequence[Verification] = ()
     names, counted = tables.parameters()
     lines = tables.regimes()
     letters = kind_letters(program)
-    key = program.name + (f"/{program.variant}" if program.variant else "")
-    return template("estimator.js.jinja").render(
+    key = key_of(program)
+    return template("javascript/estimator.js.jinja").render(
         program=program,
         version=version,
         key=json.dumps(key),
@@ -61,6 +61,11 @@ def render(program: Program, version: str, verified: Sequence[Verification] = ()
         figures=[(name_of(item.name), figure(item, whole)) for item in whole.statistics],
         sums=[(moment.name, total(moment, whole)) for moment in whole.moments],
     )
+
+
+def key_of(program: Program) -> str:
+    """The name under which the estimator of a program registers: its model's, with that of its structure where it has one."""
+    return program.name + (f"/{program.variant}" if program.variant else "")
 
 
 def kind_letters(program: Program) -> dict[str, str]:
