@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ PASSED = ("with", "mul", "map", "detach", "concat", "split", "view", "zeros", "p
 """Kinds that only hand values on: what reads them is drawn as reading what they read. Sums that stand alone are kept."""
 
 WORK = {"linear": "linear", "attention": "attention", "conv": "conv", "matmul": "other", "bilinear": "other", "scan": "other"}
+SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 LETTER, SMALL, PAD, LINE, HEAD = 7.4, 6.3, 13.0, 16.0, 30.0  # widths of letters, room in boxes, height of lines and of frame titles
 
 
@@ -36,7 +38,10 @@ class _Group:
         if self.kinds in (["input"], ["output"]):
             return self.kinds[0]
         if len(self.kinds) == 1:
-            return " ".join(filter(None, (words(self.kinds[0]), self.captions[0])))
+            kind, caption = self.kinds[0], self.captions[0].replace("->", "→")
+            caption = re.sub(r"\*\*(\d)", lambda found: SUPERSCRIPTS[int(found[1])], caption).replace("*", "·")
+            between = " " if kind in ("linear", "conv") or caption.startswith("over ") else ", "
+            return between.join(filter(None, (words(kind), caption)))
         counts = Counter(kind for kind in self.kinds if kind not in PASSED)
         work = [kind for kind in counts if kind in WORK] or list(counts)
         return ", ".join(f"{counts[kind]} {words(kind)}" if counts[kind] > 1 else words(kind) for kind in work)
@@ -168,27 +173,33 @@ class _Frame:
         self.frames = {f"f{'/'.join(child)}": _Frame(child, inside, edges) for child in deeper}
         child_of = {name: f"f{'/'.join(group.frame[: depth + 1])}" for name, group in inside.items() if len(group.frame) > depth}
 
-        def here(name: str, comes: bool) -> str:
-            return child_of.get(name) or (name if name in self.groups else f"{'in' if comes else 'out'}:{name}")
-
-        self.lines = list(dict.fromkeys(
-            (here(one, True), here(two, False)) for one, two in edges if one in inside or two in inside
-        ))  # fmt: skip
-        self.lines = self.merged([line for line in self.lines if line[0] != line[1]])
-        self.entries = list(dict.fromkeys(one for one, _ in self.lines if one.startswith("in:")))
-        self.exits = list(dict.fromkeys(two for _, two in self.lines if two.startswith("out:")))
+        self.child_of = child_of
+        self.wires: dict[tuple[str, str], dict[tuple[str, str], None]] = {}
+        for one, two in edges:
+            if one in inside or two in inside:
+                start, end = self.here(one, True), self.here(two, False)
+                end = f"out:{start}" if end.startswith("out:") else end
+                if start != end:
+                    ports = (self.frames[start].port_out(one) if start in self.frames else "", f"in:{one}" if end in self.frames else "")
+                    self.wires.setdefault((start, end), {})[ports] = None
+        self.entries = list(dict.fromkeys(one for one, _ in self.wires if one.startswith("in:")))
+        self.exits = list(dict.fromkeys(two for _, two in self.wires if two.startswith("out:")))
         boxes = {name: group.size for name, group in self.groups.items()}
         boxes |= {name: frame.size for name, frame in self.frames.items()}
         boxes |= dict.fromkeys((*self.entries, *self.exits), (2.0, 0.0))
-        self.layout: Layout = layered(boxes, self.lines, self.entries, self.exits)
-        self.boxes = boxes
+        self.layout: Layout = layered(boxes, list(self.wires), self.entries, self.exits)
 
-    def merged(self, lines: list[tuple[str, str]]) -> list[tuple[str, str]]:
-        """Lines that leave from one box for several outside leave together."""
-        found: dict[tuple[str, str], None] = {}
-        for one, two in lines:
-            found[one, f"out:{one}" if two.startswith("out:") else two] = None
-        return list(found)
+    def here(self, name: str, comes: bool) -> str:
+        """What stands for a box in this frame: itself, the frame that holds it, or a port."""
+        return self.child_of.get(name) or (name if name in self.groups else f"{'in' if comes else 'out'}:{name}")
+
+    def port_out(self, name: str) -> str:
+        """The port through which the lines of a box inside leave."""
+        return f"out:{self.here(name, True)}"
+
+    def port(self, name: str) -> float:
+        """How far a port stands from the middle of the frame."""
+        return self.layout.places[name][0] - self.layout.width / 2 if name else 0.0
 
     @property
     def title(self) -> str:
@@ -221,16 +232,24 @@ class _Frame:
         width, height = self.size
         if self.key:
             yield f'<rect class="frame" x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" rx="10"/>'
-            yield f'<text class="frame-label" x="{x + PAD:.1f}" y="{y + 19:.1f}">{html.escape(self.title)}</text>'
+            label = f'<text class="frame-label" x="{x + PAD:.1f}" y="{y + 19:.1f}">{html.escape(self.title)}</text>'
             x, y = x + (width - self.layout.width) / 2, y + HEAD
         for (one, two), points in self.layout.routes.items():
-            route = [(x + a, y + b) for a, b in points]
-            if two in self.frames:
-                route.append((route[-1][0], route[-1][1]))
-            yield f'<path class="edge" d="{curve(route)}"{"" if two.startswith("out:") else self.arrow(two)}/>'
+            for leaves, enters in self.wires[one, two]:
+                route = [(x + a, y + b) for a, b in points]
+                if one in self.frames:
+                    route[0] = (route[0][0] + self.frames[one].port(leaves), route[0][1])
+                if two in self.frames:
+                    route[-1] = (route[-1][0] + self.frames[two].port(enters), route[-1][1])
+                    route.append((route[-1][0], route[-1][1] + HEAD))
+                if one in self.frames:
+                    route.insert(0, (route[0][0], route[0][1] - PAD))
+                yield f'<path class="edge" d="{curve(route)}"{"" if two.startswith("out:") else self.arrow(two)}/>'
         for name, frame in self.frames.items():
             place = self.layout.places[name]
             yield from frame.svg((x + place[0] - frame.size[0] / 2, y + place[1] - frame.size[1] / 2))
+        if self.key:
+            yield label
         for name, group in self.groups.items():
             place = self.layout.places[name]
             yield box(group, x + place[0], y + place[1])

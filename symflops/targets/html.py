@@ -91,8 +91,8 @@ def code(text: str) -> str:
 
 
 def tex(text: str) -> str:
-    """A formula within a line."""
-    return f'<span class="tex">{html.escape(text)}</span>'
+    """A formula within a line; a number is one as it is."""
+    return f'<span class="num">{text}</span>' if text.isdecimal() else f'<span class="tex">{html.escape(text)}</span>'
 
 
 def carried(value: object) -> str:
@@ -176,6 +176,11 @@ def short_title(program: Program) -> str:
     return title_of(program.title, program.name)
 
 
+def about(title: str, short: str) -> str:
+    """What a title says beside the name."""
+    return capital(title[len(short) :].lstrip(",:; ") if title.startswith(short) else title)
+
+
 def default_parameters(program: Program) -> int | None:
     """Parameters at the default sizes; None where a config must give one."""
     sizes = default_sizes(program)
@@ -197,7 +202,7 @@ def _head(program: Program, shown: Page, setting: Setting) -> dict[str, Any]:
         facts.append(("Verified", f"{cases} measured {'case' if cases == 1 else 'cases'}", "equal to the last FLOP"))
     hidden = {"graph"} if not setting.drawing else set()
     return {
-        "short": short_title(program), "family": family_title(setting.family), "facts": facts, "drawing": setting.drawing,
+        "short": short_title(program), "about": about(program.title, short_title(program)), "family": family_title(setting.family), "facts": facts, "drawing": setting.drawing,
         "sections": [(id, name) for id, name in SECTIONS if id not in hidden],
         "description": f"Parameters and FLOPs of {short_title(program)} in closed form, with an exact calculator.",
     }  # fmt: skip

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from symflops.targets.html import FAMILIES, Resources, escape, family_title, title_of
+from symflops.targets.html import FAMILIES, Resources, about, escape, family_title, title_of
 from symflops.targets.rendering import template
 
 
@@ -27,12 +27,11 @@ class Entry:
     def shown(self) -> dict[str, str]:
         """What the list shows, and the words that a search finds."""
         short = title_of(self.title, self.name)
-        about = self.title[len(short) :].lstrip(",:; ") if self.title.startswith(short) else self.title
         told = [self.name, self.title, self.group, family_title(self.group), *self.references, *self.pipelines, *self.model_types]
         figures = [f"{self.parameters:,} parameters"] if self.parameters else []
         figures += [f"{self.verified} verified {'case' if self.verified == 1 else 'cases'}"] if self.verified else []
         return {
-            "title": short, "about": about, "group": self.group, "reference": (self.references or [self.name])[0],
+            "title": short, "about": about(self.title, short), "group": self.group, "reference": (self.references or [self.name])[0],
             "address": f"{self.group or 'models'}/{self.name}.html", "figures": " · ".join(figures),
             "words": " ".join(told).lower(),
         }  # fmt: skip

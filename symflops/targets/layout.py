@@ -14,7 +14,10 @@ import networkx
 ROW, COLUMN, BEND = 30.0, 22.0, 10.0
 """Room between rows, between boxes in a row, and around an edge that passes by."""
 
-SWEEPS = 10
+SWEEPS = 16
+
+STRAIGHT = 8.0
+"""How much more than a box an edge that passes by keeps its place."""
 
 Point = tuple[float, float]
 Node = str | tuple[str, str, int]
@@ -141,7 +144,7 @@ def _spread(
         offsets.append(total)
     blocks: list[tuple[float, float, int]] = []  # sum of weights times places, sum of weights, how many
     for node, offset in zip(row, offsets, strict=True):
-        weight = 4.0 if isinstance(node, tuple) else 1.0
+        weight = STRAIGHT if isinstance(node, tuple) else 1.0
         blocks.append((weight * (wanted[node] - offset), weight, 1))
         while len(blocks) > 1 and blocks[-2][0] / blocks[-2][1] >= blocks[-1][0] / blocks[-1][1]:
             (one, heavy, many), (two, light, few) = blocks[-2:]

@@ -9,7 +9,7 @@
   const sizeInputs = [...form.querySelectorAll("[data-size]")], streamInputs = [...form.querySelectorAll("[data-stream]")];
   const regime = at("regime"), convention = at("convention"), preset = at("preset");
   const KINDS = {
-    linear: "Linear layers", conv: "Convolutions", attention: "Attention, scores and mix", matmul: "Products of values", bilinear: "Bilinear forms",
+    linear: "Linear layers", conv: "Convolutions", attention: "Attention", matmul: "Products of values", bilinear: "Bilinear forms",
     scan: "Scans", triangular_inverse: "Triangular inverses", embedding: "Look-ups",
   };
   const kindName = (kind) => KINDS[kind] ?? kind.replaceAll("_", " ");
@@ -20,8 +20,8 @@
   const rounded = (value, unit) => {
     const text = String(value), power = Math.min(Math.floor((text.length - 1) / 3), UNITS.length - 1);
     if (power === 0) return `${text} ${unit}`;
-    const tenths = (value * 100n) / 10n ** BigInt(3 * power);
-    return `${digits(tenths / 100n)}.${String(tenths % 100n).padStart(2, "0")} ${UNITS[power]}${unit}`;
+    const scale = 10n ** BigInt(3 * power), parts = (value * 200n + scale) / (scale * 2n);
+    return `${digits(parts / 100n)}.${String(parts % 100n).padStart(2, "0")} ${UNITS[power]}${unit}`;
   };
   const ratio = (top, bottom, places = 4) => {
     if (bottom === 0n) return "";
