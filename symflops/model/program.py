@@ -136,7 +136,8 @@ class Line:
     """One contraction: ``unit`` FLOPs, over ``amount``, ``forward`` times, and the gradients of its operands.
 
     ``within`` are the modules that run while it does: those that lead to ``module``, unless one is called from another place;
-    ``side`` are the lengths that it counts on, ``real`` or ``padded``, where they are not those of the convention.
+    ``side`` are the lengths that it counts on, ``real`` or ``padded``, where they are not those of the convention; ``role`` and
+    ``regions`` are what it is there for (``model/roles.py``).
     """
 
     module: str
@@ -151,6 +152,8 @@ class Line:
     seen: bool = True
     within: tuple[str, ...] = ()
     side: str = ""
+    role: str = ""
+    regions: tuple[str, ...] = ()
 
     @property
     def backward(self) -> tuple[Formula, ...]:

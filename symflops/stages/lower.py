@@ -30,6 +30,7 @@ from symflops.model.program import (
     RegimeLines,
     Tensor,
 )  # fmt: skip
+from symflops.model.roles import regions_of, role_of
 from symflops.stages.formulas import Formulas
 from symflops.stages.interface import input_infos, stream_infos
 from symflops.stages.naming import definition_infos, distinct, last_words, moment_name, row_names, size_fields
@@ -182,6 +183,7 @@ class _Lower:
             self.count(work.recomputed),
             work.contraction.seen,
             tuple(map(str, work.operator.modules)), work.contraction.side,
+            role_of(work.operator), regions_of(work.operator),
         )  # fmt: skip
 
     def count(self, expr: Expr) -> Formula:

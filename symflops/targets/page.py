@@ -12,6 +12,8 @@ from symflops.model.formula import ZERO, Formula, Prod, evaluate, symbols
 from symflops.model.program import Case, Line, Program, RegimeLines, StreamInfo, Tensor
 from symflops.model.spec import Layout
 from symflops.model.verification import Verification
+from symflops.targets.analysis import Analysis
+from symflops.targets.growth import analysis
 from symflops.targets.terms import Terms, in_moments, plus, times
 
 
@@ -105,7 +107,11 @@ class RegimePage:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Everything that a derivation page shows, in its order; streams come with the inputs that carry them and their layout."""
+    """Everything that a derivation page shows, in its order; streams come with the inputs that carry them and their layout.
+
+    ``analysis`` is of the first regime and convention; ``letters`` are those of its formulas that the program has not, with
+    their LaTeX.
+    """
 
     program: Program
     streams: tuple[tuple[StreamInfo, tuple[tuple[str, str], ...]], ...]
@@ -116,12 +122,15 @@ class Page:
     pairs_differ: bool
     unseen: bool
     verified: tuple[Verification, ...]
+    analysis: Analysis
+    letters: tuple[tuple[str, str], ...]
     fixed: tuple[tuple[str, str], ...] = ()
 
 
 def page(program: Program, verified: Sequence[Verification] = ()) -> Page:
     """The page of ``program``, with what it was verified against."""
     sizes = default_sizes(program)
+    found = analysis(program, program.regimes[0].name, program.conventions[0], sizes)
     amounts = tuple(AmountRow(a.name, in_moments(a.useful, program), in_moments(a.executed, program)) for a in program.amounts)
     return Page(
         program=program,
@@ -133,6 +142,8 @@ def page(program: Program, verified: Sequence[Verification] = ()) -> Page:
         pairs_differ=any(row.useful != row.executed for row in amounts),
         unseen=any(not line.seen for regime in program.regimes for line in regime.lines),
         verified=tuple(verified),
+        analysis=found,
+        letters=tuple(unknown_letters(found)),
         fixed=tuple(
             (field.keys[0], json.dumps(value))
             for letter, value in program.fixed
@@ -140,6 +151,15 @@ def page(program: Program, verified: Sequence[Verification] = ()) -> Page:
             if field.letter == letter
         ),
     )
+
+
+def unknown_letters(found: Analysis) -> Iterable[tuple[str, str]]:
+    """The letters of lengths that stand for several."""
+    for growth in (growth for items in found.items for growth in items.growth):
+        if growth.unknown.kind == "tokens":
+            yield growth.unknown.letter, rf"N_{{\mathrm{{{growth.unknown.streams[0].replace('_', chr(92) + ' ')}}}}}"
+        elif growth.unknown.kind == "equal":
+            yield growth.unknown.letter, r"\ell"
 
 
 def stream_rows(program: Program) -> Iterable[tuple[StreamInfo, tuple[tuple[str, str], ...]]]:

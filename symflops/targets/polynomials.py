@@ -1,0 +1,218 @@
+"""Formulas multiplied out and put together again: polynomials over what formulas are made of, free of sympy.
+
+An atom is a letter, or anything that stays whole: a bracket, a rounded quotient, a count of iterations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from fractions import Fraction
+from functools import reduce
+from math import gcd, lcm
+
+from symflops.model.formula import ONE, ZERO, Bracket, Formula, Num, Power, Prod, Sum, Sym, symbols
+
+Monomial = frozenset[tuple[Formula, int]]
+CONSTANT: Monomial = frozenset()
+
+
+class Poly:
+    """A sum of products of atoms with rational factors; equal when it is the same sum."""
+
+    __slots__ = ("terms",)
+
+    def __init__(self, terms: Mapping[Monomial, Fraction]) -> None:
+        self.terms = {monomial: factor for monomial, factor in terms.items() if factor}
+
+    @classmethod
+    def constant(cls, value: Fraction | int) -> Poly:
+        """A number."""
+        return cls({CONSTANT: Fraction(value)})
+
+    @classmethod
+    def atom(cls, formula: Formula, exponent: int = 1) -> Poly:
+        """A formula that stays whole."""
+        return cls({frozenset(((formula, exponent),)): Fraction(1)})
+
+    def __add__(self, other: Poly) -> Poly:
+        terms = dict(self.terms)
+        for monomial, factor in other.terms.items():
+            terms[monomial] = terms.get(monomial, Fraction(0)) + factor
+        return Poly(terms)
+
+    def __sub__(self, other: Poly) -> Poly:
+        return self + other.scale(Fraction(-1))
+
+    def __mul__(self, other: Poly) -> Poly:
+        terms: dict[Monomial, Fraction] = {}
+        for left, a in self.terms.items():
+            for right, b in other.terms.items():
+                monomial = product(left, right)
+                terms[monomial] = terms.get(monomial, Fraction(0)) + a * b
+        return Poly(terms)
+
+    def __pow__(self, exponent: int) -> Poly:
+        return reduce(lambda found, _: found * self, range(exponent), Poly.constant(1))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Poly) and self.terms == other.terms
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self.terms.items()))
+
+    def __bool__(self) -> bool:
+        return bool(self.terms)
+
+    def scale(self, factor: Fraction) -> Poly:
+        """Every term times ``factor``."""
+        return Poly({monomial: value * factor for monomial, value in self.terms.items()})
+
+    def split(self, inside: Callable[[Formula], bool]) -> dict[Monomial, Poly]:
+        """Group by the part of each product whose atoms satisfy ``inside``: that part -> its coefficient."""
+        parts: dict[Monomial, dict[Monomial, Fraction]] = {}
+        for monomial, factor in self.terms.items():
+            chosen = frozenset(pair for pair in monomial if inside(pair[0]))
+            parts.setdefault(chosen, {})[monomial - chosen] = factor
+        return {chosen: Poly(terms) for chosen, terms in parts.items()}
+
+    def powers(self, atom: Formula) -> dict[int, Poly]:
+        """The coefficients by the exponent of ``atom``."""
+        return {dict(chosen).get(atom, 0): part for chosen, part in self.split(lambda other: other == atom).items()}
+
+    def over(self, divisor: Monomial, number: Fraction = Fraction(1)) -> Poly:
+        """The quotient by one product, which may leave negative exponents."""
+        inverse = frozenset((atom, -exponent) for atom, exponent in divisor)
+        return self * Poly({inverse: 1 / number})
+
+    @property
+    def number(self) -> Fraction | None:
+        """The number that it is, or None."""
+        return None if any(self.terms.keys() - {CONSTANT}) else self.terms.get(CONSTANT, Fraction(0))
+
+    @property
+    def common(self) -> tuple[Monomial, Fraction]:
+        """What all terms have in common: atoms, and the greatest number that leaves whole ones."""
+        if not self.terms:
+            return CONSTANT, Fraction(1)
+        shared = dict(next(iter(self.terms)))
+        for monomial in self.terms:
+            powers = dict(monomial)
+            shared = {atom: min(exponent, powers.get(atom, 0)) for atom, exponent in shared.items()}
+            for atom, exponent in monomial:
+                if exponent < 0 and atom not in shared:
+                    shared[atom] = exponent
+        numbers = self.terms.values()
+        content = Fraction(gcd(*(abs(f.numerator) for f in numbers)), lcm(*(f.denominator for f in numbers)))
+        return frozenset((atom, exponent) for atom, exponent in shared.items() if exponent), content
+
+
+def product(left: Monomial, right: Monomial) -> Monomial:
+    """Two products as one; a bracket is its own square."""
+    if not left or not right:
+        return left or right
+    powers = dict(left)
+    for atom, exponent in right:
+        powers[atom] = powers.get(atom, 0) + exponent
+    return frozenset((atom, 1 if isinstance(atom, Bracket) else e) for atom, e in powers.items() if e)
+
+
+Rule = Callable[[Formula], "Poly | None"]
+
+
+def expanded(formula: Formula, rule: Rule = lambda _: None) -> Poly:
+    """``formula`` multiplied out; ``rule`` says what an atom stands for, None where for itself."""
+    match formula:
+        case Num():
+            return Poly.constant(formula.value)
+        case Sum():
+            terms: dict[Monomial, Fraction] = {}
+            for part in formula.terms:
+                for monomial, factor in expanded(part, rule).terms.items():
+                    terms[monomial] = terms.get(monomial, Fraction(0)) + factor
+            return Poly(terms)
+        case Prod():
+            return reduce(Poly.__mul__, (expanded(factor, rule) for factor in formula.factors))
+        case Power():
+            base = expanded(formula.base, rule)
+            if formula.exponent >= 0:
+                return base**formula.exponent
+            if len(base.terms) == 1:
+                ((monomial, factor),) = base.terms.items()
+                return Poly.constant(1).over(monomial, factor) ** -formula.exponent
+            return Poly.atom(Writer(()).plain(base), formula.exponent)
+    return rule(formula) or Poly.atom(formula)
+
+
+class Writer:
+    """Polynomials as people write them; ``letters`` is the order of letters, ``counts`` are how often things repeat."""
+
+    def __init__(self, letters: Iterable[str], counts: frozenset[Formula] = frozenset()) -> None:
+        self.rank = {name: place for place, name in enumerate(dict.fromkeys(letters))}
+        self.counts = counts
+        self.keys: dict[Formula, tuple[int, str]] = {}
+
+    def key(self, atom: Formula) -> tuple[int, str]:
+        """Where an atom stands in a product."""
+        if atom not in self.keys:
+            ranks = [self.rank[name] for name in symbols(atom) if name in self.rank]
+            self.keys[atom] = (min(ranks, default=len(self.rank)), atom.name if isinstance(atom, Sym) else repr(atom))
+        return self.keys[atom]
+
+    def term(self, monomial: Monomial, factor: Fraction) -> Formula:
+        """One product."""
+        factors: list[Formula] = [Num(factor)] if factor != 1 or not monomial else []
+        for atom, exponent in sorted(monomial, key=lambda pair: self.key(pair[0])):
+            factors.append(atom if exponent == 1 else Power(atom, exponent))
+        return factors[0] if len(factors) == 1 else Prod(tuple(factors))
+
+    def plain(self, poly: Poly) -> Formula:
+        """A sum of products: higher degree first, then by letters, what is taken away last."""
+
+        def order(item: tuple[Monomial, Fraction]) -> tuple[bool, int, list[tuple[tuple[int, str], int]]]:
+            atoms = sorted((self.key(atom), -exponent) for atom, exponent in item[0])
+            return (item[1] < 0, -sum(exponent for _, exponent in item[0]), atoms)
+
+        terms = [self.term(monomial, factor) for monomial, factor in sorted(poly.terms.items(), key=order)]
+        return joined(terms)
+
+    def factored(self, poly: Poly) -> Formula:
+        """By what repeats, what is common to all terms before a bracket of the rest."""
+        groups = poly.split(lambda atom: atom in self.counts)
+
+        def order(monomial: Monomial) -> tuple[int, list[tuple[int, str]]]:
+            return (-len(monomial), sorted(self.key(atom) for atom, _ in monomial))
+
+        terms = [self.group(counts, groups[counts]) for counts in sorted(groups, key=order)]
+        return joined(sorted(terms, key=negative))
+
+    def group(self, counts: Monomial, poly: Poly) -> Formula:
+        """``number * counts * common * (rest)``."""
+        shared, content = poly.common
+        if all(factor < 0 for factor in poly.terms.values()):
+            content = -content
+        outside = self.term(product(counts, shared), content)
+        rest = self.plain(poly.over(shared, content))
+        if rest == ONE:
+            return outside
+        if isinstance(outside, Num) and abs(outside.value) == 1:
+            return self.plain(poly)
+        factors = outside.factors if isinstance(outside, Prod) else (outside,)
+        return Prod((*factors, rest))
+
+
+def joined(terms: Iterable[Formula]) -> Formula:
+    """A sum, in this order."""
+    found = tuple(terms)
+    return ZERO if not found else found[0] if len(found) == 1 else Sum(found)
+
+
+def signs(poly: Poly) -> int:
+    """1 or -1 where all terms have that sign, else 0."""
+    found = {1 if factor > 0 else -1 for factor in poly.terms.values()}
+    return found.pop() if len(found) == 1 else 0
+
+
+def negative(formula: Formula) -> bool:
+    """Whether a term is printed with a minus."""
+    first = formula.factors[0] if isinstance(formula, Prod) else formula
+    return isinstance(first, Num) and first.value < 0
