@@ -61,17 +61,16 @@ def compile_page(file: SpecFile) -> Output:
     return Output(program.name, file.group, files, entry_of(file, program), sources, verified_digest(file))
 
 
-def standalone(file: SpecFile) -> str:
-    """The page of one spec as a single file with everything in it.
+def standalone(model: Model, program: Program | None = None) -> str:
+    """The page of one model, or of a ``program`` of it, as a single file with everything in it.
 
     Raises:
         SpecError: the spec is not valid.
     """
-    model = load(file.path)
-    found = structures(model)
-    setting = setting_of(file, model, found, ("",) * len(found), "")
+    found = structures(model) if program is None else [_Structure(program, javascript.render(program, __version__))]
+    setting = setting_of(model.file, model, found, ("",) * len(found), "")
     carried = resources.within(tuple(structure.script for structure in found))
-    return html.render(found[0].program, __version__, verifications(file), setting, carried)
+    return html.render(found[0].program, __version__, verifications(model.file), setting, carried)
 
 
 def setting_of(file: SpecFile, model: Model, found: Sequence[_Structure], scripts: Sequence[str], home: str) -> html.Setting:

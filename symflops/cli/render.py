@@ -1,8 +1,9 @@
-"""Writes the derivation of a spec, as LaTeX or Markdown: a whole page, or with --fragment what pastes into a paper.
+"""Writes the derivation of a spec, as LaTeX, Markdown or HTML: a whole page, or with --fragment what pastes into a paper.
 
   symflops render llama --format latex > llama.tex
   symflops render llama --format latex --fragment --regime full --convention symflops -o paper
 
+HTML is one file with everything in it, a calculator among it, and needs no network; 'symflops site' writes all models.
 Fragments are the closed forms, a table of symbols and a table of modules, each in a file of its own below -o. LaTeX
 fragments are an align and two booktabs tables, and say which packages they need.
 """
@@ -12,7 +13,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-ENDINGS = {"latex": "tex", "markdown": "md"}
+ENDINGS = {"latex": "tex", "markdown": "md", "html": "html"}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -55,6 +56,8 @@ def rendered(args: argparse.Namespace) -> dict[str, str]:
     from symflops.targets import latex, markdown
     from symflops.verified import verifications
 
+    if args.format == "html":
+        return html_page(args)
     model = load(args.spec)
     config = read_config(args.config) if args.config else None
     regimes, conventions = (tuple(dict.fromkeys(names or ())) for names in (args.regime, args.convention))
@@ -64,3 +67,21 @@ def rendered(args: argparse.Namespace) -> dict[str, str]:
         pieces = target.render_fragments(program, __version__)
         return {f"{program.name}-{piece}.{ending}": text for piece, text in pieces.items()}
     return {f"{program.name}.{ending}": target.render(program, __version__, verifications(model.file))}
+
+
+def html_page(args: argparse.Namespace) -> dict[str, str]:
+    """The page in one file, by its name."""
+    from symflops.api import CONVENTIONS, load
+    from symflops.ground.errors import SymflopsError
+    from symflops.lookup import read_config
+    from symflops.project import baked
+    from symflops.site import standalone
+
+    if args.fragment:
+        raise SymflopsError("there are no fragments in HTML: --format latex or markdown has them")
+    model = load(args.spec)
+    if not (args.config or args.regime or args.convention):
+        return {f"{model.spec.name}.html": standalone(model)}
+    regimes, conventions = (tuple(dict.fromkeys(names or ())) for names in (args.regime, args.convention))
+    program = model.program(regimes or baked(model), conventions or CONVENTIONS, read_config(args.config) if args.config else None)
+    return {f"{model.spec.name}.html": standalone(model, program)}

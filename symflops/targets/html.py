@@ -36,7 +36,7 @@ FAMILIES = {
     "multimodal": "Multimodal",
 }  # fmt: skip
 SHOWN = ("full", "forward")
-"""The regimes whose operators and closed forms a page prints; the calculator has all."""
+"""The regimes whose operators and closed forms a page prints, of those that it has; the calculator has all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,8 @@ class Setting:
 
 def render(program: Program, version: str, verified: Sequence[Verification], setting: Setting, resources: Resources) -> str:
     """The page of ``program``."""
-    shown = page(abbreviated(program.showing(SHOWN)), verified)
+    names = [regime.name for regime in program.regimes]
+    shown = page(abbreviated(program.showing([name for name in names if name in SHOWN] or names)), verified)
     words = _Words(shown)
     context = words.context() | _calculator(program, setting) | _head(program, shown, setting)
     return template("html/derivation.html.jinja").render(version=version, resources=resources, home=setting.home, **context)

@@ -16,6 +16,7 @@ from symflops.model.verification import Verification
 from symflops.targets.batches import stream_groups, summed
 from symflops.targets.javascript_printer import JavaScriptPrinter, LengthsPrinter, name_of
 from symflops.targets.javascript_tables import READ, JavaScript
+from symflops.targets.parts import part_of
 from symflops.targets.printing import UNARY
 from symflops.targets.rendering import template
 from symflops.targets.tables import Tables
@@ -30,7 +31,7 @@ def render(program: Program, version: str, verified: Sequence[Verification] = ()
     tables = Tables(whole, JavaScript())
     names, counted = tables.parameters()
     lines = tables.regimes()
-    letters = kind_letters(program)
+    letters = part_letters(program)
     key = key_of(program)
     return template("javascript/estimator.js.jinja").render(
         program=program,
@@ -46,8 +47,8 @@ def render(program: Program, version: str, verified: Sequence[Verification] = ()
         lengths=dict(program.lengths),
         unseen=dict(program.unseen),
         hidden={regime.name: [place for place, line in enumerate(regime.lines) if not line.seen] for regime in program.regimes},
-        kinds={regime.name: "".join(letters[line.operator] for line in regime.lines) for regime in program.regimes},
-        kind_names={letter: kind for kind, letter in letters.items()},
+        parts={regime.name: "".join(letters[part_of(line)] for line in regime.lines) for regime in program.regimes},
+        part_names={letter: part for part, letter in letters.items()},
         fixed=literal(
             [[field.attribute, value] for letter, value in program.fixed for field in program.fields if field.letter == letter]
         ),
@@ -68,10 +69,10 @@ def key_of(program: Program) -> str:
     return program.name + (f"/{program.variant}" if program.variant else "")
 
 
-def kind_letters(program: Program) -> dict[str, str]:
-    """A letter for each kind of operator that does work."""
-    kinds = dict.fromkeys(line.operator for regime in program.regimes for line in regime.lines)
-    return {kind: chr(ord("a") + number) for number, kind in enumerate(kinds)}
+def part_letters(program: Program) -> dict[str, str]:
+    """A letter for each part of the work."""
+    parts = dict.fromkeys(part_of(line) for regime in program.regimes for line in regime.lines)
+    return {part: chr(ord("a") + number) for number, part in enumerate(parts)}
 
 
 def sets(program: Program) -> dict[str, list[list[object]]]:

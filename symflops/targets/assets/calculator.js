@@ -8,11 +8,7 @@
   const form = at("calculator-form");
   const sizeInputs = [...form.querySelectorAll("[data-size]")], streamInputs = [...form.querySelectorAll("[data-stream]")];
   const regime = at("regime"), convention = at("convention"), preset = at("preset");
-  const KINDS = {
-    linear: "Linear layers", conv: "Convolutions", attention: "Attention", matmul: "Products of values", bilinear: "Bilinear forms",
-    scan: "Scans", triangular_inverse: "Triangular inverses", embedding: "Look-ups",
-  };
-  const kindName = (kind) => KINDS[kind] ?? kind.replaceAll("_", " ");
+  const partName = (part) => capital(part);
 
   // numbers for people: all digits in groups of three, and a rounded one beside them
   const digits = (value) => String(value).replace(/\B(?=(\d{3})+$)/g, ",");
@@ -167,7 +163,7 @@
     return line;
   };
   const worked = (names, found, total) => Object.entries(found).map(([name, { forward, backward, recomputed }]) =>
-    row(names(name), [[digits(forward)], [digits(backward)], [digits(recomputed), "n again"], [percent(forward + backward, total)]], names !== kindName));
+    row(names(name), [[digits(forward)], [digits(backward)], [digits(recomputed), "n again"], [percent(forward + backward, total)]], names !== partName));
 
   const listeners = [];
   const show = ([found, sizes], batch) => {
@@ -190,7 +186,7 @@
     at("out-executed").textContent = again ? `${digits(total + again)} with what is computed again` : "";
     form.classList.toggle("recomputes", again !== 0n);
     form.classList.remove("stale");
-    at("by-kind").replaceChildren(...worked(kindName, estimator.byKind(moments), total));
+    at("by-part").replaceChildren(...worked(partName, estimator.byPart(moments), total));
     at("by-module").replaceChildren(...worked((name) => name, estimator.byModule(moments), total));
     at("by-tensor").replaceChildren(...estimator.counts.map(([name, elements]) => row(name, [[digits(elements)]], true)));
     at("said").textContent = `${digits(estimator.parameters)} parameters. Forward ${rounded(forward, "FLOPs")}, backward ${rounded(backward, "FLOPs")}.`;
@@ -209,7 +205,7 @@
       return line;
     })));
     at("regimes-batch").textContent = streamInputs.map((input) => `${input.dataset.stream} ${written(batch[input.dataset.stream]) || "none"}`).join("; ");
-    for (const listener of listeners) listener({ found, sizes, estimator, batch, kindName, digits, rounded, percent });
+    for (const listener of listeners) listener({ found, sizes, estimator, batch, partName, digits, rounded, percent });
   };
 
   // the address

@@ -1,4 +1,4 @@
-// The plot over length: what each kind of work takes of forward and backward as one length grows, and where attention overtakes.
+// The plot over length: what each part of the model takes of forward and backward as one length grows, and where attention overtakes.
 "use strict";
 (() => {
   const box = document.getElementById("plot-box");
@@ -16,7 +16,7 @@
   };
   const entryOf = (given, axes) => (Array.isArray(given) && given.length ? (axes.length > 1 ? given[0].map(BigInt) : [BigInt(given[0])]) : axes.map(() => 1n));
 
-  // the kinds of work of one item in which one length is x; undefined where the model does not divide so
+  // the parts of work of one item in which one length is x; undefined where the model does not divide so
   const worker = ({ found, estimator, batch }, [stream, place]) => {
     const base = {};
     for (const streams of Object.values(found.sets)) {
@@ -29,17 +29,17 @@
         return [name, [changed.length > 1 ? changed : changed[0]]];
       }));
       try {
-        const kinds = estimator.byKind(estimator.moments(one));
-        return Object.fromEntries(Object.entries(kinds).map(([kind, { forward, backward }]) => [kind, forward + backward]));
+        const parts = estimator.byPart(estimator.moments(one));
+        return Object.fromEntries(Object.entries(parts).map(([part, { forward, backward }]) => [part, forward + backward]));
       } catch {
         return undefined;
       }
     };
   };
   const stepOf = (work) => STEPS.find((step) => [1n, 2n, 3n, 5n].every((times) => work(step * times))) ?? 1n;
-  const overtakes = (kinds) => {
-    const attention = kinds?.attention ?? 0n;
-    return attention > 0n && attention >= Object.values(kinds).reduce((a, b) => a + b, 0n) - attention;
+  const overtakes = (parts) => {
+    const attention = parts?.attention ?? 0n;
+    return attention > 0n && attention >= Object.values(parts).reduce((a, b) => a + b, 0n) - attention;
   };
   // the smallest multiple of step from which on attention does more than the rest, by halving
   const crossing = (work, step) => {
@@ -59,7 +59,7 @@
   const draw = () => {
     if (!last) return;
     const [stream, place] = axis.value.split("/").map((word, i) => (i ? Number(word) : word));
-    const { found, batch, kindName, digits, percent, rounded } = last;
+    const { found, batch, partName, digits, percent, rounded } = last;
     const work = worker(last, [stream, place]), step = stepOf(work), cross = crossing(work, step);
     const axes = Object.values(found.sets).flat().find(([name]) => name === stream)?.[1] ?? [];
     const now = entryOf(batch[stream], axes)[place] ?? 1n;
@@ -77,9 +77,9 @@
     const rows = xs.map(work);
     const good = xs.filter((_, i) => rows[i]), kept = rows.filter(Boolean);
     if (good.length < 2) { box.replaceChildren(); caption.textContent = "These sizes do not let one length grow."; return; }
-    const kinds = Object.keys(kept[0]).filter((kind) => kept.some((found) => found[kind] > 0n));
-    kinds.sort((a, b) => (a === "attention") - (b === "attention"));
-    const sums = kept.map((found) => kinds.reduce((sum, kind) => sum + found[kind], 0n));
+    const parts = Object.keys(kept[0]).filter((part) => kept.some((found) => found[part] > 0n));
+    parts.sort((a, b) => (a === "attention") - (b === "attention"));
+    const sums = kept.map((found) => parts.reduce((sum, part) => sum + found[part], 0n));
     const top = sums.reduce((a, b) => (b > a ? b : a), 1n);
     const x0 = Math.log(Number(good[0])), x1 = Math.log(Number(good.at(-1)));
     const px = (x) => LEFT + (WIDTH - LEFT - RIGHT) * (share ? (Math.log(Number(x)) - x0) / (x1 - x0) : (Number(x) - Number(good[0])) / (Number(good.at(-1)) - Number(good[0])));
@@ -92,11 +92,11 @@
       svg.append(make("line", { x1: LEFT, x2: WIDTH - RIGHT, y1: y, y2: y, class: "grid" }), make("text", { x: LEFT - 8, y: y + 4, class: "tick end" }, text.replace(" ", "\u202f")));
     }
     const below = sums.map(() => 0n);
-    kinds.forEach((kind, number) => {
+    parts.forEach((part, number) => {
       const low = good.map((x, i) => `${px(x).toFixed(1)},${py(below[i], i).toFixed(1)}`);
-      kept.forEach((found, i) => { below[i] += found[kind]; });
+      kept.forEach((found, i) => { below[i] += found[part]; });
       const high = good.map((x, i) => `${px(x).toFixed(1)},${py(below[i], i).toFixed(1)}`);
-      svg.append(make("path", { d: `M${high.join("L")}L${low.reverse().join("L")}Z`, class: `area kind-${kind === "attention" ? "attention" : number % 5}` }, make("title", {}, kindName(kind))));
+      svg.append(make("path", { d: `M${high.join("L")}L${low.reverse().join("L")}Z`, class: `area part-${part === "attention" ? "attention" : number % 7}` }, make("title", {}, partName(part))));
     });
     const ticks = [];
     if (share) for (let power = 0; power < 60; power++) { const x = 1n << BigInt(power); if (x >= good[0] && x <= good.at(-1)) ticks.push(x); }
@@ -107,21 +107,21 @@
       svg.append(make("line", { x1: px(x), x2: px(x), y1: HEIGHT - BOTTOM, y2: HEIGHT - BOTTOM + 5, class: "axis" }), make("text", { x: px(x), y: HEIGHT - BOTTOM + 19, class: "tick middle" }, nice(x)));
     });
     svg.append(make("line", { x1: LEFT, x2: WIDTH - RIGHT, y1: HEIGHT - BOTTOM, y2: HEIGHT - BOTTOM, class: "axis" }), make("text", { x: (LEFT + WIDTH - RIGHT) / 2, y: HEIGHT - 8, class: "tick middle" }, `length of ${title}`));
-    const mark = (x, text, kind, y) => {
+    const mark = (x, text, name, y) => {
       if (x < good[0] || x > good.at(-1)) return;
       const right = px(x) > WIDTH * 0.7;
-      svg.append(make("line", { x1: px(x), x2: px(x), y1: TOP, y2: HEIGHT - BOTTOM, class: `mark ${kind}` }),
+      svg.append(make("line", { x1: px(x), x2: px(x), y1: TOP, y2: HEIGHT - BOTTOM, class: `mark ${name}` }),
         make("text", { x: px(x) + (right ? -7 : 7), y, class: `marked${right ? " end" : ""}` }, text));
     };
     mark(now, `here: ${digits(now)}`, "now", TOP + 36);
     if (cross) mark(cross, `crossover: ${digits(cross)}`, "cross", TOP + 18);
     const legend = document.createElement("ul");
     legend.className = "legend";
-    legend.append(...kinds.map((kind, number) => {
+    legend.append(...parts.map((part, number) => {
       const item = document.createElement("li"), swatch = document.createElement("span");
-      swatch.className = `swatch kind-${kind === "attention" ? "attention" : number % 5}`;
+      swatch.className = `swatch part-${part === "attention" ? "attention" : number % 7}`;
       const here = work(now) ?? {}, all = Object.values(here).reduce((a, b) => a + b, 0n);
-      item.append(swatch, `${kindName(kind)}${all ? `, ${percent(here[kind] ?? 0n, all)} here` : ""}`);
+      item.append(swatch, `${partName(part)}${all ? `, ${percent(here[part] ?? 0n, all)} here` : ""}`);
       return item;
     }));
     const frame = document.createElement("div");
@@ -132,7 +132,7 @@
     frame.append(svg);
     box.replaceChildren(frame, legend);
     box.dataset.cross = cross ? String(cross) : "";
-    const has = kinds.includes("attention");
+    const has = parts.includes("attention");
     caption.textContent = !has ? `No attention grows with the length of ${title}.`
       : cross ? `From ${title} = ${digits(cross)} on, attention does at least half of the work.` : `Attention stays below half of the work, however long ${title} is.`;
   };
