@@ -17,7 +17,7 @@ FILE = "published.json"
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A model that was measured: its name, its class, what its config says of the sizes of its spec, and the batch it ran on."""
+    """A model that was measured: its name and class, what its config says of the sizes of its spec, and its batch."""
 
     name: str
     reference: str

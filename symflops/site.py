@@ -1,4 +1,4 @@
-"""The pages of a library as a site: a page and a calculator per model, and an index with a search, all of which work from files."""
+"""The pages of a library as a site: a page and a calculator per model, and an index, all of which work from files."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from symflops.targets.html_index import Entry
 from symflops.verified import verifications
 
 INDEX, ASSETS, STAMP = "index.html", "assets", ".stamp.json"
+
 
 @dataclass(frozen=True, slots=True)
 class _Structure:

@@ -83,5 +83,7 @@ def html_page(args: argparse.Namespace) -> dict[str, str]:
     if not (args.config or args.regime or args.convention):
         return {f"{model.spec.name}.html": standalone(model)}
     regimes, conventions = (tuple(dict.fromkeys(names or ())) for names in (args.regime, args.convention))
-    program = model.program(regimes or baked(model), conventions or CONVENTIONS, read_config(args.config) if args.config else None)
+    program = model.program(
+        regimes or baked(model), conventions or CONVENTIONS, read_config(args.config) if args.config else None
+    )
     return {f"{model.spec.name}.html": standalone(model, program)}

@@ -1,4 +1,4 @@
-"""Writes a site: a page with a calculator for every spec, and an index with a search. It works from a folder, without a network.
+"""Writes a site: a page with a calculator for every spec, and an index with a search. It works from a folder, offline.
 
   symflops site -o public
   symflops site llama qwen_image -o public

@@ -3,71 +3,16 @@
 from __future__ import annotations
 
 import html
-import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from itertools import pairwise
 
 import networkx
 
+from symflops.targets.groups import LETTER, PAD, Group, best, without_steps
 from symflops.targets.layout import Layout, Point, layered
 
-MOST = 30
-"""The boxes up to which a picture is read at a glance: modules are shown as deep as these suffice."""
-
-PASSED = ("with", "mul", "map", "detach", "concat", "split", "view", "zeros", "parameter", "reshape", "add")
-"""Kinds that only hand values on: what reads them is drawn as reading what they read. Sums that stand alone are kept."""
-
-WORK = {"linear": "linear", "attention": "attention", "conv": "conv", "matmul": "other", "bilinear": "other", "scan": "other"}
-SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
-LETTER, SMALL, PAD, LINE, HEAD = 7.4, 6.3, 13.0, 16.0, 30.0  # widths of letters, room in boxes, height of lines and of frame titles
-
-
-@dataclass
-class _Group:
-    """A box: the modules of one path within one frame."""
-
-    name: str
-    label: str
-    frame: tuple[str, ...]
-    kinds: list[str] = field(default_factory=list)
-    captions: list[str] = field(default_factory=list)
-
-    @property
-    def small(self) -> str:
-        if self.kinds in (["input"], ["output"]):
-            return self.kinds[0]
-        if len(self.kinds) == 1:
-            kind, caption = self.kinds[0], self.captions[0].replace("->", "→")
-            caption = re.sub(r"\*\*(\d)", lambda found: SUPERSCRIPTS[int(found[1])], caption).replace("*", "·")
-            between = " " if kind in ("linear", "conv") or caption.startswith("over ") else ", "
-            return between.join(filter(None, (words(kind), caption)))
-        counts = Counter(kind for kind in self.kinds if kind not in PASSED)
-        work = [kind for kind in counts if kind in WORK] or list(counts)
-        return ", ".join(f"{counts[kind]} {words(kind)}" if counts[kind] > 1 else words(kind) for kind in work)
-
-    @property
-    def work(self) -> str:
-        for kind in ("attention", "conv", "linear"):
-            if kind in self.kinds:
-                return WORK[kind]
-        return next((WORK[kind] for kind in self.kinds if kind in WORK), "")
-
-    @property
-    def size(self) -> tuple[float, float]:
-        if self.is_sum:
-            return 24.0, 24.0
-        lines = 2 if self.small else 1
-        return max(LETTER * len(self.label), SMALL * len(self.small)) + 2 * PAD, LINE * lines + 12
-
-    @property
-    def is_sum(self) -> bool:
-        return self.kinds == ["add"]
-
-
-def words(kind: str) -> str:
-    """A kind of operator as people write it."""
-    return kind.replace("_", " ")
+HEAD = 30.0
+"""The height of the title of a frame."""
 
 
 def drawing(graph: networkx.DiGraph) -> str:
@@ -88,90 +33,19 @@ def drawing(graph: networkx.DiGraph) -> str:
     )
 
 
-def without_steps(graph: networkx.DiGraph) -> networkx.DiGraph:
-    """The graph without what only hands values on, and without what an iteration hands to the next."""
-    kept = networkx.DiGraph(name=graph.name)
-    sources: dict[str, dict[str, None]] = {}
-    carried = {(one, two) for one, two, data in graph.edges(data=True) if data.get("carried")}
-    for name, data in graph.nodes(data=True):  # in the order of execution
-        read: dict[str, None] = {}
-        for before in graph.predecessors(name):
-            if (before, name) not in carried:
-                read |= sources.get(before, {})
-        passes = data["kind"] in PASSED and not (data["kind"] == "add" and len(read) > 1)
-        if passes:
-            sources[name] = read
-            continue
-        kept.add_node(name, **data)
-        kept.add_edges_from((before, name) for before in read)
-        sources[name] = {name: None}
-    return kept
-
-
-def best(graph: networkx.DiGraph) -> tuple[dict[str, _Group], list[tuple[str, str]]]:
-    """The groups of the finest depth that still reads at a glance."""
-    found = grouped(graph, 1)
-    for depth in range(2, 6):
-        finer = grouped(graph, depth)
-        if len(finer[0]) > MOST:
-            break
-        found = finer
-    return found
-
-
-def grouped(graph: networkx.DiGraph, depth: int) -> tuple[dict[str, _Group], list[tuple[str, str]]]:
-    """Modules to ``depth`` below their frame, or below what holds frames; where that would be a cycle, runs of them."""
-    frames = {tuple(path_of(loop)) for _, data in graph.nodes(data=True) for loop in data["loops"]}
-    keys = {}
-    for number, (name, data) in enumerate(graph.nodes(data=True)):
-        path = [] if data["kind"] in ("input", "output") else str(data["label"]).split(".")
-        base = len(path_of(data["loops"][-1])) if data["loops"] else 0
-        while any(frame[: base + 1] == tuple(path[: base + 1]) and len(frame) > base + 1 for frame in frames):
-            base += 1
-        own = tuple(path[: base + depth])
-        alone = data["kind"] in ("input", "output") or (data["kind"] == "add" and len(path) <= base)
-        keys[name] = (data["loops"], own, number if alone else -1)
-    for _ in range(2):
-        quotient = networkx.DiGraph()
-        quotient.add_nodes_from(keys.values())
-        quotient.add_edges_from((keys[one], keys[two]) for one, two in graph.edges if keys[one] != keys[two])
-        knots = {key for part in networkx.strongly_connected_components(quotient) if len(part) > 1 for key in part}
-        if not knots:
-            break
-        run, before = 0, None
-        for name, key in list(keys.items()):
-            run += key != before
-            before = key
-            keys[name] = (key[0], key[1], run) if key in knots else key
-    names = {key: f"g{number}" for number, key in enumerate(dict.fromkeys(keys.values()))}
-    groups: dict[str, _Group] = {}
-    for name, data in graph.nodes(data=True):
-        loops, own, _ = keys[name]
-        base = len(path_of(loops[-1])) if loops else 0
-        label = str(data["label"]) if data["kind"] in ("input", "output") else ".".join(own[base:]) or ".".join(own)
-        group = groups.setdefault(names[keys[name]], _Group(names[keys[name]], label, loops))
-        group.kinds.append(data["kind"])
-        group.captions.append(str(data.get("caption") or ""))
-    edges = dict.fromkeys((names[keys[one]], names[keys[two]]) for one, two in graph.edges if keys[one] != keys[two])
-    return groups, list(edges)
-
-
-def path_of(loop: str) -> list[str]:
-    """The path of a frame's modules: ``model.layers x L`` holds ``model.layers.*``."""
-    return [*loop.rpartition(" x ")[0].split("."), "*"]
-
-
 class _Frame:
     """A frame with its boxes and the frames in it; edges from outside come in through ports at its top and bottom."""
 
-    def __init__(self, key: tuple[str, ...], groups: dict[str, _Group], edges: Sequence[tuple[str, str]]) -> None:
+    def __init__(self, key: tuple[str, ...], groups: dict[str, Group], edges: Sequence[tuple[str, str]]) -> None:
         self.key = key
         depth = len(key)
         inside = {name: group for name, group in groups.items() if group.frame[:depth] == key}
         self.groups = {name: group for name, group in inside.items() if len(group.frame) == depth}
         deeper = dict.fromkeys(group.frame[: depth + 1] for group in inside.values() if len(group.frame) > depth)
         self.frames = {f"f{'/'.join(child)}": _Frame(child, inside, edges) for child in deeper}
-        child_of = {name: f"f{'/'.join(group.frame[: depth + 1])}" for name, group in inside.items() if len(group.frame) > depth}
+        child_of = {
+            name: f"f{'/'.join(group.frame[: depth + 1])}" for name, group in inside.items() if len(group.frame) > depth
+        }
 
         self.child_of = child_of
         self.wires: dict[tuple[str, str], dict[tuple[str, str], None]] = {}
@@ -180,7 +54,10 @@ class _Frame:
                 start, end = self.here(one, True), self.here(two, False)
                 end = f"out:{start}" if end.startswith("out:") else end
                 if start != end:
-                    ports = (self.frames[start].port_out(one) if start in self.frames else "", f"in:{one}" if end in self.frames else "")
+                    ports = (
+                        self.frames[start].port_out(one) if start in self.frames else "",
+                        f"in:{one}" if end in self.frames else "",
+                    )
                     self.wires.setdefault((start, end), {})[ports] = None
         self.entries = list(dict.fromkeys(one for one, _ in self.wires if one.startswith("in:")))
         self.exits = list(dict.fromkeys(two for _, two in self.wires if two.startswith("out:")))
@@ -205,7 +82,7 @@ class _Frame:
     def title(self) -> str:
         """What stands on the frame."""
         path, _, times = self.key[-1].rpartition(" x ") if self.key else ("", "", "")
-        return f"{path} × {times}"
+        return f"{path} \u00d7 {times}"
 
     @property
     def size(self) -> tuple[float, float]:
@@ -262,26 +139,30 @@ class _Frame:
 def curve(points: Sequence[Point]) -> str:
     """A line through ``points``, upright at each."""
     path = f"M{points[0][0]:.1f} {points[0][1]:.1f}"
-    for (a, b), (c, d) in zip(points, points[1:], strict=False):
+    for (a, b), (c, d) in pairwise(points):
         middle = (b + d) / 2
         path += f"V{d:.1f}" if abs(a - c) < 0.5 else f"C{a:.1f} {middle:.1f} {c:.1f} {middle:.1f} {c:.1f} {d:.1f}"
     return path
 
 
-def box(group: _Group, x: float, y: float) -> str:
+def box(group: Group, x: float, y: float) -> str:
     """A box with its label; a sum is a circle."""
     if group.is_sum:
-        return f'<g><circle class="box" cx="{x:.1f}" cy="{y:.1f}" r="11"/><path class="edge" d="M{x - 5:.1f} {y:.1f}h10M{x:.1f} {y - 5:.1f}v10"/></g>'
+        plus = f'<path class="edge" d="M{x - 5:.1f} {y:.1f}h10M{x:.1f} {y - 5:.1f}v10"/>'
+        return f'<g><circle class="box" cx="{x:.1f}" cy="{y:.1f}" r="11"/>{plus}</g>'
     width, height = group.size
     ends = group.kinds in (["input"], ["output"])
     name = "end-box" if ends else f"box works-{group.work}" if group.work else "box"
     rounding = height / 2 if ends else 6
     top = y - height / 2
     first = top + (21 if group.small else height / 2 + 4.5)
+    corner = f'x="{x - width / 2:.1f}" y="{top:.1f}"'
     parts = [
-        f'<rect class="{name}" x="{x - width / 2:.1f}" y="{top:.1f}" width="{width:.1f}" height="{height:.1f}" rx="{rounding:.0f}"/>',
+        f'<rect class="{name}" {corner} width="{width:.1f}" height="{height:.1f}" rx="{rounding:.0f}"/>',
         f'<text x="{x:.1f}" y="{first:.1f}" text-anchor="middle">{html.escape(group.label)}</text>',
     ]
     if group.small:
-        parts.append(f'<text class="small" x="{x:.1f}" y="{first + 15:.1f}" text-anchor="middle">{html.escape(group.small)}</text>')
+        parts.append(
+            f'<text class="small" x="{x:.1f}" y="{first + 15:.1f}" text-anchor="middle">{html.escape(group.small)}</text>'
+        )
     return f"<g>{''.join(parts)}</g>"

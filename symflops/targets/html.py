@@ -31,6 +31,7 @@ SECTIONS = (
     ("passes", "Both passes"), ("forms", "Closed forms"), ("ratio", "Backward over forward"), ("parameters", "Parameters"),
     ("verified", "Verification"),
 )  # fmt: skip
+TIMES = " \u00d7 "
 FAMILIES = {
     "nn": "torch.nn", "language": "Language", "diffusion": "Diffusion", "vision": "Vision", "audio": "Audio",
     "multimodal": "Multimodal",
@@ -152,7 +153,8 @@ def alignment(rows: Sequence[str], tag: str = "") -> str:
     """Rows of an alignment as a formula that stands alone, and scrolls where it is too wide."""
     body = " \\\\\n".join(rows)
     text = html.escape(f"\\begin{{aligned}}\n{body}\n\\end{{aligned}}{tag}")
-    return f'<div class="scroll formula" tabindex="0" role="group" aria-label="formula"><div class="tex display">{text}</div></div>'
+    box = '<div class="scroll formula" tabindex="0" role="group" aria-label="formula">'
+    return f'{box}<div class="tex display">{text}</div></div>'
 
 
 def names(texts: Sequence[str]) -> str:
@@ -203,7 +205,8 @@ def _head(program: Program, shown: Page, setting: Setting) -> dict[str, Any]:
         facts.append(("Verified", f"{cases} measured {'case' if cases == 1 else 'cases'}", "equal to the last FLOP"))
     hidden = {"graph"} if not setting.drawing else set()
     return {
-        "short": short_title(program), "about": about(program.title, short_title(program)), "family": family_title(setting.family), "facts": facts, "drawing": setting.drawing,
+        "short": short_title(program), "about": about(program.title, short_title(program)), "facts": facts,
+        "family": family_title(setting.family), "drawing": setting.drawing,
         "sections": [(id, name) for id, name in SECTIONS if id not in hidden],
         "description": f"Parameters and FLOPs of {short_title(program)} in closed form, with an exact calculator.",
     }  # fmt: skip
@@ -219,9 +222,7 @@ def _calculator(program: Program, setting: Setting) -> dict[str, Any]:
         "regimes": dict(regimes),
         "conventions": dict(conventions),
         "streams": {stream.name: [stream.variables, stream.counts, stream.optional] for stream, _ in streams},
-        "presets": [
-            {"label": preset.label, "config": preset.config, "batch": preset.batch} for preset in setting.presets
-        ],
+        "presets": [{"label": preset.label, "config": preset.config, "batch": preset.batch} for preset in setting.presets],
         "batch": setting.presets[0].batch if setting.presets else {},
         "fields": {field.attribute: [field.keys[0], field.kind, field.nullable] for field in program.fields},
     }
@@ -248,14 +249,17 @@ def stream_note(stream: StreamInfo) -> str:
     """What an entry of a stream is."""
     if stream.counts:
         return f"the number of {stream.items}"
-    return f"{' × '.join(stream.variables)} per item of {stream.items}" + (", may be left out" if stream.optional else "")
+    return f"{TIMES.join(stream.variables)} per item of {stream.items}" + (", may be left out" if stream.optional else "")
 
 
 def size_note(field: Field, program: Program) -> str:
     """What a size is, and the formula of its default where that is of other sizes."""
     notes = [field.doc] if field.doc else []
-    if field.default is not None and not isinstance(field.default, (bool, str, tuple)) and any(True for _ in symbols(field.default)):
+    if (
+        field.default is not None
+        and not isinstance(field.default, (bool, str, tuple))
+        and any(True for _ in symbols(field.default))
+    ):
         names = {other.letter: other.attribute for other in program.fields}
         notes.append(f"default {PythonPrinter(names).text(field.default)}")
     return "; ".join(notes)
-

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import networkx
 
@@ -35,7 +36,10 @@ class Layout:
 
 
 def layered(
-    boxes: Mapping[str, tuple[float, float]], edges: Sequence[tuple[str, str]], first: Sequence[str] = (), last: Sequence[str] = ()
+    boxes: Mapping[str, tuple[float, float]],
+    edges: Sequence[tuple[str, str]],
+    first: Sequence[str] = (),
+    last: Sequence[str] = (),
 ) -> Layout:
     """The layout of ``boxes`` (width and height by name); those in ``first`` and ``last`` stand in the first and last row.
 
@@ -82,7 +86,9 @@ def _ranks(graph: networkx.DiGraph, first: Sequence[str], last: Sequence[str]) -
     return ranks | {name: max(bottom, inner + 1) for name in last}
 
 
-def _rows(graph: networkx.DiGraph, ranks: Mapping[str, int]) -> tuple[list[list[Node]], dict[Node, tuple[list[Node], list[Node]]]]:
+def _rows(
+    graph: networkx.DiGraph, ranks: Mapping[str, int]
+) -> tuple[list[list[Node]], dict[Node, tuple[list[Node], list[Node]]]]:
     """Boxes and bends by row, and the neighbours of each, above and below."""
     rows: list[list[Node]] = [[] for _ in range(max(ranks.values(), default=-1) + 1)]
     neighbours: dict[Node, tuple[list[Node], list[Node]]] = {}
@@ -94,7 +100,7 @@ def _rows(graph: networkx.DiGraph, ranks: Mapping[str, int]) -> tuple[list[list[
         for rank, node in enumerate(chain[1:-1], ranks[one] + 1):
             rows[rank].append(node)
             neighbours[node] = ([], [])
-        for above, below in zip(chain, chain[1:], strict=False):
+        for above, below in pairwise(chain):
             neighbours[above][1].append(below)
             neighbours[below][0].append(above)
     return rows, neighbours
@@ -113,12 +119,14 @@ def _sort(rows: list[list[Node]], neighbours: Mapping[Node, tuple[list[Node], li
 
 
 def _places(
-    rows: Sequence[Sequence[Node]], neighbours: Mapping[Node, tuple[list[Node], list[Node]]], boxes: Mapping[str, tuple[float, float]]
+    rows: Sequence[Sequence[Node]],
+    neighbours: Mapping[Node, tuple[list[Node], list[Node]]],
+    boxes: Mapping[str, tuple[float, float]],
 ) -> dict[Node, float]:
     """The centre of everything, across."""
     x: dict[Node, float] = {}
     for row in rows:
-        x |= _spread(row, {node: 0.0 for node in row}, boxes, x)
+        x |= _spread(row, dict.fromkeys(row, 0.0), boxes, x)
     for sweep in range(2 * SWEEPS):
         down = sweep % 2 == 0
         for row in rows if down else reversed(rows):

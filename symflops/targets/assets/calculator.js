@@ -122,13 +122,12 @@
     }
     return loaded.get(key);
   };
-  const same = (one, two) => JSON.stringify(one, (_, item) => (typeof item === "bigint" ? Number(item) : item)) === JSON.stringify(two, (_, item) => (typeof item === "bigint" ? Number(item) : item));
   const estimatorsFor = async (config) => {
     let first;
     for (const estimator of model.estimators) {
       const found = await load(estimator), sizes = found.sizes(config);
       first ??= [found, sizes];
-      if (found.fixed.every(([attribute, value]) => same(sizes[attribute], value))) return [found, sizes];
+      if (found.fits(sizes)) return [found, sizes];
     }
     return first;
   };
