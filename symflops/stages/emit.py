@@ -1,4 +1,4 @@
-"""emit: :class:`~symflops.model.program.Program` -> the text of each file. A new language is one line of ``TARGETS``."""
+"""emit: :class:`~symflops.model.program.Program` -> the text of each file. A new language is one line of a table below."""
 
 from __future__ import annotations
 
@@ -7,19 +7,35 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from symflops.model.program import Program
 from symflops.model.verification import Verification
 from symflops.targets import latex, markdown, python
-
-Target = Callable[[Program, str, Sequence[Verification]], str]
+from symflops.targets.abbreviations import abbreviated
+from symflops.targets.contents import Page
+from symflops.targets.page import page
+from symflops.targets.worked import ConventionFigures, worked
 
 ON_PAGES = ("full", "forward")
-"""The regimes that a generated page shows; ``symflops render --regime`` shows others."""
+"""The regimes that a generated page derives; its table of regimes has all, and ``symflops render --regime`` derives others."""
 
-TARGETS: Mapping[str, Target] = {"py": python.render, "tex": latex.render, "md": markdown.render}
+CODE: Mapping[str, Callable[[Program, str, Sequence[Verification]], str]] = {"py": python.render}
+PAGES: Mapping[str, Callable[[Page, str], str]] = {"tex": latex.render_page, "md": markdown.render_page}
+ENDINGS = (*CODE, *PAGES)
 
 
 def emit(
-    program: Program, version: str, verified: Sequence[Verification] = (), endings: Collection[str] = tuple(TARGETS)
+    program: Program, version: str, verified: Sequence[Verification] = (), endings: Collection[str] = ENDINGS
 ) -> dict[str, str]:
     """The text of every target by its file ending; ``verified`` is what the spec was checked against."""
-    shown = {"py": program}
-    pages = program.showing(ON_PAGES)
-    return {ending: TARGETS[ending](shown.get(ending, pages), version, verified) for ending in endings}
+    texts = {ending: CODE[ending](program, version, verified) for ending in endings if ending in CODE}
+    if PAGES.keys() & set(endings):
+        shown = page_of(program, verified)
+        texts |= {ending: PAGES[ending](shown, version) for ending in endings if ending in PAGES}
+    return {ending: texts[ending] for ending in endings}
+
+
+def page_of(
+    program: Program,
+    verified: Sequence[Verification] = (),
+    regimes: Sequence[str] = ON_PAGES,
+    conventions: Sequence[ConventionFigures] = (),
+) -> Page:
+    """The page of a program that derives ``regimes`` and tells figures of all, and of ``conventions`` or its own."""
+    return page(abbreviated(program.showing(regimes)), verified, worked(program, conventions))

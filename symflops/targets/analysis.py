@@ -4,6 +4,7 @@ sequences grow. All of it is of one item: one sample, one image.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -117,14 +118,30 @@ class Analysis:
 
 
 def typical_batch(program: Program) -> dict[str, list[Any]]:
-    """One item per stream: 1024 along one axis, 16 along each of several, 1 where that is what a model takes for absent."""
+    """One item per stream, of typical lengths."""
+    lengths = typical_lengths(program)
     return {
-        stream.name: [entry[0] if len(entry) == 1 else list(entry)]
+        stream.name: [
+            lengths[stream.variables[0]] if len(stream.variables) == 1 else [lengths[name] for name in stream.variables]
+        ]
         for stream in program.streams
-        if (entry := tuple(typical_length(stream) for _ in stream.variables))
+        if stream.variables
     }
 
 
-def typical_length(stream: StreamInfo) -> int:
-    """What one axis of a stream is in a typical batch."""
-    return 1 if stream.absent else 1024 if len(stream.variables) == 1 else 16
+def typical_lengths(program: Program) -> dict[str, int]:
+    """Each length: 1024 along one axis, 16 along each of several, 1 where a model takes that for what is left out."""
+    assumed = {stream.name for stream in left_out(program)}
+    return {
+        name: 1 if stream.name in assumed else 1024 if len(stream.variables) == 1 else 16
+        for stream in program.streams
+        for name in stream.variables
+    }
+
+
+def left_out(program: Program) -> Iterator[StreamInfo]:
+    """The streams that a batch may leave out while the others of their items are there; their length is 1 then."""
+    for stream in program.streams:
+        others = (other for other in program.streams if other.items == stream.items and other.name != stream.name)
+        if stream.absent and any(other.variables for other in others):
+            yield stream

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from symflops.model.formula import Formula
 from symflops.model.program import Program, Tensor
+from symflops.targets.contents import FormGroup, Page
 from symflops.targets.latex_printer import LatexPrinter
-from symflops.targets.page import FormGroup, Page, elements, located, owner, page, term
+from symflops.targets.page import elements, located, owner, page, term
 from symflops.targets.terms import plus, times
 
 PIECES = ("forms", "symbols", "modules")

@@ -22,7 +22,8 @@ from symflops.targets.analysis import (
     Orders,
     Share,
     Unknown,
-    typical_length,
+    left_out,
+    typical_lengths,
 )
 from symflops.targets.crossovers import crossover, difference, first_from
 from symflops.targets.lengths import LONG, SHORT, Assumption, Lengths, Unsettled, holds
@@ -46,7 +47,8 @@ class _Analyser:
         self.program = program
         self.regime = regime
         self.convention = convention
-        self.lengths = {name: typical_length(stream) for stream in program.streams for name in stream.variables}
+        self.lengths = typical_lengths(program)
+        self.streams = [stream for stream in program.streams if stream.variables and stream not in list(left_out(program))]
         self.values = None if sizes is None else {**sizes, **self.lengths}
         lines = program.regime(regime).lines
         letters = [name for line in lines for name in symbols(line.forward)]
@@ -85,9 +87,7 @@ class _Analyser:
 
     def unknowns(self, items: str) -> Iterator[tuple[Sequence[Unknown], ...]]:
         """What may vary, with what else may where that gives no polynomials."""
-        streams = [
-            stream for stream in self.program.streams if stream.items == items and stream.variables and not stream.absent
-        ]
+        streams = [stream for stream in self.streams if stream.items == items]
         for stream in streams:
             axes = [Unknown(items, "axis", (stream.name,), (name,), name) for name in stream.variables]
             product = Unknown(items, "tokens", (stream.name,), stream.variables, f"tokens@{stream.name}")
@@ -126,7 +126,7 @@ class _Analyser:
         """Per part, coefficients by the power of the unknown."""
         found = {}
         for part, terms in cost.items():
-            total = self.total(terms, unknown.items, lengths)
+            total = self.total(terms, unknown.items, lengths).without(lengths.given)
             powers = tokens(total, unknown.variables) if unknown.kind == "tokens" else total.powers(Sym(unknown.letter))
             found[part] = {power: poly for power, poly in powers.items() if poly}
         return {part: powers for part, powers in found.items() if powers}
@@ -192,7 +192,12 @@ class _Analyser:
 
     def within(self, first: int | None, unknown: Unknown, assumed: Sequence[Assumption]) -> int | None:
         """A length where what is assumed holds, which may begin later."""
-        for assumption in assumed if first is not None else ():
+        for assumption in assumed:
+            if first is None:
+                break
+            if any((self.values or {}).get(name, 0) is None for name in symbols(assumption.right)):
+                first = None if assumption.relation == "at_least" else first  # there is no bound
+                continue
             left, right = (self.value(side, {unknown.letter: first}) for side in (assumption.left, assumption.right))
             if assumption.relation not in ("at_least", "at_most") or left is None or right is None:
                 continue
@@ -215,16 +220,15 @@ class _Analyser:
 
     def orders(self, items: str) -> Iterator[Orders]:
         """The work of one item by how it grows when all its streams do alike: of long sequences, and of short ones."""
-        streams = [
-            stream for stream in self.program.streams if stream.items == items and stream.variables and not stream.absent
-        ]
+        streams = [stream for stream in self.streams if stream.items == items]
         weights = {Sym(name): Fraction(1, len(stream.variables)) for stream in streams for name in stream.variables}
         for reach in (LONG, SHORT):
             lengths = Lengths(frozenset(letter.name for letter in weights), reach, self.writer, self.stands)
             degrees: dict[Fraction, dict[str, Poly]] = {}
             try:
                 for part, terms in self.costs[FORWARD].items():
-                    for chosen, poly in self.total(terms, items, lengths).split(lambda atom: atom in weights).items():
+                    total = self.total(terms, items, lengths).without(lengths.given)
+                    for chosen, poly in total.split(lambda atom: atom in weights).items():
                         degree = sum((weights[atom] * power for atom, power in chosen), Fraction(0))  # type: ignore[index]
                         mine = degrees.setdefault(degree, {})
                         mine[part] = mine.get(part, Poly({})) + poly * Poly({chosen: Fraction(1)})

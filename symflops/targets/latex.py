@@ -10,11 +10,14 @@ from symflops.model.formula import ZERO, Formula
 from symflops.model.program import Definition, Field, Program
 from symflops.model.verification import Verification
 from symflops.targets.abbreviations import abbreviated
+from symflops.targets.contents import Cell, Form, Page
 from symflops.targets.fragments import PIECES, Fragments, fragments
 from symflops.targets.latex_printer import LatexPrinter, letters, moment_rows
 from symflops.targets.lines import LINE, aligned, fold, width
-from symflops.targets.page import Cell, Form, Page, located, page
+from symflops.targets.page import located, page
 from symflops.targets.rendering import template
+from symflops.targets.words import WIDEST, AnalysisWords, Display
+from symflops.targets.worked import worked
 
 SPECIAL = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "%": r"\%", "_": r"\_",
@@ -30,7 +33,12 @@ CELL, LINES = 90.0, 36  # what a cell of a fragment's table holds in one line, a
 
 def render(program: Program, version: str, verified: Sequence[Verification] = ()) -> str:
     """The document of ``program``."""
-    return template("derivation.tex.jinja").render(version=version, **_Words(page(abbreviated(program), verified)).context())
+    return render_page(page(abbreviated(program), verified, worked(program)), version)
+
+
+def render_page(shown: Page, version: str) -> str:
+    """The document of a page."""
+    return template("derivation.tex.jinja").render(version=version, **_Words(shown).context())
 
 
 def render_fragments(program: Program, version: str) -> dict[str, str]:
@@ -73,16 +81,19 @@ class _Words:
     def __init__(self, page: Page, line: float = LINE, thin: str = r"\thin") -> None:
         self.page = page
         self.line = line
-        self.names = letters(page.program)
+        self.names = letters(page.program) | dict(page.letters)
         self.printer = LatexPrinter(self.names)
         self.inline = LatexPrinter(self.names, thin, thin)
+        self.grows = AnalysisWords(page, self.printer, line)
 
     def context(self) -> dict[str, object]:
         """The names of the template."""
         program = self.page.program
         return {
-            "page": self.page, "program": program, "text": escape, "code": code, "math": self.math, "located": located,
+            "page": self.page, "program": program, "grows": self.grows, "rows": self.rows,
+            "text": escape, "code": code, "math": self.math, "located": located,
             "symbol": self.printer.symbol, "display": self.display, "total": self.total, "cells": self.cells,
+            "short": self.short, "sentence": sentence,
             "defined": self.defined, "default": self.default, "once": "" in self.names.values(), "moments": self.moments(),
             "names": names, "zero": ZERO, "count": "{:,}".format, "signed": signed,
             "comment": lambda text: re.sub(r"[^ -~]", "?", text),
@@ -93,11 +104,21 @@ class _Words:
         plain = self.printer.text(formula)
         return f"${self.inline.text(formula) if self.line == LINE or width(plain) > NARROW else plain}$"
 
+    def short(self, formula: Formula) -> str:
+        """A formula within a line; nothing where it is long."""
+        text = self.printer.text(formula)
+        return self.math(formula) if width(text) <= WIDEST else ""
+
     def display(self, form: Form, end: str = r" \\") -> str:
         """A closed form as the rows of an alignment, with ``end`` after each but the last."""
         names = [self.names[f"moment@{position}"] for position, _ in form.terms]
         terms = [self.printer.term(formula, name, self.line) for (_, formula), name in zip(form.terms, names, strict=True)]
         return f"{end}\n".join(aligned(form.name, terms))
+
+    @staticmethod
+    def rows(display: Display, end: str = r" \\") -> str:
+        """The rows of an alignment."""
+        return f"{end}\n".join(display.rows)
 
     def total(self, head: str, formula: Formula, end: str = r" \\") -> str:
         """A count as the rows of an alignment, with ``end`` after each but the last."""
@@ -144,6 +165,11 @@ class _Words:
     def moments(self) -> list[tuple[str, str, str]]:
         """Moments, and what they hold of the batch as a whole: symbol, sum, and what it is over."""
         return moment_rows(self.page.program, self.names, self.printer)
+
+
+def sentence(text: str) -> str:
+    """A text as a sentence."""
+    return escape(f"{text[:1].upper()}{text[1:].removesuffix('.')}." if text else "")
 
 
 def names(texts: Sequence[str]) -> str:

@@ -34,6 +34,7 @@ class Lengths:
     """Expands formulas of lengths; ``varying`` are those that vary, ``stands`` what a letter stands for.
 
     ``reach`` is ``long`` or ``short``; what had to be assumed is in ``assumed``, and ``bounded`` tells whether it mattered.
+    What is beyond a bound is of models that have one: the brackets in ``given`` are 1 then.
     """
 
     varying: frozenset[str]
@@ -42,6 +43,7 @@ class Lengths:
     stands: Mapping[str, Formula] = field(default_factory=dict)
     assumed: dict[Assumption, None] = field(default_factory=dict)
     bounded: bool = False
+    given: frozenset[Formula] = frozenset()
     known: dict[Formula, Poly] = field(default_factory=dict)
 
     def of(self, formula: Formula) -> Poly:
@@ -131,6 +133,9 @@ class Lengths:
             bound = Poly.atom(Apply(function, tuple(self.writer.plain(poly) for poly in fixed)))
         self.bounded = True
         self.assume("at_least" if self.reach == LONG else "at_most", free[0], bound)
+        if self.reach == LONG:
+            names = dict.fromkeys(name for monomial in bound.terms for atom, _ in monomial for name in symbols(atom))
+            self.given |= {Bracket("given", (Sym(name),)) for name in names}
         return bound if (function == "min") == (self.reach == LONG) else free[0]
 
     def excess(self, inner: Poly) -> Poly:

@@ -9,11 +9,14 @@ from symflops.model.formula import ZERO, Formula
 from symflops.model.program import Field, Program
 from symflops.model.verification import Verification
 from symflops.targets.abbreviations import abbreviated
+from symflops.targets.contents import Cell, Form, Page
 from symflops.targets.fragments import PIECES, fragments
 from symflops.targets.latex_printer import LatexPrinter, letters, moment_rows
-from symflops.targets.lines import aligned, fold
-from symflops.targets.page import Cell, Form, Page, located, page
+from symflops.targets.lines import aligned, fold, width
+from symflops.targets.page import located, page
 from symflops.targets.rendering import template
+from symflops.targets.words import WIDEST, AnalysisWords, Display
+from symflops.targets.worked import worked
 
 SPACE = r"\thinspace"  # a backslash before a comma is an escape in Markdown, which would reach the formula as a comma
 ROW = " \\cr\n"  # as is a doubled backslash
@@ -21,7 +24,12 @@ ROW = " \\cr\n"  # as is a doubled backslash
 
 def render(program: Program, version: str, verified: Sequence[Verification] = ()) -> str:
     """The page of ``program``."""
-    return template("derivation.md.jinja").render(version=version, **_Words(page(abbreviated(program), verified)).context())
+    return render_page(page(abbreviated(program), verified, worked(program)), version)
+
+
+def render_page(shown: Page, version: str) -> str:
+    """The page of a page."""
+    return template("derivation.md.jinja").render(version=version, **_Words(shown).context())
 
 
 def render_fragments(program: Program, version: str) -> dict[str, str]:
@@ -48,15 +56,18 @@ class _Words:
 
     def __init__(self, page: Page) -> None:
         self.page = page
-        self.names = letters(page.program)
+        self.names = letters(page.program) | dict(page.letters)
         self.names = {name: text.replace(r"\,", f"{SPACE} ") for name, text in self.names.items()}
         self.printer = LatexPrinter(self.names, SPACE)
+        self.grows = AnalysisWords(page, self.printer)
 
     def context(self) -> dict[str, object]:
         """The names of the template."""
         return {
-            "page": self.page, "program": self.page.program, "text": escape, "code": code, "math": self.math,
-            "symbol": self.printer.symbol, "display": self.display, "total": self.total, "cells": self.cells, "zero": ZERO,
+            "page": self.page, "program": self.page.program, "grows": self.grows, "rows": self.rows,
+            "text": escape, "code": code, "math": self.math,
+            "symbol": self.printer.symbol, "display": self.display, "total": self.total, "cells": self.cells,
+            "short": self.short, "sentence": sentence, "zero": ZERO,
             "default": self.default, "once": "" in self.names.values(), "moments": self.moments(),
             "names": names, "count": "{:,}".format, "signed": "{:+,}".format, "located": located,
             "comment": lambda text: re.sub(r"--+", "-", re.sub(r"[^ -~]", "?", text)),
@@ -66,10 +77,20 @@ class _Words:
         """A formula within a line."""
         return f"${self.printer.text(formula)}$"
 
+    def short(self, formula: Formula) -> str:
+        """A formula within a line; nothing where it is long."""
+        text = self.printer.text(formula)
+        return self.math(formula) if width(text) <= WIDEST else ""
+
     def display(self, form: Form) -> str:
         """A closed form as the rows of an alignment."""
         terms = [self.printer.term(formula, self.names[f"moment@{position}"]) for position, formula in form.terms]
         return ROW.join(aligned(form.name, terms))
+
+    @staticmethod
+    def rows(display: Display) -> str:
+        """The rows of an alignment."""
+        return ROW.join(display.rows)
 
     def total(self, head: str, formula: Formula) -> str:
         """A count as the rows of an alignment."""
@@ -93,6 +114,11 @@ class _Words:
     def moments(self) -> list[tuple[str, str, str]]:
         """Moments, and what they hold of the batch as a whole: symbol, sum, and what it is over."""
         return moment_rows(self.page.program, self.names, self.printer)
+
+
+def sentence(text: str) -> str:
+    """A text as a sentence."""
+    return escape(f"{text[:1].upper()}{text[1:].removesuffix('.')}." if text else "")
 
 
 def names(texts: Sequence[str]) -> str:

@@ -4,131 +4,36 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from symflops.model.formula import ZERO, Formula, Prod, evaluate, symbols
+from symflops.model.formula import ZERO, Formula, Prod, evaluate, number, symbols
 from symflops.model.program import Case, Line, Program, RegimeLines, StreamInfo, Tensor
 from symflops.model.spec import Layout
 from symflops.model.verification import Verification
 from symflops.targets.analysis import Analysis
+from symflops.targets.contents import (
+    AmountRow,
+    Cell,
+    Flow,
+    Form,
+    FormGroup,
+    Note,
+    OperatorRow,
+    Page,
+    RegimePage,
+    Scope,
+    TensorRow,
+)
+from symflops.targets.folding import folded
 from symflops.targets.growth import analysis
 from symflops.targets.terms import Terms, in_moments, plus, times
+from symflops.targets.worked import Worked, default_sizes
 
 
-@dataclass(frozen=True, slots=True)
-class AmountRow:
-    """What contractions run over, in moments: the useful part and all that is executed."""
-
-    name: str
-    useful: Formula
-    executed: Formula
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """A module that computes: what it runs over, its parameters in one block, and its forward term."""
-
-    group: str
-    module: str
-    runs: tuple[str, ...]
-    parameters: Formula
-    term: Formula
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """How often a gradient is computed, and the letter of the note that says why not always."""
-
-    count: Formula
-    note: str
-
-
-@dataclass(frozen=True, slots=True)
-class OperatorRow:
-    """A contraction in both passes."""
-
-    group: str
-    module: str
-    contraction: str
-    amount: str
-    unit: Formula
-    forward: Formula
-    inputs: tuple[Cell, ...]
-    weights: tuple[Cell, ...]
-    seen: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Note:
-    """Why some gradients are not always computed, and which: (times, of how many, and whose: operands, block, modules)."""
-
-    letter: str
-    reason: str
-    groups: tuple[tuple[Formula, Formula, tuple[tuple[str, str, tuple[str, ...]], ...]], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Form:
-    """A numbered closed form, or the number of the same one that came before (``same``)."""
-
-    name: str
-    number: int
-    terms: Terms
-    same: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class FormGroup:
-    """The closed forms that some conventions share."""
-
-    conventions: tuple[str, ...]
-    forms: tuple[Form, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class RegimePage:
-    """One regime: both passes operator by operator, and the closed forms.
-
-    ``ratios`` are the coefficients at the default sizes: (moment, forward, backward, backward / forward).
-    """
-
-    name: str
-    doc: str
-    trainable: Formula
-    everything: bool
-    trains: bool
-    rows: tuple[OperatorRow, ...]
-    notes: tuple[Note, ...]
-    groups: tuple[FormGroup, ...]
-    ratios: tuple[tuple[str, int, int, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """Everything that a derivation page shows, in its order; streams come with the inputs that carry them and their layout.
-
-    ``analysis`` is of the first regime and convention; ``letters`` are those of its formulas that the program has not, with
-    their LaTeX.
-    """
-
-    program: Program
-    streams: tuple[tuple[StreamInfo, tuple[tuple[str, str], ...]], ...]
-    amounts: tuple[AmountRow, ...]
-    scopes: tuple[Scope, ...]
-    regimes: tuple[RegimePage, ...]
-    default_parameters: int | None
-    pairs_differ: bool
-    unseen: bool
-    verified: tuple[Verification, ...]
-    analysis: Analysis
-    letters: tuple[tuple[str, str], ...]
-    fixed: tuple[tuple[str, str], ...] = ()
-
-
-def page(program: Program, verified: Sequence[Verification] = ()) -> Page:
-    """The page of ``program``, with what it was verified against."""
+def page(program: Program, verified: Sequence[Verification] = (), worked: Worked | None = None) -> Page:
+    """The page of ``program``, with what it was verified against, and figures of a typical batch."""
     sizes = default_sizes(program)
     found = analysis(program, program.regimes[0].name, program.conventions[0], sizes)
     amounts = tuple(AmountRow(a.name, in_moments(a.useful, program), in_moments(a.executed, program)) for a in program.amounts)
@@ -137,13 +42,16 @@ def page(program: Program, verified: Sequence[Verification] = ()) -> Page:
         streams=tuple(stream_rows(program)),
         amounts=amounts,
         scopes=tuple(scopes(program)),
+        flows=tuple(flows(program)),
         regimes=tuple(regime_pages(program, sizes)),
+        tensors=tuple(tensor_rows(program)),
         default_parameters=None if sizes is None else int(evaluate(program.parameters, sizes)),
         pairs_differ=any(row.useful != row.executed for row in amounts),
         unseen=any(not line.seen for regime in program.regimes for line in regime.lines),
         verified=tuple(verified),
         analysis=found,
         letters=tuple(unknown_letters(found)),
+        worked=worked,
         fixed=tuple(
             (field.keys[0], json.dumps(value))
             for letter, value in program.fixed
@@ -181,17 +89,32 @@ def located(path: str) -> tuple[str, str]:
 
 
 def scopes(program: Program) -> Iterable[Scope]:
-    """Every module that computes, once, with all its contractions."""
+    """Every module that computes, once, with all its contractions; those that differ in numbers alone together."""
     modules: dict[str, list[Line]] = {}
     for line in program.regimes[0].lines:
         modules.setdefault(line.module, []).append(line)
     tensors: dict[str, list[Tensor]] = {}
     for tensor in program.tensors:
         tensors.setdefault(owner(tensor), []).append(tensor)
+    rows = []
     for module, lines in modules.items():
         own = {(tensor.name, elements(tensor)): None for tensor in tensors.get(module, ())}
         runs = tuple(dict.fromkeys(line.amount.name for line in lines))
-        yield Scope(*located(module), runs, plus([count for _, count in own]), term(lines, program))
+        rows.append((runs, plus([count for _, count in own]), term(lines, program)))
+    for module, places in folded(list(modules), rows):
+        runs, parameters, work = rows[places[0]]
+        yield Scope(*located(module), runs, parameters, times(number(len(places)), work))
+
+
+def flows(program: Program) -> Iterable[Flow]:
+    """The forward work by what it runs over and the block that it is in: each stream, outside of blocks and within."""
+    found: dict[tuple[str, str], list[Line]] = {}
+    for line in program.regimes[0].lines:
+        found.setdefault((line.amount.name, located(line.module)[0]), []).append(line)
+    order = {amount.name: place for place, amount in enumerate(program.amounts)}
+    for (amount, group), lines in sorted(found.items(), key=lambda item: order.get(item[0][0], len(order))):
+        modules = tuple(name for name, _ in folded(list(dict.fromkeys(located(line.module)[1] for line in lines))))
+        yield Flow(amount, group, modules, term(lines, program))
 
 
 def term(lines: Iterable[Line], program: Program, pairs: str = "useful") -> Formula:
@@ -200,6 +123,14 @@ def term(lines: Iterable[Line], program: Program, pairs: str = "useful") -> Form
     for line in lines:
         same.setdefault((line.unit, in_moments(line.amount.under(pairs), program)), []).append(line.forward)
     return plus([times(plus(counts), unit, amount) for (unit, amount), counts in same.items()])
+
+
+def tensor_rows(program: Program) -> Iterable[TensorRow]:
+    """The parameters, those that differ in numbers alone together."""
+    tensors = program.tensors
+    for name, places in folded([each.name for each in tensors], [(each.shape, each.copies, each.count) for each in tensors]):
+        tensor, count = tensors[places[0]], number(len(places))
+        yield TensorRow(*located(name), tensor.shape, times(count, tensor.copies), times(count, tensor.count))
 
 
 def owner(tensor: Tensor) -> str:
@@ -218,14 +149,28 @@ def regime_pages(program: Program, sizes: Mapping[str, Any] | None) -> Iterable[
     """The regimes; forms are numbered through the page."""
     numbers: dict[tuple[str, Terms], int] = {}
     for regime in program.regimes:
-        notes = regime_notes(regime)
+        notes = regime_notes(regime, program)
         letters = {note.reason: note.letter for note in notes}
         cases = [case for case in program.cases if case.regime == regime.name]
-        rows = tuple(operator_row(line, letters) for line in regime.lines)
+        rows = operator_rows(regime, letters)
         trains = any(cell.count != ZERO for row in rows for cell in (*row.inputs, *row.weights))
         ratios = tuple(moment_ratios(cases[0], sizes)) if cases and sizes and trains else ()
         groups = tuple(form_groups(cases, numbers))
         yield RegimePage(regime.name, regime.doc, regime.trainable, all(regime.trains), trains, rows, notes, groups, ratios)
+
+
+def operator_rows(regime: RegimeLines, letters: Mapping[str, str]) -> tuple[OperatorRow, ...]:
+    """The lines of a regime, those that differ in numbers alone together."""
+    rows = [operator_row(line, letters) for line in regime.lines]
+    found = []
+    for module, places in folded([line.module for line in regime.lines], [replace(row, module="", group="") for row in rows]):
+        row, count = rows[places[0]], number(len(places))
+        inputs, weights = (
+            tuple(replace(cell, count=times(count, cell.count)) for cell in cells) for cells in (row.inputs, row.weights)
+        )
+        group, name = located(module)
+        found.append(replace(row, group=group, module=name, forward=times(count, row.forward), inputs=inputs, weights=weights))
+    return tuple(found)
 
 
 def operator_row(line: Line, letters: Mapping[str, str]) -> OperatorRow:
@@ -240,19 +185,33 @@ def operator_row(line: Line, letters: Mapping[str, str]) -> OperatorRow:
     return OperatorRow(group, module, *what, cells("input"), cells("weight"), line.seen)
 
 
-def regime_notes(regime: RegimeLines) -> tuple[Note, ...]:
+def regime_notes(regime: RegimeLines, program: Program) -> tuple[Note, ...]:
     """The reasons in the order of the lines, lettered, with the gradients that they are about."""
     found: dict[str, dict[tuple[Formula, Formula], dict[str, list[str]]]] = {}
+    missing: dict[str, dict[tuple[Formula, Formula], list[Formula]]] = {}
     for line in regime.lines:
         for gradient in line.gradients:
             if gradient.reason:
                 key = (gradient.count, line.forward if gradient.count != ZERO else ZERO)
                 kinds = found.setdefault(gradient.reason, {}).setdefault(key, {}).setdefault(line.module, [])
+                same = (line.unit, in_moments(line.amount.useful, program))
+                lacks = [line.forward, times(number(-1), gradient.count)]
+                missing.setdefault(gradient.reason, {}).setdefault(same, []).extend(lacks)
                 kinds += [kind for kind in ("weight" if gradient.kind == "weight" else "input",) if kind not in kinds]
     return tuple(
-        Note(note_letter(number), reason, tuple((*key, clauses(modules)) for key, modules in groups.items()))
+        Note(
+            note_letter(number),
+            reason,
+            tuple((*key, clauses(modules)) for key, modules in groups.items()),
+            lacking(missing[reason]),
+        )
         for number, (reason, groups) in enumerate(found.items())
     )
+
+
+def lacking(missing: Mapping[tuple[Formula, Formula], Sequence[Formula]]) -> Formula:
+    """The work of gradients that are not computed."""
+    return plus([times(plus(counts), unit, amount) for (unit, amount), counts in missing.items()])
 
 
 def clauses(modules: Mapping[str, Sequence[str]]) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
@@ -261,7 +220,7 @@ def clauses(modules: Mapping[str, Sequence[str]]) -> tuple[tuple[str, str, tuple
     for path, kinds in modules.items():
         group, name = located(path)
         found.setdefault((" and ".join(kinds), group), []).append(name)
-    return tuple((kinds, group, tuple(names)) for (kinds, group), names in found.items())
+    return tuple((*key, tuple(name for name, _ in folded(names))) for key, names in found.items())
 
 
 def note_letter(number: int) -> str:
@@ -282,19 +241,6 @@ def form_groups(cases: Sequence[Case], numbers: dict[tuple[str, Terms], int]) ->
                 number = numbers.setdefault((name, terms), len(numbers) + 1)
                 forms.append(Form(name, number, terms, same))
         yield FormGroup(tuple(conventions), tuple(forms))
-
-
-def default_sizes(program: Program) -> dict[str, Any] | None:
-    """Every letter at its default, None where a config must give one."""
-    found: dict[str, Any] = {}
-    for field in program.fields:
-        if field.required:
-            return None
-        plain = field.default is None or isinstance(field.default, (bool, str, tuple))
-        found[field.letter] = field.default if plain else evaluate(field.default, found)  # type: ignore[arg-type]
-    for definition in program.definitions:
-        found[definition.letter] = evaluate(definition.formula, found)
-    return found
 
 
 def moment_ratios(case: Case, sizes: Mapping[str, Any]) -> Iterable[tuple[str, int, int, str]]:

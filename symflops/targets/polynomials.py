@@ -67,6 +67,14 @@ class Poly:
         """Every term times ``factor``."""
         return Poly({monomial: value * factor for monomial, value in self.terms.items()})
 
+    def without(self, brackets: frozenset[Formula]) -> Poly:
+        """The polynomial where these atoms are one."""
+        terms: dict[Monomial, Fraction] = {}
+        for monomial, factor in self.terms.items():
+            kept = frozenset(pair for pair in monomial if pair[0] not in brackets)
+            terms[kept] = terms.get(kept, Fraction(0)) + factor
+        return Poly(terms)
+
     def split(self, inside: Callable[[Formula], bool]) -> dict[Monomial, Poly]:
         """Group by the part of each product whose atoms satisfy ``inside``: that part -> its coefficient."""
         parts: dict[Monomial, dict[Monomial, Fraction]] = {}
@@ -140,7 +148,8 @@ def expanded(formula: Formula, rule: Rule = lambda _: None) -> Poly:
                 ((monomial, factor),) = base.terms.items()
                 return Poly.constant(1).over(monomial, factor) ** -formula.exponent
             return Poly.atom(Writer(()).plain(base), formula.exponent)
-    return rule(formula) or Poly.atom(formula)
+    found = rule(formula)
+    return Poly.atom(formula) if found is None else found
 
 
 class Writer:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
+from itertools import islice
 from math import isqrt, lcm
 from typing import Any
 
@@ -14,17 +15,20 @@ import pytest
 
 from symflops.api import load
 from symflops.library import roots, specs_in
-from symflops.model.formula import Num, Sym, evaluate, symbols
+from symflops.model.formula import Num, Power, Sym, evaluate, symbols, walk
 from symflops.model.program import Line, Program
 from symflops.runtime.interpreted import InterpretedEstimator
-from symflops.targets.analysis import BOTH, FORWARD, Analysis, Growth, typical_batch
+from symflops.runtime.sizes import ConfigError
+from symflops.targets.analysis import BOTH, FORWARD, Analysis, Growth, typical_batch, typical_lengths
 from symflops.targets.growth import analysis
 from symflops.targets.lengths import LONG, SHORT, holds
-from symflops.targets.page import default_sizes
 from symflops.targets.parts import ATTENTION, part_of
+from symflops.targets.worked import default_sizes
 
 NAMES = sorted(file.name for root in roots() for file in specs_in(root))
-DRAWS = 6
+DRAWS, MOST = 6, 200
+SIZES = (1, 2, 3, 4, 6, 12, 24, 48, 96)
+WHOLE = 96  # a multiple of all sizes
 
 
 @cache
@@ -40,14 +44,14 @@ def config_of(program: Program, rng: random.Random) -> dict[str, Any]:
     for field in program.fields:
         if field.letter in fixed:
             value = fixed[field.letter]
-        elif field.kind in ("number", "count") and not (field.nullable and rng.random() < 0.5):
-            value = rng.randint(1, 12)
+        elif field.kind in ("number", "count") and (field.required or rng.random() < 0.7):
+            value = rng.choice(SIZES) if field.kind == "number" else rng.randint(1, 9)
         elif field.kind == "flag":
             value = rng.random() < 0.5
         elif field.kind == "number or list" and field.required:
-            value = rng.randint(1, 5)
+            value = rng.choice(SIZES)
         elif field.kind == "list" and (field.required or isinstance(field.default, tuple) and all(isinstance(item, int) for item in field.default)):
-            value = [rng.randint(1, 12) for _ in range(12 if field.required else len(field.default))]
+            value = [rng.choice(SIZES) for _ in range(12 if field.required else len(field.default))]
         else:
             continue
         *path, last = field.keys[0].split(".")
@@ -92,31 +96,46 @@ class Witness:
 
 
 def every(name: str, seed: int) -> Iterator[tuple[Program, Analysis, Witness, random.Random]]:
+    """Configs that the model takes."""
     program, found = derived(name)
-    for draw in range(DRAWS):
+    for draw in range(MOST):
         rng = random.Random(f"{name} {seed} {draw}")
-        yield program, found, Witness(program, config_of(program, rng)), rng
+        witness = Witness(program, config_of(program, rng))
+        try:
+            witness.flops(None, BOTH, lengths_of(program, rng), "samples")
+        except ConfigError:
+            continue  # such as a window of no patches
+        yield program, found, witness, rng
 
 
 def lengths_of(program: Program, rng: random.Random) -> dict[str, int]:
-    return {name: 1 if stream.absent else 96 * rng.randint(1, 3) for stream in program.streams for name in stream.variables}
+    choices = (WHOLE, 2 * WHOLE, 3 * WHOLE) if divides(program) else (1, 2, 8, 32, WHOLE, 2 * WHOLE)
+    return {name: 1 if length == 1 else rng.choice(choices) for name, length in typical_lengths(program).items()}
+
+
+def divides(program: Program) -> bool:
+    """Whether lengths have to be multiples of sizes."""
+    return any(isinstance(part, Power) and part.exponent < 0 for moment in program.moments for part in walk(moment.formula))
 
 
 def valid(assumed: tuple[Any, ...], values: dict[str, Any]) -> bool:
+    if any(one.relation == "at_least" and values[key] is None for one in assumed for key in symbols(one.right)):
+        return False  # what is beyond a bound is of models that have it
+    assumed = tuple(one for one in assumed if one.relation != "at_most" or all(values[key] is not None for key in symbols(one.right)))
     sides = ((one, evaluate(one.left, values), evaluate(one.right, values)) for one in assumed)
     return all(holds(one, Fraction(left), Fraction(right)) for one, left, right in sides)
 
 
-def stride(assumed: tuple[Any, ...], values: dict[str, Any]) -> int:
+def stride(assumed: tuple[Any, ...], values: dict[str, Any], program: Program) -> int:
     """What each axis may be a multiple of, so that all is divided as assumed."""
     rights = [Fraction(evaluate(one.right, values)) for one in assumed if one.relation == "multiple"]
-    return lcm(1, *(right.numerator for right in rights))
+    return lcm(WHOLE if divides(program) else 1, *(right.numerator for right in rights))
 
 
-def at(growth: Growth, values: dict[str, Any], step: int) -> tuple[dict[str, Any], int]:
+def at(program: Program, growth: Growth, values: dict[str, Any], step: int) -> tuple[dict[str, Any], int]:
     """The lengths with the unknown's variables at ``step`` strides, and the unknown itself."""
     variables = growth.unknown.variables
-    length = step * stride(growth.assumed, {**values, **dict.fromkeys(variables, 1), growth.unknown.letter: 1})
+    length = step * stride(growth.assumed, {**values, **dict.fromkeys(variables, 1), growth.unknown.letter: 1}, program)
     unknown = length ** len(variables) if growth.unknown.kind == "tokens" else length
     return {**values, **dict.fromkeys(variables, length), growth.unknown.letter: unknown}, unknown
 
@@ -125,33 +144,34 @@ def polynomial(terms: tuple[tuple[int, Any], ...], values: dict[str, Any], unkno
     return sum(evaluate(formula, values) * unknown**power for power, formula in terms)
 
 
-def steps(growth: Growth, values: dict[str, Any]) -> Iterator[int]:
+def steps(program: Program, growth: Growth, values: dict[str, Any]) -> Iterator[int]:
     """Steps at which what is assumed holds."""
-    for step in (1, 2, 3, 5, 8, 13, 21, 40):
-        if valid(growth.assumed, at(growth, values, step)[0]):
+    for step in (1, 2, 3, 5, 8, 13, 21, 40, 300, 400):
+        if valid(growth.assumed, at(program, growth, values, step)[0]):
             yield step
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_cost_is_a_polynomial_and_a_token_costs_its_difference(name: str) -> None:
     checked = set()
-    for program, found, witness, rng in every(name, 1):
+    for program, found, witness, rng in islice(every(name, 1), DRAWS):
         attention = frozenset({ATTENTION})
         others = frozenset(part_of(line) for line in program.regimes[0].lines) - attention
         for place, growth in enumerate(growth for items in found.items for growth in items.growth):
             values = {**witness.sizes, **lengths_of(program, rng)}
             before: tuple[int, dict[str, int]] | None = None
-            for step in list(steps(growth, values))[:3]:
-                here, unknown = at(growth, values, step)
+            for step in list(steps(program, growth, values))[:3]:
+                here, unknown = at(program, growth, values, step)
                 lengths = {key: here[key] for stream in program.streams for key in stream.variables}
                 for parts, terms in ((attention, growth.attention), (others, growth.others)):
                     assert polynomial(terms, here, unknown) == witness.flops(parts, FORWARD, lengths, growth.unknown.items)
                 now = {work: witness.flops(None, work, lengths, growth.unknown.items) for work in (FORWARD, BOTH)}
-                if before is not None and unknown - before[0] < 3000:
-                    for work, formula in growth.marginal:
-                        added = sum(evaluate(formula, {**here, growth.unknown.letter: z}) for z in range(before[0], unknown))
-                        assert added == now[work] - before[1][work]
-                        checked.add(place)
+                for work, formula in growth.marginal if before is not None else ():
+                    first, second, third = (evaluate(formula, {**here, growth.unknown.letter: before[0] + z}) for z in range(3))
+                    assert third - second == second - first  # so that what tokens cost adds up as below
+                    count = unknown - before[0]
+                    assert count * first + (second - first) * Fraction(count * (count - 1), 2) == now[work] - before[1][work]
+                    checked.add(place)
                 before = unknown, now
     assert checked or not derived(name)[1].items or name in TOO_LONG
 
@@ -159,9 +179,12 @@ def test_the_cost_is_a_polynomial_and_a_token_costs_its_difference(name: str) ->
 TOO_LONG: set[str] = set()
 
 
-def whole_below(growth: Growth, values: dict[str, Any], where: Fraction) -> int:
+EARLIER, LATER = Fraction(999_999, 1_000_000), Fraction(1_000_001, 1_000_000)
+
+
+def whole_below(program: Program, growth: Growth, values: dict[str, Any], where: Fraction) -> int:
     """The greatest step whose unknown is at most ``where``."""
-    first = at(growth, values, 1)[1]
+    first = at(program, growth, values, 1)[1]
     ratio = int(where / first)
     return ratio if growth.unknown.kind != "tokens" else next(step for step in range(ratio + 1, -1, -1) if step ** len(growth.unknown.variables) <= ratio)
 
@@ -172,16 +195,24 @@ def solution(crossover: Any, values: dict[str, Any]) -> Fraction | None:
         below = evaluate(crossover.below, values)
         return Fraction(evaluate(crossover.above, values)) / below if below else None
     a, b, c = (Fraction(evaluate(side, values)) for side in (crossover.square, crossover.linear, crossover.constant))
+    if not a:
+        return -c / b if b else None
     square = b * b - 4 * a * c
-    if square < 0 or not a:
+    if square < 0:
         return None
     root = Fraction(isqrt(square.numerator * square.denominator << 60), square.denominator << 30)
     return (root - b) / (2 * a)
 
 
+UNREACHED = {
+    "bamba": "no layer has attention, of a model whose list of those is null",
+    "swin": "all that does not grow is the head, which less than a window outweighs",
+}
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_attention_overtakes_at_the_crossover(name: str) -> None:
-    told = checked = 0
+    told, checked = set(), set()
     for program, found, witness, rng in every(name, 2):
         attention = frozenset({ATTENTION})
         others = frozenset(part_of(line) for line in program.regimes[0].lines) - attention
@@ -193,27 +224,31 @@ def test_attention_overtakes_at_the_crossover(name: str) -> None:
 
         for growth in (growth for items in found.items for growth in items.growth):
             values = {**witness.sizes, **lengths_of(program, rng)}
+            items = growth.unknown.items
             for crossover in growth.crossovers:
                 assert crossover.kind != "open"
-                items = growth.unknown.items
                 if crossover.kind in ("always", "never"):
-                    for step in list(steps(growth, values))[:3]:
-                        assert lead(at(growth, values, step)[0], crossover.work, items) * (1 if crossover.kind == "always" else -1) >= 0
+                    for step in list(steps(program, growth, values))[:3]:
+                        assert lead(at(program, growth, values, step)[0], crossover.work, items) * (1 if crossover.kind == "always" else -1) >= 0
                 elif crossover.kind in ("quotient", "root"):
-                    told += 1
+                    told.add((growth.unknown, growth.reach))
                     where = solution(crossover, values)
                     if where is None or where <= 0:
                         continue
-                    below = whole_below(growth, values, where)
-                    if below < 1 or not all(valid(growth.assumed, at(growth, values, step)[0]) for step in (below, below + 1)):
+                    if crossover.work == FORWARD:
+                        one, two = (polynomial(growth.attention, values, z) - polynomial(growth.others, values, z) for z in (where * EARLIER, where * LATER))
+                        assert one * two <= 0
+                        checked.add((growth.unknown, growth.reach))
+                    below = whole_below(program, growth, values, where)
+                    if below < 1 or below > 10**6 or not all(valid(growth.assumed, at(program, growth, values, step)[0]) for step in (below, below + 1)):
                         continue
-                    one, two = (lead(at(growth, values, step)[0], crossover.work, items) for step in (below, below + 1))
+                    one, two = (lead(at(program, growth, values, step)[0], crossover.work, items) for step in (below, below + 1))
                     assert one * two <= 0, (growth.unknown, crossover.kind)
-                    checked += 1
-    assert checked or not told or name in NEVER_CROSSED
-
-
-NEVER_CROSSED: set[str] = set()
+                    checked.add((growth.unknown, growth.reach, "counted"))
+        if told <= checked and any("counted" in each for each in checked):
+            break
+    if name not in UNREACHED:
+        assert told <= checked and (not told or any("counted" in each for each in checked))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -242,14 +277,14 @@ def test_at_the_default_sizes_the_value_is_the_first(name: str) -> None:
 def test_the_parts_add_up_by_how_they_grow(name: str) -> None:
     """Each order is of one degree, and all orders are the whole: so the greatest is the limit of long sequences."""
     checked, reaches = set(), set()
-    for program, found, witness, rng in every(name, 3):
+    for program, found, witness, rng in islice(every(name, 3), DRAWS):
         for items in found.items:
             for orders in items.orders:
                 reaches.add((items.items, orders.reach))
                 base = {**witness.sizes, **lengths_of(program, rng)}
-                mine = [key for stream in program.streams if stream.items == items.items and not stream.absent for key in stream.variables]
-                for factor in (1, 2, 7, 40):
-                    length = factor * stride(orders.assumed, {**base, **dict.fromkeys(mine, 1)})
+                mine = [key for stream in program.streams if stream.items == items.items for key in stream.variables if typical_lengths(program)[key] > 1]
+                for factor in (1, 2, 7, 40, 300):
+                    length = factor * stride(orders.assumed, {**base, **dict.fromkeys(mine, 1)}, program)
                     values = {**base, **dict.fromkeys(mine, length)}
                     if not valid(orders.assumed, values):
                         continue
@@ -262,7 +297,7 @@ def test_the_parts_add_up_by_how_they_grow(name: str) -> None:
                         assert evaluate(order.work, values) == sum(evaluate(share.work, values) for share in order.shares)
                     checked.add((items.items, orders.reach))
                 for order in orders.orders:
-                    axes = {stream.variables: len(stream.variables) for stream in program.streams if stream.items == items.items and not stream.absent and stream.variables}
+                    axes = {stream.variables: len(stream.variables) for stream in program.streams if stream.items == items.items and set(stream.variables) & set(mine)}
                     scaled = dict(base)
                     for variables, count in axes.items():
                         scaled |= {key: base[key] * 2 ** (6 // count) for key in variables}
@@ -307,8 +342,6 @@ def test_levels_of_a_unet_ask_for_one_multiple() -> None:
 
 
 def test_a_typical_batch_fits_every_model() -> None:
-    for name in ("llama", "wan", "sd3", "unet_2d_condition", "qwen3_vl", "linear"):
+    for name in ("llama", "wan", "sd3", "unet_2d_condition", "qwen3_vl", "ltx2_video"):
         program, _ = derived(name)
-        sizes = default_sizes(program)
-        if sizes is not None:
-            InterpretedEstimator(program, {}).moments(**typical_batch(program))
+        assert InterpretedEstimator(program, {}).moments(**typical_batch(program)).values
