@@ -16,6 +16,7 @@ from symflops.model.program import Program
 from symflops.project import Output, baked, verified_digest
 from symflops.published import FILE as PUBLISHED
 from symflops.published import Published, published
+from symflops.stages.emit import ON_PAGES, page_of
 from symflops.targets import html, javascript, resources
 from symflops.targets.drawing import drawing
 from symflops.targets.html_index import Entry
@@ -56,7 +57,8 @@ def compile_page(file: SpecFile) -> Output:
     scripts = [script_name(structure.program) for structure in found]
     setting = setting_of(file, model, found, tuple(scripts), f"../{INDEX}")
     shown = resources.linked(f"../{ASSETS}", more=(scripts[0],))
-    files = {f"{folder}/{program.name}.html": html.render(program, __version__, verifications(file), setting, shown)}
+    derivation = page_of(program, verifications(file))
+    files = {f"{folder}/{program.name}.html": html.render(program, derivation, __version__, setting, shown)}
     files |= {f"{folder}/{name}": structure.script for name, structure in zip(scripts, found, strict=True)}
     sources = {source.path: digest(source.text) for source in model.spec.sources}
     return Output(program.name, file.group, files, entry_of(file, program), sources, verified_digest(file))
@@ -71,7 +73,10 @@ def standalone(model: Model, program: Program | None = None) -> str:
     found = structures(model) if program is None else [_Structure(program, javascript.render(program, __version__))]
     setting = setting_of(model.file, model, found, ("",) * len(found), "")
     carried = resources.within(tuple(structure.script for structure in found))
-    return html.render(found[0].program, __version__, verifications(model.file), setting, carried)
+    shown = found[0].program
+    names = [regime.name for regime in shown.regimes]
+    derivation = page_of(shown, verifications(model.file), [name for name in ON_PAGES if name in names] or names)
+    return html.render(shown, derivation, __version__, setting, carried)
 
 
 def setting_of(file: SpecFile, model: Model, found: Sequence[_Structure], scripts: Sequence[str], home: str) -> html.Setting:

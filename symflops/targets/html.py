@@ -8,36 +8,37 @@ from __future__ import annotations
 
 import html
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from symflops.model.formula import ZERO, Formula, evaluate, symbols
 from symflops.model.program import Field, Program, StreamInfo
-from symflops.model.verification import Verification
-from symflops.targets.abbreviations import abbreviated
+from symflops.targets.analysis import FORWARD
+from symflops.targets.contents import Cell, Form, Page
 from symflops.targets.latex_printer import LatexPrinter, letters, moment_rows
-from symflops.targets.lines import aligned, fold
-from symflops.targets.page import Cell, Form, Page, default_sizes, located, page
+from symflops.targets.lines import aligned, fold, width
+from symflops.targets.page import located
 from symflops.targets.python_printer import PythonPrinter
 from symflops.targets.rendering import template
+from symflops.targets.words import WIDEST, AnalysisWords, Display
+from symflops.targets.worked import default_sizes
 
 LINE = 560.0
 """How wide a line of a formula may be, in points; what is wider is folded, and scrolls within its box on a phone."""
 
 SECTIONS = (
-    ("calculator", "Calculator"), ("growth", "Over length"), ("regimes", "Regimes and conventions"), ("graph", "The model"),
-    ("sizes", "Sizes"), ("streams", "Streams and moments"), ("modules", "What each module does"),
-    ("passes", "Both passes"), ("forms", "Closed forms"), ("ratio", "Backward over forward"), ("parameters", "Parameters"),
-    ("verified", "Verification"),
+    ("calculator", "Calculator"), ("plotted", "Over length"), ("graph", "The model"), ("streams", "Streams"),
+    ("modules", "Token scope"), ("definitions", "Definitions"), ("forms", "Closed forms"), ("passes", "Both passes"),
+    ("ratio", "Why not twice forward"), ("growth", "How the cost grows"), ("regimes", "Regimes and conventions"),
+    ("parameters", "Parameters"), ("verified", "Verification"),
 )  # fmt: skip
 TIMES = " \u00d7 "
 FAMILIES = {
     "nn": "torch.nn", "language": "Language", "diffusion": "Diffusion", "vision": "Vision", "audio": "Audio",
     "multimodal": "Multimodal",
 }  # fmt: skip
-SHOWN = ("full", "forward")
-"""The regimes whose operators and closed forms a page prints, of those that it has; the calculator has all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +73,9 @@ class Setting:
     home: str = ""
 
 
-def render(program: Program, version: str, verified: Sequence[Verification], setting: Setting, resources: Resources) -> str:
-    """The page of ``program``."""
-    names = [regime.name for regime in program.regimes]
-    shown = page(abbreviated(program.showing([name for name in names if name in SHOWN] or names)), verified)
-    words = _Words(shown)
-    context = words.context() | _calculator(program, setting) | _head(program, shown, setting)
+def render(program: Program, shown: Page, version: str, setting: Setting, resources: Resources) -> str:
+    """The page of ``program``, whose derivation is ``shown``; the calculator has all regimes of the program."""
+    context = _Words(shown).context() | _calculator(program, setting) | _head(program, shown, setting)
     return template("html/derivation.html.jinja").render(version=version, resources=resources, home=setting.home, **context)
 
 
@@ -107,8 +105,9 @@ class _Words:
 
     def __init__(self, page: Page) -> None:
         self.page = page
-        self.names = letters(page.program)
+        self.names = letters(page.program) | dict(page.letters)
         self.printer = LatexPrinter(self.names)
+        self.grows = AnalysisWords(page, self.printer, LINE)
 
     def context(self) -> dict[str, Any]:
         """The names of the template."""
@@ -118,6 +117,7 @@ class _Words:
             "cells": self.cells, "zero": ZERO, "default": self.default, "once": "" in self.names.values(),
             "moments": moment_rows(self.page.program, self.names, self.printer), "names": names, "count": "{:,}".format,
             "signed": "{:+,}".format, "located": located, "capital": capital, "program": self.page.program,
+            "grows": self.grows, "rows": self.rows, "short": self.short, "phrases": phrases,
         }  # fmt: skip
 
     def math(self, formula: Formula) -> str:
@@ -132,6 +132,16 @@ class _Words:
     def total(self, head: str, formula: Formula) -> str:
         """A count as an alignment."""
         return alignment(aligned(head, [fold(self.printer.text(formula), LINE)]))
+
+    def short(self, formula: Formula) -> str:
+        """A formula within a line; nothing where it is long."""
+        text = self.printer.text(formula)
+        return tex(text) if width(text) <= WIDEST else ""
+
+    @staticmethod
+    def rows(*displays: Display) -> str:
+        """Alignments as one."""
+        return alignment([row for display in displays for row in display.rows])
 
     def cells(self, cells: Sequence[Cell]) -> str:
         """How often gradients are computed, with the letters of their notes."""
@@ -155,6 +165,14 @@ def alignment(rows: Sequence[str], tag: str = "") -> str:
     text = html.escape(f"\\begin{{aligned}}\n{body}\n\\end{{aligned}}{tag}")
     box = '<div class="scroll formula" tabindex="0" role="group" aria-label="formula">'
     return f'{box}<div class="tex display">{text}</div></div>'
+
+
+def phrases(texts: Sequence[str]) -> list[str]:
+    """Phrases with math between dollars."""
+    return [
+        "".join(tex(part) if place % 2 else escape(part) or part for place, part in enumerate(text.split("$")))
+        for text in texts
+    ]
 
 
 def names(texts: Sequence[str]) -> str:
@@ -196,20 +214,31 @@ def family_title(group: str) -> str:
 
 
 def _head(program: Program, shown: Page, setting: Setting) -> dict[str, Any]:
-    cases = sum(len(item.cases) for item in shown.verified)
-    facts = []
-    if shown.default_parameters is not None:
-        facts.append(("Parameters", f"{shown.default_parameters:,}", "at the default sizes"))
-    facts.append(("Spec", program.name, ""))
-    if cases:
-        facts.append(("Verified", f"{cases} measured {'case' if cases == 1 else 'cases'}", "equal to the last FLOP"))
-    hidden = {"graph"} if not setting.drawing else set()
+    hidden = {"graph": not setting.drawing, "growth": not shown.analysis.items}
+    short = short_title(program)
     return {
-        "short": short_title(program), "about": about(program.title, short_title(program)), "facts": facts,
+        "headline": short, "about": about(program.title, short), "facts": list(_facts(shown)),
         "family": family_title(setting.family), "drawing": setting.drawing,
-        "sections": [(id, name) for id, name in SECTIONS if id not in hidden],
-        "description": f"Parameters and FLOPs of {short_title(program)} in closed form, with an exact calculator.",
+        "sections": [(id, name) for id, name in SECTIONS if not hidden.get(id)],
+        "description": f"Parameters and FLOPs of {short} in closed form, with an exact calculator.",
     }  # fmt: skip
+
+
+def _facts(shown: Page) -> Iterator[tuple[str, str, str]]:
+    """What a reader wants to know first: name, value, and a note."""
+    if shown.default_parameters is not None:
+        yield "Parameters", f"{shown.default_parameters:,}", "at the default sizes"
+    if shown.worked and shown.worked.regimes[0].forward:
+        first = shown.worked.regimes[0]
+        if first.backward:
+            yield "Backward over forward", f"{float(Fraction(first.backward, first.forward)):.4f}", f"regime {first.name}"
+    for growth in (growth for items in shown.analysis.items for growth in items.growth):
+        for found in growth.crossovers:
+            if found.value and found.work == FORWARD:
+                yield "Attention overtakes", f"{found.value:,}", f"tokens of {' and '.join(growth.unknown.streams)}"
+    cases = sum(len(item.cases) for item in shown.verified)
+    if cases:
+        yield "Verified", f"{cases} measured {'case' if cases == 1 else 'cases'}", "equal to the last FLOP"
 
 
 def _calculator(program: Program, setting: Setting) -> dict[str, Any]:

@@ -40,7 +40,8 @@ class Entry:
         figures += [f"{self.verified} verified {'case' if self.verified == 1 else 'cases'}"] if self.verified else []
         return {
             "title": short, "about": about(self.title, short), "group": self.group,
-            "reference": (self.references or [self.name])[0], "address": f"{self.group or 'models'}/{self.name}.html", "figures": " · ".join(figures),
+            "reference": (self.references or [self.name])[0],
+            "address": f"{self.group or 'models'}/{self.name}.html", "figures": " · ".join(figures),
             "words": " ".join(told).lower(),
         }  # fmt: skip
 

@@ -142,7 +142,7 @@
     const options = Object.values(given.found.sets).flat().flatMap(([name, axes]) => axes.map((letter, place) => [`${name}/${place}`, axes.length > 1 ? `${name}, ${letter}` : name]));
     if (axis.options.length !== options.length) {
       axis.replaceChildren(...options.map(([value, text]) => new Option(text, value)));
-      document.getElementById("growth").classList.toggle("nothing", options.length === 0);
+      document.getElementById("plotted").classList.toggle("nothing", options.length === 0);
     }
     if (options.length) draw();
   });
