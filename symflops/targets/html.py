@@ -232,10 +232,10 @@ def _facts(shown: Page) -> Iterator[tuple[str, str, str]]:
         first = shown.worked.regimes[0]
         if first.backward:
             yield "Backward over forward", f"{float(Fraction(first.backward, first.forward)):.4f}", f"regime {first.name}"
-    for growth in (growth for items in shown.analysis.items for growth in items.growth):
-        for found in growth.crossovers:
-            if found.value and found.work == FORWARD:
-                yield "Attention overtakes", f"{found.value:,}", f"tokens of {' and '.join(growth.unknown.streams)}"
+    grows = (growth for items in shown.analysis.items for growth in items.growth)
+    crossed = [(growth, found) for growth in grows for found in growth.crossovers if found.value and found.work == FORWARD]
+    for growth, found in crossed[:1]:
+        yield "Attention overtakes", f"{found.value:,}", f"tokens of {' and '.join(growth.unknown.streams)}"
     cases = sum(len(item.cases) for item in shown.verified)
     if cases:
         yield "Verified", f"{cases} measured {'case' if cases == 1 else 'cases'}", "equal to the last FLOP"

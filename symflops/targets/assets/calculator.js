@@ -141,7 +141,11 @@
   const clear = () => { for (const input of [...sizeInputs, ...streamInputs]) tell(input, ""); at("wrong").textContent = ""; };
   const complain = (error) => {
     const input = error.input ?? (error.field && at(`size-${error.field}`)) ?? (error.stream && at(`stream-${error.stream}`));
-    if (input) tell(input, error.message);
+    if (input) {
+      const folded = input.closest("details:not([open])");
+      if (folded) folded.open = true;
+      tell(input, error.message);
+    }
     else at("wrong").textContent = capital(error.message);
     form.classList.add("stale");
   };
@@ -274,6 +278,7 @@
     await update();
     form.dataset.ready = "true";
   };
+  if (sizeInputs.length > 6 && matchMedia("(max-width: 60rem)").matches) at("sizes").open = false; // what comes out stands below
   form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("input", (event) => { if (event.target !== preset) update(); });
   form.addEventListener("reset", (event) => {
