@@ -82,7 +82,7 @@ class _Frame:
     def title(self) -> str:
         """What stands on the frame."""
         path, _, times = self.key[-1].rpartition(" x ") if self.key else ("", "", "")
-        return f"{path} \u00d7 {times}"
+        return f"{path} \u00d7 {times.replace('Least', 'min').replace('Most', 'max').replace('Excess', 'max0')}"
 
     @property
     def size(self) -> tuple[float, float]:

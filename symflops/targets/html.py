@@ -15,7 +15,7 @@ from typing import Any
 
 from symflops.model.formula import ZERO, Formula, evaluate, symbols
 from symflops.model.program import Field, Program, StreamInfo
-from symflops.targets.analysis import FORWARD
+from symflops.targets.analysis import FORWARD, typical_batch
 from symflops.targets.contents import Cell, Form, Page
 from symflops.targets.latex_printer import LatexPrinter, letters, moment_rows
 from symflops.targets.lines import aligned, fold, width
@@ -252,7 +252,7 @@ def _calculator(program: Program, setting: Setting) -> dict[str, Any]:
         "conventions": dict(conventions),
         "streams": {stream.name: [stream.variables, stream.counts, stream.optional] for stream, _ in streams},
         "presets": [{"label": preset.label, "config": preset.config, "batch": preset.batch} for preset in setting.presets],
-        "batch": setting.presets[0].batch if setting.presets else {},
+        "batch": first_batch(program, setting.presets),
         "fields": {field.attribute: [field.keys[0], field.kind, field.nullable] for field in program.fields},
     }
     return {
@@ -264,6 +264,20 @@ def _calculator(program: Program, setting: Setting) -> dict[str, Any]:
         "axes": any(len(stream.variables) > 1 for stream, _ in streams),
         "inputs": [(field, size_note(field, program)) for field in program.fields],
     }
+
+
+def first_batch(program: Program, presets: Sequence[Preset]) -> dict[str, Any]:
+    """What the calculator begins with: the batch of the first preset."""
+    batch = presets[0].batch if presets else {}
+    return {**needed_lengths(program, batch), **batch}
+
+
+def needed_lengths(program: Program, batch: Mapping[str, Any]) -> dict[str, Any]:
+    """As many typical entries of the streams that a batch must give as the others have, for those that it does not."""
+    count = max([len(given) for given in batch.values() if isinstance(given, list)] or [1])
+    typical = typical_batch(program)
+    missing = [stream for stream in program.streams if stream.given and not stream.optional and stream.name not in batch]
+    return {stream.name: count if stream.counts else typical[stream.name] * count for stream in missing}
 
 
 def convention_doc(program: Program, name: str) -> str:

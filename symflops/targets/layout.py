@@ -135,6 +135,8 @@ def _places(
                 near = neighbours[node][0 if down else 1] or neighbours[node][1 if down else 0]
                 if sweep >= SWEEPS:
                     near = [*neighbours[node][0], *neighbours[node][1]]
+                if isinstance(node, str):  # what follows each other stands in one line, and edges that pass by go around
+                    near = [other for other in near if isinstance(other, str)] or near
                 wanted[node] = sum(x[other] for other in near) / len(near) if near else x[node]
             x |= _spread(row, wanted, boxes, x)
     return x

@@ -20,7 +20,7 @@
   const set = (element) => {
     const text = element.textContent, display = element.classList.contains("display");
     const key = (display ? "d" : "i") + text;
-    if (!known.has(key)) known.set(key, katex.renderToString(text, { displayMode: display, throwOnError: false, output: "htmlAndMathml" }));
+    if (!known.has(key)) known.set(key, katex.renderToString(text, { displayMode: display, throwOnError: false, output: "htmlAndMathml", maxExpand: Infinity }));
     element.innerHTML = known.get(key);
     element.classList.add("set");
   };
