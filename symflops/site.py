@@ -10,6 +10,7 @@ from typing import Any
 
 from symflops import __version__
 from symflops.api import Model, load
+from symflops.ground.diagnostics import SymflopsError
 from symflops.ground.digests import digest, package_digest
 from symflops.library import SpecFile
 from symflops.model.program import Program
@@ -20,7 +21,16 @@ from symflops.stages.emit import ON_PAGES, page_of
 from symflops.targets import html, javascript, resources
 from symflops.targets.drawing import drawing
 from symflops.targets.html_index import Entry
+from symflops.targets.worked import ConventionFigures
 from symflops.verified import verifications
+from symflops.witness.cases import cases_of
+from symflops.witness.figures import convention_figures
+
+AGAINST = ("torch", "palm", "kaplan", "verl", "megatron", "deepspeed", "calflops")
+"""The conventions that a page compares."""
+
+MOST = 400
+"""The lines of a structure up to which it does."""
 
 INDEX, ASSETS, STAMP = "index.html", "assets", ".stamp.json"
 
@@ -57,15 +67,17 @@ def compile_page(file: SpecFile) -> Output:
     scripts = [script_name(structure.program) for structure in found]
     setting = setting_of(file, model, found, tuple(scripts), f"../{INDEX}")
     shown = resources.linked(f"../{ASSETS}", more=(scripts[0],))
-    derivation = page_of(program, verifications(file))
+    derivation = page_of(program, verifications(file), conventions=figures(model, program, AGAINST))
     files = {f"{folder}/{program.name}.html": html.render(program, derivation, __version__, setting, shown)}
     files |= {f"{folder}/{name}": structure.script for name, structure in zip(scripts, found, strict=True)}
     sources = {source.path: digest(source.text) for source in model.spec.sources}
     return Output(program.name, file.group, files, entry_of(file, program), sources, verified_digest(file))
 
 
-def standalone(model: Model, program: Program | None = None) -> str:
+def standalone(model: Model, program: Program | None = None, against: Sequence[str] = ()) -> str:
     """The page of one model, or of a ``program`` of it, as a single file with everything in it.
+
+    ``against`` are conventions whose figures it tells.
 
     Raises:
         SpecError: the spec is not valid.
@@ -75,8 +87,19 @@ def standalone(model: Model, program: Program | None = None) -> str:
     carried = resources.within(tuple(structure.script for structure in found))
     shown = found[0].program
     names = [regime.name for regime in shown.regimes]
-    derivation = page_of(shown, verifications(model.file), [name for name in ON_PAGES if name in names] or names)
+    counted = figures(model, shown, against)
+    derivation = page_of(shown, verifications(model.file), [name for name in ON_PAGES if name in names] or names, counted)
     return html.render(shown, derivation, __version__, setting, carried)
+
+
+def figures(model: Model, program: Program, against: Sequence[str]) -> tuple[ConventionFigures, ...]:
+    """What conventions count of a typical batch; nothing where the model has no such batch, or its structure is large."""
+    if not against or len(program.regimes[0].lines) > MOST:
+        return ()
+    try:
+        return convention_figures(model, program, config_of(program), list(dict.fromkeys((program.conventions[0], *against))))
+    except SymflopsError:
+        return ()
 
 
 def setting_of(file: SpecFile, model: Model, found: Sequence[_Structure], scripts: Sequence[str], home: str) -> html.Setting:
@@ -84,14 +107,14 @@ def setting_of(file: SpecFile, model: Model, found: Sequence[_Structure], script
     return html.Setting(
         family=file.group,
         presets=tuple(presets(published(file), model, found[0].program)),
-        drawing=drawing(graph_of(model, found[0].program).to_networkx()),
+        drawing=drawing(model.graph(config_of(found[0].program)).to_networkx()),
         estimators=tuple((structure.key, script) for structure, script in zip(found, scripts, strict=True)),
         home=home,
     )
 
 
-def graph_of(model: Model, program: Program) -> Any:
-    """The graph of the structure that a program is of."""
+def config_of(program: Program) -> dict[str, Any]:
+    """A config of the structure that a program is of."""
     keys = {field.letter: field.keys[0] for field in program.fields}
     config: dict[str, Any] = {}
     for letter, value in program.fixed:
@@ -100,7 +123,7 @@ def graph_of(model: Model, program: Program) -> Any:
         for word in outer:
             place = place.setdefault(word, {})
         place[last] = list(value) if isinstance(value, tuple) else value
-    return model.graph(config)
+    return config
 
 
 def script_name(program: Program) -> str:
@@ -111,6 +134,10 @@ def script_name(program: Program) -> str:
 def presets(measured: Iterable[Published], model: Model, program: Program) -> Iterable[html.Preset]:
     """The models that were measured, then those variants of which none was."""
     measured = list(measured)
+    if not measured and not model.variants:
+        yield from (
+            html.Preset(f"example {number}", case.config, case.batch) for number, case in enumerate(cases_of(model.file), 1)
+        )
     for item in measured:
         label = re.sub(r"^pub-", "", item.name)
         class_name = item.reference.rpartition(".")[2]

@@ -1,45 +1,75 @@
-"""Writes the derivation of a spec, as LaTeX, Markdown or HTML: a whole page, or with --fragment what pastes into a paper.
+"""Writes the derivation of a spec as LaTeX, PDF, Markdown or HTML: a whole page, or with --fragment what pastes into a paper.
 
   symflops render llama --format latex > llama.tex
+  symflops render llama --format pdf -o papers
+  symflops render llama --format markdown --against megatron,verl
   symflops render llama --format latex --fragment --regime full --convention symflops -o paper
 
-HTML is one file with everything in it, a calculator among it, and needs no network; 'symflops site' writes all models.
 Fragments are the closed forms, a table of symbols and a table of modules, each in a file of its own below -o. LaTeX
-fragments are an align and two booktabs tables, and say which packages they need.
+fragments are an align and two booktabs tables, and say which packages they need. A PDF needs latexmk and pdflatex.
+HTML is one file with everything in it, a calculator among it, and needs no network; 'symflops site' writes all models.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-ENDINGS = {"latex": "tex", "markdown": "md", "html": "html"}
+
+@dataclass(frozen=True)
+class Format:
+    """How a page is written: the ending of its file, what prints it, what prints its fragments, what the text becomes then."""
+
+    ending: str
+    page: Callable[..., str]
+    fragments: Callable[..., dict[str, str]] | None = None
+    compiled: Callable[[str, str], bytes] | None = None
+
+
+def formats() -> dict[str, Format]:
+    """The formats by name."""
+    from symflops.targets import latex, markdown
+
+    return {
+        "latex": Format("tex", latex.render_page, latex.render_fragments),
+        "pdf": Format("pdf", latex.render_page, compiled=typeset),
+        "markdown": Format("md", markdown.render_page, markdown.render_fragments),
+    }
+
+
+NAMES = ("latex", "pdf", "markdown", "html")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``symflops render``."""
     parser.add_argument("spec", metavar="SPEC", help="name or path of a spec")
-    parser.add_argument("--format", required=True, choices=tuple(ENDINGS), help="what to write")
+    parser.add_argument("--format", required=True, choices=NAMES, help="what to write")
     parser.add_argument("--fragment", action="store_true", help="pieces without a preamble, not a whole page")
-    parser.add_argument("-o", "--out", metavar="DIR", help="the folder to write to; default: to standard output")
+    parser.add_argument(
+        "-o", "--out", metavar="DIR", help="the folder to write to; default: to standard output, a PDF to this folder"
+    )
     parser.add_argument("--config", metavar="PATH", help="config that fixes a structure")
-    parser.add_argument("--regime", action="append", metavar="R", help="what trains; may be repeated (default: all)")
+    parser.add_argument("--regime", action="append", metavar="R", help="what trains; may be repeated (default: full, forward)")
     parser.add_argument("--convention", action="append", metavar="C", help="what is counted; may be repeated (default: all)")
+    parser.add_argument("--against", metavar="C,C", help="tell what these conventions count, too, and why (takes a while)")
 
 
 def run(args: argparse.Namespace) -> int:
     """Render, then print or write."""
     texts = rendered(args)
-    if args.out is None:
-        print("\n".join(texts.values()), end="")
+    folder = args.out or ("." if any(isinstance(text, bytes) for text in texts.values()) else None)
+    if folder is None:
+        print("\n".join(map(str, texts.values())), end="")
         return 0
-    from pathlib import Path
-
     from symflops.ground.errors import SymflopsError
     from symflops.ground.files import write
 
     for name, text in texts.items():
-        path = Path(args.out) / name
+        path = Path(folder) / name
         try:
             write(path, text)
         except OSError as error:
@@ -48,42 +78,105 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def rendered(args: argparse.Namespace) -> dict[str, str]:
+def rendered(args: argparse.Namespace) -> dict[str, str | bytes]:
     """What to write, by file name."""
     from symflops import __version__
     from symflops.api import CONVENTIONS, REGIMES, load
+    from symflops.ground.errors import SymflopsError
     from symflops.lookup import read_config
-    from symflops.targets import latex, markdown
-    from symflops.verified import verifications
 
-    if args.format == "html":
-        return html_page(args)
     model = load(args.spec)
     config = read_config(args.config) if args.config else None
     regimes, conventions = (tuple(dict.fromkeys(names or ())) for names in (args.regime, args.convention))
-    program = model.program(regimes or REGIMES, conventions or CONVENTIONS, config)
-    target, ending = latex if args.format == "latex" else markdown, ENDINGS[args.format]
+    if args.format == "html":
+        return html_page(args, model, config, regimes, conventions)
+    chosen = formats()[args.format]
     if args.fragment:
-        pieces = target.render_fragments(program, __version__)
-        return {f"{program.name}-{piece}.{ending}": text for piece, text in pieces.items()}
-    return {f"{program.name}.{ending}": target.render(program, __version__, verifications(model.file))}
+        if chosen.fragments is None:
+            able = ", ".join(name for name, each in formats().items() if each.fragments)
+            raise SymflopsError(f"there are no fragments in the format '{args.format}', only in {able}")
+        program = model.program(regimes or REGIMES, conventions or CONVENTIONS, config)
+        pieces = chosen.fragments(program, __version__)
+        return {f"{program.name}-{piece}.{chosen.ending}": text for piece, text in pieces.items()}
+    if chosen.compiled is typeset:
+        tools()  # before the work, not after it
+    shown = page(model, config, regimes, conventions or CONVENTIONS, args.against)
+    text = chosen.page(shown, __version__)
+    name = shown.program.name
+    return {f"{name}.{chosen.ending}": chosen.compiled(text, name) if chosen.compiled else text}
 
 
-def html_page(args: argparse.Namespace) -> dict[str, str]:
+def html_page(
+    args: argparse.Namespace, model: Any, config: Any, regimes: tuple[str, ...], conventions: tuple[str, ...]
+) -> dict[str, str | bytes]:
     """The page in one file, by its name."""
-    from symflops.api import CONVENTIONS, load
+    from symflops.api import CONVENTIONS
     from symflops.ground.errors import SymflopsError
-    from symflops.lookup import read_config
     from symflops.project import baked
-    from symflops.site import standalone
+    from symflops.site import AGAINST, standalone
 
     if args.fragment:
-        raise SymflopsError("there are no fragments in HTML: --format latex or markdown has them")
-    model = load(args.spec)
-    if not (args.config or args.regime or args.convention):
-        return {f"{model.spec.name}.html": standalone(model)}
-    regimes, conventions = (tuple(dict.fromkeys(names or ())) for names in (args.regime, args.convention))
-    program = model.program(
-        regimes or baked(model), conventions or CONVENTIONS, read_config(args.config) if args.config else None
-    )
-    return {f"{model.spec.name}.html": standalone(model, program)}
+        raise SymflopsError("there are no fragments in the format 'html', only in latex, markdown")
+    program = None
+    if config is not None or regimes or conventions:
+        program = model.program(regimes or baked(model), conventions or CONVENTIONS, config)
+    against = [name.strip() for name in args.against.split(",")] if args.against else AGAINST
+    return {f"{model.spec.name}.html": standalone(model, program, against)}
+
+
+def page(model: Any, config: Any, regimes: tuple[str, ...], conventions: tuple[str, ...], against: str | None) -> Any:
+    """The page, with figures of the regimes that the model takes and of the conventions to compare with."""
+    from symflops.api import REGIMES
+    from symflops.project import baked
+    from symflops.stages.emit import page_of
+    from symflops.verified import verifications
+    from symflops.witness.figures import convention_figures
+
+    if config is None:
+        program = model.typical(regimes or baked(model), conventions)
+    else:
+        program = model.program(regimes or REGIMES, conventions, config)
+    figures: tuple[Any, ...] = ()
+    if against:
+        others = [name.strip() for name in against.split(",")]
+        figures = convention_figures(model, program, config or {}, [conventions[0], *others])
+    return page_of(program, verifications(model.file), regimes or REGIMES, figures)
+
+
+def tools() -> None:
+    """Whether a PDF can be made.
+
+    Raises:
+        SymflopsError: TeX is not there.
+    """
+    import shutil
+
+    from symflops.ground.errors import SymflopsError
+
+    missing = [tool for tool in ("latexmk", "pdflatex") if not shutil.which(tool)]
+    if missing:
+        hint = "install TeX Live (Debian: apt-get install latexmk texlive-latex-extra), or take --format latex"
+        raise SymflopsError(f"a PDF needs {' and '.join(missing)}, not found: {hint}")
+
+
+def typeset(source: str, name: str) -> bytes:
+    """The PDF of a LaTeX document.
+
+    Raises:
+        SymflopsError: TeX is not there, or does not take the document.
+    """
+    import subprocess
+    import tempfile
+
+    from symflops.ground.errors import SymflopsError
+
+    tools()
+    with tempfile.TemporaryDirectory(prefix="symflops-") as folder:
+        (Path(folder) / f"{name}.tex").write_text(source, encoding="utf-8")
+        command = ["latexmk", "-pdf", "-interaction=nonstopmode", "-halt-on-error", f"{name}.tex"]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, errors="replace", check=False)
+        made = Path(folder) / f"{name}.pdf"
+        if done.returncode or not made.is_file():
+            wrong = [line for line in done.stdout.splitlines() if line.startswith(("!", "Latexmk: Err"))]
+            raise SymflopsError(f"LaTeX does not take the page of '{name}': {(wrong or ['no reason given'])[0]}")
+        return made.read_bytes()

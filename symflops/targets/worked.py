@@ -108,9 +108,13 @@ class _Figures:
 
 
 def default_sizes(program: Program) -> dict[str, Any] | None:
-    """Every letter at its default, None where a config must give one."""
+    """Every letter at its default, or as it decided the structure; None where a config must give one."""
     found: dict[str, Any] = {}
+    fixed = dict(program.fixed)
     for field in program.fields:
+        if field.letter in fixed:
+            found[field.letter] = fixed[field.letter]
+            continue
         if field.required:
             return None
         plain = field.default is None or isinstance(field.default, (bool, str, tuple))

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from symflops.api import load
+from symflops.cli.main import main
 from symflops.model.formula import Apply, Bracket, Power, Prod, Sum, Sym, number
 from symflops.model.graph import ONCE
 from symflops.model.program import Moment, Program
@@ -98,3 +99,9 @@ def test_fragments_compile_in_a_paper(name: str, options: str, tmp_path: Path) -
     log = compiled(source)
     assert "Float too large" not in log and "multiply defined" not in log
     assert name == "crowded" or not re.search(r"Overfull \\vbox", log)
+
+
+def test_render_writes_a_pdf(tmp_path: Path) -> None:
+    assert main(["render", "llama", "--format", "pdf", "-o", str(tmp_path)]) == 0
+    assert (tmp_path / "llama.pdf").read_bytes().startswith(b"%PDF-")
+    assert [path.name for path in tmp_path.iterdir()] == ["llama.pdf"]
