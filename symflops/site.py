@@ -20,6 +20,7 @@ from symflops.published import Published, published
 from symflops.stages.emit import ON_PAGES, page_of
 from symflops.targets import html, javascript, resources
 from symflops.targets.drawing import drawing
+from symflops.targets.html_calculator import Preset, Setting
 from symflops.targets.html_index import Entry
 from symflops.targets.worked import ConventionFigures
 from symflops.verified import verifications
@@ -102,9 +103,9 @@ def figures(model: Model, program: Program, against: Sequence[str]) -> tuple[Con
         return ()
 
 
-def setting_of(file: SpecFile, model: Model, found: Sequence[_Structure], scripts: Sequence[str], home: str) -> html.Setting:
+def setting_of(file: SpecFile, model: Model, found: Sequence[_Structure], scripts: Sequence[str], home: str) -> Setting:
     """What stands on a page beside the derivation."""
-    return html.Setting(
+    return Setting(
         family=file.group,
         presets=tuple(presets(published(file), model, found[0].program)),
         drawing=drawing(model.graph(config_of(found[0].program)).to_networkx()),
@@ -131,21 +132,19 @@ def script_name(program: Program) -> str:
     return f"{javascript.key_of(program).replace('/', '_')}.js"
 
 
-def presets(measured: Iterable[Published], model: Model, program: Program) -> Iterable[html.Preset]:
+def presets(measured: Iterable[Published], model: Model, program: Program) -> Iterable[Preset]:
     """The models that were measured, then those variants of which none was."""
     measured = list(measured)
     if not measured and not model.variants:
-        yield from (
-            html.Preset(f"example {number}", case.config, case.batch) for number, case in enumerate(cases_of(model.file), 1)
-        )
+        yield from (Preset(f"example {number}", case.config, case.batch) for number, case in enumerate(cases_of(model.file), 1))
     for item in measured:
         label = re.sub(r"^pub-", "", item.name)
         class_name = item.reference.rpartition(".")[2]
-        yield html.Preset(f"{label} ({class_name})" if len(program.references) > 1 else label, item.config, item.batch)
+        yield Preset(f"{label} ({class_name})" if len(program.references) > 1 else label, item.config, item.batch)
     batch = measured[0].batch if measured else {}
     for name, config in model.variants.items():
         if not any(name in item.name for item in measured):
-            yield html.Preset(name, config, batch)
+            yield Preset(name, config, batch)
 
 
 def entry_of(file: SpecFile, program: Program) -> dict[str, Any]:

@@ -22,12 +22,16 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Format:
-    """How a page is written: the ending of its file, what prints it, what prints its fragments, what the text becomes then."""
+    """How a page is written: the ending of its file, what prints it, what prints its fragments, what the text becomes then.
+
+    ``whole`` makes a file that is more than a page.
+    """
 
     ending: str
-    page: Callable[..., str]
+    page: Callable[..., str] | None = None
     fragments: Callable[..., dict[str, str]] | None = None
     compiled: Callable[[str, str], bytes] | None = None
+    whole: Callable[..., str] | None = None
 
 
 def formats() -> dict[str, Format]:
@@ -38,6 +42,7 @@ def formats() -> dict[str, Format]:
         "latex": Format("tex", latex.render_page, latex.render_fragments),
         "pdf": Format("pdf", latex.render_page, compiled=typeset),
         "markdown": Format("md", markdown.render_page, markdown.render_fragments),
+        "html": Format("html", whole=html_page),
     }
 
 
@@ -88,8 +93,6 @@ def rendered(args: argparse.Namespace) -> dict[str, str | bytes]:
     model = load(args.spec)
     config = read_config(args.config) if args.config else None
     regimes, conventions = (tuple(dict.fromkeys(names or ())) for names in (args.regime, args.convention))
-    if args.format == "html":
-        return html_page(args, model, config, regimes, conventions)
     chosen = formats()[args.format]
     if args.fragment:
         if chosen.fragments is None:
@@ -98,6 +101,9 @@ def rendered(args: argparse.Namespace) -> dict[str, str | bytes]:
         program = model.program(regimes or REGIMES, conventions or CONVENTIONS, config)
         pieces = chosen.fragments(program, __version__)
         return {f"{program.name}-{piece}.{chosen.ending}": text for piece, text in pieces.items()}
+    if chosen.whole:
+        return {f"{model.spec.name}.{chosen.ending}": chosen.whole(model, config, regimes, conventions, args.against)}
+    assert chosen.page is not None
     if chosen.compiled is typeset:
         tools()  # before the work, not after it
     shown = page(model, config, regimes, conventions or CONVENTIONS, args.against)
@@ -106,22 +112,16 @@ def rendered(args: argparse.Namespace) -> dict[str, str | bytes]:
     return {f"{name}.{chosen.ending}": chosen.compiled(text, name) if chosen.compiled else text}
 
 
-def html_page(
-    args: argparse.Namespace, model: Any, config: Any, regimes: tuple[str, ...], conventions: tuple[str, ...]
-) -> dict[str, str | bytes]:
-    """The page in one file, by its name."""
+def html_page(model: Any, config: Any, regimes: tuple[str, ...], conventions: tuple[str, ...], against: str | None) -> str:
+    """The page with a calculator, as one file."""
     from symflops.api import CONVENTIONS
-    from symflops.ground.errors import SymflopsError
     from symflops.project import baked
     from symflops.site import AGAINST, standalone
 
-    if args.fragment:
-        raise SymflopsError("there are no fragments in the format 'html', only in latex, markdown")
     program = None
     if config is not None or regimes or conventions:
         program = model.program(regimes or baked(model), conventions or CONVENTIONS, config)
-    against = [name.strip() for name in args.against.split(",")] if args.against else AGAINST
-    return {f"{model.spec.name}.html": standalone(model, program, against)}
+    return standalone(model, program, [name.strip() for name in against.split(",")] if against else AGAINST)
 
 
 def page(model: Any, config: Any, regimes: tuple[str, ...], conventions: tuple[str, ...], against: str | None) -> Any:
