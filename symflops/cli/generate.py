@@ -10,13 +10,10 @@ differences.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-
-MANY, WORKERS = 16, 8  # specs that are worth more than one process, and the most processes
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -141,32 +138,16 @@ class _Work:
         """Derive specs in their order, with a bar where a person waits."""
         from symflops.cli.progress import progress
         from symflops.ground.diagnostics import SymflopsError
+        from symflops.ground.workers import mapped
+        from symflops.project import compile_spec
 
-        outputs = _outputs(files)
+        outputs = mapped(compile_spec, files)
         for file in progress(files, "deriving", lambda file: file.name):
             output = next(outputs)
             same = next((name for name in self.names - {file.name} if output.has(name)), None)
             if same:
                 raise SymflopsError(f"a variant of '{file.name}' and the spec '{same}' would be one module: rename one")
             yield output
-
-
-def _outputs(files: list[Any]) -> Iterator[Any]:
-    """What specs become, derived by as many processes as there are processors where they are many."""
-    from symflops.project import compile_spec
-
-    workers = min(os.cpu_count() or 1, WORKERS)
-    if len(files) < MANY or workers == 1:
-        yield from map(compile_spec, files)
-        return
-    from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import get_context
-
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        try:
-            yield from pool.map(compile_spec, files)
-        finally:
-            pool.shutdown(cancel_futures=True)
 
 
 def _unified(path: Path, text: str) -> str:

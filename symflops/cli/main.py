@@ -22,6 +22,7 @@ COMMANDS = {
     "compare": "one model under several regimes",
     "graph": "the graph of a model, as Mermaid or DOT",
     "render": "the derivation of a model, as LaTeX or Markdown",
+    "site": "pages with calculators for all models, and an index",
     "conform": "derive other frameworks' figures",
     "verify": "compare specs with the real models, or with measured records",
     "device": "the peak rate of a device, and its source",

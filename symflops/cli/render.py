@@ -1,4 +1,4 @@
-"""Writes the derivation of a spec as LaTeX, PDF or Markdown: a whole page, or with --fragment what pastes into a paper.
+"""Writes the derivation of a spec as LaTeX, PDF, Markdown or HTML: a whole page, or with --fragment what pastes into a paper.
 
   symflops render llama --format latex > llama.tex
   symflops render llama --format pdf -o papers
@@ -7,6 +7,7 @@
 
 Fragments are the closed forms, a table of symbols and a table of modules, each in a file of its own below -o. LaTeX
 fragments are an align and two booktabs tables, and say which packages they need. A PDF needs latexmk and pdflatex.
+HTML is one file with everything in it, a calculator among it, and needs no network; 'symflops site' writes all models.
 """
 
 from __future__ import annotations
@@ -21,12 +22,16 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Format:
-    """How a page is written: the ending of its file, what prints it, what prints its fragments, what the text becomes then."""
+    """How a page is written: the ending of its file, what prints it, what prints its fragments, what the text becomes then.
+
+    ``whole`` makes a file that is more than a page.
+    """
 
     ending: str
-    page: Callable[..., str]
+    page: Callable[..., str] | None = None
     fragments: Callable[..., dict[str, str]] | None = None
     compiled: Callable[[str, str], bytes] | None = None
+    whole: Callable[..., str] | None = None
 
 
 def formats() -> dict[str, Format]:
@@ -37,10 +42,11 @@ def formats() -> dict[str, Format]:
         "latex": Format("tex", latex.render_page, latex.render_fragments),
         "pdf": Format("pdf", latex.render_page, compiled=typeset),
         "markdown": Format("md", markdown.render_page, markdown.render_fragments),
+        "html": Format("html", whole=html_page),
     }
 
 
-NAMES = ("latex", "pdf", "markdown")
+NAMES = ("latex", "pdf", "markdown", "html")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -95,12 +101,27 @@ def rendered(args: argparse.Namespace) -> dict[str, str | bytes]:
         program = model.program(regimes or REGIMES, conventions or CONVENTIONS, config)
         pieces = chosen.fragments(program, __version__)
         return {f"{program.name}-{piece}.{chosen.ending}": text for piece, text in pieces.items()}
+    if chosen.whole:
+        return {f"{model.spec.name}.{chosen.ending}": chosen.whole(model, config, regimes, conventions, args.against)}
+    assert chosen.page is not None
     if chosen.compiled is typeset:
         tools()  # before the work, not after it
     shown = page(model, config, regimes, conventions or CONVENTIONS, args.against)
     text = chosen.page(shown, __version__)
     name = shown.program.name
     return {f"{name}.{chosen.ending}": chosen.compiled(text, name) if chosen.compiled else text}
+
+
+def html_page(model: Any, config: Any, regimes: tuple[str, ...], conventions: tuple[str, ...], against: str | None) -> str:
+    """The page with a calculator, as one file."""
+    from symflops.api import CONVENTIONS
+    from symflops.project import baked
+    from symflops.site import AGAINST, standalone
+
+    program = None
+    if config is not None or regimes or conventions:
+        program = model.program(regimes or baked(model), conventions or CONVENTIONS, config)
+    return standalone(model, program, [name.strip() for name in against.split(",")] if against else AGAINST)
 
 
 def page(model: Any, config: Any, regimes: tuple[str, ...], conventions: tuple[str, ...], against: str | None) -> Any:

@@ -78,6 +78,7 @@ def records(args: argparse.Namespace) -> int:
     print(", ".join(f"{count} {TOLD.get(status, status)}" for status, count in counts.items()), file=sys.stderr)
     if args.save:
         save(Path(args.save), found, verdicts, models)
+        save_published(Path(args.save), found, models)
     failures = (*FAILURES, "no-spec") if args.strict else FAILURES
     return 1 if any(counts[status] for status in failures) else 0
 
@@ -111,6 +112,16 @@ def save(path: Path, found: list[Any], verdicts: list[Any], models: dict[str, An
         else:
             entry.setdefault("inexact", []).append({"id": verdict.id, **case})
     write(path, printed({"schema": 1, "specs": {name: list(entries.values()) for name, entries in specs.items()}}))
+
+
+def save_published(path: Path, found: list[Any], models: dict[str, Any]) -> None:
+    """Write sizes and batches of published models beside it, for the presets of pages."""
+    from symflops.ground.files import write
+    from symflops.project import printed
+    from symflops.published import FILE
+    from symflops.witness.published import published_of
+
+    write(path.with_name(FILE), printed({"schema": 1, "specs": published_of(found, models)}))
 
 
 def live(args: argparse.Namespace) -> int:

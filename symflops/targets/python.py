@@ -10,20 +10,12 @@ from symflops.model.formula import Num, Sym
 from symflops.model.program import Field, Program
 from symflops.model.verification import Verification
 from symflops.runtime.layouts import inputs_of
-from symflops.targets.python_batch import (
-    columns,
-    elements,
-    figure,
-    quick,
-    signature,
-    slots,
-    stream_groups,
-    stream_rows,
-    summed,
-)
+from symflops.targets.batches import columns, stream_groups, stream_rows
+from symflops.targets.python_batch import elements, figure, quick, signature, slots, total
 from symflops.targets.python_printer import PythonPrinter
-from symflops.targets.python_tables import parameter_functions, regime_functions, trained, unpack
+from symflops.targets.python_tables import Python
 from symflops.targets.rendering import template
+from symflops.targets.tables import Tables
 
 PRINT = PythonPrinter()
 TYPES = {
@@ -34,8 +26,9 @@ TYPES = {
 
 def render(program: Program, version: str, verified: Sequence[Verification] = ()) -> str:
     """The module of ``program``. What it was verified against stands on the derivation page, not here."""
-    names, counted = parameter_functions(program)
-    lines = regime_functions(program)
+    tables = Tables(program, Python())
+    names, counted = tables.parameters()
+    lines, trained = tables.regimes(), tables.trained()
     told = [figure(item, program) for item in program.statistics]
     terms, rests = elements(program)
     arguments_of_model = inputs_of(program)
@@ -61,7 +54,7 @@ def render(program: Program, version: str, verified: Sequence[Verification] = ()
         groups=stream_groups(program),
         sized=any(moment.sizes for moment in program.moments),
         ones=[stream.name for stream in program.streams if stream.absent],
-        moment_letters=unpack([Sym(name) for moment in program.moments for name in moment.sizes], program),
+        moment_letters=tables.letters([Sym(name) for moment in program.moments for name in moment.sizes]),
         columns=[f"{name}_: list[int]" for name in columns(program)] or ["*_: list[int]"],
         elements=[f"{name}: Any" for name in columns(program)] or ["*_: Any"],
         terms=terms,
@@ -72,12 +65,12 @@ def render(program: Program, version: str, verified: Sequence[Verification] = ()
         most=any("_most(" in text for text in (*terms, *rests)),
         moment_sets=[(moment.name, moment.items) for moment in program.moments],
         inputs=[(*map(json.dumps, texts), PRINT.text(width) if width else "None") for *texts, width in arguments_of_model],
-        input_letters=unpack([width for _, _, _, width in arguments_of_model if width], program),
-        sums=[(moment, summed(moment, program)) for moment in program.moments],
+        input_letters=tables.letters([width for _, _, _, width in arguments_of_model if width]),
+        sums=[(moment, total(moment, program)) for moment in program.moments],
         figures=[(item, text, PRINT.text(item.formula)) for item, text in zip(program.statistics, told, strict=True)],
         parameter_names=names,
         parameters=counted,
-        trained=trained(program),
+        trained=trained,
         regime_names=[regime.name for regime in program.regimes],
         slots=slots(program),
         dot=dot(program),
@@ -93,7 +86,7 @@ def render(program: Program, version: str, verified: Sequence[Verification] = ()
         each=any(field.kind == "number or list" for field in program.fields),
         anything=any(field.kind == "any" for field in program.fields),
         positions=any(field.kind == "position" for field in program.fields),
-        exact=any("_exact(" in text for text in (*(summed(moment, program) for moment in program.moments), *told)),
+        exact=any("_exact(" in text for text in (*(total(moment, program) for moment in program.moments), *told)),
     )
 
 

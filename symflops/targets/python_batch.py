@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from symflops.model.formula import Apply, Formula, Num, Power, Sym, symbols
-from symflops.model.graph import ONCE
+from symflops.model.formula import Apply, Num, Power, Sym
 from symflops.model.program import Moment, Program, Statistic
+from symflops.targets.batches import Summed, stream_rows, summed
 from symflops.targets.printing import ATOM, UNARY
 from symflops.targets.python_printer import PythonPrinter
 
@@ -46,20 +46,6 @@ class ElementPrinter(PythonPrinter):
 
 
 PRINT = MomentPrinter()
-StreamRow = tuple[str, str, tuple[str, ...], bool]
-
-
-def stream_rows(program: Program) -> list[StreamRow]:
-    """The streams that a batch gives: name, index set, variables, and whether it may be left out."""
-    return [(stream.name, stream.items, stream.variables, stream.optional) for stream in program.streams if stream.given]
-
-
-def stream_groups(program: Program) -> list[list[StreamRow]]:
-    """Those streams by index set."""
-    groups: dict[str, list[StreamRow]] = {}
-    for row in stream_rows(program):
-        groups.setdefault(row[1], []).append(row)
-    return list(groups.values())
 
 
 def signature(program: Program) -> str:
@@ -77,55 +63,38 @@ def slots(program: Program) -> list[str]:
     return ["padded", *raw, *(moment.name for moment in program.moments)]
 
 
-def columns(program: Program) -> list[str]:
-    """The variables in the order in which ``moments`` hands over their columns."""
-    return [column for group in stream_groups(program) for row in group for column in columns_of(row)]
-
-
-def columns_of(row: StreamRow) -> tuple[str, ...]:
-    """The columns of one stream: its variables, or its name where it only counts items."""
-    return row[2] or (row[0],)
-
-
-def summed(moment: Moment, program: Program) -> str:
-    """A moment as a sum over columns."""
-    return PRINT.text(moment.formula) if moment.items == ONCE else total(moment, program)
-
-
 def total(what: Moment | Statistic, program: Program) -> str:
-    """A sum over columns."""
-    wanted = lengths_in(what.formula, program)
-    if not wanted:
-        group = next((group for group in stream_groups(program) if group[0][1] == what.items), None)
-        count = f"len({columns_of(group[0])[0]}_)" if group else "0"
-        return count if isinstance(what.formula, Num) else f"{count}*{PRINT.inside(what.formula, UNARY)}"
-    if what.formula == Power(Sym(wanted[0]), 2):
-        return f"sum([{wanted[0]}*{wanted[0]} for {wanted[0]} in {wanted[0]}_])"
-    return f"sum({over_items(what.formula, wanted)})"
+    """A moment or a statistic as a sum over columns."""
+    found = summed(what, program)
+    match found.kind:
+        case "once":
+            return PRINT.text(found.formula)
+        case "count":
+            count = f"len({found.columns[0]}_)" if found.columns else "0"
+            return count if isinstance(found.formula, Num) else f"{count}*{PRINT.inside(found.formula, UNARY)}"
+    first = found.columns[0]
+    if found.formula == Power(Sym(first), 2):
+        return f"sum([{first}*{first} for {first} in {first}_])"
+    return f"sum({over_items(found)})"
 
 
 def figure(statistic: Statistic, program: Program) -> str:
     """A statistic as the sum over columns, or as the largest value in them."""
     if statistic.kind == "sum":
         return total(statistic, program)
-    items = over_items(statistic.formula, lengths_in(statistic.formula, program))
+    items = over_items(summed(statistic, program))
     return f"max({items if items.isidentifier() else f'({items})'}, default=0)"
 
 
-def lengths_in(formula: Formula, program: Program) -> list[str]:
-    """The lengths of an item that a formula reads."""
-    variables = {name for stream in program.streams for name in stream.variables}
-    return [name for name in dict.fromkeys(symbols(formula)) if name in variables]
-
-
-def over_items(formula: Formula, lengths: list[str]) -> str:
+def over_items(found: Summed) -> str:
     """The values of a formula for the items of a batch: a column, or a generator over columns."""
-    if formula == Sym(lengths[0]):
-        return f"{lengths[0]}_"
-    text = PRINT.text(formula)
-    if len(lengths) == 1:
-        return f"{text} for {lengths[0]} in {lengths[0]}_"
-    return f"{text} for {', '.join(lengths)} in zip({', '.join(f'{name}_' for name in lengths)})"
+    first, *others = found.columns
+    if found.kind == "column":
+        return f"{first}_"
+    text = PRINT.text(found.formula)
+    if not others:
+        return f"{text} for {first} in {first}_"
+    return f"{text} for {', '.join(found.columns)} in zip({', '.join(f'{name}_' for name in found.columns)})"
 
 
 def elements(program: Program) -> tuple[list[str], list[str]]:

@@ -28,6 +28,7 @@ def environment() -> Environment:
     )
     made.filters["tuple_of"] = tuple_of
     made.filters["dict_of"] = dict_of
+    made.filters["json"] = json.dumps
     return made
 
 

@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import Generic, TypeVar
 
 from symflops.model.formula import Bracket, Formula, Num, Power, Prod, Sym, TallyOf, Text, parts, walk
-from symflops.targets.python_printer import PythonPrinter
+from symflops.targets.code_printer import CodePrinter
 
 T = TypeVar("T")
 LEAST = 8
@@ -141,8 +141,8 @@ def unused(word: str, taken: set[str]) -> str:
     return f"{word}_{number}"
 
 
-def named_parts(formulas: Iterable[Formula], printer: PythonPrinter, taken: set[str]) -> list[str]:
-    """Statements that name long parts which stand more than once in ``formulas``; ``printer`` says those names from then on.
+def named_parts(formulas: Iterable[Formula], printer: CodePrinter, taken: set[str]) -> list[tuple[str, str]]:
+    """Names and texts of long parts which stand more than once in ``formulas``; ``printer`` says the names from then on.
 
     Counts of iterations are left alone.
     """
@@ -162,8 +162,7 @@ def named_parts(formulas: Iterable[Formula], printer: PythonPrinter, taken: set[
     for formula in order:
         if uses[formula] > 1 and is_worth(formula):
             name = unused("case" if isinstance(formula, Bracket) else "part", taken)
-            text = printer.text(formula)
-            found.append(f"{name} = {text[1:-1] if isinstance(formula, Bracket) else text}")
+            found.append((name, printer.alone(formula)))
             printer.named[formula] = name
     return found
 

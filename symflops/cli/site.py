@@ -1,0 +1,61 @@
+"""Writes a site: a page with a calculator for every spec, and an index with a search. It works from a folder, offline.
+
+  symflops site -o public
+  symflops site llama qwen_image -o public
+
+Pages whose spec, records and code have not changed are skipped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``symflops site``."""
+    parser.add_argument("specs", nargs="*", metavar="SPEC", help="names or paths; default: all")
+    parser.add_argument("-o", "--out", metavar="DIR", required=True, help="the folder to write to")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Make the pages that changed, then the index."""
+    from symflops.cli.progress import progress
+    from symflops.ground.errors import SymflopsError
+    from symflops.ground.workers import mapped
+    from symflops.library import find_spec, roots, specs_in
+    from symflops.project import printed, read_json, stamp_of, unchanged
+    from symflops.site import STAMP, code_digest, compile_page, index, resource_files
+
+    out = Path(args.out)
+    files = [find_spec(spec) for spec in args.specs] or list(specs_in(roots()[0]))
+    stamps: dict[str, Any] = {}
+    known = read_json(out / STAMP)
+    codes = {root: code_digest(root) for root in {file.root for file in files}}
+    todo = [file for file in files if not unchanged(file, known.get(file.label, {}), codes[file.root], out)]
+    made = mapped(compile_page, todo)
+    written = 0
+    try:
+        for file in progress(todo, "drawing", lambda file: str(file.name)):
+            output = next(made)
+            for name, text in output.files.items():
+                written += _write(out / name, text)
+            stamps[file.label] = {**stamp_of(codes[file.root], output), "entry": dict(output.entry)}
+        stamps = {file.label: stamps.get(file.label) or known[file.label] for file in files}
+        for name, data in resource_files():
+            written += _write(out / name, data)
+        written += _write(out / "index.html", index([stamp["entry"] for stamp in stamps.values()]))
+        _write(out / STAMP, printed(stamps))
+    except OSError as error:
+        raise SymflopsError(f"{error.filename or out}: {error.strerror or error}") from None
+    skipped = len(files) - len(todo)
+    print(f"{len(files)} models: {len(todo)} derived, {skipped} unchanged, {written} files written to {out}", file=sys.stderr)
+    return 0
+
+
+def _write(path: Path, data: str | bytes) -> bool:
+    from symflops.ground.files import write
+
+    return write(path, data)
