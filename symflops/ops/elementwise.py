@@ -27,7 +27,7 @@ def rows_match(refuse: Refuse, first: Value, other: Value, field: str) -> None:
             return
     hint = "say with a 'view' how its rows become those ('as: expand', 'as: select', ...)"
     message = f"'{other.name}' has rows {other.stream}, '{first.name}' has rows {first.stream}"
-    refuse("row-mismatch", message, field, hint, also=(*other.long, *first.long))
+    refuse("row-mismatch", message, field, hint, about=other, also=(*other.long, *first.long))
 
 
 class Mul:

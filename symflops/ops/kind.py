@@ -109,9 +109,17 @@ class Call:
 
     # what the kind reads
 
-    def fail(self, code: str, message: str, field: str = "", hint: str = "", **more: Any) -> NoReturn:
-        """Refuse the entry, pointing at ``field``; ``more`` are further fields of the finding."""
-        raise SpecError([Diagnostic(code, message, self.places.get(field, self.span), hint, **more)])
+    def fail(
+        self, code: str, message: str, field: str = "", hint: str = "", about: Value | None = None, **more: Any
+    ) -> NoReturn:
+        """Refuse the entry, pointing at ``field``, or at the value in it that the finding is ``about``.
+
+        ``more`` are further fields of the finding.
+        """
+        place = self.places.get(field, self.span)
+        if about is not None:
+            place = self.places.get(operand_place(field, about), place)
+        raise SpecError([Diagnostic(code, message, place, hint, **more)])
 
     def too_wide(
         self,
@@ -125,8 +133,8 @@ class Call:
     ) -> NoReturn:
         """Refuse ``value``, whose width is not the one that is ``wanted``: says where both come from."""
         self.fail(
-            "width-mismatch", message or f"'{value.name}' has width {value.width}, not {wanted}", field, hint, label=label,
-            also=(*value.wide, *also), note=self.definitions.told(value.width, wanted),
+            "width-mismatch", message or f"'{value.name}' has width {value.width}, not {wanted}", field, hint, value,
+            label=label, also=(*value.wide, *also), note=self.definitions.told(value.width, wanted),
         )  # fmt: skip
 
     def operand(self, field: str = "from", index: int = 0) -> Value:
@@ -216,6 +224,11 @@ class Call:
     def result(self, stream: Stream, width: Expr | None) -> None:
         """One more result."""
         self.results.append((stream, width))
+
+
+def operand_place(field: str, value: Value) -> str:
+    """The key of the place at which ``field`` names ``value``."""
+    return f"{field} {value.id}"
 
 
 def plain(value: Any) -> Any:

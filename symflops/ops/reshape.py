@@ -33,7 +33,7 @@ class Concat:
             if other.stream.items != first.stream.items:
                 message = f"'{other.name}' and '{first.name}' belong to different index sets"
                 hint = "'view' with 'as: batch' takes the items of a batch together"
-                call.fail("index-set-mismatch", message, "from", hint, also=(*first.long, *other.long))
+                call.fail("index-set-mismatch", message, "from", hint, other, also=(*first.long, *other.long))
             if not call.definitions.equal(call.width(first), call.width(other)):
                 message = f"'{other.name}' has width {other.width}, '{first.name}' has {first.width}"
                 hint = "what is joined along tokens is equally wide; 'along: width' puts it side by side"

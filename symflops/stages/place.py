@@ -8,14 +8,14 @@ from typing import Any
 
 from symflops.algebra.structural import Structural
 from symflops.algebra.truth import NO, YES, Truth
-from symflops.ground.diagnostics import Diagnostic, Label, SpecError
+from symflops.ground.diagnostics import Diagnostic, Label, Span, SpecError
 from symflops.ground.expression import Expression
 from symflops.model.graph import Operator, Value
 from symflops.model.path import Path, Visit
 from symflops.model.patterns import selectors
 from symflops.model.spec import BlockCall, Entry, Faulty, Group, OperatorEntry, Repeat, Template
 from symflops.ops.fields import Form
-from symflops.ops.kind import Call, Kind
+from symflops.ops.kind import Call, Kind, operand_place
 from symflops.ops.table import KINDS
 from symflops.stages import loops
 from symflops.stages.experts import place_experts
@@ -153,10 +153,11 @@ class Builder(Steps):
         """An operator: evaluate its fields, let its kind declare what it does, and bind its results."""
         kind = KINDS[entry.kind.text]
         fields, values = self.read_fields(kind, entry, frame)
+        places = {**entry.places, **self.operand_places(kind, entry, frame)}
         path = self.path(entry.path, frame)
         self.selectable(path, entry)
         call = Call(
-            path, entry.span, fields, entry.places, values, self.definitions,
+            path, entry.span, fields, places, values, self.definitions,
             lambda template, default: self.named(template, default, entry, frame),
             StreamScope(self.streams, frame.names), frame.guard, self.stacks,
         )  # fmt: skip
@@ -217,6 +218,17 @@ class Builder(Steps):
         if mistakes is not None:
             raise SpecError(mistakes)
         return fields, values
+
+    @staticmethod
+    def operand_places(kind: Kind, entry: OperatorEntry, frame: Frame) -> dict[str, Span]:
+        """Where each operand is named, under its field and its value."""
+        found: dict[str, Span] = {}
+        for field in kind.fields:
+            for name in (entry.fields.get(field.name) or ()) if field.form is Form.VALUES else ():
+                value = frame.values.get(name.text, ABSENT).value
+                if value is not None:
+                    found[operand_place(field.name, value)] = name.span
+        return found
 
     def named(self, template: Template | None, default: Path, entry: OperatorEntry, frame: Frame) -> list[tuple[Truth, Path]]:
         """The paths of a parameter: as a template says, else (and where it says nothing) the default."""

@@ -25,8 +25,10 @@ class Place(NamedTuple):
     span: Span
     places: Mapping[str, Span] = MappingProxyType({})
 
-    def refuse(self, code: str, message: str, field: str = "", hint: str = "", **more: Any) -> NoReturn:
-        """Refuse the entry, pointing at ``field``; ``more`` are further fields of the finding."""
+    def refuse(
+        self, code: str, message: str, field: str = "", hint: str = "", about: Value | None = None, **more: Any
+    ) -> NoReturn:
+        """Refuse the entry, pointing at ``field``, whatever it is ``about``; ``more`` are further fields of the finding."""
         raise SpecError([Diagnostic(code, message, self.places.get(field, self.span), hint, **more)])
 
 

@@ -49,7 +49,7 @@ MISTAKES = {
     "unknown-block": (graph("- a: {block: mlp, from: t, to: o}"), "mlp", "blocks"),
     "unknown-stream": (graph("- a: {op: zeros, stream: txt, width: D, to: o}"), "txt", "did you mean 'text'"),
     "width-mismatch": (graph("- a: {op: linear, from: t, width: 2*D, add_to: t, to: o}"), "t", ""),
-    "row-mismatch": (graph("- o: {op: add, from: [t, v]}"), "[t, v]", "view"),
+    "row-mismatch": (graph("- o: {op: add, from: [t, v]}"), "v]", "view"),
     "reshape-mismatch": (graph("- o: {op: view, from: t, stream: {x: x/2}, width: 3*D}"), "3*D", "as"),
     "split-mismatch": (graph("- o: {op: linear, from: t, width: 3*D, split: '[D, D]', to: [o, p]}"), "'[D, D]'", ""),
     "head-mismatch": (graph("- o: {op: attention, heads: H, query: t2, key: t2, value: t2}", head=HEAD + "  - t2: {op: linear, from: t, width: D+1}\n"), "H", ""),

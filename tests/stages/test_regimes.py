@@ -221,7 +221,7 @@ class TestFindings:
 
     def test_contradictions(self) -> None:
         ((code, message, hint),) = findings("full:train=*.q_proj*|*.up_proj*,freeze=*.q_proj*")
-        assert code == "contradiction" and "both trains and freezes '*.q_proj*'" in message and hint == "remove one"
+        assert code == "contradiction" and "both trains and freezes '*.q_proj*'" in message and hint == "take it from one of the lists"
 
     def test_lenient_regimes(self) -> None:
         """A library's regime lists the names of many models; only a list of which nothing matches is a mistake."""
