@@ -30,8 +30,7 @@ from symflops.targets.notebook import Shown
 
 T = TypeVar("T")
 
-REGIMES = ("full", "forward")
-CONVENTIONS = ("symflops", "torch")
+REGIMES, CONVENTIONS = ("full", "forward"), ("symflops", "torch")
 STRUCTURAL = ("structural-size", "alternating-repeat", "bad-pattern")  # what a known size would settle
 
 
