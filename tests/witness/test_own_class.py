@@ -108,7 +108,7 @@ def test_a_difference_is_found(spec: Path, capsys: pytest.CaptureFixture[str]) -
     assert main(["verify", str(spec)]) == 1
     found = capsys.readouterr().out
     assert "default of size 'D' (width): 9 in the spec, 8 in networks:Small" in found
-    assert "- bias [6]" in found and "! weight [8, 6] real, [9, 6] derived" in found
+    assert "outer.bias [c]" in found and "weight [8, c] = [8, 6] real, [9, 6] derived" in found
 
 
 @pytest.mark.parametrize("regime", ["lora:r=4,targets=blocks.*.linear", "full:train=blocks.1.*", "full:train=outer.*", "full:groups=blocks.*"])
