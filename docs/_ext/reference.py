@@ -3,44 +3,48 @@
 from __future__ import annotations
 
 import argparse
-import ast
 import importlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from operators import table
 from ruamel.yaml import YAML
 
-import symflops
 from symflops.algebra.listing import FUNCTIONS
 from symflops.api import convention_of, load, regime_of
 from symflops.cli.main import COMMANDS
+from symflops.ground.kinds import kinds
 from symflops.library import page, pages
 from symflops.model.roles import ROLES
-from symflops.stages import entries, read
+from symflops.stages import tables
 
-WORDS: dict[str, dict[str, str]] = YAML(typ="safe").load(Path(__file__).with_name("words.yaml").read_text("utf-8"))
+WORDS: dict[str, str] = YAML(typ="safe").load(Path(__file__).with_name("words.yaml").read_text("utf-8"))
 KEYS = {
-    "document": read.DOCUMENT, "size": read.SIZE, "input": read.INPUT, "repeat": entries.REPEAT, "group": entries.GROUP,
-    "call": entries.CALL, "block": entries.BLOCK, "functions": (*FUNCTIONS, "width"),
+    "document": (*tables.DOCUMENT, tables.EXTENDS), "size": tables.SIZE, "stream": tables.STREAM, "input": tables.INPUT,
+    "repeat": tables.REPEAT, "group": tables.GROUP, "call": tables.CALL, "block": tables.BLOCK,
 }  # fmt: skip
-CODE = re.compile(r"[a-z]+(-[a-z]+)+\Z")
 COUNTS = {"work": "contractions", "elements": "work that is none, element by element", "region": "parts of a model"}
 
 
 def keys(kind: str) -> str:
-    """The keys of one part of a spec, with their meaning.
+    """The keys of one part of a spec as the readers know them, with their meaning."""
+    return table(KEYS[kind])
+
+
+def functions() -> str:
+    """The functions of expressions, with their meaning.
 
     Raises:
-        KeyError: the code has a key that words.yaml does not describe, or the other way round.
+        KeyError: the code has a function that words.yaml does not describe, or the other way round.
     """
-    differ = set(KEYS[kind]) ^ set(WORDS[kind])
+    names = (*FUNCTIONS, "width")
+    differ = set(names) ^ set(WORDS)
     if differ:
-        raise KeyError(f"words.yaml and the code differ in '{kind}': {sorted(differ)}")
-    rows = (f"| `{name}` | {WORDS[kind][name]} |" for name in KEYS[kind])
-    return "\n".join([f"| {'Function' if kind == 'functions' else 'Key'} | Meaning |", "|:--|:--|", *rows])
+        raise KeyError(f"words.yaml and the functions of expressions differ: {sorted(differ)}")
+    return "\n".join(["| Function | Meaning |", "|:--|:--|", *(f"| `{name}` | {WORDS[name]} |" for name in names)])
 
 
 def commands() -> str:
@@ -132,40 +136,6 @@ def who_says_what(spec: str, names: Sequence[str], config: dict[str, Any], batch
 
 
 def diagnostics() -> str:
-    """Every code of a diagnostic, with the messages that carry it."""
-    found: dict[str, dict[str, None]] = {}
-    for path in sorted(Path(symflops.__file__).parent.rglob("*.py")):
-        for code, message in reported(ast.parse(path.read_text("utf-8"))):
-            found.setdefault(code, {}).update({message: None} if message else {})
-    rows = (f"| `{code}` | {'<br>'.join(plain(message) for message in messages)} |" for code, messages in sorted(found.items()))
-    return f"There are {len(found)} codes.\n\n" + "\n".join(["| Code | Messages |", "|:--|:--|", *rows])
-
-
-def reported(tree: ast.AST) -> Iterator[tuple[str, str]]:
-    """The codes and messages of calls that report a diagnostic; a message that is put together elsewhere is empty."""
-    texts: dict[str, list[tuple[int, str]]] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-            texts.setdefault(node.targets[0].id, []).append((node.lineno, template(node.value)))
-    for node in ast.walk(tree):
-        called = getattr(node, "func", None)
-        name = getattr(called, "attr", getattr(called, "id", ""))
-        if isinstance(node, ast.Call) and name in ("error", "fail", "_fail", "refuse", "Diagnostic", "warning") and node.args:
-            code = template(node.args[0])
-            if CODE.match(code) and len(node.args) > 1:
-                message = node.args[1]
-                known = texts.get(message.id, []) if isinstance(message, ast.Name) else []
-                before = max((found for found in known if found[0] < node.lineno), default=(0, ""))
-                yield code, template(message) or before[1]
-
-
-def template(node: ast.expr) -> str:
-    """A text with ... where something is put in."""
-    match node:
-        case ast.Constant(value=str(text)):
-            return text
-        case ast.JoinedStr(values=values):
-            return "".join(template(value) if isinstance(value, ast.Constant) else "..." for value in values)
-        case ast.BinOp(left=left, op=ast.Add(), right=right):
-            return template(left) + template(right)
-    return ""
+    """Every kind of finding, as ``symflops check --explain`` explains it."""
+    rows = (f"| `{code}` | {meaning.replace('|', chr(92) + '|')} |" for code, meaning in kinds().items())
+    return f"There are {len(kinds())} kinds.\n\n" + "\n".join(["| Kind | Meaning |", "|:--|:--|", *rows])

@@ -130,7 +130,7 @@ def test_lora_is_what_one_counts(spec: Path, capsys: pytest.CaptureFixture[str])
 def test_a_wrong_regime_differs(spec: Path, capsys: pytest.CaptureFixture[str]) -> None:
     spec.write_text(SPEC.replace("from: h, width: c, to: out", "from: h, width: c, bias: false, to: out"), "utf-8")
     assert main(["verify", str(spec), "--regime", "full:train=outer.*"]) == 1
-    assert "trainable parameters: 54 real, 48 derived" in capsys.readouterr().out
+    assert "trainable parameters: x8/9: 54 real, 48 derived" in capsys.readouterr().out
 
 
 def test_a_regime_as_json(spec: Path, capsys: pytest.CaptureFixture[str]) -> None:
