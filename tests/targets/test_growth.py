@@ -26,7 +26,7 @@ from symflops.targets.parts import ATTENTION, part_of
 from symflops.targets.worked import default_sizes
 
 NAMES = sorted(file.name for root in roots() for file in specs_in(root))
-DRAWS, MOST = 6, 200
+DRAWS, MOST = 4, 200
 SIZES = (1, 2, 3, 4, 6, 12, 24, 48, 96)
 WHOLE = 96  # a multiple of all sizes
 
