@@ -26,6 +26,7 @@ from symflops.stages.data import inline_regime, read_regime
 from symflops.stages.derive import derive
 from symflops.stages.read import read
 from symflops.stages.variants import DEFAULT, config_of, fixed_by, needless_sizes, value_in
+from symflops.targets.notebook import Shown
 
 T = TypeVar("T")
 
@@ -55,7 +56,7 @@ def convention_of(convention: str | Path | Convention) -> Convention:
 
 
 @dataclass(frozen=True)
-class Derived:
+class Derived(Shown):
     """The closed forms of a model under one regime and convention.
 
     ``forward`` and ``backward`` map the name of each moment to its coefficient as text; ``program`` is what they are

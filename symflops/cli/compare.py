@@ -20,9 +20,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--conventions", metavar="C,C", help="compare these, under the first regime that --regimes names")
     parser.add_argument("--config", metavar="PATH", help="config.json, model_index.json, or a folder with one")
-    parser.add_argument("--batch", metavar="JSON|@FILE", help="default: one item of 1024 per length")
+    parser.add_argument("--batch", metavar="JSON|@FILE", help="default: one item per stream, of typical lengths")
     parser.add_argument("--convention", default="symflops", metavar="C", help="what is counted (default: symflops)")
-    parser.add_argument("--plot", metavar="FILE", help="ratios of conventions over the length, as a picture (needs matplotlib)")
+    parser.add_argument("--plot", metavar="FILE", help="their ratios over the length, as a picture (needs matplotlib)")
+    parser.add_argument("--over", metavar="STREAM", help="the stream whose items grow in the picture (default: the first)")
     parser.add_argument("--json", action="store_true", help="print a JSON object")
 
 
@@ -40,7 +41,10 @@ def run(args: argparse.Namespace) -> int:
     if args.conventions:
         return conventions(args, model, config, batch, names[0])
     full = row("full", model.estimator(config, "full", args.convention), batch)
-    rows = [row(name, model.estimator(config, name, args.convention), batch) for name in names]
+    estimators = {name: model.estimator(config, name, args.convention) for name in names}
+    rows = [row(name, estimator, batch) for name, estimator in estimators.items()]
+    if args.plot:
+        plot(args, batch, estimators, executed=True)
     for found in rows:
         executed = found["total"] + found["recomputed"]
         found["to_full"] = executed / full["total"] if full["total"] else None
@@ -61,14 +65,15 @@ def conventions(args: argparse.Namespace, model: Any, config: dict[str, Any], ba
     from symflops.witness.differences import Comparison
 
     names = list(dict.fromkeys(name.strip() for name in args.conventions.split(",")))
-    rows = [{**row("", model.estimator(config, regime, name), batch), "convention": name} for name in names]
+    estimators = {name: model.estimator(config, regime, name) for name in names}
+    rows = [{**row("", estimator, batch), "convention": name} for name, estimator in estimators.items()]
     for found in rows:
         del found["regime"], found["recomputed"], found["trainable_parameters"]
         found["ratio"] = found["total"] / rows[0]["total"] if rows[0]["total"] else None
     comparison = Comparison(model, config, batch, regime_of(regime))
     pairs = [comparison.difference(*pair) for pair in combinations(names, 2)]
     if args.plot:
-        plot(args.plot, model, config, batch, regime, names)
+        plot(args, batch, estimators, executed=False)
     if args.json:
         differences = [
             {
@@ -106,43 +111,21 @@ def convention_table(spec: str, regime: str, rows: list[dict[str, Any]]) -> list
     return [f"{spec}, regime {regime}", *aligned(lines)]
 
 
-def plot(path: str, model: Any, config: dict[str, Any], batch: dict[str, Any], regime: str, names: list[str]) -> None:
-    """The ratio of each convention to the first, over the length of the items of the first stream that has one axis.
+def plot(args: argparse.Namespace, batch: dict[str, Any], estimators: dict[str, Any], executed: bool) -> None:
+    """The ratio of each to the first, over the length of the items of a stream; with recomputed work if ``executed``."""
+    from symflops.targets.pictures import ratios, save, sweep
 
-    Raises:
-        SymflopsError: matplotlib is not there, no stream of the batch has one axis, or the file cannot be written.
-    """
-    from symflops.ground.errors import SymflopsError
-
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise SymflopsError("a picture needs matplotlib: pip install 'symflops[plot]'") from None
-    stream = next(
-        (name for name, entries in batch.items() if isinstance(entries, list) and isinstance((entries or [""])[0], int)), None
-    )
-    if stream is None:
-        raise SymflopsError("a picture is over the length of a stream with one axis, and the batch has none with items")
-    lengths = [2**power for power in range(7, 18)]
-    figure = Figure(figsize=(7, 4))
-    axes = figure.subplots()
+    grown = sweep(batch, args.over or "")
+    lines: dict[str, list[float | None]] = {}
     first: list[int] = []
-    for name in names:
-        estimator = model.estimator(config, regime, name)
-        items = len(batch[stream])
-        totals = [estimator.total(estimator.moments(**{**batch, stream: [length] * items})) for length in lengths]
+    for name, estimator in estimators.items():
+        moments = [estimator.moments(**grown.at(side)) for side in grown.sides]
+        totals = [estimator.total(m) + (estimator.recomputed(m) if executed else 0) for m in moments]
         first = first or totals
-        axes.plot(
-            lengths, [total / base if base else float("nan") for total, base in zip(totals, first, strict=True)], label=name
-        )
-    axes.set_xscale("log", base=2)
-    axes.set_xlabel(f"length of {stream}")
-    axes.set_ylabel(f"ratio to {names[0]}")
-    axes.legend()
-    try:
-        figure.savefig(path, bbox_inches="tight")
-    except (OSError, ValueError) as error:
-        raise SymflopsError(f"the picture cannot be written: {error}") from None
+        lines[name] = [total / base if base else None for total, base in zip(totals, first, strict=True)]
+    title = f"{args.spec}: FLOPs of a step under {'regimes' if executed else 'conventions'}"
+    tokens = [grown.tokens(side) for side in grown.sides]
+    save(ratios(title, grown.stream, tokens, lines, next(iter(estimators))), args.plot)
 
 
 def row(name: str, estimator: Any, batch: dict[str, Any]) -> dict[str, Any]:

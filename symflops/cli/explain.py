@@ -13,10 +13,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``symflops explain``."""
     parser.add_argument("spec", nargs="?", metavar="SPEC", help="name or path of a spec; default: found from the config")
     parser.add_argument("--config", metavar="PATH", help="config.json, model_index.json, or a folder with one")
-    parser.add_argument("--batch", metavar="JSON|@FILE", help="default: one item of 1024 per length")
+    parser.add_argument("--batch", metavar="JSON|@FILE", help="default: one item per stream, of typical lengths")
     parser.add_argument("--depth", type=int, default=4, metavar="N", help="levels of modules to show (default: 4)")
     parser.add_argument("--regime", default="full", metavar="R", help="what trains (default: full)")
     parser.add_argument("--convention", default="symflops", metavar="C", help="what is counted (default: symflops)")
+    parser.add_argument("--plot", metavar="FILE", help="the share of each part over the length, a picture (needs matplotlib)")
+    parser.add_argument("--over", metavar="STREAM", help="the stream whose items grow in the picture (default: the first)")
 
 
 @dataclass
@@ -55,16 +57,38 @@ def run(args: argparse.Namespace) -> int:
     print(f"regime {args.regime}, convention {args.convention}, batch {batch}, moments {moments.as_dict()}\n")
     print("\n".join(rows(root, args.depth)))
     print("\n" + closed_form(derived))
+    if args.plot:
+        plot(args, derived, config, batch)
     return 0
 
 
+def plot(args: argparse.Namespace, derived: Any, config: dict[str, Any], batch: dict[str, Any]) -> None:
+    """The share of each part in a step, over the length of the items of a stream, and where attention is half."""
+    from symflops.targets.parts import ATTENTION, of_parts
+    from symflops.targets.pictures import breakdown, save, sweep
+
+    grown = sweep(batch, args.over or "")
+    estimators = of_parts(derived.program, config, derived.case)
+
+    def figures(batch: dict[str, Any]) -> dict[str, int]:
+        return {name: one.total(one.moments(**batch)) for name, one in estimators.items()}
+
+    def half(batch: dict[str, Any]) -> bool:
+        found = figures(batch)
+        return 2 * found.get(ATTENTION, 0) >= sum(found.values())
+
+    rows = [figures(grown.at(side)) for side in grown.sides]
+    parts = {name: [row[name] for row in rows] for name in estimators}
+    tokens = [grown.tokens(side) for side in grown.sides]
+    title = f"{derived.program.name}: where the FLOPs go"
+    save(breakdown(title, grown.stream, tokens, parts, grown.first(half)), args.plot)
+
+
 def default_batch(program: Any) -> dict[str, list[Any]]:
-    """One item of 1024 per length."""
-    return {
-        stream.name: [1024 if len(stream.variables) == 1 else [16] * len(stream.variables)]
-        for stream in program.streams
-        if stream.variables
-    }
+    """One item per stream, of typical lengths."""
+    from symflops.targets.analysis import typical_batch
+
+    return typical_batch(program)
 
 
 def tree(estimator: Any, moments: Any) -> Module:

@@ -228,6 +228,22 @@ class InterpretedEstimator:
             found[line.within] = found.get(line.within, 0) + work
         return {modules: _whole(work) for modules, work in found.items()}
 
+    def _repr_markdown_(self) -> str:
+        """What notebooks show; no table where the convention has no FLOPs per moment."""
+        trained = "all" if self.trainable_parameters == self.parameters else f"{self.trainable_parameters:,}"
+        head = (
+            f"**{self.program.name}**, regime `{self.regime}`, convention `{self.convention}`: {self.parameters:,} parameters"
+        )
+        lines = [f"{head}, of which {trained} train.", ""]
+        try:
+            kinds = [self.coefficients[kind] for kind in ("forward", "backward", "recomputed")]
+        except SymflopsError:
+            return lines[0]
+        lines += ["| Moment | Forward FLOPs | Backward FLOPs | Recomputed |", "|:--|--:|--:|--:|"]
+        for name, *costs in zip(self.moment_sets, *kinds, strict=True):
+            lines.append(f"| `{name}` | {' | '.join(f'{cost:,}' for cost in costs)} |")
+        return "\n".join(lines)
+
     def tensors(self) -> dict[str, int]:
         """Elements per parameter, all copies together, of those that are there."""
         found: dict[str, int] = {}

@@ -55,7 +55,8 @@ class Crossover:
 class Growth:
     """What one item costs as a function of one length: by power of it, attention and all else (FLOPs forward).
 
-    ``marginal`` is what one more token costs, forward and in both passes. ``reach`` is ``long`` or ``short`` where a bound
+    ``marginal`` is what one more token costs, forward and in both passes, with what that is at the default sizes and typical
+    lengths. ``reach`` is ``long`` or ``short`` where a bound
     such as a window makes a difference, else empty; ``assumed`` is what has to hold.
     """
 
@@ -65,7 +66,7 @@ class Growth:
     attention: tuple[tuple[int, Formula], ...]
     others: tuple[tuple[int, Formula], ...]
     crossovers: tuple[Crossover, ...]
-    marginal: tuple[tuple[str, Formula], ...]
+    marginal: tuple[tuple[str, Formula, int | None], ...]
 
 
 @dataclass(frozen=True, slots=True)

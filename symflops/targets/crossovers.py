@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from math import gcd, isqrt, lcm
 
+from symflops.model.formula import Sym
 from symflops.targets.analysis import Crossover
+from symflops.targets.lengths import Unsettled
+from symflops.targets.parts import ATTENTION
 from symflops.targets.polynomials import Poly, Writer, signs
 
 Powers = dict[int, Poly]
@@ -66,3 +69,35 @@ def first_from(powers: Mapping[int, Fraction], start: int = 1) -> int | None:
     near = (-b + isqrt(root)) // (2 * a)
     found = next(z for z in range(near - 1, near + 4) if (a * z + b) * z + c >= 0 and 2 * a * z + b >= 0)
     return max(start, found)
+
+
+def sides(cost: Mapping[str, Powers]) -> tuple[Powers, Powers]:
+    """The powers of attention, and of all else."""
+    others = merged(powers for part, powers in cost.items() if part != ATTENTION)
+    return cost.get(ATTENTION, {}), others
+
+
+def merged(parts: Iterable[Powers]) -> Powers:
+    """The sum of polynomials by power."""
+    found: Powers = {}
+    for powers in parts:
+        for power, poly in powers.items():
+            found[power] = found.get(power, Poly({})) + poly
+    return {power: poly for power, poly in found.items() if poly}
+
+
+def tokens(total: Poly, variables: Sequence[str]) -> Powers:
+    """Coefficients by the power of the product of all axes.
+
+    Raises:
+        Unsettled: the axes do not stand together everywhere.
+    """
+    axes = [Sym(name) for name in variables]
+    found: Powers = {}
+    for chosen, part in total.split(lambda atom: atom in axes).items():
+        powers = {dict(chosen).get(axis, 0) for axis in axes}
+        if len(powers) > 1:
+            raise Unsettled
+        power = powers.pop()
+        found[power] = found.get(power, Poly({})) + part
+    return found

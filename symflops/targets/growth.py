@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import reduce
+from math import prod
 from typing import Any
 
 from symflops.model.formula import Formula, Sym, evaluate, symbols
@@ -25,12 +26,10 @@ from symflops.targets.analysis import (
     left_out,
     typical_lengths,
 )
-from symflops.targets.crossovers import crossover, difference, first_from
+from symflops.targets.crossovers import Powers, crossover, difference, first_from, merged, sides, tokens
 from symflops.targets.lengths import LONG, SHORT, Assumption, Lengths, Unsettled, holds
 from symflops.targets.parts import ATTENTION, part_of
 from symflops.targets.polynomials import Monomial, Poly, Writer, expanded, joined
-
-Powers = dict[int, Poly]
 
 
 def analysis(program: Program, regime: str, convention: str, sizes: Mapping[str, Any] | None) -> Analysis:
@@ -156,18 +155,36 @@ class _Analyser:
         crossovers = tuple(
             self.crossover(work, *sides(costs[work]), unknown, assumed) for work in PASSES if ATTENTION in costs[work]
         )
-        marginal = tuple((work, self.marginal(merged(costs[work].values()), Sym(unknown.letter))) for work in PASSES)
+        marginal = tuple(self.marginal(work, merged(costs[work].values()), unknown, assumed) for work in PASSES)
         return Growth(unknown, reach, assumed, self.written(attention), self.written(others), crossovers, marginal)
 
     def written(self, powers: Powers) -> tuple[tuple[int, Formula], ...]:
         """Coefficients as formulas, the greatest power first."""
         return tuple((power, self.writer.factored(powers[power])) for power in sorted(powers, reverse=True))
 
-    def marginal(self, powers: Powers, letter: Sym) -> Formula:
+    def marginal(
+        self, work: str, powers: Powers, unknown: Unknown, assumed: Sequence[Assumption]
+    ) -> tuple[str, Formula, int | None]:
         """What one more costs: ``p(z + 1) - p(z)``, by the power of the length."""
-        z = Poly.atom(letter)
+        z = Poly.atom(Sym(unknown.letter))
         steps = [poly * ((z + Poly.constant(1)) ** power - z**power) for power, poly in powers.items()]
-        return self.ordered(reduce(Poly.__add__, steps, Poly({})), frozenset([letter.name]))
+        formula = self.ordered(reduce(Poly.__add__, steps, Poly({})), frozenset([unknown.letter]))
+        here = {unknown.letter: prod(self.lengths[name] for name in unknown.variables)}
+        if unknown.kind == "equal":
+            here = {unknown.letter: self.lengths[unknown.variables[0]]}
+        value = self.value(formula, here) if self.holding(assumed, here) else None
+        return work, formula, None if value is None else round(value)
+
+    def holding(self, assumed: Sequence[Assumption], here: Mapping[str, int]) -> bool:
+        """Whether bounds hold, at the default sizes and at some length."""
+        for one in assumed:
+            left, right = (self.value(side, here) for side in (one.left, one.right))
+            missing = any((self.values or {}).get(name, 0) is None for name in symbols(one.right))
+            if missing and one.relation == "at_least":
+                return False
+            if not missing and one.relation != "multiple" and (left is None or right is None or not holds(one, left, right)):
+                return False
+        return True
 
     def ordered(self, poly: Poly, lengths: frozenset[str]) -> Formula:
         """A polynomial by products of lengths, each with its coefficient, the greatest degree first."""
@@ -251,35 +268,3 @@ class _Analyser:
         values = {part: self.value(formula) for part, formula in shown.items()}
         shares = {part: value / whole if whole and value is not None else None for part, value in values.items()}
         return Order(power, work, tuple(Share(part, formula, shares[part]) for part, formula in shown.items()))
-
-
-def sides(cost: Mapping[str, Powers]) -> tuple[Powers, Powers]:
-    """The powers of attention, and of all else."""
-    others = merged(powers for part, powers in cost.items() if part != ATTENTION)
-    return cost.get(ATTENTION, {}), others
-
-
-def merged(parts: Iterable[Powers]) -> Powers:
-    """The sum of polynomials by power."""
-    found: Powers = {}
-    for powers in parts:
-        for power, poly in powers.items():
-            found[power] = found.get(power, Poly({})) + poly
-    return {power: poly for power, poly in found.items() if poly}
-
-
-def tokens(total: Poly, variables: Sequence[str]) -> Powers:
-    """Coefficients by the power of the product of all axes.
-
-    Raises:
-        Unsettled: the axes do not stand together everywhere.
-    """
-    axes = [Sym(name) for name in variables]
-    found: Powers = {}
-    for chosen, part in total.split(lambda atom: atom in axes).items():
-        powers = {dict(chosen).get(axis, 0) for axis in axes}
-        if len(powers) > 1:
-            raise Unsettled
-        power = powers.pop()
-        found[power] = found.get(power, Poly({})) + part
-    return found

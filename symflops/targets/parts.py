@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from symflops.model.program import Line
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from symflops.model.program import Case, Line, Program
+from symflops.runtime.interpreted import InterpretedEstimator
 
 ATTENTION = "attention"
 PARTS = {
@@ -15,8 +20,23 @@ PARTS = {
 LINEARS, EXPERTS = "linears", "experts"
 
 
+ORDER = (LINEARS, EXPERTS, *(part for part in dict.fromkeys(PARTS.values()) if part != ATTENTION), ATTENTION)
+"""From the bottom of a picture to its top."""
+
+
 def part_of(line: Line) -> str:
     """The part that a line belongs to."""
     if line.role == "linear" and "experts" in line.regions:
         return EXPERTS
     return PARTS.get(line.role, LINEARS)
+
+
+def of_parts(program: Program, config: Mapping[str, Any], case: Case) -> dict[str, InterpretedEstimator]:
+    """An estimator for each part of the work of one regime under one convention; their figures add up to those of all."""
+    regime = program.regime(case.regime)
+    found = {}
+    for part in sorted(set(map(part_of, regime.lines)), key=ORDER.index):
+        lines = tuple(line for line in regime.lines if part_of(line) == part)
+        mine = replace(program, regimes=(replace(regime, lines=lines),))
+        found[part] = InterpretedEstimator(mine, config, regime=case.regime, convention=case.convention)
+    return found

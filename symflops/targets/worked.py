@@ -102,9 +102,19 @@ class _Figures:
             case = self.program.case(self.program.regimes[0].name, name)
             total = self.value(case, case.forward) + self.value(case, case.backward)
             first = first or total
-            others = dict(self.program.pairs)[name] != "useful" and total != first
-            reason = "all pairs, not the pairs that a mask leaves" if others else ""
+            reason = self.reason(name) if total != first else ""
             yield ConventionFigures(name, total, Fraction(total, first) if first else None, reason)
+
+    def reason(self, name: str) -> str:
+        """Why a convention of the program counts other work than its first one."""
+        lines, own = self.program.regimes[0].lines, self.program.conventions[0]
+        told = []
+        pairs, unseen = dict(self.program.pairs), dict(self.program.unseen)
+        if pairs[name] != pairs[own] and any(line.amount.useful != line.amount.executed for line in lines):
+            told.append("all pairs, not the pairs that a mask leaves")
+        if unseen[name] != unseen[own] and not all(line.seen for line in lines):
+            told.append("no work that profilers do not see")
+        return ", and ".join(told)
 
 
 def default_sizes(program: Program) -> dict[str, Any] | None:

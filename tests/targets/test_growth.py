@@ -166,7 +166,7 @@ def test_the_cost_is_a_polynomial_and_a_token_costs_its_difference(name: str) ->
                 for parts, terms in ((attention, growth.attention), (others, growth.others)):
                     assert polynomial(terms, here, unknown) == witness.flops(parts, FORWARD, lengths, growth.unknown.items)
                 now = {work: witness.flops(None, work, lengths, growth.unknown.items) for work in (FORWARD, BOTH)}
-                for work, formula in growth.marginal if before is not None else ():
+                for work, formula, _ in growth.marginal if before is not None else ():
                     first, second, third = (evaluate(formula, {**here, growth.unknown.letter: before[0] + z}) for z in range(3))
                     assert third - second == second - first  # so that what tokens cost adds up as below
                     count = unknown - before[0]
@@ -345,3 +345,14 @@ def test_a_typical_batch_fits_every_model() -> None:
     for name in ("llama", "wan", "sd3", "unet_2d_condition", "qwen3_vl", "ltx2_video"):
         program, _ = derived(name)
         assert InterpretedEstimator(program, {}).moments(**typical_batch(program)).values
+
+
+def test_what_one_more_token_costs_at_the_default_sizes() -> None:
+    """Told at the length of a typical batch: the difference of two totals."""
+    program, found = derived("qwen_image")
+    estimator = InterpretedEstimator(program, {})
+    (items,) = found.items
+    latent, prompt, _ = items.growth
+    for growth, longer in ((latent, {"latent": [1025], "prompt": [1024]}), (prompt, {"latent": [1024], "prompt": [1025]})):
+        one, two = (estimator.moments(**batch) for batch in (typical_batch(program), longer))
+        assert [value for _, _, value in growth.marginal] == [estimator.forward(two) - estimator.forward(one), estimator.total(two) - estimator.total(one)]

@@ -71,7 +71,7 @@ def test_a_picture_is_drawn(tmp_path):
     [
         (["llama", "--plot", "missing/x.png"], "cannot be written"),
         (["llama", "--plot", "x.nothing"], "cannot be written"),
-        (["vit", "--plot", "x.png"], "one axis"),
+        (["vit", "--plot", "x.png", "--over", "text"], "the batch has images"),
     ],
 )
 def test_a_picture_that_cannot_be_drawn_is_told(capsys, tmp_path, monkeypatch, words, told):
