@@ -11,6 +11,10 @@ import networkx
 from symflops.targets.groups import LETTER, PAD, Group, best, without_steps
 from symflops.targets.layout import Layout, Point, layered
 
+FUNCTIONS = (("Least", "min"), ("Most", "max"), ("CeilDiv", "ceil"), ("FloorDiv", "floor"), ("Excess", "excess"))
+"""The names of functions in counts of iterations, and how people write them."""
+
+DOT = "\u00b7"
 HEAD = 30.0
 """The height of the title of a frame."""
 
@@ -82,7 +86,9 @@ class _Frame:
     def title(self) -> str:
         """What stands on the frame."""
         path, _, times = self.key[-1].rpartition(" x ") if self.key else ("", "", "")
-        return f"{path} \u00d7 {times.replace('Least', 'min').replace('Most', 'max').replace('Excess', 'max0')}"
+        for name, word in FUNCTIONS:
+            times = times.replace(f"{name}(", f"{word}(")
+        return f"{path} \u00d7 {times.replace('**', '^').replace('*', DOT)}"
 
     @property
     def size(self) -> tuple[float, float]:
