@@ -125,7 +125,7 @@ def plot(args: argparse.Namespace, batch: dict[str, Any], estimators: dict[str, 
         lines[name] = [total / base if base else None for total, base in zip(totals, first, strict=True)]
     title = f"{args.spec}: FLOPs of a step under {'regimes' if executed else 'conventions'}"
     tokens = [grown.tokens(side) for side in grown.sides]
-    save(ratios(title, grown.stream, tokens, lines, next(iter(estimators))), args.plot)
+    save(ratios(title, grown.label, tokens, lines, next(iter(estimators))), args.plot)
 
 
 def row(name: str, estimator: Any, batch: dict[str, Any]) -> dict[str, Any]:

@@ -81,7 +81,7 @@ def plot(args: argparse.Namespace, derived: Any, config: dict[str, Any], batch: 
     parts = {name: [row[name] for row in rows] for name in estimators}
     tokens = [grown.tokens(side) for side in grown.sides]
     title = f"{derived.program.name}: where the FLOPs go"
-    save(breakdown(title, grown.stream, tokens, parts, grown.first(half)), args.plot)
+    save(breakdown(title, grown.label, tokens, parts, grown.first(half)), args.plot)
 
 
 def default_batch(program: Any) -> dict[str, list[Any]]:

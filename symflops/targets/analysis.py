@@ -11,25 +11,10 @@ from typing import Any
 
 from symflops.model.formula import ZERO, Formula
 from symflops.model.program import Program, StreamInfo
-from symflops.targets.lengths import Assumption
+from symflops.targets.lengths import Assumption, Unknown
 
 FORWARD, BOTH = "forward", "both"
 PASSES = (FORWARD, BOTH)
-
-
-@dataclass(frozen=True, slots=True)
-class Unknown:
-    """A length that varies, as ``letter``, while all others stay.
-
-    ``kind`` is ``axis`` for one variable, ``tokens`` for the product of all those of a stream, ``equal`` where several
-    streams are of one length.
-    """
-
-    items: str
-    kind: str
-    streams: tuple[str, ...]
-    variables: tuple[str, ...]
-    letter: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +95,15 @@ class ItemAnalysis:
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """What symbols give of one regime under one convention; ``lengths`` are those at which values and shares are told."""
+    """What symbols give of one regime under one convention; ``lengths`` are those at which values and shares are told,
+    ``tokens`` the letters of products of axes that formulas hold.
+    """
 
     regime: str
     convention: str
     items: tuple[ItemAnalysis, ...]
     lengths: tuple[tuple[str, int], ...]
+    tokens: tuple[Unknown, ...] = ()
 
 
 def typical_batch(program: Program) -> dict[str, list[Any]]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from math import gcd, isqrt, lcm
 
-from symflops.model.formula import Sym
 from symflops.targets.analysis import Crossover
-from symflops.targets.lengths import Unsettled
 from symflops.targets.parts import ATTENTION
 from symflops.targets.polynomials import Poly, Writer, signs
 
@@ -84,20 +82,3 @@ def merged(parts: Iterable[Powers]) -> Powers:
         for power, poly in powers.items():
             found[power] = found.get(power, Poly({})) + poly
     return {power: poly for power, poly in found.items() if poly}
-
-
-def tokens(total: Poly, variables: Sequence[str]) -> Powers:
-    """Coefficients by the power of the product of all axes.
-
-    Raises:
-        Unsettled: the axes do not stand together everywhere.
-    """
-    axes = [Sym(name) for name in variables]
-    found: Powers = {}
-    for chosen, part in total.split(lambda atom: atom in axes).items():
-        powers = {dict(chosen).get(axis, 0) for axis in axes}
-        if len(powers) > 1:
-            raise Unsettled
-        power = powers.pop()
-        found[power] = found.get(power, Poly({})) + part
-    return found

@@ -22,14 +22,14 @@ from symflops.targets.analysis import (
     Order,
     Orders,
     Share,
-    Unknown,
     left_out,
     typical_lengths,
 )
-from symflops.targets.crossovers import Powers, crossover, difference, first_from, merged, sides, tokens
-from symflops.targets.lengths import LONG, SHORT, Assumption, Lengths, Unsettled, holds
+from symflops.targets.crossovers import Powers, crossover, difference, first_from, merged, sides
+from symflops.targets.lengths import LONG, SHORT, Assumption, Lengths, Unknown, Unsettled, holds
 from symflops.targets.parts import ATTENTION, part_of
 from symflops.targets.polynomials import Monomial, Poly, Writer, expanded, joined
+from symflops.targets.products import in_tokens, product_of
 
 
 def analysis(program: Program, regime: str, convention: str, sizes: Mapping[str, Any] | None) -> Analysis:
@@ -55,6 +55,9 @@ class _Analyser:
         counts = frozenset(atom for line in lines for term in expanded(line.forward).terms for atom, _ in term)
         self.writer = Writer([*letters, *self.lengths], counts)
         self.stands = {statistic.name: statistic.formula for statistic in program.statistics}
+        self.products = [found for stream in self.streams if (found := product_of(program, stream)) is not None]
+        if self.values is not None:
+            self.values |= {found.letter: self.count(found.axes) for found in self.products}
         self.costs = {work: self.cost(lines, work) for work in PASSES}
 
     def cost(self, lines: Sequence[Line], work: str) -> dict[str, Powers]:
@@ -71,11 +74,16 @@ class _Analyser:
                 part[position] = part.get(position, Poly({})) + times * expanded(factor)
         return found
 
+    def count(self, axes: Sequence[Formula]) -> int | None:
+        """The product of axes at typical lengths."""
+        values = [self.value(axis) for axis in axes]
+        return None if None in values else int(prod(value or 0 for value in values))
+
     def analysis(self) -> Analysis:
         """All of it."""
         sets = dict.fromkeys(stream.items for stream in self.program.streams if stream.variables)
         found = tuple(item for items in sets for item in self.of_items(items))
-        return Analysis(self.regime, self.convention, found, tuple(self.lengths.items()))
+        return Analysis(self.regime, self.convention, found, tuple(self.lengths.items()), tuple(self.products))
 
     def of_items(self, items: str) -> Iterator[ItemAnalysis]:
         """The items of one set, where they cost something."""
@@ -89,8 +97,10 @@ class _Analyser:
         streams = [stream for stream in self.streams if stream.items == items]
         for stream in streams:
             axes = [Unknown(items, "axis", (stream.name,), (name,), name) for name in stream.variables]
-            product = Unknown(items, "tokens", (stream.name,), stream.variables, f"tokens@{stream.name}")
-            yield ([product], axes) if len(axes) > 1 else (axes,)
+            plain = tuple(Sym(name) for name in stream.variables)
+            product = Unknown(items, "tokens", (stream.name,), stream.variables, f"tokens@{stream.name}", plain)
+            exact = [found for found in self.products if found.streams == (stream.name,)]
+            yield (exact, [product], axes) if len(axes) > 1 else (axes,)
         if len(streams) > 1 and all(len(stream.variables) == 1 for stream in streams):
             names = tuple(stream.variables[0] for stream in streams)
             yield ([Unknown(items, "equal", tuple(stream.name for stream in streams), names, f"equal@{items}")],)
@@ -106,7 +116,8 @@ class _Analyser:
         for reach in (LONG, SHORT):
             same = {name: Sym(unknown.letter) for name in unknown.variables} if unknown.kind == "equal" else {}
             varying = frozenset({*unknown.variables, unknown.letter})
-            lengths = Lengths(varying, reach, self.writer, {**self.stands, **same})
+            products = [found for found in self.products if found is unknown or found.streams != unknown.streams]
+            lengths = Lengths(varying, reach, self.writer, {**self.stands, **same}, products=products)
             try:
                 costs = {work: self.by_power(self.costs[work], unknown, lengths) for work in PASSES}
             except Unsettled:
@@ -126,7 +137,11 @@ class _Analyser:
         found = {}
         for part, terms in cost.items():
             total = self.total(terms, unknown.items, lengths).without(lengths.given)
-            powers = tokens(total, unknown.variables) if unknown.kind == "tokens" else total.powers(Sym(unknown.letter))
+            if unknown.kind == "tokens":
+                total = in_tokens(total, unknown.axes, Sym(unknown.letter))
+                if any(name in unknown.variables for monomial in total.terms for atom, _ in monomial for name in symbols(atom)):
+                    raise Unsettled
+            powers = total.powers(Sym(unknown.letter))
             found[part] = {power: poly for power, poly in powers.items() if poly}
         return {part: powers for part, powers in found.items() if powers}
 
@@ -137,6 +152,8 @@ class _Analyser:
             moment = self.program.moments[position]
             if self.set_of(moment) == items:
                 found = found + coefficient * lengths.of(moment.formula)
+        for product in lengths.products:
+            found = in_tokens(found, product.axes, Sym(product.letter))
         return found
 
     def set_of(self, moment: Moment) -> str:
@@ -169,9 +186,8 @@ class _Analyser:
         z = Poly.atom(Sym(unknown.letter))
         steps = [poly * ((z + Poly.constant(1)) ** power - z**power) for power, poly in powers.items()]
         formula = self.ordered(reduce(Poly.__add__, steps, Poly({})), frozenset([unknown.letter]))
-        here = {unknown.letter: prod(self.lengths[name] for name in unknown.variables)}
-        if unknown.kind == "equal":
-            here = {unknown.letter: self.lengths[unknown.variables[0]]}
+        first = self.lengths[unknown.variables[0]]
+        here = {unknown.letter: (self.count(unknown.axes) or 0) if unknown.kind == "tokens" else first}
         value = self.value(formula, here) if self.holding(assumed, here) else None
         return work, formula, None if value is None else round(value)
 
@@ -238,15 +254,21 @@ class _Analyser:
     def orders(self, items: str) -> Iterator[Orders]:
         """The work of one item by how it grows when all its streams do alike: of long sequences, and of short ones."""
         streams = [stream for stream in self.streams if stream.items == items]
-        weights = {Sym(name): Fraction(1, len(stream.variables)) for stream in streams for name in stream.variables}
+        weights: dict[Formula, Fraction] = {}
+        for stream in streams:
+            weights |= {Sym(name): Fraction(1, len(stream.variables)) for name in stream.variables}
+        for product in (found for found in self.products if found.items == items):
+            weights |= {Sym(product.letter): Fraction(1)}
+            weights |= {axis: Fraction(1, len(product.axes)) for axis in product.axes}
         for reach in (LONG, SHORT):
-            lengths = Lengths(frozenset(letter.name for letter in weights), reach, self.writer, self.stands)
+            varying = frozenset(name for atom in weights for name in symbols(atom))
+            lengths = Lengths(varying, reach, self.writer, self.stands, products=self.products)
             degrees: dict[Fraction, dict[str, Poly]] = {}
             try:
                 for part, terms in self.costs[FORWARD].items():
                     total = self.total(terms, items, lengths).without(lengths.given)
                     for chosen, poly in total.split(lambda atom: atom in weights).items():
-                        degree = sum((weights[atom] * power for atom, power in chosen), Fraction(0))  # type: ignore[index]
+                        degree = sum((weights[atom] * power for atom, power in chosen), Fraction(0))
                         mine = degrees.setdefault(degree, {})
                         mine[part] = mine.get(part, Poly({})) + poly * Poly({chosen: Fraction(1)})
             except Unsettled:
@@ -261,7 +283,7 @@ class _Analyser:
 
     def order(self, power: Fraction, parts: Mapping[str, Poly]) -> Order:
         """The work that grows with one power of the tokens."""
-        names = frozenset(self.lengths)
+        names = frozenset([*self.lengths, *(product.letter for product in self.products)])
         shown = {part: self.ordered(poly, names) for part, poly in parts.items() if poly}
         work = self.ordered(reduce(Poly.__add__, parts.values()), names)
         whole = self.value(work)

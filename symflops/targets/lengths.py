@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -29,12 +29,28 @@ class Assumption:
     right: Formula
 
 
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A length that varies, as ``letter``, while all others stay.
+
+    ``kind`` is ``axis`` for one variable, ``tokens`` for a product of what the axes of a stream are in the model (``axes``),
+    ``equal`` where several streams are of one length.
+    """
+
+    items: str
+    kind: str
+    streams: tuple[str, ...]
+    variables: tuple[str, ...]
+    letter: str
+    axes: tuple[Formula, ...] = ()
+
+
 @dataclass(slots=True)
 class Lengths:
     """Expands formulas of lengths; ``varying`` are those that vary, ``stands`` what a letter stands for.
 
     ``reach`` is ``long`` or ``short``; what had to be assumed is in ``assumed``, and ``bounded`` tells whether it mattered.
-    What is beyond a bound is of models that have one: the brackets in ``given`` are 1 then.
+    What is beyond a bound is of models that have one: the brackets in ``given`` are 1 then. Axes of ``products`` stay whole.
     """
 
     varying: frozenset[str]
@@ -44,6 +60,7 @@ class Lengths:
     assumed: dict[Assumption, None] = field(default_factory=dict)
     bounded: bool = False
     given: frozenset[Formula] = frozenset()
+    products: Sequence[Unknown] = ()
     known: dict[Formula, Poly] = field(default_factory=dict)
 
     def of(self, formula: Formula) -> Poly:
@@ -56,6 +73,8 @@ class Lengths:
 
     def rule(self, formula: Formula) -> Poly | None:
         """What an atom stands for."""
+        if self.axis(formula):
+            return None
         if isinstance(formula, Sym):
             return self.of(self.stands[formula.name]) if formula.name in self.stands else None
         if isinstance(formula, (Apply, Bracket, TallyOf)) and self.touched(formula):
@@ -63,6 +82,10 @@ class Lengths:
                 self.known[formula] = self.settled(formula)
             return self.known[formula]
         return None
+
+    def axis(self, formula: Formula) -> bool:
+        """Whether it is an axis of a product."""
+        return any(formula in product.axes for product in self.products)
 
     def touched(self, formula: Formula) -> bool:
         """Whether it reads what varies, or a letter that stands for something."""
@@ -81,6 +104,10 @@ class Lengths:
         if isinstance(formula, TallyOf):
             raise Unsettled
         arguments = [self.of(argument) for argument in formula.arguments]
+        if isinstance(formula, Apply) and any(name in self.stands for name in symbols(formula)):
+            formula = Apply(formula.function, tuple(self.writer.plain(argument) for argument in arguments))
+            if self.axis(formula):
+                return Poly.atom(formula)
         if not any(map(self.varies, arguments)):
             shown = tuple(self.writer.plain(argument) for argument in arguments)
             return Poly.atom(Apply(formula.function, shown) if isinstance(formula, Apply) else Bracket(formula.kind, shown))

@@ -63,11 +63,12 @@ def page(program: Program, verified: Sequence[Verification] = (), worked: Worked
 
 def unknown_letters(found: Analysis) -> Iterable[tuple[str, str]]:
     """The letters of lengths that stand for several."""
-    for growth in (growth for items in found.items for growth in items.growth):
-        if growth.unknown.kind == "tokens":
-            yield growth.unknown.letter, rf"N_{{\mathrm{{{growth.unknown.streams[0].replace('_', chr(92) + ' ')}}}}}"
-        elif growth.unknown.kind == "equal":
-            yield growth.unknown.letter, r"\ell"
+    grown = (growth.unknown for items in found.items for growth in items.growth)
+    for unknown in dict.fromkeys([*found.tokens, *grown]):
+        if unknown.kind == "tokens":
+            yield unknown.letter, rf"N_{{\mathrm{{{unknown.streams[0].replace('_', chr(92) + ' ')}}}}}"
+        elif unknown.kind == "equal":
+            yield unknown.letter, r"\ell"
 
 
 def stream_rows(program: Program) -> Iterable[tuple[StreamInfo, tuple[tuple[str, str], ...]]]:

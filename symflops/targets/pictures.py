@@ -35,6 +35,12 @@ class Sweep:
         """The entry of an item at one of its sizes."""
         return side if isinstance(self.entry, int) else [*self.entry[:-2], *[side] * min(2, len(self.entry))]
 
+    @property
+    def label(self) -> str:
+        """What the picture is over."""
+        what = "tokens" if isinstance(self.entry, int) else "positions"
+        return f"{what} of {self.stream} in an item"
+
     def tokens(self, side: int) -> int:
         """The tokens of an item."""
         return side if isinstance(self.entry, int) else prod(self.grown(side))
@@ -69,9 +75,9 @@ def sweep(batch: Mapping[str, Any], stream: str = "") -> Sweep:
     return Sweep(batch, name, given[name][0])
 
 
-def breakdown(title: str, stream: str, tokens: Sequence[int], parts: Mapping[str, Sequence[int]], crossover: int | None) -> Any:
+def breakdown(title: str, label: str, tokens: Sequence[int], parts: Mapping[str, Sequence[int]], crossover: int | None) -> Any:
     """The share of each part over the length of a stream, stacked; where attention overtakes all else is marked."""
-    figure, axes = _axes(title, stream)
+    figure, axes = _axes(title, label)
     totals = [sum(values) or 1 for values in zip(*parts.values(), strict=True)]
     shares = [[100 * value / total for value, total in zip(values, totals, strict=True)] for values in parts.values()]
     colours = [SHADES[name] for name in parts]
@@ -88,9 +94,9 @@ def breakdown(title: str, stream: str, tokens: Sequence[int], parts: Mapping[str
     return figure
 
 
-def ratios(title: str, stream: str, tokens: Sequence[int], lines: Mapping[str, Sequence[float | None]], to: str) -> Any:
+def ratios(title: str, label: str, tokens: Sequence[int], lines: Mapping[str, Sequence[float | None]], to: str) -> Any:
     """Ratios over the length of a stream, a line for each name."""
-    figure, axes = _axes(title, stream)
+    figure, axes = _axes(title, label)
     for place, (name, values) in enumerate(lines.items()):
         numbers = [float("nan") if value is None else value for value in values]
         colour, dash = COLOURS[place % len(COLOURS)], DASHES[place // len(COLOURS) % len(DASHES)]
@@ -101,7 +107,7 @@ def ratios(title: str, stream: str, tokens: Sequence[int], lines: Mapping[str, S
     return figure
 
 
-def _axes(title: str, stream: str) -> tuple[Any, Any]:
+def _axes(title: str, label: str) -> tuple[Any, Any]:
     """A figure with one plot over a length.
 
     Raises:
@@ -115,7 +121,7 @@ def _axes(title: str, stream: str) -> tuple[Any, Any]:
     axes = figure.subplots()
     axes.set_title(title, fontsize=11)
     axes.set_xscale("log", base=2)
-    axes.set_xlabel(f"tokens of {stream} in an item")
+    axes.set_xlabel(label)
     return figure, axes
 
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from symflops.model.formula import ZERO, Formula
-from symflops.targets.analysis import Crossover, Growth, ItemAnalysis, Order, Unknown
+from symflops.model.formula import ZERO, Formula, symbols
+from symflops.targets.analysis import Crossover, Growth, ItemAnalysis, Order, Orders
 from symflops.targets.contents import Page
 from symflops.targets.latex_printer import LatexPrinter
-from symflops.targets.lengths import Assumption
+from symflops.targets.lengths import Assumption, Unknown
 from symflops.targets.lines import LINE, aligned, fold, width
 
 MOST = 12  # lines of a closed form that a page still shows
@@ -51,14 +51,26 @@ class AnalysisWords:
 
     def product(self, unknown: Unknown) -> str:
         """The axes whose product it is, as math; the lengths that are all the same."""
-        between = r" \cdot " if unknown.kind == "tokens" else " = "
-        return between.join(self.printer.symbol(name) for name in unknown.variables)
+        if unknown.kind == "tokens":
+            return r" \cdot ".join(self.printer.text(axis) for axis in unknown.axes)
+        return " = ".join(self.printer.symbol(name) for name in unknown.variables)
 
-    def others(self, unknown: Unknown) -> list[tuple[str, int]]:
-        """The other lengths that the work depends on, as math, with what they are where figures are told."""
-        told = dict(self.page.analysis.lengths)
-        mine = {name for stream in self.page.program.streams if stream.items == unknown.items for name in stream.variables}
-        return [(self.printer.symbol(name), told[name]) for name in told if name in mine - set(unknown.variables)]
+    def others(self, growth: Growth) -> list[str]:
+        """The other lengths that the work depends on, as math."""
+        shown = [formula for _, formula in (*growth.attention, *growth.others)]
+        shown += [formula for _, formula, _ in growth.marginal]
+        used = {name for formula in shown for name in symbols(formula)}
+        found = [name for name, _ in self.page.analysis.lengths if name in used - set(growth.unknown.variables)]
+        products = [each for each in self.page.analysis.tokens if each.letter in used - {growth.unknown.letter}]
+        return [self.printer.symbol(name) for name in found] + [
+            f"{self.printer.symbol(each.letter)} = {self.product(each)}" for each in products
+        ]
+
+    def tokens(self, orders: Orders) -> list[str]:
+        """The products of axes that stand in formulas, as math."""
+        used = {name for order in orders.orders for name in symbols(order.work)}
+        products = (each for each in self.page.analysis.tokens if each.letter in used)
+        return [f"{self.printer.symbol(each.letter)} = {self.product(each)}" for each in products]
 
     def assumptions(self, assumed: Sequence[Assumption]) -> list[str]:
         """What is assumed, each as a phrase with math between dollars."""

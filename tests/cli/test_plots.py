@@ -29,22 +29,23 @@ def test_a_sweep_grows_one_stream() -> None:
     grown = sweep({"latent": [[4, 16, 16]], "prompt": [10]})
     assert (grown.stream, grown.at(32), grown.tokens(32)) == ("latent", {"latent": [[4, 32, 32]], "prompt": [10]}, 4096)
     text = sweep({"latent": [[16, 16]] * 2, "prompt": [10, 20]}, "prompt")
+    assert (grown.label, text.label) == ("positions of latent in an item", "tokens of prompt in an item")
     assert text.at(128) == {"latent": [[16, 16]] * 2, "prompt": [128, 128]}
     assert text.first(lambda batch: batch["prompt"][0] >= 1000) == 1000
     assert text.first(lambda batch: True) is None and text.first(lambda batch: False) is None
 
 
 def test_shares_are_stacked_to_one_hundred() -> None:
-    figure = breakdown("t", "text", [128, 256, 512], {"linears": [1, 1, 1], "attention": [1, 2, 3]}, 300)
+    figure = breakdown("t", "tokens of text", [128, 256, 512], {"linears": [1, 1, 1], "attention": [1, 2, 3]}, 300)
     (axes,) = figure.axes
     tops = [[float(max(y for x, y in area.get_paths()[0].vertices if x == at)) for at in (128, 256, 512)] for area in axes.collections]
     assert tops[0] == pytest.approx([50, 100 / 3, 25]) and tops[1] == pytest.approx([100, 100, 100])
     assert [line.get_xdata()[0] for line in axes.lines] == [300]
-    assert "300" in axes.texts[0].get_text() and axes.get_xlabel() == "tokens of text in an item"
+    assert "300" in axes.texts[0].get_text() and axes.get_xlabel() == "tokens of text"
 
 
 def test_lines_are_what_they_are_named() -> None:
-    (axes,) = ratios("t", "text", [128, 256], {"full": [1.0, 1.0], "lora": [0.5, None]}, "full").axes
+    (axes,) = ratios("t", "tokens of text", [128, 256], {"full": [1.0, 1.0], "lora": [0.5, None]}, "full").axes
     assert [line.get_label() for line in axes.lines] == ["full", "lora"]
     assert list(axes.lines[0].get_ydata()) == [1.0, 1.0] and axes.get_ylabel() == "ratio to full"
 

@@ -8,14 +8,14 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from itertools import islice
-from math import isqrt, lcm
+from math import isqrt, lcm, prod
 from typing import Any
 
 import pytest
 
 from symflops.api import load
 from symflops.library import roots, specs_in
-from symflops.model.formula import Num, Power, Sym, evaluate, symbols, walk
+from symflops.model.formula import Apply, Num, Power, Sym, evaluate, symbols, walk
 from symflops.model.program import Line, Program
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.runtime.sizes import ConfigError
@@ -136,8 +136,12 @@ def at(program: Program, growth: Growth, values: dict[str, Any], step: int) -> t
     """The lengths with the unknown's variables at ``step`` strides, and the unknown itself."""
     variables = growth.unknown.variables
     length = step * stride(growth.assumed, {**values, **dict.fromkeys(variables, 1), growth.unknown.letter: 1}, program)
-    unknown = length ** len(variables) if growth.unknown.kind == "tokens" else length
-    return {**values, **dict.fromkeys(variables, length), growth.unknown.letter: unknown}, unknown
+    if any(isinstance(axis, Apply) for axis in growth.unknown.axes):
+        length *= WHOLE  # so that patches are whole
+    here = {**values, **dict.fromkeys(variables, length)}
+    unknown = int(prod(evaluate(axis, here) for axis in growth.unknown.axes)) if growth.unknown.kind == "tokens" else length
+    here |= {product.letter: prod(evaluate(axis, here) for axis in product.axes) for product in derived(program.name)[1].tokens}
+    return {**here, growth.unknown.letter: unknown}, unknown
 
 
 def polynomial(terms: tuple[tuple[int, Any], ...], values: dict[str, Any], unknown: int) -> Any:
@@ -223,7 +227,7 @@ def test_attention_overtakes_at_the_crossover(name: str) -> None:
             return one - two
 
         for growth in (growth for items in found.items for growth in items.growth):
-            values = {**witness.sizes, **lengths_of(program, rng)}
+            values = at(program, growth, {**witness.sizes, **lengths_of(program, rng)}, 1)[0]
             items = growth.unknown.items
             for crossover in growth.crossovers:
                 assert crossover.kind != "open"
@@ -286,6 +290,7 @@ def test_the_parts_add_up_by_how_they_grow(name: str) -> None:
                 for factor in (1, 2, 7, 40, 300):
                     length = factor * stride(orders.assumed, {**base, **dict.fromkeys(mine, 1)}, program)
                     values = {**base, **dict.fromkeys(mine, length)}
+                    values |= {product.letter: prod(evaluate(axis, values) for axis in product.axes) for product in found.tokens}
                     if not valid(orders.assumed, values):
                         continue
                     lengths = {key: values[key] for stream in program.streams for key in stream.variables}
@@ -298,7 +303,9 @@ def test_the_parts_add_up_by_how_they_grow(name: str) -> None:
                     checked.add((items.items, orders.reach))
                 for order in orders.orders:
                     axes = {stream.variables: len(stream.variables) for stream in program.streams if stream.items == items.items and set(stream.variables) & set(mine)}
-                    scaled = dict(base)
+                    base |= {key: WHOLE * base[key] for key in mine}
+                    base |= {product.letter: prod(evaluate(axis, base) for axis in product.axes) for product in found.tokens}
+                    scaled = {**base, **{product.letter: base[product.letter] * 64 for product in found.tokens if product.items == items.items}}
                     for variables, count in axes.items():
                         scaled |= {key: base[key] * 2 ** (6 // count) for key in variables}
                     degree = order.power * 6
@@ -339,6 +346,15 @@ def test_levels_of_a_unet_ask_for_one_multiple() -> None:
     (growth,) = items.growth
     assert growth.unknown.kind == "tokens"
     assert [(one.relation, one.left, one.right) for one in growth.assumed] == [("multiple", Sym(side), Num(Fraction(8))) for side in "hw"]
+    assert growth.unknown.axes == (Sym("h"), Sym("w"))
+
+
+def test_tokens_are_those_after_the_patches_where_all_work_is_of_them() -> None:
+    for name in ("wan", "sd3", "dit"):
+        found = derived(name)[1]
+        growth = found.items[0].growth[0]
+        assert growth.unknown.kind == "tokens" and not growth.assumed and found.tokens[0] == growth.unknown
+        assert all(isinstance(axis, Apply) for axis in growth.unknown.axes)
 
 
 def test_a_typical_batch_fits_every_model() -> None:
