@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import Any
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -24,14 +23,14 @@ def run(args: argparse.Namespace) -> int:
     """Make the pages that changed, then the index."""
     from symflops.cli.progress import progress
     from symflops.ground.errors import SymflopsError
+    from symflops.ground.files import write
     from symflops.ground.workers import mapped
     from symflops.library import find_spec, roots, specs_in
     from symflops.project import printed, read_json, stamp_of, unchanged
-    from symflops.site import STAMP, code_digest, compile_page, index, resource_files
+    from symflops.site import INDEX, STAMP, code_digest, compile_page, index, resource_files
 
     out = Path(args.out)
     files = [find_spec(spec) for spec in args.specs] or list(specs_in(roots()[0]))
-    stamps: dict[str, Any] = {}
     known = read_json(out / STAMP)
     codes = {root: code_digest(root) for root in {file.root for file in files}}
     todo = [file for file in files if not unchanged(file, known.get(file.label, {}), codes[file.root], out)]
@@ -41,21 +40,18 @@ def run(args: argparse.Namespace) -> int:
         for file in progress(todo, "drawing", lambda file: str(file.name)):
             output = next(made)
             for name, text in output.files.items():
-                written += _write(out / name, text)
-            stamps[file.label] = {**stamp_of(codes[file.root], output), "entry": dict(output.entry)}
-        stamps = {file.label: stamps.get(file.label) or known[file.label] for file in files}
+                written += write(out / name, text)
+            known[file.label] = {**stamp_of(codes[file.root], output), "entry": dict(output.entry)}
+        if not args.specs:  # a spec that is no longer there has no page
+            known = {file.label: known[file.label] for file in files}
         for name, data in resource_files():
-            written += _write(out / name, data)
-        written += _write(out / "index.html", index([stamp["entry"] for stamp in stamps.values()]))
-        _write(out / STAMP, printed(stamps))
+            written += write(out / name, data)
+        written += write(out / INDEX, index([stamp["entry"] for stamp in known.values()]))
     except OSError as error:
         raise SymflopsError(f"{error.filename or out}: {error.strerror or error}") from None
+    finally:
+        if out.is_dir():  # what is done need not be done again
+            write(out / STAMP, printed(known))
     skipped = len(files) - len(todo)
     print(f"{len(files)} models: {len(todo)} derived, {skipped} unchanged, {written} files written to {out}", file=sys.stderr)
     return 0
-
-
-def _write(path: Path, data: str | bytes) -> bool:
-    from symflops.ground.files import write
-
-    return write(path, data)

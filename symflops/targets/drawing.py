@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
@@ -10,6 +11,13 @@ import networkx
 
 from symflops.targets.groups import LETTER, PAD, Group, best, without_steps
 from symflops.targets.layout import Layout, Point, layered
+
+FUNCTIONS = (
+    (re.compile(r"CeilDiv\(([^(),]+), ([^(),]+)\)"), "\u2308\\1/\\2\u2309"),
+    (re.compile(r"FloorDiv\(([^(),]+), ([^(),]+)\)"), "\u230a\\1/\\2\u230b"),
+    (re.compile("Least"), "min"), (re.compile("Most"), "max"), (re.compile(r"\*\*"), "^"), (re.compile(r"\*"), "\u00b7"),
+)  # fmt: skip
+"""Functions in counts of iterations, and how people write them."""
 
 HEAD = 30.0
 """The height of the title of a frame."""
@@ -82,7 +90,9 @@ class _Frame:
     def title(self) -> str:
         """What stands on the frame."""
         path, _, times = self.key[-1].rpartition(" x ") if self.key else ("", "", "")
-        return f"{path} \u00d7 {times.replace('Least', 'min').replace('Most', 'max').replace('Excess', 'max0')}"
+        for pattern, written in FUNCTIONS:
+            times = pattern.sub(written, times)
+        return f"{path} \u00d7 {times}"
 
     @property
     def size(self) -> tuple[float, float]:

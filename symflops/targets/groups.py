@@ -129,8 +129,8 @@ def grouped(graph: networkx.DiGraph, depth: int) -> tuple[dict[str, Group], list
     for name, data in graph.nodes(data=True):
         loops, own, _ = keys[name]
         base = len(path_of(loops[-1])) if loops else 0
-        path = str(data["label"]) if data["kind"] in ("input", "output") else ".".join(own[base:]) or ".".join(own)
-        label = path or words(data["kind"])  # a class that is one operator has no path
+        label = str(data["label"]) if data["kind"] in ("input", "output") else ".".join(own[base:]) or ".".join(own)
+        label = label or words(data["kind"])  # a class that is one operator has no path
         group = groups.setdefault(names[keys[name]], Group(names[keys[name]], label, loops))
         group.kinds.append(data["kind"])
         group.captions.append(str(data.get("caption") or ""))

@@ -42,6 +42,9 @@
     for (const details of document.querySelectorAll("details[data-printed]")) { details.open = false; delete details.dataset.printed; }
   });
 
+  // a picture that is wider than the page is seen from its middle, where values come in
+  for (const box of document.querySelectorAll(".drawing")) box.scrollLeft = (box.scrollWidth - box.clientWidth) / 2;
+
   // the contents tell which section is read
   const links = new Map([...document.querySelectorAll(".contents a")].map((link) => [link.hash.slice(1), link]));
   if (links.size && "IntersectionObserver" in window) {

@@ -6,6 +6,8 @@
   const axis = document.getElementById("axis"), scale = document.getElementById("scale"), caption = document.getElementById("plot-caption");
   const STEPS = [1n, 2n, 4n, 8n, 14n, 16n, 28n, 32n, 48n, 56n, 64n, 96n, 112n, 128n, 192n, 224n];
   const POINTS = 72, WIDTH = 760, HEIGHT = 340, LEFT = 58, RIGHT = 14, TOP = 14, BOTTOM = 46;
+  const COLOURS = ["linears", "convolutions", "experts", "head", "modulation", "first and last projections", "recurrence", "routing"];
+  const colour = (part) => (part === "attention" ? part : Math.max(0, COLOURS.indexOf(part)) % 7);
   let last;
 
   const make = (name, attributes, ...children) => {
@@ -92,11 +94,11 @@
       svg.append(make("line", { x1: LEFT, x2: WIDTH - RIGHT, y1: y, y2: y, class: "grid" }), make("text", { x: LEFT - 8, y: y + 4, class: "tick end" }, text.replace(" ", "\u202f")));
     }
     const below = sums.map(() => 0n);
-    parts.forEach((part, number) => {
+    parts.forEach((part) => {
       const low = good.map((x, i) => `${px(x).toFixed(1)},${py(below[i], i).toFixed(1)}`);
       kept.forEach((found, i) => { below[i] += found[part]; });
       const high = good.map((x, i) => `${px(x).toFixed(1)},${py(below[i], i).toFixed(1)}`);
-      svg.append(make("path", { d: `M${high.join("L")}L${low.reverse().join("L")}Z`, class: `area part-${part === "attention" ? "attention" : number % 7}` }, make("title", {}, partName(part))));
+      svg.append(make("path", { d: `M${high.join("L")}L${low.reverse().join("L")}Z`, class: `area part-${colour(part)}` }, make("title", {}, partName(part))));
     });
     const ticks = [];
     if (share) for (let power = 0; power < 60; power++) { const x = 1n << BigInt(power); if (x >= good[0] && x <= good.at(-1)) ticks.push(x); }
@@ -117,9 +119,9 @@
     if (cross) mark(cross, `crossover: ${digits(cross)}`, "cross", TOP + 18);
     const legend = document.createElement("ul");
     legend.className = "legend";
-    legend.append(...parts.map((part, number) => {
+    legend.append(...parts.map((part) => {
       const item = document.createElement("li"), swatch = document.createElement("span");
-      swatch.className = `swatch part-${part === "attention" ? "attention" : number % 7}`;
+      swatch.className = `swatch part-${colour(part)}`;
       const here = work(now) ?? {}, all = Object.values(here).reduce((a, b) => a + b, 0n);
       item.append(swatch, `${partName(part)}${all ? `, ${percent(here[part] ?? 0n, all)} here` : ""}`);
       return item;
