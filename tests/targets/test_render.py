@@ -17,6 +17,7 @@ from symflops.cli.main import main
 from symflops.library import shipped, specs_in
 from symflops.model.formula import evaluate
 from symflops.model.program import Program
+from symflops.project import baked
 from symflops.stages.emit import emit
 from symflops.targets import latex, markdown
 from symflops.targets.fragments import PIECES, fragments
@@ -40,7 +41,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Any:
 @pytest.mark.parametrize(("form", "ending"), [("latex", "tex"), ("markdown", "md")])
 def test_a_page_is_the_generated_one(run: Any, tmp_path: Path, form: str, ending: str) -> None:
     model = load("llama")
-    expected = emit(model.program(), __version__, verifications(model.file))[ending]
+    expected = emit(model.typical(baked(model)), __version__, verifications(model.file))[ending]
     assert run("render", "llama", "--format", form) == (0, expected, "")
     path = tmp_path / "deep/er" / f"llama.{ending}"
     assert run("render", "llama", "--format", form, "-o", str(path.parent)) == (0, "", f"{path}\n")
