@@ -72,8 +72,16 @@ def calculator(program: Program, setting: Setting) -> dict[str, Any]:
 
 def first_batch(program: Program, presets: Sequence[Preset]) -> dict[str, Any]:
     """What the calculator begins with: the batch of the first preset."""
-    batch = presets[0].batch if presets else {}
-    return {**needed_lengths(program, batch), **batch}
+    return whole_batch(program, presets[0].batch if presets else {})
+
+
+def whole_batch(program: Program, batch: Mapping[str, Any]) -> dict[str, Any]:
+    """A batch with all that it must give; of streams that only count, the number of items."""
+    counted = {stream.name for stream in program.streams if stream.counts}
+    given = {
+        name: len(value) if name in counted and isinstance(value, (list, tuple)) else value for name, value in batch.items()
+    }
+    return {**needed_lengths(program, batch), **given}
 
 
 def needed_lengths(program: Program, batch: Mapping[str, Any]) -> dict[str, Any]:
