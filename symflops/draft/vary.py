@@ -71,7 +71,10 @@ def candidates(value: int) -> list[int]:
 class Explorer:
     """Moves slots of a subject and looks whether its signature changes."""
 
-    def __init__(self, trial: Trial, slots: Sequence[Slot], base: Any, deadline: float, tell: Callable[[str], None]) -> None:
+    def __init__(
+        self, trial: Trial, slots: Sequence[Slot], base: Any, deadline: float, tell: Callable[[str], None], filled: set[Slot]
+    ) -> None:
+        self.filled = filled
         self.trial, self.slots, self.base, self.deadline, self.tell = trial, list(slots), base, deadline, tell
         self.moves = Moves()
 
@@ -125,14 +128,14 @@ class Explorer:
         """Move stuck slots with one other, then with two, then with all of their value."""
         done: set[Slot] = set()
         for slot in stuck:
-            if slot in done or self.late():
+            if slot in done or slot in self.filled or self.late():
                 continue
             self.tell(f"moving {slot.label} with others")
             found = self.tied(slot, stuck, lists)
             if found:
                 self.moves.variables.append(found)
                 done.update(found.slots)
-        self.moves.stuck += [slot for slot in stuck if slot not in done]
+        self.moves.stuck += [slot for slot in stuck if slot not in done and slot not in self.filled]
 
     def tied(self, slot: Slot, stuck: list[Slot], lists: list[Slot]) -> Variable | None:
         """A variable in which a stuck slot moves."""
@@ -153,6 +156,8 @@ class Explorer:
             options += [Variable(slot, (a, b)) for i, a in enumerate(equal[:6]) for b in equal[i + 1 : 6]]
         unequal = [other for other in others if other.value != slot.value and other.value > 1 and slot.value > 1]
         options += [Variable(slot, (other,)) for other in unequal if other.value % slot.value == 0]
+        if slot.value == 1:
+            options += [Variable(slot, (other,)) for other in others if other.kind == "dimension" and other.key[-1] != 0]
         options += [Variable(slot, (), (other,)) for other in unequal if other in stuck]
         options += [Variable(slot, (other,)) for other in unequal if slot.value % other.value == 0 and other in stuck]
         for option in options[:60]:

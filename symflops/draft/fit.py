@@ -1,0 +1,313 @@
+"""Exact formulas for vectors of whole numbers: what a dimension is in sizes and lengths, over all samples or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import combinations, combinations_with_replacement
+from math import prod
+
+Vector = tuple[int, ...]
+Monomial = tuple[tuple[str, int], ...]
+MOST_TERMS = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """A sum of monomials over atoms; an atom is the name of a size or a length, or a rounded quotient in brackets."""
+
+    terms: tuple[tuple[Monomial, Fraction], ...]
+
+    @property
+    def text(self) -> str:
+        """The formula in the language of specs."""
+        denominator = 1
+        for _, factor in self.terms:
+            denominator = denominator * factor.denominator // gcd(denominator, factor.denominator)
+        if not self.terms:
+            return "0"
+        pieces = [piece(monomial, int(factor * denominator)) for monomial, factor in self.terms]
+        text = pieces[0] + "".join(f" - {one[1:]}" if one.startswith("-") else f" + {one}" for one in pieces[1:])
+        lower = [monomial for monomial, _ in self.terms if any(power < 0 for _, power in monomial)]
+        if denominator > 1 or lower:
+            if len(self.terms) == 1:
+                monomial, factor = self.terms[0]
+                up = piece(tuple((atom, power) for atom, power in monomial if power > 0), factor.numerator)
+                down = piece(tuple((atom, -power) for atom, power in monomial if power < 0), factor.denominator)
+                return f"{up}//{bracket(down)}"
+            return f"({text})//{denominator}"
+        return text
+
+    @property
+    def atoms(self) -> set[str]:
+        """The atoms."""
+        return {atom for monomial, _ in self.terms for atom, _ in monomial}
+
+
+def gcd(a: int, b: int) -> int:
+    """The greatest common divisor."""
+    while b:
+        a, b = b, a % b
+    return a
+
+
+def bracket(text: str) -> str:
+    """A text as one factor."""
+    return text if text.replace("_", "").isalnum() else f"({text})"
+
+
+def piece(monomial: Monomial, factor: int) -> str:
+    """One term."""
+    words = [atom if power == 1 else f"{atom}**{power}" for atom, power in monomial]
+    if not words:
+        return str(factor)
+    if factor in (1, -1):
+        return ("-" if factor < 0 else "") + "*".join(words)
+    return "*".join([str(factor), *words])
+
+
+@dataclass
+class Fitter:
+    """Finds formulas for vectors over samples.
+
+    ``symbols`` are vectors of what a formula may name; ``solo`` says for each symbol which samples differ from the first one
+    in its variable alone, so that what a vector depends on is known before it is fitted.
+    """
+
+    symbols: Mapping[str, Vector]
+    solo: Mapping[str, Sequence[int]]
+    known: dict[Vector, Formula | None] = field(default_factory=dict)
+    quotients: dict[str, Vector] = field(default_factory=dict)
+
+    @property
+    def size(self) -> int:
+        """The number of samples."""
+        return len(next(iter(self.symbols.values()), ()))
+
+    def formula(self, vector: Vector) -> Formula | None:
+        """The formula of a vector; None where none is found."""
+        if vector not in self.known:
+            self.known[vector] = self.search(vector)
+        return self.known[vector]
+
+    def relevant(self, vector: Vector) -> list[str]:
+        """The symbols that a vector depends on, as far as samples that move one variable tell."""
+        told = [name for name, places in self.solo.items() if any(vector[place] != vector[0] for place in places)]
+        return told or list(self.symbols)
+
+    def search(self, vector: Vector) -> Formula | None:
+        """Constant, symbol, monomial, sums of few monomials; then the same with rounded quotients."""
+        if len(set(vector)) == 1:
+            return Formula((((), Fraction(vector[0])),) if vector[0] else ())
+        for name, values in self.symbols.items():
+            if values == vector:
+                return Formula(((((name, 1),), Fraction(1)),))
+        for name, values in self.quotients.items():
+            if values == vector:
+                return Formula(((((name, 1),), Fraction(1)),))
+        names = self.relevant(vector)
+        base = {name: self.symbols[name] for name in names}
+        pool = {name: values for name, values in self.quotients.items() if self.within(name, names)}
+        found = self.single(vector, base, pool)
+        if found is None:
+            found = self.sums(vector, {**base, **pool})
+        if found is None and len(names) < len(self.symbols):
+            found = self.single(vector, dict(self.symbols), {}) if len(self.symbols) < 16 else None
+        if found is None:
+            found = self.rounded(vector, base, pool)
+        return found
+
+    def within(self, quotient: str, names: Iterable[str]) -> bool:
+        """Whether a quotient is made of given symbols."""
+        return set(words(quotient)) & set(self.symbols) <= set(names)
+
+    def single(self, vector: Vector, base: Mapping[str, Vector], pool: Mapping[str, Vector]) -> Formula | None:
+        """One monomial: of symbols and known quotients, with whole powers up to four; then with one division."""
+        if any(value <= 0 for value in vector):
+            return None
+        atoms = {**pool, **base}
+        for degree in (1, 2, 3, 4, 5):
+            if len(atoms) ** degree > 60000:
+                break
+            for chosen in combinations_with_replacement(atoms, degree):
+                factor = ratio(vector, [atoms[name] for name in chosen], [])
+                if factor is not None and factor.denominator <= 64 and (factor.denominator == 1 or degree == 1 or not pool):
+                    if factor.denominator == 1:
+                        return Formula(((powers(chosen, ()), factor),))
+        for up in (1, 2, 3):
+            for down in (0, 1, 2, 3):
+                if len(base) ** (up + down) > 30000:
+                    continue
+                for below in combinations_with_replacement(base, down):
+                    for above in combinations_with_replacement([name for name in base if name not in below], up):
+                        factor = ratio(vector, [base[name] for name in above], [base[name] for name in below])
+                        if factor is not None and factor.denominator <= 64:
+                            return Formula(((powers(above, below), factor),))
+        return None
+
+    def sums(self, vector: Vector, atoms: Mapping[str, Vector]) -> Formula | None:
+        """A sum of monomials: of two, then of as many as samples allow."""
+        for degree in (1, 2, 3, 4):
+            monomials = [()] + [
+                chosen for size in range(1, degree + 1) for chosen in combinations_with_replacement(atoms, size)
+            ]
+            if len(monomials) > 400:
+                return None
+            columns = {chosen: tuple(map(prod, zip(*(atoms[name] for name in chosen), strict=True))) if chosen else (1,) * len(vector) for chosen in monomials}
+            pair = self.pairs(vector, columns)
+            if pair is not None:
+                return pair
+            if len(monomials) <= min(MOST_TERMS, len(set(zip(*atoms.values(), strict=True))) - 3):
+                solved = solve(vector, list(columns.values()))
+                if solved is not None and all(factor.denominator <= 16 for factor in solved):
+                    terms = [(powers(chosen, ()), factor) for chosen, factor in zip(columns, solved, strict=True) if factor]
+                    if len(terms) <= 6:
+                        return Formula(tuple(sorted(terms, key=lambda term: -sum(power for _, power in term[0]))))
+        return None
+
+    def pairs(self, vector: Vector, columns: Mapping[tuple[str, ...], Vector]) -> Formula | None:
+        """A sum of two monomials with small factors."""
+        items = list(columns.items())
+        if len(items) > 160:
+            items = items[:160]
+        for (a, first), (b, second) in combinations(items, 2):
+            place = next((p for p in range(1, len(vector)) if first[0] * second[p] != first[p] * second[0]), None)
+            if place is None:
+                continue
+            determinant = first[0] * second[place] - first[place] * second[0]
+            x = vector[0] * second[place] - vector[place] * second[0]
+            y = first[0] * vector[place] - first[place] * vector[0]
+            if all(x * p + y * q == determinant * value for p, q, value in zip(first, second, vector, strict=True)):
+                terms = [(powers(name, ()), Fraction(value, determinant)) for name, value in ((a, x), (b, y)) if value]
+                if all(factor.denominator <= 16 for _, factor in terms):
+                    return Formula(tuple(sorted(terms, key=lambda term: -sum(power for _, power in term[0]))))
+        return None
+
+    def rounded(self, vector: Vector, base: Mapping[str, Vector], pool: Mapping[str, Vector]) -> Formula | None:
+        """With one or two rounded quotients that are not known yet, or a smaller of two."""
+        fresh = dict(self.candidates(base, pool))
+        for name, values in fresh.items():
+            if values == vector:
+                self.quotients[name] = values
+                return Formula(((((name, 1),), Fraction(1)),))
+        usable = {name: values for name, values in fresh.items() if len(set(values)) > 1}
+        for name, values in usable.items():
+            found = self.with_quotient(vector, {name: values}, {**base, **pool})
+            if found is not None:
+                return found
+        if len(usable) <= 60:
+            for one, other in combinations(usable, 2):
+                found = self.with_quotient(vector, {one: usable[one], other: usable[other]}, base, 2)
+                if found is not None:
+                    return found
+        return None
+
+    def with_quotient(
+        self, vector: Vector, new: Mapping[str, Vector], others: Mapping[str, Vector], least: int = 1
+    ) -> Formula | None:
+        """A monomial, or a monomial and a constant, in which new quotients stand."""
+        product = tuple(map(prod, zip(*new.values(), strict=True)))
+        for degree in (0, 1, 2) if least == 1 else (0, 1):
+            for chosen in combinations_with_replacement(others, degree):
+                columns = [product, *(others[name] for name in chosen)]
+                factor = ratio(vector, columns, [])
+                shift = 0
+                if factor is None and least == 1 and degree < 2:
+                    factor, shift = affine(vector, columns)
+                if factor is not None and factor.denominator == 1:
+                    self.quotients.update(new)
+                    terms = [(powers((*new, *chosen), ()), factor)]
+                    return Formula(tuple([*terms, ((), Fraction(shift))] if shift else terms))
+                if least == 1 and degree == 1 and factor is None:
+                    continue
+        return None
+
+    def candidates(self, base: Mapping[str, Vector], pool: Mapping[str, Vector]) -> Iterable[tuple[str, Vector]]:
+        """Rounded quotients of symbols, of known quotients too, and the smaller of two."""
+        tops: dict[str, Vector] = {**base, **pool}
+        for one, values in tops.items():
+            for other, divisor in base.items():
+                if one == other or other in words(one):
+                    continue
+                name = bracket(one)
+                yield f"({name}//{other})", tuple(a // b for a, b in zip(values, divisor, strict=True))
+                yield f"ceil({one}, {other})", tuple(-(-a // b) for a, b in zip(values, divisor, strict=True))
+                yield f"min({one}, {other})", tuple(map(min, values, divisor))
+                yield f"(({name} - 1)//{other})", tuple((a - 1) // b for a, b in zip(values, divisor, strict=True))
+            for divisor_number in (2, 3, 4, 8, 14, 16, 32):
+                name = bracket(one)
+                yield f"({name}//{divisor_number})", tuple(a // divisor_number for a in values)
+                yield f"(({name} + 1)//{divisor_number})", tuple((a + 1) // divisor_number for a in values)
+                yield f"(({name} - 1)//{divisor_number})", tuple((a - 1) // divisor_number for a in values)
+        for (a, x), (b, y) in combinations(base.items(), 2):
+            yield f"max({a}, {b})", tuple(map(max, x, y))
+
+
+def words(text: str) -> list[str]:
+    """The names in a text."""
+    return "".join(letter if letter.isalnum() or letter in "_[]" else " " for letter in text).split()
+
+
+def powers(above: Sequence[str], below: Sequence[str]) -> Monomial:
+    """Names as a monomial."""
+    found: dict[str, int] = {}
+    for name in above:
+        found[name] = found.get(name, 0) + 1
+    for name in below:
+        found[name] = found.get(name, 0) - 1
+    return tuple((name, power) for name, power in found.items() if power)
+
+
+def ratio(vector: Vector, above: Sequence[Vector], below: Sequence[Vector]) -> Fraction | None:
+    """``vector * below / above`` where it is one number for all samples."""
+    top = bottom = 0
+    for place, value in enumerate(vector):
+        up = value
+        for column in below:
+            up *= column[place]
+        down = 1
+        for column in above:
+            down *= column[place]
+        if not down:
+            return None
+        if place == 0:
+            top, bottom = up, down
+        elif up * bottom != top * down:
+            return None
+    return Fraction(top, bottom) if top else None
+
+
+def affine(vector: Vector, columns: Sequence[Vector]) -> tuple[Fraction | None, int]:
+    """A factor and a shift with ``vector = factor * product(columns) + shift``."""
+    products = [prod(column[place] for column in columns) for place in range(len(vector))]
+    place = next((p for p in range(1, len(vector)) if products[p] != products[0]), None)
+    if place is None:
+        return None, 0
+    factor = Fraction(vector[place] - vector[0], products[place] - products[0])
+    shift = vector[0] - factor * products[0]
+    if not factor or shift.denominator != 1 or abs(shift) > 64:
+        return None, 0
+    if all(factor * value + shift == target for value, target in zip(products, vector, strict=True)):
+        return factor, int(shift)
+    return None, 0
+
+
+def solve(vector: Vector, columns: Sequence[Vector]) -> list[Fraction] | None:
+    """The one exact solution of a system with more rows than columns; None where there is none, or more than one."""
+    rows = [[Fraction(column[place]) for column in columns] + [Fraction(vector[place])] for place in range(len(vector))]
+    width = len(columns)
+    for step in range(width):
+        pivot = next((place for place in range(step, len(rows)) if rows[place][step]), None)
+        if pivot is None:
+            return None
+        rows[step], rows[pivot] = rows[pivot], rows[step]
+        head = rows[step][step]
+        rows[step] = [value / head for value in rows[step]]
+        for place, row in enumerate(rows):
+            if place != step and row[step]:
+                factor = row[step]
+                rows[place] = [a - factor * b for a, b in zip(row, rows[step], strict=True)]
+    if any(row[width] for row in rows[width:]):
+        return None
+    return [rows[place][width] for place in range(width)]

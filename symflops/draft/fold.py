@@ -1,0 +1,264 @@
+"""Folds items of module lists into loops: equal bodies, one after another, with the values that one hands to the next."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from symflops.draft.steps import Loop, Plan, Ref, Step
+
+NUMBER = re.compile(r"\.(\d+)(?=\.|$)")
+
+
+def folded(plan: Plan) -> Plan:
+    """A plan with its module lists folded."""
+    folder = Folder(plan.outputs)
+    entries = folder.fold(list(plan.entries), "")
+    outputs = tuple(folder.alias(ref) for ref in plan.outputs)
+    return pruned(replace(plan, entries=tuple(entries), outputs=outputs))
+
+
+def pruned(plan: Plan) -> Plan:
+    """A plan without joins that nobody reads."""
+    read: set[int] = set()
+
+    def look(entries: Sequence[Any]) -> None:
+        for entry in entries:
+            if isinstance(entry, Loop):
+                read.update(init.id for init, _ in entry.carried)
+                read.update(last for _, last in entry.carried)
+                look(entry.body)
+            else:
+                read.update(ref.id for ref in entry.operands)
+
+    def kept(entries: Sequence[Any]) -> tuple[Any, ...]:
+        return tuple(
+            replace(entry, body=kept(entry.body)) if isinstance(entry, Loop) else entry
+            for entry in entries
+            if isinstance(entry, Loop) or entry.kind != "join" or entry.id in read
+        )
+
+    while True:
+        read = {ref.id for ref in plan.outputs}
+        look(plan.entries)
+        entries = kept(plan.entries)
+        if entries == plan.entries:
+            return plan
+        plan = replace(plan, entries=entries)
+
+
+class Folder:
+    """Folds a list of steps, outermost lists first."""
+
+    def __init__(self, outputs: Sequence[Ref]) -> None:
+        self.outputs = outputs
+        self.aliases: dict[int, int] = {}
+
+    def alias(self, ref: Ref) -> Ref:
+        """A reference to a step of the last item of a loop, as one to that of its body."""
+        while ref.kind == "step" and ref.id in self.aliases:
+            ref = replace(ref, id=self.aliases[ref.id])
+        return ref
+
+    def fold(self, steps: list[Step], inside: str) -> list[Any]:
+        """Steps with the lists below ``inside`` folded."""
+        found: list[Any] = []
+        place = 0
+        while place < len(steps):
+            prefix, items = self.next_list(steps, place, inside)
+            if not prefix:
+                found += steps[place:]
+                break
+            first = items[0][1]
+            found += steps[place:first]
+            place = items[-1][2]
+            found += self.runs(steps, prefix, items)
+        return [self.renamed(entry) for entry in found]
+
+    def renamed(self, entry: Any) -> Any:
+        """An entry that reads what a loop left under the names of its body."""
+        if isinstance(entry, Loop):
+            carried = tuple((self.alias(init), last) for init, last in entry.carried)
+            return replace(entry, body=tuple(self.renamed(one) for one in entry.body), carried=carried)
+        return replace(entry, operands=tuple(self.alias(ref) for ref in entry.operands))
+
+    def next_list(self, steps: list[Step], place: int, inside: str) -> tuple[str, list[tuple[int, int, int]]]:
+        """The first module list from here on that has several items in a row: its path, and (index, first, end) of each."""
+        tried: set[str] = set()
+        for position in range(place, len(steps)):
+            for prefix in lists_in(steps[position], inside):
+                if prefix in tried:
+                    continue
+                tried.add(prefix)
+                items = items_of(steps, position, prefix)
+                if len(items) > 1:
+                    return prefix, items
+        return "", []
+
+    def runs(self, steps: list[Step], prefix: str, items: list[tuple[int, int, int]]) -> Iterator[Any]:
+        """Loops for the runs of equal items, steps for the others."""
+        bodies = [steps[first:end] for _, first, end in items]
+        outside = self.read_later(steps, items)
+        place = 0
+        while place < len(bodies):
+            count, carried, modes = self.run(bodies, place, prefix, items, outside)
+            if count < 2:
+                yield from self.fold(bodies[place], f"{prefix}.{items[place][0]}")
+                place += 1
+                continue
+            first, last = bodies[place], bodies[place + count - 1]
+            body = self.fold(handing(first, modes), f"{prefix}.{items[place][0]}")
+            links = tuple((self.alias(init), self.alias(Ref("step", number)).id) for init, number in carried)
+            yield Loop(prefix, items[place][0], count, tuple(body), links)
+            for a, b in zip(first, last, strict=True):
+                if a.id != b.id:
+                    self.aliases[b.id] = a.id
+            place += count
+
+    def read_later(self, steps: list[Step], items: list[tuple[int, int, int]]) -> dict[int, set[int]]:
+        """For each step of an item the items in which it is read; -1 for anywhere else."""
+        owner = {step.id: number for number, (_, first, end) in enumerate(items) for step in steps[first:end]}
+        found: dict[int, set[int]] = {}
+        for step in steps:
+            for ref in step.operands:
+                if ref.kind == "step" and ref.id in owner:
+                    found.setdefault(ref.id, set()).add(owner.get(step.id, -1))
+        for ref in self.outputs:
+            if ref.kind == "step" and ref.id in owner:
+                found.setdefault(ref.id, set()).add(-1)
+        return found
+
+    def run(
+        self, bodies: list[list[Step]], place: int, prefix: str, items: list[tuple[int, int, int]], outside: Mapping[int, set[int]]
+    ) -> tuple[int, list[tuple[Ref, int]], list[Any]]:
+        """How many items from here on are equal, what is carried from one to the next, and where that is read."""
+        modes: list[Any] = []
+        carried: dict[int, Ref] = {}
+        count = 1
+        while place + count < len(bodies):
+            a, b = bodies[place + count - 1], bodies[place + count]
+            found = compare(a, b, f"{prefix}.{items[place + count - 1][0]}", f"{prefix}.{items[place + count][0]}")
+            if found is None or (modes and found != modes):
+                break
+            if not modes:
+                initial = initials(a, found)
+                if initial is None:
+                    break
+                carried = initial
+                modes = found
+            # what an item made is read by the next one only
+            position = place + count - 1
+            if any(not outside.get(step.id, set()) <= {position, position + 1} for step in a):
+                break
+            count += 1
+        if count > 1:
+            first = bodies[place]
+            return count, [(ref, first[number].id) for number, ref in carried.items()], modes
+        return 1, [], []
+
+
+def handing(first: list[Step], modes: list[Any]) -> list[Step]:
+    """The first item, in which what each item gets from the one before is marked as carried."""
+    found: list[Step] = []
+    place = 0
+    for step in first:
+        refs = []
+        for ref in step.operands:
+            mode = modes[place]
+            place += 1
+            refs.append(Ref("carried", first[mode[1]].id) if mode[0] == "last" else ref)
+        found.append(replace(step, operands=tuple(refs)))
+    return found
+
+
+def lists_in(step: Step, inside: str) -> Iterator[str]:
+    """The paths of the lists of modules below ``inside`` in which a step is, outermost first."""
+    path = f".{step.path}"
+    for match in NUMBER.finditer(path):
+        prefix = path[1 : match.start()]
+        if prefix and (not inside or prefix.startswith(f"{inside}.")):
+            yield prefix
+
+
+def items_of(steps: list[Step], place: int, prefix: str) -> list[tuple[int, int, int]]:
+    """The items of a list that run one after another from ``place`` on: (index, first step, end)."""
+    pattern = re.compile(re.escape(prefix) + r"\.(\d+)(?:\.|$)")
+    visits: list[list[int]] = []
+    for position in range(place, len(steps)):
+        match = pattern.match(steps[position].path)
+        if not match:
+            continue
+        index = int(match.group(1))
+        if visits and visits[-1][0] == index:
+            visits[-1][2] = position + 1
+        elif visits and index != visits[-1][0] + 1:
+            break
+        else:
+            visits.append([index, position, position + 1])
+    if len(visits) < 2:
+        return [tuple(visit) for visit in visits]  # type: ignore[misc]
+    for visit, following in zip(visits, visits[1:], strict=False):
+        visit[2] = following[1]
+    # steps between two items belong to the first of them, and as many after the last one
+    kinds = [step.kind for step in steps[visits[-2][1] : visits[-2][2]]]
+    end = visits[-1][1] + len(kinds)
+    if [step.kind for step in steps[visits[-1][1] : end]] == kinds and end >= visits[-1][2]:
+        visits[-1][2] = end
+    return [tuple(visit) for visit in visits]  # type: ignore[misc]
+
+
+def relative(name: str, item: str) -> tuple[str, str]:
+    """A path below an item, or an absolute one."""
+    if name == item or name.startswith(f"{item}."):
+        return ("in", name[len(item) :])
+    return ("at", name)
+
+
+def compare(a: list[Step], b: list[Step], at: str, bt: str) -> list[Any] | None:
+    """How each operand of two items corresponds: ``in`` the item, ``last`` (made by the item before), ``same``; None if not."""
+    if len(a) != len(b):
+        return None
+    place_a = {step.id: number for number, step in enumerate(a)}
+    place_b = {step.id: number for number, step in enumerate(b)}
+    modes: list[Any] = []
+    for one, other in zip(a, b, strict=True):
+        if (one.kind, one.numbers, one.words[:3], one.quiet, one.times) != (
+            other.kind, other.numbers, other.words[:3], other.quiet, other.times,
+        ) or len(one.operands) != len(other.operands):  # fmt: skip
+            return None
+        if relative(one.path, at) != relative(other.path, bt):
+            return None
+        if [relative(name, at) for name in one.parameters] != [relative(name, bt) for name in other.parameters]:
+            return None
+        refs = list(zip(one.operands, other.operands, strict=True))
+        for x, y in refs:
+            mode = correspondence(x, y, place_a, place_b, at, bt)
+            if mode is None:
+                return None
+            modes.append(mode)
+    return modes
+
+
+def correspondence(x: Ref, y: Ref, place_a: Mapping[int, int], place_b: Mapping[int, int], at: str, bt: str) -> Any:
+    """How one operand of an item corresponds to that of the next."""
+    if y.kind == "step" and y.id in place_b:
+        return ("in", place_b[y.id]) if x.kind == "step" and place_a.get(x.id) == place_b[y.id] else None
+    if y.kind == "step" and y.id in place_a and x != y:
+        return ("last", place_a[y.id]) if not (x.kind == "step" and x.id in place_a) else None
+    if x == y:
+        return ("same", x)
+    if x.kind == y.kind == "parameter" and relative(x.name, at)[0] == "in" and relative(x.name, at) == relative(y.name, bt):
+        return ("own", relative(x.name, at)[1])
+    return None
+
+
+def initials(first: list[Step], modes: list[Any]) -> dict[int, Ref] | None:
+    """What the first item reads where others read what the one before made; None where that is not one value for each."""
+    found: dict[int, Ref] = {}
+    refs = [ref for step in first for ref in step.operands]
+    for ref, mode in zip(refs, modes, strict=True):
+        if mode[0] == "last" and found.setdefault(mode[1], ref) != ref:
+            return None
+    return found
