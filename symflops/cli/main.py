@@ -21,6 +21,7 @@ COMMANDS = {
     "graph": "the graph of a model, as Mermaid or DOT",
     "render": "the derivation of a model, as LaTeX or Markdown",
     "conform": "derive other frameworks' figures",
+    "draft": "write a spec from a real module, and prove it",
     "verify": "compare specs with the real models, or with measured records",
     "device": "the peak rate of a device, and its source",
     "mfu": "model FLOPs utilisation of a step",

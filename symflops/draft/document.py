@@ -70,11 +70,17 @@ def printed(title: str, reference: str, family: Family, names: Names, writer: Gr
     lines = [f"name: {squeezed(name)}", f"title: Draft of {title}"]
     if reference:
         lines.append(f"reference: {reference}")
-    if names.sizes:
+    shown = "\n".join([*lines_of(entries, 2), *map(quoted, streams.values()), *map(quoted, inputs.values())])
+    present = set("".join(one if one.isalnum() or one == "_" else " " for one in shown).split())
+    sizes = {letter: key for letter, key in names.sizes.items() if letter in present}
+    if sizes:
         lines.append("sizes:")
-        for letter, key in names.sizes.items():
+        for letter, key in sizes.items():
             field: dict[str, Any] = {"key": ".".join(map(str, key))}
             default = value_at(defaults, key)
+            example = value_at(family.samples[0].config, key)
+            if isinstance(example, (list, tuple)) and not isinstance(default, (list, tuple)):
+                default = example
             if isinstance(default, (list, tuple)) and all(isinstance(item, int) for item in default):
                 field["default"] = f"[{', '.join(map(str, default))}]"
             elif isinstance(default, int) and not isinstance(default, bool):

@@ -79,6 +79,7 @@ class Fitter:
     solo: Mapping[str, Sequence[int]]
     known: dict[Vector, Formula | None] = field(default_factory=dict)
     quotients: dict[str, Vector] = field(default_factory=dict)
+    factors: dict[Vector, tuple[Vector, ...]] = field(default_factory=dict)
 
     @property
     def size(self) -> int:
@@ -88,8 +89,30 @@ class Fitter:
     def formula(self, vector: Vector) -> Formula | None:
         """The formula of a vector; None where none is found."""
         if vector not in self.known:
-            self.known[vector] = self.search(vector)
+            self.known[vector] = None  # a factor of itself has no formula
+            found = self.composed(vector) or self.search(vector)
+            self.known[vector] = found
+            if found is not None and any(power < 0 for monomial, _ in found.terms for _, power in monomial):
+                self.quotients[f"({found.text})"] = vector
         return self.known[vector]
+
+    def composed(self, vector: Vector) -> Formula | None:
+        """The product of the formulas of the factors that a vector is known to be made of, where it has no simpler one."""
+        factors = [one for one in self.factors.get(vector, ()) if len(set(one)) > 1 or one[0] != 1]
+        if len(factors) < 2 or vector in self.symbols.values() or vector in self.quotients.values() or len(set(vector)) == 1:
+            return None
+        terms: dict[Monomial, Fraction] = {(): Fraction(1)}
+        for factor in factors:
+            found = self.formula(factor)
+            if found is None:
+                return None
+            own = found.terms
+            if any(power < 0 or part.denominator > 1 for monomial, part in own for _, power in (*monomial, ("", 1))):
+                own = ((((f"({found.text})", 1),), Fraction(1)),)
+            if len(own) > 1 and len(factors) > 1:
+                own = ((((f"({found.text})", 1),), Fraction(1)),)
+            terms = {merge(a, b): x * y for a, x in terms.items() for b, y in own}
+        return Formula(tuple(terms.items()))
 
     def relevant(self, vector: Vector) -> list[str]:
         """The symbols that a vector depends on, as far as samples that move one variable tell."""
@@ -194,7 +217,10 @@ class Fitter:
         usable = {name: values for name, values in fresh.items() if len(set(values)) > 1}
         for name, values in usable.items():
             found = self.with_quotient(vector, {name: values}, {**base, **pool})
+            if found is None and len(base) + len(pool) <= 6:
+                found = self.around(vector, {name: values, **base, **pool})
             if found is not None:
+                self.quotients[name] = values
                 return found
         if len(usable) <= 60:
             for one, other in combinations(usable, 2):
@@ -202,6 +228,12 @@ class Fitter:
                 if found is not None:
                     return found
         return None
+
+    def around(self, vector: Vector, atoms: Mapping[str, Vector]) -> Formula | None:
+        """A sum of two monomials of at most two atoms."""
+        chosen = [()] + [one for size in (1, 2) for one in combinations_with_replacement(atoms, size)]
+        columns = {one: tuple(map(prod, zip(*(atoms[name] for name in one), strict=True))) if one else (1,) * len(vector) for one in chosen}
+        return self.pairs(vector, columns)
 
     def with_quotient(
         self, vector: Vector, new: Mapping[str, Vector], others: Mapping[str, Vector], least: int = 1
@@ -256,6 +288,14 @@ def powers(above: Sequence[str], below: Sequence[str]) -> Monomial:
         found[name] = found.get(name, 0) + 1
     for name in below:
         found[name] = found.get(name, 0) - 1
+    return tuple((name, power) for name, power in found.items() if power)
+
+
+def merge(a: Monomial, b: Monomial) -> Monomial:
+    """The product of two monomials."""
+    found = dict(a)
+    for name, power in b:
+        found[name] = found.get(name, 0) + power
     return tuple((name, power) for name, power in found.items() if power)
 
 

@@ -16,6 +16,7 @@ class Grapher(Operators):
     def graph(self) -> tuple[list[Any], list[str]]:
         """The entries, and the names of the outputs."""
         scope = Scope("")
+        self.axes()
         self.entries(self.plan.entries, scope, [*self.plan.outputs])
         outputs = []
         for ref in self.plan.outputs:
@@ -24,6 +25,16 @@ class Grapher(Operators):
                 outputs.append(value.name)
         self.unread(scope)
         return scope.entries, outputs
+
+    def axes(self) -> None:
+        """Find the axes of convolutions first: other lengths are made of them."""
+        for step in steps_in(self.plan.entries):
+            if step.kind == "conv" and step.parameters:
+                rank = step.words[1]
+                last = len(step.numbers) - 4 * rank - 1
+                for place in range(rank):
+                    self.fitter.formula(self.vector(step, 3 + 2 * rank + 2 + place))
+                    self.fitter.formula(self.vector(step, last - rank + place))
 
     def entries(self, entries: Sequence[Any], scope: Scope, later: Sequence[Ref]) -> None:
         """Entries one after another; ``later`` is what is read after them."""

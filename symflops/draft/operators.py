@@ -10,6 +10,9 @@ from symflops.draft.steps import Loop, Ref, Step
 from symflops.draft.writer import Fields, Scope, Val, Writer, identifier
 
 
+AXES = {1: ("steps",), 2: ("rows", "columns"), 3: ("frames", "rows", "columns")}
+
+
 class Operators(Writer):
     """A writer that knows every kind of step."""
 
@@ -19,7 +22,9 @@ class Operators(Writer):
 
     def times(self, *vectors: Vector) -> Vector:
         """The product of vectors."""
-        return tuple(prod(values) for values in zip(*vectors, strict=True)) if vectors else self.ones()
+        found = tuple(prod(values) for values in zip(*vectors, strict=True)) if vectors else self.ones()
+        self.fitter.factors.setdefault(found, vectors)
+        return found
 
     def put(self, step: Step, value: Val, key: str, fields: Fields, scope: Scope) -> None:
         """Write an entry that makes the value of a step."""
@@ -58,11 +63,9 @@ class Operators(Writer):
         value = self.operand(step.operands[0], per_item, inner, scope, once)
         weight, bias = step.parameters[0], step.parameters[1:]
         owner = weight.rpartition(".")[0]
-        path = owner if owner.startswith(step.words[3]) or not step.words[3] else step.words[3]
-        key = self.path(path, scope)
-        if key.startswith("/"):
-            key = self.path(owner, scope)
-        name = self.name(path or weight)
+        path = step.path
+        key = self.label(step, scope)
+        name = self.name(owner or weight)
         fields: Fields = {"op": "linear", "from": value.name}
         others = [self.read(ref, scope) for ref in step.operands[1:]]
         fields["width"] = self.text(outer, f"{path}: width")
@@ -122,16 +125,16 @@ class Operators(Writer):
         more, _ = self.rows(items)
         batch_axes = {} if set(more) == {1} else {"n": self.text(more, "items of a convolution")}
         value = self.operand(step.operands[0], per_item, channels, scope, once)
-        labels = ("x",) if rank == 1 else ("h", "w") if rank == 2 else ("f", "h", "w")
+        labels = AXES[rank]
         wanted = {**batch_axes, **{label: self.text(size, "axes") for label, size in zip(labels, axes, strict=True)}}
         tag = ("axes", tuple(given[:1]), tuple(axes))
         if value.tag != tag and not self.natural(value, wanted, tag):
             name = self.name(value.name)
             scope.entries.append(("_", {"op": "view", "from": value.name, "as": "select", "stream": wanted, "to": name}))
             value = Val(name, value.rows, value.width, value.once, tag)
-        path = weight.rpartition(".")[0]
-        key = self.path(path, scope)
-        name = self.name(path)
+        path = step.path
+        key = self.label(step, scope)
+        name = self.name(weight.rpartition(".")[0] or path)
         fields: Fields = {"op": "conv", "from": value.name, "width": self.text(outer, f"{path}: width")}
         fields["kernel"] = self.listed(kernel, path)
         for word, vectors, usual in (("stride", stride, 1), ("padding", padding, 0), ("dilation", dilation, 1), ("output_padding", extra, 0)):

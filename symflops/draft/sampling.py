@@ -13,9 +13,9 @@ from symflops.draft.family import Family, Sample, skeleton
 from symflops.draft.fold import folded
 from symflops.draft.slots import Slot, State, applied, slots_of
 from symflops.draft.steps import Plan, steps_of
-from symflops.draft.subject import Subject, full_config, summed
+from symflops.draft.subject import Subject, class_of, full_config, summed
 from symflops.draft.tape import Tape, record
-from symflops.draft.vary import Explorer, Moves, Variable, draw, moved
+from symflops.draft.vary import Explorer, Moves, Variable, moved, well_formed
 from symflops.witness.tensors import needed
 
 FEWEST_ITEMS = 5
@@ -81,7 +81,9 @@ class Laboratory:
         given = [slot for slot in given if not any(word in str(slot.key[-1]) for word in IGNORED)]
         base = self.taped({})
         assert base is not None
-        further = defaults(base[1], self.subject.config)
+        renamed = getattr(getattr(class_of(self.subject.reference), "config_class", None), "attribute_map", {})
+        hidden = {name for pair in renamed.items() for name in pair if set(pair) & set(self.subject.config)}
+        further = [slot for slot in defaults(base[1], self.subject.config) if slot.key[0] not in hidden]
         explorer = Explorer(self.signature, [*given, *further], self.signature({}), self.deadline, self.tell, set(further))
         return explorer.run()
 
@@ -141,7 +143,7 @@ class Laboratory:
         while free and joint < SAMPLES and tries < DRAWS and not self.late():
             tries += 1
             self.tell(f"sampling {joint}/{SAMPLES}")
-            state = draw(free, random, 0.9 if tries % 3 else 0.4, base.state)
+            state = well_formed(free, random, 0.9 if tries % 3 else 0.4, base.state)
             found = None if state is None else self.sample(state)
             if found is None:
                 continue

@@ -118,15 +118,15 @@ def step_of(node: Node, operands: tuple[Ref, ...]) -> Step:
             bias = tuple(ref.name for ref in added if ref.kind == "parameter")
             other = tuple(ref for ref in added if ref.kind not in ("parameter", "constant"))
             return Step(
-                node.id, kind, weight.name.rpartition(".")[0], (operands[1 if flipped else 0], *other), numbers,
-                ("flipped" if flipped else "plain", len(bias), ranks, node.path), (weight.name, *bias), **common,
+                node.id, kind, node.path or weight.name.rpartition(".")[0], (operands[1 if flipped else 0], *other), numbers,
+                ("flipped" if flipped else "plain", len(bias), ranks), (weight.name, *bias), **common,
             )  # fmt: skip
         if kind == "conv" and operands[1].kind == "parameter":
             bias = tuple(ref.name for ref in added if ref.kind == "parameter")
             options = node.options
             numbers = (*numbers, *options["stride"], *options["padding"], *options["dilation"], *options["output_padding"], options["groups"])
             words = (bool(options["transposed"]), len(options["kernel"]), len(bias), ranks)
-            path = operands[1].name.rpartition(".")[0]
+            path = node.path or operands[1].name.rpartition(".")[0]
             return Step(node.id, kind, path, operands[:1], numbers, words, (operands[1].name, *bias), **common)
         added = tuple(ref for ref in added if ref.kind != "constant")
         return Step(node.id, kind, node.path, (*operands[:2], *added), numbers, (node.word, ranks), **common)
@@ -166,7 +166,7 @@ def biased(
         return None
     place = by_id[values[0].id]
     step = steps[place]
-    same = own[0].name == f"{step.path}.bias" and len(step.parameters) == 1
+    same = len(step.parameters) == 1 and own[0].name == step.parameters[0].removesuffix("weight") + "bias"
     if not same or step.kind not in ("linear", "conv", "norm"):
         return None
     if step.kind == "norm":

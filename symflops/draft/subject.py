@@ -80,7 +80,7 @@ def full_config(model: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     """The complete config of a built module: what the class fills in included."""
     config: Any = getattr(model, "config", None)
     if hasattr(config, "to_dict"):
-        return dict(config.to_dict())
+        return {**dict(given), **config.to_dict()}
     return {**(dict(config) if isinstance(config, Mapping) else {}), **dict(given)}
 
 

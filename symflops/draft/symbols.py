@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from symflops.draft.family import Family
+from symflops.draft.family import Family, Sample
 from symflops.draft.fit import Fitter, Vector
 from symflops.draft.slots import Slot
 from symflops.draft.vary import Variable
@@ -18,9 +18,8 @@ LETTERS = (
     ("embed_dim", "D"), ("dim", "D"), ("in_channels", "c"), ("out_channels", "o"), ("channels", "c"), ("patch", "p"), ("image_size", "R"),
     ("max_position", "X"), ("positions", "X"), ("rank", "r"), ("kernel", "K"), ("state", "N"), ("groups", "g"), ("text", "J"),
 )  # fmt: skip
-AXES = {1: ("x",), 2: ("h", "w"), 3: ("f", "h", "w")}
 PLAIN = ("x", "y", "z", "u", "v", "t")
-RESERVED = {"y", "n", "on", "off", "no", "yes", "true", "false", "null"}
+RESERVED = {"m", "tokens", "steps", "rows", "columns", "frames", "y", "n", "in", "is", "or", "if", "and", "not", "for", "as", "on", "off", "no", "yes", "true", "false", "null"}
 
 
 @dataclass(slots=True)
@@ -63,7 +62,7 @@ def names_of(family: Family, variables: Sequence[Variable], batch: Variable | No
     for number, slot in sorted(slots, key=lambda one: (one[1].side != "config", len(one[1].key))):
         if slot in skipped or slot.kind == "length" or (slot.side == "inputs" and slot.kind != "dimension"):
             continue
-        vector = tuple(sample.state.get(slot, slot.value) for sample in family.samples)
+        vector = tuple(now(sample, slot) for sample in family.samples)
         moving = [place for place, sample in enumerate(family.samples) if sample.variable == number]
         if len(set(vector)) == 1:
             continue
@@ -90,6 +89,14 @@ def names_of(family: Family, variables: Sequence[Variable], batch: Variable | No
     return names
 
 
+def now(sample: Sample, slot: Slot) -> int:
+    """What a slot is in a sample: as its complete config says, where it does."""
+    known = value_at(sample.config, slot.key) if slot.side == "config" else None
+    if isinstance(known, int) and not isinstance(known, bool):
+        return known
+    return sample.state.get(slot, slot.value)
+
+
 def letter(names: Names, slot: Slot) -> str:
     """A letter for a field of the config; an item of a list is the list's letter with an index."""
     index = f"[{slot.key[-1]}]" if isinstance(slot.key[-1], int) else ""
@@ -107,8 +114,6 @@ def letter(names: Names, slot: Slot) -> str:
 
 def length(names: Names, slot: Slot, family: Family) -> str:
     """A name for a length: ``h`` and ``w`` of pictures, ``f`` before them, else the next of x, y, z."""
-    rank = sum(1 for other in family.samples[0].state if other.key[:-1] == slot.key[:-1]) if False else 0
-    del rank
     place = int(slot.key[-1])
     taken = {*names.sizes, *names.lengths}
     shape = [one for one in family.samples[0].plan.inputs.items() if one[0] == ".".join(map(str, slot.key[:-2]))]

@@ -158,12 +158,13 @@ class Explorer:
         options += [Variable(slot, (other,)) for other in unequal if other.value % slot.value == 0]
         if slot.value == 1:
             options += [Variable(slot, (other,)) for other in others if other.kind == "dimension" and other.key[-1] != 0]
+        options += [Variable(other, (slot,)) for other in unequal if slot.value % other.value == 0 and other in stuck]
         options += [Variable(slot, (), (other,)) for other in unequal if other in stuck]
-        options += [Variable(slot, (other,)) for other in unequal if slot.value % other.value == 0 and other in stuck]
         for option in options[:60]:
             if self.late():
                 return None
-            values = candidates(slot.value)[:2] if slot.value < WIDE else [slot.value * 2, slot.value + 8]
+            lead = option.lead.value
+            values = candidates(lead)[:2] if lead < WIDE else [lead * 2, lead + 8]
             if self.attempt(option, values) == "moves":
                 return option
         multiples = tuple(other for other in others if other in stuck and other.value % slot.value == 0)
@@ -172,6 +173,15 @@ class Explorer:
             if self.attempt(option, [slot.value * 2]) == "moves":
                 return option
         return None
+
+
+def well_formed(variables: Sequence[Variable], random: Random, share: float, origin: State) -> State | None:
+    """A state that :func:`draw` finds in a few turns."""
+    for _ in range(20):
+        found = draw(variables, random, share, origin)
+        if found is not None:
+            return found
+    return None
 
 
 def draw(variables: Sequence[Variable], random: Random, share: float, origin: State) -> State | None:

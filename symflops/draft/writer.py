@@ -86,6 +86,11 @@ class Writer:
         batch = self.names.batch
         if all(size % items == 0 for size, items in zip(total, batch, strict=True)) and (len(set(batch)) > 1 or True):
             per_item = tuple(size // items for size, items in zip(total, batch, strict=True))
+            factors = self.fitter.factors.get(total, ())
+            if batch in factors:
+                rest = list(factors)
+                rest.remove(batch)
+                self.fitter.factors.setdefault(per_item, tuple(rest))
             if len(set(batch)) == 1 or self.depends(per_item, total):
                 return per_item, False
         return total, True
@@ -107,7 +112,9 @@ class Writer:
         """Rows and a width that no length is part of."""
         if not self.measured(width):
             return rows, width
-        return tuple(a * b for a, b in zip(rows, width, strict=True)), (1,) * self.count
+        found = tuple(a * b for a, b in zip(rows, width, strict=True))
+        self.fitter.factors.setdefault(found, (rows, width))
+        return found, (1,) * self.count
 
     # names
 
