@@ -157,7 +157,7 @@ def proven(
     except SymflopsError as error:
         found.proofs.append(Proof("reading it back", 1, [" ".join(str(error).split())[:400]]))
         return
-    prover = Prover(model, names, found.subject, 1)
+    prover = Prover(model, found.text, 1)
     random = Random(12345)
     free = [variable for variable in found.moves.variables if variable not in found.structural]
     seen = [sample.state for sample in family.samples]
