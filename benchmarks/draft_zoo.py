@@ -88,7 +88,7 @@ def row(name: str, found: dict[str, Any]) -> str:
     held = f"{sum(one['exact'] for one in proofs)}/{len(proofs)}"
     why = found.get("error") or next((one for proof in proofs for one in proof["differences"]), "")
     stuck = ", ".join(found.get("stuck", [])) or "none"
-    cells = [name, gate, verdict, held, stuck, str(len(found.get("unsolved", []))), str(found.get("lines", "")), str(found.get("seconds", "")), why[:90]]
+    cells = [name, gate, verdict, held, stuck, str(len(found.get("unsolved", []))), str(found.get("lines", "")), str(found.get("processor_seconds", "")), why[:90]]
     return "| " + " | ".join(cell.replace("|", "/") for cell in cells) + " |"
 
 
@@ -103,7 +103,7 @@ def main() -> None:
     args = parser.parse_args()
     every = {name: found for name, found in records_of(args.records).items() if not args.only or name in args.only}
     results: dict[str, Any] = {}
-    print("| class | gate | draft | hold-outs and published | could not be moved | unsolved | lines | s | first difference |")
+    print("| class | gate | draft | hold-outs and published | could not be moved | unsolved | lines | s (CPU) | first difference |")
     print("|---|---|---|---|---|---|---|---|---|")
     started = time.monotonic()
     for name, records in every.items():
@@ -120,8 +120,8 @@ def main() -> None:
     count = len(results)
     print(f"\n{count} classes in {time.monotonic() - started:.0f} s: gate {len(gates)}, exact {len(exact)}, nothing stuck {len(free)}")
     if exact:
-        lines, seconds = (statistics.median(one[key] for one in exact) for key in ("lines", "seconds"))
-        print(f"median {lines:g} lines, {seconds:g} s; most memory {max(one.get('memory', 0) for one in results.values())} MB")
+        lines, seconds = (statistics.median(one[key] for one in exact) for key in ("lines", "processor_seconds"))
+        print(f"median {lines:g} lines, {seconds:g} s of processor time; most memory {max(one.get('memory', 0) for one in results.values())} MB")
 
 
 if __name__ == "__main__":

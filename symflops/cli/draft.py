@@ -99,6 +99,7 @@ def report(found: Any) -> dict[str, Any]:
         "spec": found.text,
         "lines": len(found.text.splitlines()),
         "seconds": round(found.seconds, 1),
+        "processor_seconds": round(found.processor, 1),
         "gate": [{"check": one.name, "measured": one.measured, "taped": one.taped} for one in found.gate],
         "varied": found.varied,
         "stuck": found.stuck,

@@ -71,6 +71,7 @@ def printed(title: str, reference: str, family: Family, names: Names, writer: Gr
     if reference:
         lines.append(f"reference: {reference}")
     shown = "\n".join([*lines_of(entries, 2), *map(quoted, streams.values()), *map(quoted, inputs.values())])
+    shown += " " + " ".join(writer.derived.values())
     present = set("".join(one if one.isalnum() or one == "_" else " " for one in shown).split())
     sizes = {letter: key for letter, key in names.sizes.items() if letter in present}
     if sizes:
@@ -86,6 +87,9 @@ def printed(title: str, reference: str, family: Family, names: Names, writer: Gr
             elif isinstance(default, int) and not isinstance(default, bool):
                 field["default"] = default
             lines.append(f"  {letter}: {quoted(field)}")
+    used = {letter: text for letter, text in writer.derived.items() if letter in present}
+    if used:
+        lines.append(f"derived: {quoted(used)}")
     lines.append("streams:")
     lines += [f"  {stream}: {quoted(axes)}" for stream, axes in streams.items()]
     lines.append("inputs:")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from symflops.api import Model
 from symflops.draft import gate
 from symflops.draft.document import printed
 from symflops.draft.family import Family
@@ -48,6 +49,7 @@ class Draft:
     proofs: list[Proof] = field(default_factory=list)
     decide: list[str] = field(default_factory=list)
     seconds: float = 0.0
+    processor: float = 0.0
     given_up: str = ""
 
     @property
@@ -77,7 +79,7 @@ def draft(
         SymflopsError: the module does not run.
         GateError: its tape and PyTorch's counter differ.
     """
-    started = time.monotonic()
+    started, processor = time.monotonic(), time.process_time()
     found = Draft(subject)
     tell("taping")
     passed(found)
@@ -89,16 +91,19 @@ def draft(
     laboratory.deadline = max(laboratory.deadline, time.monotonic() + 0.2 * timeout)
     family, found.structural = laboratory.family(found.moves, random)
     found.samples = len(family.samples)
+    if laboratory.unfinished:
+        found.given_up = "time was up while samples were drawn"
     batch = batch_variable(found.moves)
     names = names_of(family, found.moves.variables, batch)
     tell("fitting")
-    found.text, writer = text_of(subject, family, names)
+    found.text, writer, model = text_of(subject, family, names)
     found.unsolved = [(one.place, one.values) for one in writer.unsolved]
     found.runs = laboratory.runs
     laboratory.deadline = max(started + timeout, time.monotonic() + 0.2 * timeout)
-    proven(found, laboratory, names, family, batch, published)
+    proven(found, model, laboratory, names, family, batch, published)
     found.decide = decisions(found, family)
     found.seconds = time.monotonic() - started
+    found.processor = time.process_time() - processor
     return found
 
 
@@ -129,11 +134,21 @@ def batch_variable(moves: Moves) -> Variable | None:
     return next(firsts, None)
 
 
-def text_of(subject: Subject, family: Family, names: Names) -> tuple[str, Grapher]:
-    """The text of a draft."""
-    fitter = fitter_of(names)
-    writer = Grapher(family, names, fitter)
-    return printed(subject.name, reference_of(subject), family, names, writer, class_defaults(subject)), writer
+def text_of(subject: Subject, family: Family, names: Names) -> tuple[str, Grapher, Model | None]:
+    """The text of a draft, and what symflops reads of it: with attention as an operator where that is accepted."""
+    library = next(iter(specs_in(roots()[0])), None)
+    blocks = library.blocks() if library else lambda _: None
+    fitter = fitter_of(names, family)
+    for attention in (True, False):
+        writer = Grapher(family, names, fitter, attention)
+        text = printed(subject.name, reference_of(subject), family, names, writer, class_defaults(subject))
+        try:
+            model = model_of(text, blocks)
+            model.graph(family.samples[0].config)
+            return text, writer, model
+        except SymflopsError:
+            continue
+    return text, writer, None
 
 
 def reference_of(subject: Subject) -> str:
@@ -148,14 +163,20 @@ def class_defaults(subject: Subject) -> Mapping[str, Any]:
 
 
 def proven(
-    found: Draft, laboratory: Laboratory, names: Names, family: Family, batch: Variable | None, published: Sequence[Subject]
+    found: Draft,
+    model: Model | None,
+    laboratory: Laboratory,
+    names: Names,
+    family: Family,
+    batch: Variable | None,
+    published: Sequence[Subject],
 ) -> None:
     """Hold the draft against configurations that the fit never saw."""
-    library = next(iter(specs_in(roots()[0])), None)
-    try:
-        model = model_of(found.text, library.blocks() if library else lambda _: None)
-    except SymflopsError as error:
-        found.proofs.append(Proof("reading it back", 1, [" ".join(str(error).split())[:400]]))
+    if model is None:
+        try:
+            model_of(found.text, lambda _: None).graph(family.samples[0].config)
+        except SymflopsError as error:
+            found.proofs.append(Proof("reading it back", 1, [" ".join(str(error).split())[:400]]))
         return
     prover = Prover(model, found.text, 1)
     random = Random(12345)
@@ -204,6 +225,6 @@ def decisions(found: Draft, family: Family) -> list[str]:
             told.append(f"{what} of the config, which are as given: {', '.join(sorted(names))}")
     if family.structural:
         told.append(f"{family.structural} samples had another structure: a variant, or a condition in the graph")
-    for variable in found.structural:
+    for variable in [] if found.given_up else found.structural:
         told.append(f"{variable.lead.label} changes the structure")
     return told

@@ -80,6 +80,7 @@ class Fitter:
     known: dict[Vector, Formula | None] = field(default_factory=dict)
     quotients: dict[str, Vector] = field(default_factory=dict)
     factors: dict[Vector, tuple[Vector, ...]] = field(default_factory=dict)
+    constants: tuple[int, ...] = ()
 
     @property
     def size(self) -> int:
@@ -227,6 +228,10 @@ class Fitter:
                 found = self.with_quotient(vector, {one: usable[one], other: usable[other]}, base, 2)
                 if found is not None:
                     return found
+        for (one, x), (other, y) in combinations(self.symbols.items(), 2):
+            for word, chosen in (("min", min), ("max", max)):
+                if tuple(map(chosen, x, y)) == vector:
+                    return Formula(((((f"{word}({one}, {other})", 1),), Fraction(1)),))
         return None
 
     def around(self, vector: Vector, atoms: Mapping[str, Vector]) -> Formula | None:
@@ -272,6 +277,10 @@ class Fitter:
                 yield f"({name}//{divisor_number})", tuple(a // divisor_number for a in values)
                 yield f"(({name} + 1)//{divisor_number})", tuple((a + 1) // divisor_number for a in values)
                 yield f"(({name} - 1)//{divisor_number})", tuple((a - 1) // divisor_number for a in values)
+        for constant in self.constants:
+            for other, divisor in base.items():
+                yield f"({constant}//{other})", tuple(constant // b for b in divisor)
+                yield f"ceil({constant}, {other})", tuple(-(-constant // b) for b in divisor)
         for (a, x), (b, y) in combinations(base.items(), 2):
             yield f"max({a}, {b})", tuple(map(max, x, y))
 

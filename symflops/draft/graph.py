@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
-from symflops.draft.operators import Operators
+from symflops.draft.attention import Attentive, pairs_in
+from symflops.draft.fit import Formula
+from symflops.draft.polish import polished
 from symflops.draft.steps import Loop, Ref, Step
+from symflops.draft.symbols import fresh
 from symflops.draft.writer import Scope, Val
 
 
-class Grapher(Operators):
+class Grapher(Attentive):
     """Writes a plan from its first entry to its last."""
 
     def graph(self) -> tuple[list[Any], list[str]]:
         """The entries, and the names of the outputs."""
         scope = Scope("")
         self.axes()
+        self.heads()
         self.entries(self.plan.entries, scope, [*self.plan.outputs])
         outputs = []
         for ref in self.plan.outputs:
@@ -24,7 +29,7 @@ class Grapher(Operators):
             if value is not None:
                 outputs.append(value.name)
         self.unread(scope)
-        return scope.entries, outputs
+        return polished(scope.entries, set(outputs)), outputs
 
     def axes(self) -> None:
         """Find the axes of convolutions first: other lengths are made of them."""
@@ -36,13 +41,34 @@ class Grapher(Operators):
                     self.fitter.formula(self.vector(step, 3 + 2 * rank + 2 + place))
                     self.fitter.formula(self.vector(step, last - rank + place))
 
+    def heads(self) -> None:
+        """Find the sizes of heads next: a quotient gets a letter of its own, so that widths are multiples of it."""
+        for step in steps_in(self.plan.entries):
+            if step.kind != "matmul":
+                continue
+            for place in (2, 3):
+                vector = self.vector(step, place)
+                found = self.fitter.formula(vector)
+                if found is None or self.measured(vector) or not any(power < 0 for one, _ in found.terms for _, power in one):
+                    continue
+                letter = fresh("d", {*self.names.sizes, *self.names.lengths, *self.derived})
+                self.derived[letter] = found.text
+                self.fitter.known[vector] = Formula(((((letter, 1),), Fraction(1)),))
+                self.fitter.quotients = {letter: vector, **{n: v for n, v in self.fitter.quotients.items() if v != vector}}
+
     def entries(self, entries: Sequence[Any], scope: Scope, later: Sequence[Ref]) -> None:
         """Entries one after another; ``later`` is what is read after them."""
+        pairs = pairs_in(entries, readers_of(entries, later)) if self.with_attention else {}
+        held = {number: pair.mix.id for pair in pairs.values() for number in (pair.scores.id, *pair.joins)}
+        waiting: dict[int, list[Step]] = {}
         for place, entry in enumerate(entries):
             if isinstance(entry, Loop):
                 self.loop(entry, scope, [*refs_of(entries[place + 1 :]), *later])
-            else:
-                self.write(entry, scope)
+            elif entry.id in held:
+                waiting.setdefault(held[entry.id], []).append(entry)
+            elif entry.id not in pairs or not self.write_attention(pairs[entry.id], scope):
+                for step in (*waiting.get(entry.id, ()), entry):
+                    self.write(step, scope)
 
     def loop(self, loop: Loop, scope: Scope, later: Sequence[Ref]) -> None:
         """A loop: what it carries has one name before, in, and after it."""
@@ -55,8 +81,13 @@ class Grapher(Operators):
             if value is None:
                 value = self.source(init, list(wanted[0]), scope)
             again = Ref(init.kind, init.id, init.name) in [*later, *inside] or [one for one, _ in loop.carried].count(init) > 1
-            if again or init.kind != "step" or value.once:
+            if value.once and not self.rows(self.times(*wanted[0]))[1]:
+                rows = self.rows(self.times(*wanted[0][:-1]))[0]
+                value = self.fitted(value, rows, wanted[0][-1], scope, False)
+            elif again or init.kind != "step" or value.once:
                 value = self.copy(value, scope)
+            if value.tag[0] != "rows" and not value.once:
+                value = self.plain(value, scope)
             self.carried[last] = value
             finals[last] = (value, value)
         count = self.text(self.family.numbers(loop, lambda one: one.count), f"items of {loop.prefix}")
@@ -66,8 +97,10 @@ class Grapher(Operators):
         self.entries(loop.body, body, after)
         for last, (value, _) in finals.items():
             made = self.values[last]
-            if made.rows != value.rows or made.width != value.width:
+            if made.rows != value.rows or made.width != value.width or made.once != value.once:
                 made = self.fitted(made, value.rows, value.width, body, value.once)
+            if made.tag != value.tag and not value.once:
+                made = self.plain(made, body)
             body.entries.append(("_", {"op": "add", "from": made.name, "to": value.name}))
             self.values[last] = value
         self.left(loop, body, later, scope)
@@ -95,6 +128,13 @@ class Grapher(Operators):
         name = self.name(value.name)
         scope.entries.append(("_", {"op": "add", "from": value.name, "to": name}))
         return Val(name, value.rows, value.width, value.once, value.tag)
+
+    def plain(self, value: Val, scope: Scope) -> Val:
+        """A value whose rows are written as one length."""
+        name = self.name(value.name)
+        fields = {"op": "view", "from": value.name, "as": "select", "stream": self.stream(value.rows), "to": name}
+        scope.entries.append(("_", fields))
+        return Val(name, value.rows, value.width, value.once, self.tag(value.rows, value.once))
 
     def final_shapes(self, loop: Loop) -> dict[int, Any]:
         """The shapes of what a loop hands on."""
@@ -133,6 +173,18 @@ class Grapher(Operators):
             else:
                 names = [*entry.parameters, *(ref.name for ref in entry.operands if ref.kind == "parameter")]
                 yield entry, names
+
+
+def readers_of(entries: Sequence[Any], later: Sequence[Ref]) -> dict[int, list[int]]:
+    """For each value the steps that read it, -1 for what comes later."""
+    found: dict[int, list[int]] = {}
+    for entry in entries:
+        refs = entry.operands if isinstance(entry, Step) else refs_of([entry])
+        for ref in dict.fromkeys(refs):
+            found.setdefault(ref.id, []).append(entry.id if isinstance(entry, Step) else -1)
+    for ref in later:
+        found.setdefault(ref.id, []).append(-1)
+    return found
 
 
 def refs_of(entries: Sequence[Any]) -> list[Ref]:

@@ -258,6 +258,9 @@ class Operators(Writer):
         if all(value.once for value in values):
             elements, once = total, True
 
+        if step.words[0] == "cat" and len(values) > 1 and self.write_concat(step, values, elements, once, shape, scope):
+            return
+
         def same(value: Val) -> bool:
             return value.once == once and self.times(value.rows, value.width) == elements
 
@@ -275,10 +278,28 @@ class Operators(Writer):
         if len(values) == 1:
             self.values[step.id] = first
             return
-        alike = all(value.tag == first.tag or value.once for value in values)
+        alike = all(value.tag == first.tag or value.once or set(value.rows) == {1} for value in values)
         word = "add" if step.words[0] == "add" and alike and all(value.width == first.width for value in values) else "mul" if alike else "map"
         fields: Fields = {"op": word, "from": [value.name for value in values], "to": name}
         self.put(step, Val(name, first.rows, first.width, first.once, first.tag), "_", fields, scope)
+
+    def write_concat(self, step: Step, values: list[Val], elements: Vector, once: bool, shape: list[Vector], scope: Scope) -> bool:
+        """Values one after another, along tokens or along the width; False where it is neither."""
+        if any(value.once != once or not value.width for value in values):
+            return False
+        first = values[0]
+        rows = tuple(map(sum, zip(*(value.rows for value in values), strict=True)))
+        name = self.name("joined")
+        if all(value.width == first.width for value in values) and self.times(rows, first.width) == elements:
+            fields: Fields = {"op": "concat", "along": "tokens", "from": [value.name for value in values], "to": name}
+            self.put(step, Val(name, rows, first.width, once, ("cat", *(value.tag for value in values))), "_", fields, scope)
+            return True
+        width = tuple(map(sum, zip(*(value.width for value in values), strict=True)))
+        if all(value.rows == first.rows and value.tag == first.tag for value in values) and self.times(first.rows, width) == elements:
+            fields = {"op": "concat", "from": [value.name for value in values], "to": name}
+            self.put(step, Val(name, first.rows, width, once, first.tag), "_", fields, scope)
+            return True
+        return False
 
     def write_matmul(self, step: Step, scope: Scope) -> None:
         """A product of two values."""

@@ -34,6 +34,7 @@ class Laboratory:
     runs: int = 0
     failures: int = 0
     plans: dict[Any, Sample | None] = field(default_factory=dict)
+    unfinished: bool = False
 
     def late(self) -> bool:
         """Whether time is up."""
@@ -114,12 +115,34 @@ class Laboratory:
                     break
         return best, counts
 
+    def typical(self, base: Sample, moves: Moves) -> Sample:
+        """A base whose structure stays as it is when a number grows, where that of the given one does not.
+
+        One item of a kind is an item apart, two and three of it are a loop.
+        """
+        for variable in moves.variables:
+            now = base.state.get(variable.lead, variable.lead.value)
+            if variable.lead.side != "config" or now >= 8 or self.late():
+                continue
+            grown = []
+            for value in (now + 1, now + 2):
+                state = moved(base.state, [(variable, value)])
+                grown.append(None if state is None else self.sample(state))
+            first, second = grown
+            if first is None or second is None:
+                continue
+            wanted = skeleton(first.plan)
+            if wanted == skeleton(second.plan) and wanted != skeleton(base.plan):
+                base = first
+        return base
+
     def family(self, moves: Moves, random: Random) -> tuple[Family, list[Variable]]:
         """Samples of the structure of the base: each variable moved alone, then many together.
 
         Also the variables that cannot be moved without changing the structure.
         """
         base, _ = self.base(moves)
+        base = self.typical(base, moves)
         wanted = skeleton(base.plan)
         samples, structural = [base], []
         refused = 0
@@ -138,6 +161,8 @@ class Laboratory:
             samples += alone
             if not alone:
                 structural.append(variable)
+                if self.late():
+                    self.unfinished = True
         free = [variable for variable in moves.variables if variable not in structural]
         joint = tries = 0
         while free and joint < SAMPLES and tries < DRAWS and not self.late():

@@ -135,6 +135,10 @@ def fresh(name: str, taken: set[str]) -> str:
     return f"{name}{number}"
 
 
-def fitter_of(names: Names) -> Fitter:
-    """A fitter with these symbols."""
-    return Fitter(names.vectors, names.solo)
+def fitter_of(names: Names, family: Family) -> Fitter:
+    """A fitter with these symbols; dimensions of inputs that never move are constants that may be divided."""
+    fixed = set()
+    for name in family.samples[0].plan.inputs:
+        shapes = [sample.plan.inputs.get(name, ()) for sample in family.samples]
+        fixed |= {sizes[0] for sizes in zip(*shapes, strict=False) if len(set(sizes)) == 1 and sizes[0] > 3}
+    return Fitter(names.vectors, names.solo, constants=tuple(sorted(fixed)))

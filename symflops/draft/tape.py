@@ -19,7 +19,7 @@ from symflops.witness.tensors import needed
 
 Value = int | None
 CONTRACTIONS = ("matmul", "conv", "solve")
-ADDS = ("add", "add_", "sub", "sub_", "index_add", "index_add_", "scatter_add", "scatter_add_", "cat", "stack")
+ADDS = ("add", "add_", "sub", "sub_", "index_add", "index_add_", "scatter_add", "scatter_add_")
 NORMS = {
     "native_layer_norm": "layer_norm", "native_group_norm": "group_norm", "native_batch_norm": "batch_norm",
     "cudnn_batch_norm": "batch_norm", "_native_batch_norm_legit": "batch_norm", "_native_batch_norm_legit_no_training": "batch_norm",
@@ -105,7 +105,7 @@ class Recorder:
         reach = 1 << made.id
         if kind == "join":
             for value in operands:
-                reach |= self.closure[value] if value is not None else 0
+                reach |= self.closure[value] if value is not None and self.nodes[value].kind != "parameter" else 0
         self.closure.append(reach)
         return made
 
@@ -200,14 +200,12 @@ class Recorder:
                 shapes = (tuple(args[0].shape), tuple(args[1].shape), shape)
                 value = self.node("embedding", (values[0],), shapes=shapes, data=(indices,)).id
             else:
-                if name in ("where", "masked_fill", "index_put", "index_put_", "copy_") and len(values) > 2:
-                    values = [*values[:1], *values[1:]]
-                word = NORMS.get(name) or ("add" if name in ADDS else "mul")
+                word = NORMS.get(name) or ("add" if name in ADDS else name if name in ("cat", "stack") else "mul")
                 value = self.join(values, word, shape)
         if mutates:
             for tensor in tensors_in(out):
                 key = storage_of(tensor)
-                new = value if value is None or not self.torch.is_grad_enabled() or tensor.requires_grad or True else None
+                new = value
                 if id(tensor) not in self.values and self.parameter(tensor) is None:
                     self.set(tensor, None, data)
                 known = self.written.setdefault(key, [])

@@ -208,6 +208,8 @@ def draw(variables: Sequence[Variable], random: Random, share: float, origin: St
                     values[variable] *= 2
             elif base >= WIDE:
                 values[variable] = random.randint(max(2, base // 2), base * 2)
+            elif smaller and base % 2 == 0:
+                values[variable] = step * random.randint(1, 3)
             else:
                 values[variable] = random.randint(max(1, base - 1), base + 4)
         else:

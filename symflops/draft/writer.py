@@ -63,6 +63,7 @@ class Writer:
         self.taken: set[str] = set()
         self.unsolved: list[Unsolved] = []
         self.covered: set[str] = set()
+        self.derived: dict[str, str] = {}
         self.with_attention = attention
         self.readers: dict[int, int] = {}
 
@@ -161,7 +162,7 @@ class Writer:
             fields["shared"] = "true"
         scope.entries.append((self.path(name, scope), fields))
         self.covered.add(name)
-        val = Val(found, (1,) * self.count, width, True, "once")
+        val = Val(found, (1,) * self.count, width, True, ("once",))
         scope.parameters[name] = val
         return val
 
