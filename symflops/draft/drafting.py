@@ -61,7 +61,8 @@ class Draft:
     @property
     def stuck(self) -> list[str]:
         """What could not be moved without being refused, or without another structure."""
-        return [slot.label for slot in self.moves.stuck] + [variable.lead.label for variable in self.structural]
+        structural = [variable.lead for variable in self.structural if variable.lead not in self.moves.filled]
+        return [slot.label for slot in (*self.moves.stuck, *structural)]
 
     @property
     def exact(self) -> bool:

@@ -58,7 +58,7 @@ class Folder:
 
     def alias(self, ref: Ref) -> Ref:
         """A reference to a step of the last item of a loop, as one to that of its body."""
-        while ref.kind == "step" and ref.id in self.aliases:
+        while ref.kind in ("step", "carried") and ref.id in self.aliases:
             ref = replace(ref, id=self.aliases[ref.id])
         return ref
 
@@ -68,14 +68,60 @@ class Folder:
         place = 0
         while place < len(steps):
             prefix, items = self.next_list(steps, place, inside)
-            if not prefix:
-                found += steps[place:]
-                break
-            first = items[0][1]
+            first = items[0][1] if prefix else len(steps)
+            turns = self.turns(steps, place, first)
+            if turns is not None:
+                found += steps[place : turns[0]]
+                place = turns[0] + turns[1] * turns[2]
+                found += self.again(steps, *turns, inside)
+                continue
             found += steps[place:first]
+            if not prefix:
+                break
             place = items[-1][2]
             found += self.runs(steps, prefix, items)
         return [self.renamed(entry) for entry in found]
+
+    def turns(self, steps: list[Step], place: int, end: int) -> tuple[int, int, int] | None:
+        """The same modules that run again at once: the first step, the steps of one turn, the turns."""
+        seen: dict[Any, int] = {}
+        for position in range(place, min(end, len(steps))):
+            step = steps[position]
+            if not step.parameters:
+                continue
+            key = (step.path, step.parameters, step.kind)
+            first = seen.get(key)
+            seen[key] = position
+            if first is None:
+                continue
+            length = position - first
+            turns = 1
+            modes: list[Any] = []
+            while True:
+                a, b = (steps[first + (turns + more) * length :][:length] for more in (-1, 0))
+                found = compare(a, b, "", "") if len(b) == length else None
+                if found is None or (modes and found != modes):
+                    break
+                modes = found
+                turns += 1
+            if turns > 1 and initials(steps[first : first + length], modes) is not None:
+                return first, length, turns
+        return None
+
+    def again(self, steps: list[Step], first: int, length: int, count: int, inside: str) -> Iterator[Any]:
+        """A loop over turns of the same modules; the turns themselves where somebody else reads what one of them made."""
+        items = [(turn, first + turn * length, first + (turn + 1) * length) for turn in range(count)]
+        bodies = [steps[start:end] for _, start, end in items]
+        number, carried, modes = self.run(bodies, 0, "", items, self.read_later(steps, items))
+        if number < count:
+            for body in bodies:
+                yield from body
+            return
+        links = tuple((self.alias(init), last) for init, last in carried)
+        yield Loop(inside, 0, count, tuple(handing(bodies[0], modes)), links, shared=True)
+        for a, b in zip(bodies[0], bodies[-1], strict=True):
+            if a.id != b.id:
+                self.aliases[b.id] = a.id
 
     def renamed(self, entry: Any) -> Any:
         """An entry that reads what a loop left under the names of its body."""
@@ -111,7 +157,9 @@ class Folder:
             first, last = bodies[place], bodies[place + count - 1]
             body = self.fold(handing(first, modes), f"{prefix}.{items[place][0]}")
             links = tuple((self.alias(init), self.alias(Ref("step", number)).id) for init, number in carried)
-            yield Loop(prefix, items[place][0], count, tuple(body), links)
+            at, bt = (f"{prefix}.{items[place + more][0]}" for more in (0, 1))
+            others = beside(first, bodies[place + 1], at, bt)
+            yield Loop(prefix, items[place][0], count, tuple(body), links, others)
             for a, b in zip(first, last, strict=True):
                 if a.id != b.id:
                     self.aliases[b.id] = a.id
@@ -139,7 +187,8 @@ class Folder:
         count = 1
         while place + count < len(bodies):
             a, b = bodies[place + count - 1], bodies[place + count]
-            found = compare(a, b, f"{prefix}.{items[place + count - 1][0]}", f"{prefix}.{items[place + count][0]}")
+            at, bt = (f"{prefix}.{items[place + count + more][0]}" if prefix else "" for more in (-1, 0))
+            found = compare(a, b, at, bt)
             if found is None or (modes and found != modes):
                 break
             if not modes:
@@ -211,9 +260,43 @@ def items_of(steps: list[Step], place: int, prefix: str) -> list[tuple[int, int,
 
 def relative(name: str, item: str) -> tuple[str, str]:
     """A path below an item, or an absolute one."""
-    if name == item or name.startswith(f"{item}."):
+    if item and (name == item or name.startswith(f"{item}.")):
         return ("in", name[len(item) :])
     return ("at", name)
+
+
+def alike(a: str, b: str, at: str, bt: str) -> bool:
+    """Whether two paths are the same, relative to two items; in another list, those of the same index."""
+    if relative(a, at) == relative(b, bt):
+        return True
+    if not at or relative(a, at)[0] == "in" or relative(b, bt)[0] == "in":
+        return False
+    x, y = at.rpartition(".")[2], bt.rpartition(".")[2]
+    one, other = a.split("."), b.split(".")
+    return len(one) == len(other) and all(p == q or (p == x and q == y) for p, q in zip(one, other, strict=True))
+
+
+def beside(a: list[Step], b: list[Step], at: str, bt: str) -> tuple[str, ...]:
+    """The lists beside that of two items from which they read modules of the same index."""
+    found: dict[str, None] = {}
+    names = [
+        pair
+        for one, other in zip(a, b, strict=True)
+        for pair in ((one.path, other.path), *zip(one.parameters, other.parameters, strict=True), *of_parameters(one, other))
+    ]
+    for x, y in names:
+        if relative(x, at)[0] == "at" and x != y:
+            one, other = x.split("."), y.split(".")
+            place = next(number for number, (p, q) in enumerate(zip(one, other, strict=True)) if p != q)
+            found[".".join(one[:place])] = None
+    return tuple(found)
+
+
+def of_parameters(one: Step, other: Step) -> Iterator[tuple[str, str]]:
+    """The names of parameters that two steps read as values."""
+    for x, y in zip(one.operands, other.operands, strict=True):
+        if x.kind == y.kind == "parameter":
+            yield x.name, y.name
 
 
 def compare(a: list[Step], b: list[Step], at: str, bt: str) -> list[Any] | None:
@@ -228,9 +311,9 @@ def compare(a: list[Step], b: list[Step], at: str, bt: str) -> list[Any] | None:
             other.kind, other.numbers, other.words[:3], other.quiet, other.times,
         ) or len(one.operands) != len(other.operands):  # fmt: skip
             return None
-        if relative(one.path, at) != relative(other.path, bt):
+        if len(one.parameters) != len(other.parameters) or not alike(one.path, other.path, at, bt):
             return None
-        if [relative(name, at) for name in one.parameters] != [relative(name, bt) for name in other.parameters]:
+        if not all(alike(x, y, at, bt) for x, y in zip(one.parameters, other.parameters, strict=True)):
             return None
         refs = list(zip(one.operands, other.operands, strict=True))
         for x, y in refs:
@@ -249,8 +332,9 @@ def correspondence(x: Ref, y: Ref, place_a: Mapping[int, int], place_b: Mapping[
         return ("last", place_a[y.id]) if not (x.kind == "step" and x.id in place_a) else None
     if x == y:
         return ("same", x)
-    if x.kind == y.kind == "parameter" and relative(x.name, at)[0] == "in" and relative(x.name, at) == relative(y.name, bt):
-        return ("own", relative(x.name, at)[1])
+    if x.kind == y.kind == "parameter" and alike(x.name, y.name, at, bt):
+        kind, text = relative(x.name, at)
+        return ("own", text if kind == "in" else "")
     return None
 
 

@@ -92,7 +92,12 @@ class Grapher(Attentive):
             finals[last] = (value, value)
         count = self.text(self.family.numbers(loop, lambda one: one.count), f"items of {loop.prefix}")
         start = self.text(self.family.numbers(loop, lambda one: one.start), f"first of {loop.prefix}")
-        body = Scope(f"{loop.prefix}.{loop.start}", parent=scope)
+        body = Scope(scope.prefix if loop.shared else f"{loop.prefix}.{loop.start}", parent=scope)
+        if loop.others:
+            index = "ijk"[min(2, depth_of(scope))]
+            lists = (loop.prefix, *loop.others)
+            body.indexed = {f"{one}.{loop.start}": f"{self.path(one, scope)}.{{{index}}}" for one in lists}
+            body.prefix = scope.prefix
         after = [Ref("step", last) for last in finals]
         self.entries(loop.body, body, after)
         for last, (value, _) in finals.items():
@@ -107,8 +112,12 @@ class Grapher(Attentive):
         fields: dict[str, Any] = {"repeat": count}
         if start != "0":
             fields["start"] = start
+        if loop.shared:
+            fields["shared"] = "true"
+        if loop.others:
+            fields["index"] = index
         fields["graph"] = body.entries
-        scope.entries.append((self.path(loop.prefix, scope), fields))
+        scope.entries.append(("_" if loop.shared or loop.others else self.path(loop.prefix, scope), fields))
 
     def left(self, loop: Loop, body: Scope, later: Sequence[Ref], scope: Scope) -> None:
         """What the last item made and somebody reads after the loop, without its being carried."""
@@ -162,17 +171,20 @@ class Grapher(Attentive):
         for entry in entries:
             if isinstance(entry, Loop):
                 inner = [name for _, names in self.read_steps(entry.body, rename) for name in names]
-                first = f"{entry.prefix}.{entry.start}."
-                every = []
-                for name in inner:
-                    if name.startswith(first):
-                        every += [f"{entry.prefix}.{entry.start + item}.{name[len(first) :]}" for item in range(entry.count)]
-                    else:
-                        every.append(name)
+                every = list(inner)
+                for prefix in () if entry.shared else (entry.prefix, *entry.others):
+                    first = f"{prefix}.{entry.start}."
+                    for item in range(1, entry.count):
+                        every += [f"{prefix}.{entry.start + item}.{name[len(first) :]}" for name in inner if name.startswith(first)]
                 yield entry, every
             else:
                 names = [*entry.parameters, *(ref.name for ref in entry.operands if ref.kind == "parameter")]
                 yield entry, names
+
+
+def depth_of(scope: Scope) -> int:
+    """How many scopes are around one."""
+    return 0 if scope.parent is None else 1 + depth_of(scope.parent)
 
 
 def readers_of(entries: Sequence[Any], later: Sequence[Ref]) -> dict[int, list[int]]:

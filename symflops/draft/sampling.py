@@ -97,6 +97,8 @@ class Laboratory:
         assert start is not None
         counts = []
         for variable in moves.variables:
+            if variable.lead in moves.filled:
+                continue
             value = moves.steps.get(variable.lead)
             state = None if value is None else moved({}, [(variable, value)])
             found = None if state is None else self.sample(state)
@@ -122,7 +124,7 @@ class Laboratory:
         """
         for variable in moves.variables:
             now = base.state.get(variable.lead, variable.lead.value)
-            if variable.lead.side != "config" or now >= 8 or self.late():
+            if variable.lead.side != "config" or now >= 8 or variable.lead in moves.filled or self.late():
                 continue
             grown = []
             for value in (now + 1, now + 2):

@@ -43,7 +43,8 @@ class Step:
 class Loop:
     """Items of a module list with equal bodies: the first one's steps, how many there are, and what one hands to the next.
 
-    ``carried`` are pairs: what the first item reads, and the step of the body whose value the next item reads there.
+    ``carried`` are pairs: what the first item reads, and the step of the body whose value the next item reads there. ``others``
+    are lists beside this one whose modules of the same index run in the body. A ``shared`` loop runs the same modules every turn.
     """
 
     prefix: str
@@ -51,6 +52,8 @@ class Loop:
     count: int
     body: tuple[Any, ...]
     carried: tuple[tuple[Ref, int], ...] = ()
+    others: tuple[str, ...] = ()
+    shared: bool = False
 
 
 @dataclass(frozen=True, slots=True)

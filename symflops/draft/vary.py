@@ -38,6 +38,7 @@ class Moves:
     inert: list[Slot] = field(default_factory=list)
     stuck: list[Slot] = field(default_factory=list)
     steps: dict[Slot, int] = field(default_factory=dict)
+    filled: set[Slot] = field(default_factory=set)
 
 
 def moved(state: Mapping[Slot, int], variables: Sequence[tuple[Variable, int]]) -> State | None:
@@ -76,7 +77,7 @@ class Explorer:
     ) -> None:
         self.filled = filled
         self.trial, self.slots, self.base, self.deadline, self.tell = trial, list(slots), base, deadline, tell
-        self.moves = Moves()
+        self.moves = Moves(filled=filled)
 
     def late(self) -> bool:
         """Whether time is up."""

@@ -47,6 +47,8 @@ class Scope:
     parameters: dict[str, Val] = field(default_factory=dict)
     used: set[str] = field(default_factory=set)
     parent: Scope | None = None
+    indexed: dict[str, str] = field(default_factory=dict)
+    views: dict[Any, Val] = field(default_factory=dict)
 
 
 class Writer:
@@ -188,6 +190,19 @@ class Writer:
 
     def fitted(self, value: Val, rows: Vector, width: Vector, scope: Scope, once: bool) -> Val:
         """A value with given rows and width."""
+        around: Scope | None = scope
+        key = (value.name, rows, width, once)
+        while around is not None:
+            if key in around.views:
+                return around.views[key]
+            around = around.parent
+        found = self.changed(value, rows, width, scope, once)
+        if found is not value:
+            scope.views[key] = found
+        return found
+
+    def changed(self, value: Val, rows: Vector, width: Vector, scope: Scope, once: bool) -> Val:
+        """What :meth:`fitted` finds no view of yet."""
         if value.once and not once:
             blank = self.zeros(rows, width, scope, False)
             name = self.name(value.name)
@@ -238,6 +253,9 @@ class Writer:
 
     def path(self, path: str, scope: Scope) -> str:
         """A path relative to a scope."""
+        for item, template in scope.indexed.items():
+            if path == item or path.startswith(f"{item}."):
+                return template + path[len(item) :]
         if path == scope.prefix or not path:
             return "_"
         if scope.prefix and path.startswith(f"{scope.prefix}."):
