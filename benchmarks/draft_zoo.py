@@ -2,8 +2,7 @@
 
     python benchmarks/draft_zoo.py --records DIR [--only NAME ...] [--timeout 120] [--out results.json] [--specs DIR]
 
-Each class is drafted from its first small record; the published records of the class, as far as the draft's inputs describe them, are
-part of the proof.
+Each class is drafted from its first small record; a published record of the class with the same inputs is part of the proof.
 """
 
 from __future__ import annotations
@@ -88,7 +87,17 @@ def row(name: str, found: dict[str, Any]) -> str:
     held = f"{sum(one['exact'] for one in proofs)}/{len(proofs)}"
     why = found.get("error") or next((one for proof in proofs for one in proof["differences"]), "")
     stuck = ", ".join(found.get("stuck", [])) or "none"
-    cells = [name, gate, verdict, held, stuck, str(len(found.get("unsolved", []))), str(found.get("lines", "")), str(found.get("processor_seconds", "")), why[:90]]
+    cells = [
+        name,
+        gate,
+        verdict,
+        held,
+        stuck,
+        str(len(found.get("unsolved", []))),
+        str(found.get("lines", "")),
+        str(found.get("processor_seconds", "")),
+        why[:90],
+    ]
     return "| " + " | ".join(cell.replace("|", "/") for cell in cells) + " |"
 
 
@@ -101,9 +110,12 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     parser.add_argument("--specs", type=Path)
     args = parser.parse_args()
-    every = {name: found for name, found in records_of(args.records).items() if not args.only or name in args.only}
+    known = records_of(args.records)
+    every = {name: found for name, found in known.items() if not args.only or name in args.only}
     results: dict[str, Any] = {}
-    print("| class | gate | draft | hold-outs and published | could not be moved | unsolved | lines | s (CPU) | first difference |")
+    print(
+        "| class | gate | draft | hold-outs and published | could not be moved | unsolved | lines | s (CPU) | first difference |"
+    )
     print("|---|---|---|---|---|---|---|---|---|")
     started = time.monotonic()
     for name, records in every.items():
@@ -118,10 +130,14 @@ def main() -> None:
     gates = [one for one in results.values() if one["gate"] and all(part["measured"] == part["taped"] for part in one["gate"])]
     free = [one for one in exact if not one["stuck"]]
     count = len(results)
-    print(f"\n{count} classes in {time.monotonic() - started:.0f} s: gate {len(gates)}, exact {len(exact)}, nothing stuck {len(free)}")
+    print(
+        f"\n{count} classes in {time.monotonic() - started:.0f} s: gate {len(gates)}, exact {len(exact)}, nothing stuck {len(free)}"
+    )
     if exact:
         lines, seconds = (statistics.median(one[key] for one in exact) for key in ("lines", "processor_seconds"))
-        print(f"median {lines:g} lines, {seconds:g} s of processor time; most memory {max(one.get('memory', 0) for one in results.values())} MB")
+        print(
+            f"median {lines:g} lines, {seconds:g} s of processor time; most memory {max(one.get('memory', 0) for one in results.values())} MB"
+        )
 
 
 if __name__ == "__main__":

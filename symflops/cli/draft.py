@@ -1,6 +1,7 @@
 """Drafts a spec from a real module: writes YAML, symbolic in the fields of the config and in the lengths, and proves it.
 
-The module runs on the meta device; its config and arguments are varied to find out what every dimension is made of. The spec goes
+The module runs on the meta device; its config and arguments are varied to find out what every dimension is made of. The
+spec goes
 to standard output, or to the file that --output names; the report goes to standard error. Exit code 1 when the draft is
 not proven exact.
 """
@@ -16,13 +17,22 @@ from typing import Any
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``symflops draft``."""
-    parser.add_argument("reference", metavar="PACKAGE:CLASS", help="a module class: transformers:X, my_pkg.models:X, path/file.py:X")
-    parser.add_argument("--config", metavar="JSON", help="the arguments that build it, small ones; default: a case of a known spec, or its defaults")
-    parser.add_argument("--inputs", metavar="JSON", help='the arguments of a call: {"x": {"shape": [2, 24, 8], "dtype": "float32"}}')
+    parser.add_argument(
+        "reference", metavar="PACKAGE:CLASS", help="a module class: transformers:X, my_pkg.models:X, path/file.py:X"
+    )
+    parser.add_argument(
+        "--config",
+        metavar="JSON",
+        help="the arguments that build it, small ones; default: a case of a known spec, or its defaults",
+    )
+    parser.add_argument(
+        "--inputs", metavar="JSON", help='the arguments of a call: {"x": {"shape": [2, 24, 8], "dtype": "float32"}}'
+    )
     parser.add_argument("--published", metavar="JSON", action="append", default=[], help="a config to prove the draft for, too")
-    parser.add_argument("--variant", metavar="NAME=JSON", action="append", default=[], help="a config of another structure, merged with 'when'")
     parser.add_argument("--output", "-o", metavar="FILE", help="write the spec there")
-    parser.add_argument("--timeout", type=float, default=120.0, metavar="SECONDS", help="give up after this time, with what was found")
+    parser.add_argument(
+        "--timeout", type=float, default=120.0, metavar="SECONDS", help="give up after this time, with what was found"
+    )
     parser.add_argument("--device", choices=("meta", "cpu"), default="meta", help="cpu for a module that looks at values")
     parser.add_argument("--json", action="store_true", help="print the report, with the spec in it, as JSON")
 
@@ -104,7 +114,9 @@ def report(found: Any) -> dict[str, Any]:
         "varied": found.varied,
         "stuck": found.stuck,
         "unsolved": [{"place": place, "values": list(values)} for place, values in found.unsolved],
-        "proofs": [{"at": one.label, "exact": one.exact, "checks": one.checks, "differences": one.differences} for one in found.proofs],
+        "proofs": [
+            {"at": one.label, "exact": one.exact, "checks": one.checks, "differences": one.differences} for one in found.proofs
+        ],
         "decide": found.decide,
         "given_up": found.given_up,
         "samples": found.samples,
@@ -116,7 +128,9 @@ def told(found: Any) -> str:
     """The report as a person reads it."""
     exact = sum(proof.exact for proof in found.proofs)
     verdict = "exact" if found.exact else "partial"
-    lines = [f"{found.subject.reference}: {verdict}: {exact} of {len(found.proofs)} configurations that the fit never saw are equal"]
+    lines = [
+        f"{found.subject.reference}: {verdict}: {exact} of {len(found.proofs)} configurations that the fit never saw are equal"
+    ]
     lines.append(f"  {len(found.text.splitlines())} lines, {found.samples} samples, {found.runs} runs, {found.seconds:.0f} s")
     lines.append(f"  varied: {', '.join(found.varied) or 'nothing'}")
     if found.stuck:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from symflops.draft.fit import Vector
+from symflops.draft.formula import Vector
 from symflops.draft.operators import Operators
 from symflops.draft.steps import Loop, Ref, Step
 from symflops.draft.writer import Fields, Scope, Val
@@ -32,7 +32,12 @@ def pairs_in(entries: Sequence[Any], readers: dict[int, list[int]]) -> dict[int,
         bias: list[Ref] = []
         joins: list[int] = []
         ref = step.operands[0]
-        while ref.kind == "step" and ref.id in steps and steps[ref.id].kind == "join" and readers.get(ref.id, []) == [joins[-1] if joins else step.id]:
+        while (
+            ref.kind == "step"
+            and ref.id in steps
+            and steps[ref.id].kind == "join"
+            and readers.get(ref.id, []) == [joins[-1] if joins else step.id]
+        ):
             join = steps[ref.id]
             inner = [one for one in join.operands if leads_to_scores(one, steps)]
             if len(inner) != 1:
@@ -42,7 +47,13 @@ def pairs_in(entries: Sequence[Any], readers: dict[int, list[int]]) -> dict[int,
             ref = inner[0]
         scores = steps.get(ref.id) if ref.kind == "step" else None
         reader = joins[-1] if joins else step.id
-        if scores is None or scores.kind != "matmul" or scores.times != 1 or len(scores.operands) != 2 or readers.get(scores.id) != [reader]:
+        if (
+            scores is None
+            or scores.kind != "matmul"
+            or scores.times != 1
+            or len(scores.operands) != 2
+            or readers.get(scores.id) != [reader]
+        ):
             continue
         a, b = scores.numbers[:4], step.numbers[:4]
         if a[0] == b[0] and a[1] == b[1] and a[3] == b[2]:
@@ -53,7 +64,9 @@ def pairs_in(entries: Sequence[Any], readers: dict[int, list[int]]) -> dict[int,
 def leads_to_scores(ref: Ref, steps: dict[int, Step]) -> bool:
     """Whether an operand is a product of two values, perhaps within joins."""
     while ref.kind == "step" and ref.id in steps and steps[ref.id].kind == "join":
-        inner = [one for one in steps[ref.id].operands if one.kind == "step" and one.id in steps and steps[one.id].kind == "matmul"]
+        inner = [
+            one for one in steps[ref.id].operands if one.kind == "step" and one.id in steps and steps[one.id].kind == "matmul"
+        ]
         if len(inner) != 1:
             return False
         ref = inner[0]
@@ -99,7 +112,7 @@ class Attentive(Operators):
     def multiple(self, value: Val, heads: Vector, size: Vector, scope: Scope) -> Val:
         """A value whose width is written as heads times the size of one, where that is a rounded quotient."""
         text, unit = self.text(heads, "heads"), self.text(size, "head")
-        if unit not in self.derived or self.text(value.width, "width") in (f"{text}*{unit}", f"{unit}*{text}"):
+        if unit not in self.fitter.derived or self.text(value.width, "width") in (f"{text}*{unit}", f"{unit}*{text}"):
             return value
         name = self.name(value.name)
         scope.entries.append(("_", {"op": "map", "from": value.name, "width": f"{text}*{unit}", "to": name}))

@@ -24,7 +24,13 @@ def quoted(value: Any, flow: bool = True) -> str:
         return "[" + ", ".join(quoted(item) for item in value) + "]"
     text = str(value)
     plain = text and set(text) <= BARE and text[0] not in "-*. " and text.lower() not in WORDS and text[-1] != " "
-    if plain and (text.isidentifier() or text.replace(".", "").isdigit() or text in ("true", "false") or not text[0].isdigit() or set(text) & set("*/+( ")):
+    if plain and (
+        text.isidentifier()
+        or text.replace(".", "").isdigit()
+        or text in ("true", "false")
+        or not text[0].isdigit()
+        or set(text) & set("*/+( ")
+    ):
         return text
     return '"' + text.replace('"', "'") + '"'
 
@@ -71,7 +77,7 @@ def printed(title: str, reference: str, family: Family, names: Names, writer: Gr
     if reference:
         lines.append(f"reference: {reference}")
     shown = "\n".join([*lines_of(entries, 2), *map(quoted, streams.values()), *map(quoted, inputs.values())])
-    shown += " " + " ".join(writer.derived.values())
+    shown += " " + " ".join(writer.fitter.derived.values())
     present = set("".join(one if one.isalnum() or one == "_" else " " for one in shown).split())
     sizes = {letter: key for letter, key in names.sizes.items() if letter in present}
     if sizes:
@@ -87,7 +93,7 @@ def printed(title: str, reference: str, family: Family, names: Names, writer: Gr
             elif isinstance(default, int) and not isinstance(default, bool):
                 field["default"] = default
             lines.append(f"  {letter}: {quoted(field)}")
-    used = {letter: text for letter, text in writer.derived.items() if letter in present}
+    used = {letter: text for letter, text in writer.fitter.derived.items() if letter in present}
     if used:
         lines.append(f"derived: {quoted(used)}")
     lines.append("streams:")
@@ -131,7 +137,7 @@ def declared(family: Family, names: Names, writer: Grapher) -> tuple[dict[str, A
     inputs: dict[str, Any] = {}
     by_axes: dict[str, str] = {}
     plan = family.samples[0].plan
-    lengths = {".".join(map(str, slot.key[:-2])): [] for slot in names.dims}
+    lengths: dict[str, list[str]] = {".".join(map(str, slot.key[:-2])): [] for slot in names.dims}
     for slot, name in names.dims.items():
         lengths[".".join(map(str, slot.key[:-2]))].append(name)
     used = set(writer.inputs)

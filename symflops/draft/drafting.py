@@ -11,7 +11,7 @@ from typing import Any
 from symflops.api import Model
 from symflops.draft import gate
 from symflops.draft.document import printed
-from symflops.draft.family import Family
+from symflops.draft.family import INDEX, Family
 from symflops.draft.graph import Grapher
 from symflops.draft.prove import Proof, Prover, model_of
 from symflops.draft.sampling import Laboratory
@@ -102,7 +102,7 @@ def draft(
     found.runs = laboratory.runs
     laboratory.deadline = max(started + timeout, time.monotonic() + 0.2 * timeout)
     proven(found, model, laboratory, names, family, batch, published)
-    found.decide = decisions(found, family)
+    found.decide += decisions(found, family)
     found.seconds = time.monotonic() - started
     found.processor = time.process_time() - processor
     return found
@@ -131,7 +131,9 @@ def passed(found: Draft) -> None:
 
 def batch_variable(moves: Moves) -> Variable | None:
     """The variable that is the number of items."""
-    firsts = (one for one in moves.variables if one.lead.kind == "dimension" and one.lead.key[-1] == 0 and len(one.lead.key) < 5)
+    firsts = (
+        one for one in moves.variables if one.lead.kind == "dimension" and one.lead.key[-1] == 0 and len(one.lead.key) < 5
+    )
     return next(firsts, None)
 
 
@@ -198,9 +200,21 @@ def proven(
         if len(found.proofs) > 2 and not any(proof.exact for proof in found.proofs):
             break
     for number, one in enumerate(published):
+        other = parameter_groups(one)
+        if other is not None and other != {INDEX.sub("*", name) for name in family.samples[0].plan.parameters}:
+            found.decide.append(f"published config {number + 1} has other parameters: it is another variant")
+            continue
         lengths = {name: dimension(one.inputs, slot.key, slot.value) for name, slot in names.lengths.items()}
         items = dimension(one.inputs, batch.lead.key, batch.lead.value) if batch else 1
         found.proofs.append(prover.prove(f"published {number + 1}", one, lengths, items))
+
+
+def parameter_groups(subject: Subject) -> set[str] | None:
+    """The names of the parameters of a subject, without indices; None where it cannot be built."""
+    try:
+        return {INDEX.sub("*", name) for name, _ in subject.build().named_parameters()}
+    except Exception:  # what it raises is told by its proof
+        return None
 
 
 def dimension(inputs: Any, key: Sequence[Any], default: int) -> int:

@@ -1,4 +1,4 @@
-"""Config and arguments of a class that the caller gave none for: the first case of a spec that describes it, or what its package says."""
+"""Config and arguments of a class for a caller who gave none: a case of a spec that describes it, or what its package says."""
 
 from __future__ import annotations
 

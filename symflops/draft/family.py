@@ -61,7 +61,14 @@ def skeleton(plan: Plan) -> Any:
 
     def entry(one: Any) -> Any:
         if isinstance(one, Loop):
-            return ("loop", INDEX.sub("*", one.prefix), one.others, one.shared, tuple((ref(a), order.get(b, -1)) for a, b in one.carried), tuple(map(entry, one.body)))
+            return (
+                "loop",
+                INDEX.sub("*", one.prefix),
+                one.others,
+                one.shared,
+                tuple((ref(a), order.get(b, -1)) for a, b in one.carried),
+                tuple(map(entry, one.body)),
+            )
         names = tuple(INDEX.sub("*", name) for name in one.parameters)
         words = tuple(INDEX.sub("*", word) if isinstance(word, str) else word for word in one.words)
         return (one.kind, INDEX.sub("*", one.path), tuple(map(ref, one.operands)), len(one.numbers), words, names, one.quiet)

@@ -1,4 +1,4 @@
-"""The check before anything symbolic: what a tape says of both passes against PyTorch's counter, for any choice of what trains."""
+"""The check before anything symbolic: both passes of a tape against PyTorch's counter, for any choice of what trains."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def backward_by_node(tape: Tape, trained: Collection[str]) -> Mapping[int, int]:
         own = node.kind == "parameter" and node.path in trained
         need[node.id] = own or (not node.quiet and any(need[value] for value in node.operands if value is not None))
     live = [False] * len(tape.nodes)
-    for value in tape.outputs:
-        live[value] = need[value]
+    for output in tape.outputs:
+        live[output] = need[output]
     found: dict[int, int] = {}
     for node in reversed(tape.nodes):
         if not live[node.id] or not need[node.id]:
@@ -69,7 +69,9 @@ def check(model: Any, arguments: Mapping[str, Any], summed: Any, tape: Tape, see
     names = [name for name in tape.parameters if name not in tape.frozen]
     random = Random(seed)
     choices = [("full", frozenset(names))]
-    choices += [(f"{share:.0%} of the parameters", frozenset(name for name in names if random.random() < share)) for share in SHARES]
+    choices += [
+        (f"{share:.0%} of the parameters", frozenset(name for name in names if random.random() < share)) for share in SHARES
+    ]
     found: list[Finding] = []
     for name, trained in choices:
         ahead, back = measured(model, arguments, summed, trained)
@@ -100,7 +102,11 @@ def measured(model: Any, arguments: Mapping[str, Any], summed: Any, trained: Col
 
 def culprit(tape: Tape, finding: Finding) -> Node | None:
     """The operator to look at first where a pass differs: the one whose work is the difference, else the largest."""
-    work = backward_by_node(tape, finding.trained) if finding.name != "forward" else {n.id: 2 * n.work for n in tape.nodes if n.work}
+    work = (
+        backward_by_node(tape, finding.trained)
+        if finding.name != "forward"
+        else {n.id: 2 * n.work for n in tape.nodes if n.work}
+    )
     gap = abs(finding.measured - finding.taped)
     exact = [number for number, flops in work.items() if flops == gap or 2 * tape.nodes[number].work == gap]
     if exact:

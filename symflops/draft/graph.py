@@ -7,8 +7,8 @@ from fractions import Fraction
 from typing import Any
 
 from symflops.draft.attention import Attentive, pairs_in
-from symflops.draft.fit import Formula
-from symflops.draft.polish import polished
+from symflops.draft.formula import Formula
+from symflops.draft.polish import polished, tidied
 from symflops.draft.steps import Loop, Ref, Step
 from symflops.draft.symbols import fresh
 from symflops.draft.writer import Scope, Val
@@ -29,7 +29,8 @@ class Grapher(Attentive):
             if value is not None:
                 outputs.append(value.name)
         self.unread(scope)
-        return polished(scope.entries, set(outputs)), outputs
+        entries = polished(scope.entries, set(outputs))
+        return entries, tidied(entries, outputs, {value.name for value in self.inputs.values()})
 
     def axes(self) -> None:
         """Find the axes of convolutions first: other lengths are made of them."""
@@ -51,8 +52,8 @@ class Grapher(Attentive):
                 found = self.fitter.formula(vector)
                 if found is None or self.measured(vector) or not any(power < 0 for one, _ in found.terms for _, power in one):
                     continue
-                letter = fresh("d", {*self.names.sizes, *self.names.lengths, *self.derived})
-                self.derived[letter] = found.text
+                letter = fresh("d", {*self.names.sizes, *self.names.lengths, *self.fitter.derived})
+                self.fitter.derived[letter] = found.text
                 self.fitter.known[vector] = Formula(((((letter, 1),), Fraction(1)),))
                 self.fitter.quotients = {letter: vector, **{n: v for n, v in self.fitter.quotients.items() if v != vector}}
 
@@ -128,7 +129,9 @@ class Grapher(Attentive):
                 value = self.values[ref.id]
                 name = self.name(value.name)
                 stream = "once" if value.once else self.stream(value.rows)
-                scope.entries.append(("_", {"op": "zeros", "stream": stream, "width": self.text(value.width, name), "to": name}))
+                scope.entries.append(
+                    ("_", {"op": "zeros", "stream": stream, "width": self.text(value.width, name), "to": name})
+                )
                 body.entries.append(("_", {"op": "add", "from": value.name, "to": name}))
                 self.values[ref.id] = Val(name, value.rows, value.width, value.once, self.tag(value.rows, value.once))
 
@@ -175,7 +178,9 @@ class Grapher(Attentive):
                 for prefix in () if entry.shared else (entry.prefix, *entry.others):
                     first = f"{prefix}.{entry.start}."
                     for item in range(1, entry.count):
-                        every += [f"{prefix}.{entry.start + item}.{name[len(first) :]}" for name in inner if name.startswith(first)]
+                        every += [
+                            f"{prefix}.{entry.start + item}.{name[len(first) :]}" for name in inner if name.startswith(first)
+                        ]
                 yield entry, every
             else:
                 names = [*entry.parameters, *(ref.name for ref in entry.operands if ref.kind == "parameter")]

@@ -5,7 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-REFERENCES = ("from", "with", "gate", "add_to", "query", "key", "value", "bias", "like", "weights", "dt", "write", "decay", "right", "axes_of")
+REFERENCES = (
+    "from",
+    "with",
+    "gate",
+    "add_to",
+    "query",
+    "key",
+    "value",
+    "bias",
+    "like",
+    "weights",
+    "dt",
+    "write",
+    "decay",
+    "right",
+    "axes_of",
+)
 GATED = ("linear", "conv", "matmul", "attention", "mul", "map", "rms_norm", "layer_norm")
 
 
@@ -55,6 +71,44 @@ def polished(entries: list[Any], kept: set[str]) -> list[Any]:
     while changed:
         changed = unchained(entries, kept) or summed(entries, kept) or gated(entries, kept)
     return entries
+
+
+def tidied(entries: list[Any], outputs: list[str], kept: set[str]) -> list[str]:
+    """Give values the shortest names that are free, in the order in which they are made; the outputs under their new names.
+
+    Names in ``kept`` are of inputs and stay.
+    """
+    order = [name for name in dict.fromkeys(made(entries)) if name not in kept]
+    taken = set(kept)
+    chosen: dict[str, str] = {}
+    for name in order:
+        base = name.rstrip("0123456789") or name
+        found, number = base, 2
+        while found in taken:
+            found, number = f"{base}{number}", number + 1
+        taken.add(found)
+        chosen[name] = found
+    relabelled(entries, chosen)
+    return [chosen.get(name, name) for name in outputs]
+
+
+def made(entries: list[Any]) -> Iterator[str]:
+    """The names that entries bind, in order."""
+    for _, fields in entries:
+        yield from own(fields)
+        yield from made(fields.get("graph", []))
+
+
+def relabelled(entries: list[Any], names: dict[str, str]) -> None:
+    """Call all values otherwise at once."""
+    for _, fields in entries:
+        for word in (*REFERENCES, "to"):
+            value = fields.get(word)
+            if isinstance(value, str) and not (word == "bias" and value in ("true", "false")):
+                fields[word] = names.get(value, value)
+            elif isinstance(value, list):
+                fields[word] = [names.get(one, one) for one in value]
+        relabelled(fields.get("graph", []), names)
 
 
 def carried(body: list[Any]) -> set[str]:
@@ -109,7 +163,12 @@ def summed(entries: list[Any], kept: set[str]) -> bool:
     """``r + x`` as ``add_to: r`` of what makes ``x``, where ``r`` is not read before the sum, nor its old value after."""
     for place, (_, fields) in enumerate(entries):
         operands = fields.get("from")
-        if fields.get("op") != "add" or not isinstance(operands, list) or len(operands) != 2 or set(fields) != {"op", "from", "to"}:
+        if (
+            fields.get("op") != "add"
+            or not isinstance(operands, list)
+            or len(operands) != 2
+            or set(fields) != {"op", "from", "to"}
+        ):
             continue
         for base, term in (operands, operands[::-1]):
             if base == term or term in kept or count(entries, term) != 1:
@@ -119,6 +178,9 @@ def summed(entries: list[Any], kept: set[str]) -> bool:
                 continue
             maker = entries[made][1]
             if maker.get("op") not in GATED or "add_to" in maker or "graph" in maker:
+                continue
+            source = next((one for _, one in entries[:place] if base in set(own(one))), None)
+            if base != operands[0] and (base not in kept if source is None else source.get("op") == "parameter"):
                 continue
             if any(base in set(reads(one)) | set(writes(one)) for _, one in entries[made + 1 : place]):
                 continue
@@ -153,7 +215,12 @@ def gated(entries: list[Any], kept: set[str]) -> bool:
     """``g * x`` as ``gate: g`` of the linear or attention that makes ``x``."""
     for place, (_, fields) in enumerate(entries):
         operands = fields.get("from")
-        if fields.get("op") != "mul" or not isinstance(operands, list) or len(operands) != 2 or set(fields) != {"op", "from", "to"}:
+        if (
+            fields.get("op") != "mul"
+            or not isinstance(operands, list)
+            or len(operands) != 2
+            or set(fields) != {"op", "from", "to"}
+        ):
             continue
         for term, gate in (operands,):
             if gate == term or term in kept or count(entries, term) != 1:

@@ -1,4 +1,4 @@
-"""Holds a draft against the real module at configurations that its fit never saw: parameters, and passes under several regimes."""
+"""Holds a draft against the real module where its fit never was: parameters, and passes under several regimes."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ def model_of(text: str, blocks: Any) -> Model:
         SpecError: it is no valid spec.
     """
     source = Source("draft.yaml", text)
-    return Model(SpecFile(Path("draft.yaml"), Path("."), "draft"), read(source, blocks, None))
+    return Model(SpecFile(Path("draft.yaml"), Path(), "draft"), read(source, blocks, lambda _: None))
 
 
 class Prover:
     """Compares a draft with the real module, configuration by configuration.
 
-    What trains is chosen once, by patterns over names without indices, so that each regime is derived once for all sizes; the last
-    regime trains single parameters, which cuts loops, and is checked at the first configuration.
+    What trains is chosen once, by patterns over names without indices, so that each regime is derived once for all sizes; the
+    last regime trains single parameters, which cuts loops, and is checked at the first configuration.
     """
 
     def __init__(self, model: Model, text: str, seed: int) -> None:
@@ -136,7 +136,11 @@ class Prover:
         sizes = InterpretedEstimator(program, config, regime="full", convention="torch").sizes
         expected, aliases = parameters_of(real)
         derived = {aliases.get(name, name): shape for name, shape in instances_of(program, sizes).items()}
-        wrong = [f"{name}: {shape} real, {derived.get(name)} drafted" for name, shape in expected.items() if derived.get(name) != shape]
+        wrong = [
+            f"{name}: {shape} real, {derived.get(name)} drafted"
+            for name, shape in expected.items()
+            if derived.get(name) != shape
+        ]
         wrong += [f"{name}: not real" for name in derived if name not in expected]
         proof.checks += 1
         if wrong:

@@ -69,8 +69,7 @@ class Laboratory:
 
     def sample(self, state: State, variable: int = -1) -> Sample | None:
         """The plan in a state."""
-        key = tuple(sorted((slot.side, slot.key, value) for slot, value in state.items() if value != slot.value))
-        key = tuple(map(repr, key))
+        key = tuple(sorted(repr((slot.side, slot.key, value)) for slot, value in state.items() if value != slot.value))
         if key not in self.plans:
             found = self.taped(state)
             self.plans[key] = None if found is None else Sample(state, folded(steps_of(found[0])), found[1], variable)
@@ -104,7 +103,8 @@ class Laboratory:
             found = None if state is None else self.sample(state)
             if found is not None and variable.lead.value < 16 and lists(found.plan) != lists(start.plan):
                 counts.append(variable)
-        best, chosen = start, []
+        best = start
+        chosen: list[tuple[Variable, int]] = []
         for number, variable in enumerate(counts):
             if variable.lead.value >= FEWEST_ITEMS:
                 continue
@@ -150,7 +150,7 @@ class Laboratory:
         refused = 0
         for number, variable in enumerate(moves.variables):
             self.tell(f"sampling {variable.lead.label} ({number + 1}/{len(moves.variables)})")
-            alone = []
+            alone: list[Sample] = []
             now = base.state.get(variable.lead, variable.lead.value)
             values = [moves.steps.get(variable.lead, now + 1), now + 1, now + 2, now + 3, now * 2, now - 1, now * 3]
             for value in dict.fromkeys(value for value in values if value > 0 and value != now):

@@ -101,7 +101,9 @@ def put(data: Any, slot: Slot, value: int) -> None:
 def stretched(items: Sequence[Any], length: int) -> list[Any]:
     """A list of another length: its period goes on, or its last item."""
     found = list(items)
-    period = next((size for size in range(1, len(found) + 1) if all(a == b for a, b in zip(found, found[size:], strict=False))), 1)
+    period = next(
+        (size for size in range(1, len(found) + 1) if all(a == b for a, b in zip(found, found[size:], strict=False))), 1
+    )
     if period == len(found):
         period = 1
     while len(found) < length:

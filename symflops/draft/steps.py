@@ -14,7 +14,7 @@ LONGEST_TURN = 8
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """What a step reads: the value of another step, a parameter or an input by name, or a constant made of inputs."""
+    """What a step reads: a step's value, what is carried into a turn, a parameter or input by name, or a constant."""
 
     kind: str
     id: int = -1
@@ -44,7 +44,8 @@ class Loop:
     """Items of a module list with equal bodies: the first one's steps, how many there are, and what one hands to the next.
 
     ``carried`` are pairs: what the first item reads, and the step of the body whose value the next item reads there. ``others``
-    are lists beside this one whose modules of the same index run in the body. A ``shared`` loop runs the same modules every turn.
+    are lists beside this one whose modules of the same index run in the body. A ``shared`` loop runs the same modules every
+    turn.
     """
 
     prefix: str
@@ -110,7 +111,8 @@ def step_of(node: Node, operands: tuple[Ref, ...]) -> Step:
     shapes = tuple(size for shape in node.shapes for size in shape)
     ranks = tuple(len(shape) for shape in node.shapes)
     common: dict[str, Any] = {"quiet": node.quiet}
-    kind, words, numbers = node.kind, (node.word, ranks), (*node.sizes, *shapes)
+    kind, numbers = node.kind, (*node.sizes, *shapes)
+    words: tuple[Any, ...] = (node.word, ranks)
     if kind in ("matmul", "conv"):
         added = operands[2:]
         sides = [operand.kind == "parameter" for operand in operands[:2]]
@@ -127,7 +129,14 @@ def step_of(node: Node, operands: tuple[Ref, ...]) -> Step:
         if kind == "conv" and operands[1].kind == "parameter":
             bias = tuple(ref.name for ref in added if ref.kind == "parameter")
             options = node.options
-            numbers = (*numbers, *options["stride"], *options["padding"], *options["dilation"], *options["output_padding"], options["groups"])
+            numbers = (
+                *numbers,
+                *options["stride"],
+                *options["padding"],
+                *options["dilation"],
+                *options["output_padding"],
+                options["groups"],
+            )
             words = (bool(options["transposed"]), len(options["kernel"]), len(bias), ranks)
             path = node.path or operands[1].name.rpartition(".")[0]
             return Step(node.id, kind, path, operands[:1], numbers, words, (operands[1].name, *bias), **common)
@@ -211,7 +220,12 @@ def merged(steps: list[Step], outputs: tuple[Ref, ...]) -> list[Step]:
             for base, operands in made:
                 further = tuple(ref for refs in operands for ref in refs[1:])
                 found.append(
-                    replace(base, operands=(*(refs[0] for refs in operands), *further), times=turns, words=(*base.words, len(further)))
+                    replace(
+                        base,
+                        operands=(*(refs[0] for refs in operands), *further),
+                        times=turns,
+                        words=(*base.words, len(further)),
+                    )
                 )
             del sides
             place += length * turns

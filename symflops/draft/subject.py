@@ -19,7 +19,10 @@ from symflops.witness.tensors import described, needed
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A module class with a config and arguments: ``{shape: [2, 24], dtype: float32}`` is a tensor, ``{value: ...}`` one with values."""
+    """A module class with a config and arguments.
+
+    ``{shape: [2, 24], dtype: float32}`` is a tensor, ``{value: ...}`` one with values.
+    """
 
     reference: str
     config: Mapping[str, Any] = field(default_factory=dict)

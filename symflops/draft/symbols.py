@@ -7,19 +7,45 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from symflops.draft.family import Family, Sample
-from symflops.draft.fit import Fitter, Vector
+from symflops.draft.fit import Fitter
+from symflops.draft.formula import Vector
 from symflops.draft.slots import Slot
 from symflops.draft.vary import Variable
 
 LETTERS = (
-    ("head_dim", "d"), ("d_kv", "d"), ("vocab", "V"), ("key_value_heads", "G"), ("kv_heads", "G"), ("heads", "H"), ("n_head", "H"),
-    ("layers", "L"), ("depth", "L"), ("n_layer", "L"), ("blocks", "L"), ("moe_intermediate", "M"), ("intermediate", "F"), ("ffn", "F"),
-    ("d_ff", "F"), ("experts_per_tok", "k"), ("top_k", "k"), ("experts", "E"), ("hidden_size", "D"), ("d_model", "D"), ("n_embd", "D"),
-    ("embed_dim", "D"), ("dim", "D"), ("in_channels", "c"), ("out_channels", "o"), ("channels", "c"), ("patch", "p"), ("image_size", "R"),
-    ("max_position", "X"), ("positions", "X"), ("rank", "r"), ("kernel", "K"), ("state", "N"), ("groups", "g"), ("text", "J"),
+    ("head_dim", "d"), ("d_kv", "d"), ("vocab", "V"), ("key_value_heads", "G"), ("kv_heads", "G"), ("heads", "H"),
+    ("n_head", "H"), ("layers", "L"), ("depth", "L"), ("n_layer", "L"), ("blocks", "L"), ("moe_intermediate", "M"),
+    ("intermediate", "F"), ("ffn", "F"), ("d_ff", "F"), ("experts_per_tok", "k"), ("top_k", "k"), ("experts", "E"),
+    ("hidden_size", "D"), ("d_model", "D"), ("n_embd", "D"), ("embed_dim", "D"), ("dim", "D"), ("in_channels", "c"),
+    ("out_channels", "o"), ("channels", "c"), ("patch", "p"), ("image_size", "R"), ("max_position", "X"), ("positions", "X"),
+    ("rank", "r"), ("kernel", "K"), ("state", "N"), ("groups", "g"), ("text", "J"),
 )  # fmt: skip
 PLAIN = ("x", "y", "z", "u", "v", "t")
-RESERVED = {"m", "tokens", "steps", "rows", "columns", "frames", "y", "n", "in", "is", "or", "if", "and", "not", "for", "as", "on", "off", "no", "yes", "true", "false", "null"}
+RESERVED = {
+    "m",
+    "tokens",
+    "steps",
+    "rows",
+    "columns",
+    "frames",
+    "y",
+    "n",
+    "in",
+    "is",
+    "or",
+    "if",
+    "and",
+    "not",
+    "for",
+    "as",
+    "on",
+    "off",
+    "no",
+    "yes",
+    "true",
+    "false",
+    "null",
+}
 
 
 @dataclass(slots=True)

@@ -193,10 +193,11 @@ def draw(variables: Sequence[Variable], random: Random, share: float, origin: St
     for variable in order:
         base = variable.lead.value
         smaller = [
-            values[other]
+            values[other] * (2 if (base // other.lead.value) % 2 == 0 else 1)
             for other in values
-            if 1 < other.lead.value < base and base % other.lead.value == 0 and variable.lead.kind == "number"
-            or 1 < other.lead.value < base and base % other.lead.value == 0 and other.lead.value <= 4
+            if 1 < other.lead.value < base
+            and base % other.lead.value == 0
+            and (variable.lead.kind == "number" or other.lead.value <= 4)
         ]
         step = lcm(*smaller) if smaller else 1
         start = origin.get(variable.lead, base)

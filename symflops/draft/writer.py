@@ -1,4 +1,4 @@
-"""Writes a plan as entries of a spec: every value knows its rows and width over all samples, and what does not fit gets a view."""
+"""Writes a plan as entries of a spec: values know their rows and width over all samples; what does not fit gets a view."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from math import prod
 from typing import Any
 
 from symflops.draft.family import Family
-from symflops.draft.fit import Fitter, Vector, words
+from symflops.draft.fit import Fitter
+from symflops.draft.formula import Vector, words
 from symflops.draft.steps import Loop, Plan, Ref, Step
 from symflops.draft.symbols import Names
 
@@ -65,7 +66,6 @@ class Writer:
         self.taken: set[str] = set()
         self.unsolved: list[Unsolved] = []
         self.covered: set[str] = set()
-        self.derived: dict[str, str] = {}
         self.with_attention = attention
         self.readers: dict[int, int] = {}
 
@@ -173,9 +173,8 @@ class Writer:
         rows, width = self.shaped(rows, width)
         if ref.kind in ("input", "constant") and ref.name in self.plan.inputs:
             known = self.input(ref.name, rows, width, once)
-            if ref.kind == "input" or known is not None:
-                if known is not None:
-                    return self.fitted(known, rows, width, scope, once)
+            if known is not None:
+                return self.fitted(known, rows, width, scope, once)
         found = self.read(ref, scope) if ref.kind not in ("input", "constant") else None
         if found is None:
             return self.zeros(rows, width, scope, once)

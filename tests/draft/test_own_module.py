@@ -23,7 +23,19 @@ def drafted(tmp_path_factory):
 
 
 def draft(folder, capsys, *further):
-    code = main(["draft", f"{MODULE}:TinyModel", "--config", str(folder / "config.json"), "--inputs", str(folder / "inputs.json"), "--timeout", "600", *further])
+    code = main(
+        [
+            "draft",
+            f"{MODULE}:TinyModel",
+            "--config",
+            str(folder / "config.json"),
+            "--inputs",
+            str(folder / "inputs.json"),
+            "--timeout",
+            "600",
+            *further,
+        ]
+    )
     return code, capsys.readouterr()
 
 
@@ -45,7 +57,15 @@ def test_it_is_exact_and_reads_back(drafted, capsys):
     assert len(text.splitlines()) <= 50
     # an independent count by hand at sizes that no sample had
     words, width, heads, groups, hidden, depth, features, x, y, items = 1009, 96, 6, 3, 500, 11, 7, 33, 17, 3
-    config = {"words": words, "width": width, "heads": heads, "key_heads": groups, "hidden": hidden, "depth": depth, "features": features}
+    config = {
+        "words": words,
+        "width": width,
+        "heads": heads,
+        "key_heads": groups,
+        "hidden": hidden,
+        "depth": depth,
+        "features": features,
+    }
     tokens = x + y
     layer = tokens * width * (2 * width + 2 * groups * (width // heads) + 2 * hidden) + 2 * tokens * tokens * width
     forward = 2 * items * (y * features * width + depth * layer + x * width * words)
@@ -55,7 +75,16 @@ def test_it_is_exact_and_reads_back(drafted, capsys):
     batch = {name: [x if "text" in name else y] * items for name in streams}
     assert estimator.forward(estimator.moments(**batch)) == forward
     own = width * words + features * width + width + 2 * width
-    block = 4 * width + width + 2 * width * width + 2 * width * groups * (width // heads) + width + 2 * width * hidden + hidden + width
+    block = (
+        4 * width
+        + width
+        + 2 * width * width
+        + 2 * width * groups * (width // heads)
+        + width
+        + 2 * width * hidden
+        + hidden
+        + width
+    )
     assert estimator.parameters == own + depth * block
     assert math.prod([len(streams)]) == 2
 

@@ -62,7 +62,9 @@ class Custom(Base):
 class Solved(Base):
     def forward(self, x):
         matrix = self.b(self.a(x))
-        return torch.linalg.solve_triangular(torch.eye(6) + (matrix.T @ matrix).tril(-1), self.b.weight, upper=False, unitriangular=True)
+        return torch.linalg.solve_triangular(
+            torch.eye(6) + (matrix.T @ matrix).tril(-1), self.b.weight, upper=False, unitriangular=True
+        )
 
 
 class Recurrent(Base):
@@ -73,7 +75,9 @@ class Recurrent(Base):
         return state
 
 
-@pytest.mark.parametrize("kind", [Plain, InPlace, Silent, Detached, OfParameters, Custom, Solved, Recurrent], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(
+    "kind", [Plain, InPlace, Silent, Detached, OfParameters, Custom, Solved, Recurrent], ids=lambda kind: kind.__name__
+)
 def test_both_passes_equal_the_counter(kind):
     with torch.device("meta"):
         model = kind()
