@@ -113,10 +113,19 @@ def main() -> None:
     known = records_of(args.records)
     every = {name: found for name, found in known.items() if not args.only or name in args.only}
     results: dict[str, Any] = {}
-    print(
-        "| class | gate | draft | hold-outs and published | could not be moved | unsolved | lines | s (CPU) | first difference |"
+    heads = (
+        "class",
+        "gate",
+        "draft",
+        "hold-outs and published",
+        "could not be moved",
+        "unsolved",
+        "lines",
+        "s (CPU)",
+        "difference",
     )
-    print("|---|---|---|---|---|---|---|---|---|")
+    print(f"| {' | '.join(heads)} |")
+    print(f"|{'---|' * len(heads)}")
     started = time.monotonic()
     for name, records in every.items():
         results[name] = run(records, args.timeout)
@@ -130,14 +139,12 @@ def main() -> None:
     gates = [one for one in results.values() if one["gate"] and all(part["measured"] == part["taped"] for part in one["gate"])]
     free = [one for one in exact if not one["stuck"]]
     count = len(results)
-    print(
-        f"\n{count} classes in {time.monotonic() - started:.0f} s: gate {len(gates)}, exact {len(exact)}, nothing stuck {len(free)}"
-    )
+    spent = time.monotonic() - started
+    print(f"\n{count} classes in {spent:.0f} s: gate {len(gates)}, exact {len(exact)}, nothing stuck {len(free)}")
     if exact:
         lines, seconds = (statistics.median(one[key] for one in exact) for key in ("lines", "processor_seconds"))
-        print(
-            f"median {lines:g} lines, {seconds:g} s of processor time; most memory {max(one.get('memory', 0) for one in results.values())} MB"
-        )
+        memory = max(one.get("memory", 0) for one in results.values())
+        print(f"median {lines:g} lines, {seconds:g} s of processor time; most memory {memory} MB")
 
 
 if __name__ == "__main__":

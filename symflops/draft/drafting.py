@@ -25,7 +25,8 @@ from symflops.witness.defaults import signature_of
 from symflops.witness.tensors import needed
 
 HOLD_OUTS = 5
-ATTEMPTS = 40
+ATTEMPTS = 120
+SHARES = (0.8, 0.5, 0.3)
 
 
 class GateError(SymflopsError):
@@ -185,11 +186,11 @@ def proven(
     random = Random(12345)
     free = [variable for variable in found.moves.variables if variable not in found.structural]
     seen = [sample.state for sample in family.samples]
-    for _ in range(ATTEMPTS if free else 0):
+    for attempt in range(ATTEMPTS if free else 0):
         if len(found.proofs) >= HOLD_OUTS or laboratory.late():
             break
         laboratory.tell(f"proving {len(found.proofs)}/{HOLD_OUTS}")
-        state = well_formed(free, random, 0.8, family.samples[0].state)
+        state = well_formed(free, random, SHARES[attempt % 3], family.samples[0].state)
         if state is None or state in seen or laboratory.taped(state) is None:
             continue
         seen.append(state)

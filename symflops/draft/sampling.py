@@ -138,6 +138,34 @@ class Laboratory:
                 base = first
         return base
 
+    def together(self, base: Sample, wanted: Any, moves: Moves) -> None:
+        """Tie numbers that change the structure alone, and not where they stay equal, as they are in the given subject."""
+        for variable in list(moves.variables):
+            if variable not in moves.variables or self.late():
+                continue
+            now = base.state.get(variable.lead, variable.lead.value)
+            equal = [
+                one for one in moves.variables if one is not variable and one.lead.value == variable.lead.value and now > 1
+            ]
+            if not equal or variable.lead.side != "config" or self.keeps(base, wanted, variable):
+                continue
+            for other in equal:
+                tied = Variable(variable.lead, (*variable.ratio, *other.slots), variable.delta)
+                if not other.delta and self.keeps(base, wanted, tied):
+                    moves.variables[moves.variables.index(variable)] = tied
+                    moves.variables.remove(other)
+                    break
+
+    def keeps(self, base: Sample, wanted: Any, variable: Variable) -> bool:
+        """Whether a variable moves without another structure."""
+        now = base.state.get(variable.lead, variable.lead.value)
+        for value in (now * 2, now + 1):
+            state = moved(base.state, [(variable, value)])
+            found = None if state is None else self.sample(state)
+            if found is not None:
+                return bool(skeleton(found.plan) == wanted)
+        return False
+
     def family(self, moves: Moves, random: Random) -> tuple[Family, list[Variable]]:
         """Samples of the structure of the base: each variable moved alone, then many together.
 
@@ -146,6 +174,7 @@ class Laboratory:
         base, _ = self.base(moves)
         base = self.typical(base, moves)
         wanted = skeleton(base.plan)
+        self.together(base, wanted, moves)
         samples, structural = [base], []
         refused = 0
         for number, variable in enumerate(moves.variables):
