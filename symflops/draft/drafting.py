@@ -190,7 +190,7 @@ def proven(
         if len(found.proofs) >= HOLD_OUTS or laboratory.late():
             break
         laboratory.tell(f"proving {len(found.proofs)}/{HOLD_OUTS}")
-        state = well_formed(free, random, SHARES[attempt % 3], family.samples[0].state)
+        state = well_formed(free, random, SHARES[attempt % 3], family.samples[0].state, laboratory.most)
         if state is None or state in seen or laboratory.taped(state) is None:
             continue
         seen.append(state)

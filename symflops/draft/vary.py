@@ -176,11 +176,11 @@ class Explorer:
         return None
 
 
-def well_formed(variables: Sequence[Variable], random: Random, share: float, origin: State) -> State | None:
-    """A state that :func:`draw` finds in a few turns."""
+def well_formed(variables: Sequence[Variable], random: Random, share: float, origin: State, most: int) -> State | None:
+    """A state that :func:`draw` finds in a few turns, in which no number is more than ``most`` times what it was."""
     for _ in range(20):
         found = draw(variables, random, share, origin)
-        if found is not None:
+        if found is not None and all(value <= most * max(WIDE, slot.value) for slot, value in found.items()):
             return found
     return None
 
