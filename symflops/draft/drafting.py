@@ -10,6 +10,7 @@ from typing import Any
 
 from symflops.api import Model
 from symflops.draft import gate
+from symflops.draft.blocks import patterns_in
 from symflops.draft.document import printed
 from symflops.draft.family import INDEX, Family
 from symflops.draft.graph import Grapher
@@ -145,6 +146,7 @@ def text_of(subject: Subject, family: Family, names: Names) -> tuple[str, Graphe
     fitter = fitter_of(names, family)
     for attention in (True, False):
         writer = Grapher(family, names, fitter, attention)
+        writer.patterns = patterns_in(library.root) if library and attention else []
         text = printed(subject.name, reference_of(subject), family, names, writer, class_defaults(subject))
         try:
             model = model_of(text, blocks)

@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from symflops.draft.attention import Attentive, pairs_in
+from symflops.draft.blocks import called
 from symflops.draft.formula import Formula
 from symflops.draft.polish import polished, tidied
 from symflops.draft.steps import Loop, Ref, Step
@@ -29,7 +30,7 @@ class Grapher(Attentive):
             if value is not None:
                 outputs.append(value.name)
         self.unread(scope)
-        entries = polished(scope.entries, set(outputs))
+        entries = called(polished(scope.entries, set(outputs)), self.patterns)
         return entries, tidied(entries, outputs, {value.name for value in self.inputs.values()})
 
     def axes(self) -> None:

@@ -67,6 +67,7 @@ class Writer:
         self.unsolved: list[Unsolved] = []
         self.covered: set[str] = set()
         self.with_attention = attention
+        self.patterns: list[Any] = []
         self.readers: dict[int, int] = {}
 
     # formulas
