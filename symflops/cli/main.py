@@ -24,6 +24,7 @@ COMMANDS = {
     "render": "the derivation of a model, as LaTeX or Markdown",
     "site": "pages with calculators for all models, and an index",
     "conform": "derive other frameworks' figures",
+    "draft": "write a spec from a real module, and prove it",
     "verify": "compare specs with the real models, or with measured records",
     "device": "the peak rate of a device, and its source",
     "mfu": "model FLOPs utilisation of a step",

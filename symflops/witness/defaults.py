@@ -29,7 +29,7 @@ def class_defaults(reference: str, folder: Path | None = None) -> Mapping[str, A
     if config_class is not None and hasattr(config_class, "to_dict"):
         found: Mapping[str, Any] = config_class().to_dict()
         return found
-    return _signature(real if config_class is None else config_class)
+    return signature_of(real if config_class is None else config_class)
 
 
 def written_defaults(reference: str, folder: Path | None = None) -> Mapping[str, Any]:
@@ -41,10 +41,11 @@ def written_defaults(reference: str, folder: Path | None = None) -> Mapping[str,
     real = class_of(reference, folder)
     kind = getattr(real, "config_class", None) or real
     parts = getattr(kind, "sub_configs", {})
-    return {**_signature(kind), **{name: _signature(part) for name, part in parts.items() if hasattr(part, "to_dict")}}
+    return {**signature_of(kind), **{name: signature_of(part) for name, part in parts.items() if hasattr(part, "to_dict")}}
 
 
-def _signature(kind: type) -> Mapping[str, Any]:
+def signature_of(kind: type) -> Mapping[str, Any]:
+    """The defaults of a constructor's arguments."""
     parameters = inspect.signature(kind.__init__).parameters.values()  # type: ignore[misc]
     return {item.name: _plain(item.default) for item in parameters if item.default is not inspect.Parameter.empty}
 

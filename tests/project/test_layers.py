@@ -15,7 +15,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 # from the ground up; a module imports from its own layer or from those before it
 LAYERS = (
     ("ground",), ("algebra",), ("model",), ("runtime", "devices"), ("library",), ("ops",), ("targets",), ("stages",), ("compiler",),
-    ("api",), ("modules",), ("checking", "schema", "starting", "inexact", "lookup", "published", "verified", "project", "spot"), ("meter",), ("adapters",), ("witness",), ("site",), ("cli",),
+    ("api",), ("modules",), ("checking", "schema", "starting", "inexact", "lookup", "published", "verified", "project", "spot"), ("meter",), ("adapters",), ("witness",), ("draft", "site"), ("cli",),
 )  # fmt: skip
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 FORBIDDEN = {"eval", "exec", "compile", "sympify", "parse_expr", "__import__"}

@@ -1,0 +1,145 @@
+"""Drafts a spec from a real module: writes YAML, symbolic in the fields of the config and in the lengths, and proves it.
+
+The module runs on the meta device; its config and arguments are varied to find out what every dimension is made of. The
+spec goes
+to standard output, or to the file that --output names; the report goes to standard error. Exit code 1 when the draft is
+not proven exact.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``symflops draft``."""
+    parser.add_argument(
+        "reference", metavar="PACKAGE:CLASS", help="a module class: transformers:X, my_pkg.models:X, path/file.py:X"
+    )
+    parser.add_argument(
+        "--config",
+        metavar="JSON",
+        help="the arguments that build it, small ones; default: a case of a known spec, or its defaults",
+    )
+    parser.add_argument(
+        "--inputs", metavar="JSON", help='the arguments of a call: {"x": {"shape": [2, 24, 8], "dtype": "float32"}}'
+    )
+    parser.add_argument("--published", metavar="JSON", action="append", default=[], help="a config to prove the draft for, too")
+    parser.add_argument("--output", "-o", metavar="FILE", help="write the spec there")
+    parser.add_argument(
+        "--timeout", type=float, default=120.0, metavar="SECONDS", help="give up after this time, with what was found"
+    )
+    parser.add_argument("--device", choices=("meta", "cpu"), default="meta", help="cpu for a module that looks at values")
+    parser.add_argument("--json", action="store_true", help="print the report, with the spec in it, as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Draft, print, and say what is proven."""
+    from symflops.draft.drafting import draft
+    from symflops.draft.subject import Subject
+
+    config, inputs, options = given(args)
+    subject = Subject(args.reference, config, inputs, options, args.device)
+    published = [Subject(args.reference, read(path), inputs, options, args.device) for path in args.published]
+    found = draft(subject, args.timeout, teller(), published)
+    clear()
+    if args.output:
+        from symflops.ground.files import write
+
+        write(Path(args.output), found.text)
+    if args.json:
+        print(json.dumps(report(found), indent=1))
+    else:
+        if not args.output:
+            print(found.text, end="")
+        print(told(found), file=sys.stderr)
+    return 0 if found.exact else 1
+
+
+def given(args: argparse.Namespace) -> tuple[Any, Any, Any]:
+    """The config, the arguments of a call and further options."""
+    from symflops.draft.examples import example_of
+    from symflops.ground.errors import SymflopsError
+
+    if args.config and args.inputs:
+        return read(args.config), read(args.inputs), {}
+    found = example_of(args.reference)
+    if found is None and not args.inputs:
+        raise SymflopsError("give --inputs, and --config with small sizes: there is no example of this class")
+    config, inputs, options = found or ({}, {}, {})
+    return (read(args.config) if args.config else config), (read(args.inputs) if args.inputs else inputs), options
+
+
+def read(path: str) -> Any:
+    """A JSON file with an object in it."""
+    from symflops.ground.errors import SymflopsError
+
+    try:
+        found = json.loads(Path(path).read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise SymflopsError(f"{path}: {error}") from None
+    if not isinstance(found, dict):
+        raise SymflopsError(f"{path}: not a JSON object")
+    return found
+
+
+def teller() -> Any:
+    """What shows progress where a person watches."""
+    if not sys.stderr.isatty():
+        return lambda _: None
+    return lambda text: print(f"\r{text:<76.76}", end="", file=sys.stderr, flush=True)
+
+
+def clear() -> None:
+    """Wipe the line of progress."""
+    if sys.stderr.isatty():
+        print(f"\r{' ' * 76}\r", end="", file=sys.stderr, flush=True)
+
+
+def report(found: Any) -> dict[str, Any]:
+    """The report as data."""
+    return {
+        "schema": 1,
+        "reference": found.subject.reference,
+        "exact": found.exact,
+        "spec": found.text,
+        "lines": len(found.text.splitlines()),
+        "seconds": round(found.seconds, 1),
+        "processor_seconds": round(found.processor, 1),
+        "gate": [{"check": one.name, "measured": one.measured, "taped": one.taped} for one in found.gate],
+        "varied": found.varied,
+        "stuck": found.stuck,
+        "unsolved": [{"place": place, "values": list(values)} for place, values in found.unsolved],
+        "proofs": [
+            {"at": one.label, "exact": one.exact, "checks": one.checks, "differences": one.differences} for one in found.proofs
+        ],
+        "decide": found.decide,
+        "given_up": found.given_up,
+        "samples": found.samples,
+        "runs": found.runs,
+    }
+
+
+def told(found: Any) -> str:
+    """The report as a person reads it."""
+    exact = sum(proof.exact for proof in found.proofs)
+    verdict = "exact" if found.exact else "partial"
+    lines = [
+        f"{found.subject.reference}: {verdict}: {exact} of {len(found.proofs)} configurations that the fit never saw are equal"
+    ]
+    lines.append(f"  {len(found.text.splitlines())} lines, {found.samples} samples, {found.runs} runs, {found.seconds:.0f} s")
+    lines.append(f"  varied: {', '.join(found.varied) or 'nothing'}")
+    if found.stuck:
+        lines.append(f"  could not be moved: {', '.join(found.stuck)}")
+    for place, values in found.unsolved:
+        lines.append(f"  unsolved: {place}: {', '.join(map(str, values[:8]))}, ...")
+    for proof in found.proofs:
+        lines += [f"  differs at {proof.label}: {difference}" for difference in proof.differences[:3]]
+    if found.given_up:
+        lines.append(f"  given up: {found.given_up}")
+    lines += [f"  a person decides: {one}" for one in found.decide]
+    return "\n".join(lines)

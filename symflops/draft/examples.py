@@ -1,0 +1,71 @@
+"""Config and arguments of a class for a caller who gave none: a case of a spec that describes it, or what its package says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from symflops.api import load
+from symflops.draft.subject import class_of
+from symflops.library import roots, specs_in
+from symflops.runtime.interpreted import InterpretedEstimator
+from symflops.witness.cases import cases_of
+from symflops.witness.tensors import arguments_of
+
+Example = tuple[dict[str, Any], dict[str, Any], dict[str, Any]]
+
+
+def example_of(reference: str) -> Example | None:
+    """A small config, arguments, and options, or None."""
+    package, _, name = reference.partition(":")
+    dotted = f"{package}.{name}"
+    for file in specs_in(roots()[0]):
+        text = file.source().text
+        if name not in text:
+            continue
+        model = load(file.path)
+        if dotted not in model.spec.references:
+            continue
+        for case in cases_of(file):
+            if case.reference in ("", dotted):
+                return from_case(model, case)
+    return plain(reference)
+
+
+def from_case(model: Any, case: Any) -> Example:
+    """A case of a spec as a config and described arguments."""
+    config = dict(case.config)
+    program = model.program(["full"], ["torch"], config)
+    sizes = InterpretedEstimator(program, config, regime="full", convention="torch").sizes
+    arguments = arguments_of(program, case.batch, sizes, case.arguments)
+    return config, {name: described(value) for name, value in arguments.items()}, dict(case.options)
+
+
+def described(value: Any) -> Any:
+    """A tensor as its shape and type, or as its values where it has some."""
+    if hasattr(value, "shape") and hasattr(value, "dtype"):
+        dtype = str(value.dtype).rpartition(".")[2]
+        if value.device.type == "meta":
+            return {"shape": list(value.shape), "dtype": dtype}
+        return {"value": value.tolist(), "dtype": dtype}
+    if isinstance(value, dict):
+        return {name: described(item) for name, item in value.items()}
+    return [described(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def plain(reference: str) -> Example | None:
+    """Tokens or pixels for a model whose package says which it takes."""
+    kind = class_of(reference)
+    main = getattr(kind, "main_input_name", "")
+    if getattr(kind, "config_class", None) is None:
+        return None
+    config = kind.config_class()
+    if main == "input_ids":
+        inputs: dict[str, Any] = {"input_ids": {"shape": [2, 12], "dtype": "int64"}}
+        if getattr(config, "is_encoder_decoder", False):
+            inputs["decoder_input_ids"] = {"shape": [2, 7], "dtype": "int64"}
+        return {}, inputs, {}
+    size = getattr(config, "image_size", None)
+    if main == "pixel_values" and size:
+        sides = list(size) if isinstance(size, (list, tuple)) else [size, size]
+        return {}, {"pixel_values": {"shape": [2, getattr(config, "num_channels", 3), *sides], "dtype": "float32"}}, {}
+    return None

@@ -1,0 +1,84 @@
+"""Samples of one structure: plans that differ in numbers only, and every number as a vector over the samples."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from symflops.draft.slots import State
+from symflops.draft.steps import Loop, Plan, Step
+
+INDEX = re.compile(r"(?<=\.)\d+(?=\.|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One configuration: its state, its plan, and its complete config."""
+
+    state: State
+    plan: Plan
+    config: Mapping[str, Any]
+    variable: int = -1
+
+
+@dataclass
+class Family:
+    """Samples of equal structure; the first one is the base."""
+
+    samples: list[Sample]
+    structural: int = 0
+    parts: dict[Any, list[Any]] = field(default_factory=dict)
+    place: dict[int, tuple[int, ...]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.place = {id(part): place for place, part in walk(self.samples[0].plan.entries)}
+        for sample in self.samples:
+            for key, part in walk(sample.plan.entries):
+                self.parts.setdefault(key, []).append(part)
+
+    def numbers(self, part: Any, pick: Any) -> tuple[int, ...]:
+        """A number of a step or loop of the base, over all samples."""
+        return tuple(pick(one) for one in self.parts[self.place[id(part)]])
+
+    def shape(self, name: str) -> tuple[tuple[int, ...], ...]:
+        """The dimensions of a parameter, each over all samples (that of the base where a sample lacks it)."""
+        base = self.samples[0].plan.parameters[name]
+        shapes = [sample.plan.parameters.get(name, base) for sample in self.samples]
+        return tuple(zip(*shapes, strict=True)) if all(len(shape) == len(base) for shape in shapes) else ()
+
+
+def skeleton(plan: Plan) -> Any:
+    """The structure of a plan without its numbers."""
+    order: dict[int, int] = {}
+    for _, part in walk(plan.entries):
+        if isinstance(part, Step):
+            order[part.id] = len(order)
+
+    def ref(one: Any) -> Any:
+        return (one.kind, order.get(one.id, -1), INDEX.sub("*", one.name))
+
+    def entry(one: Any) -> Any:
+        if isinstance(one, Loop):
+            return (
+                "loop",
+                INDEX.sub("*", one.prefix),
+                one.others,
+                one.shared,
+                tuple((ref(a), order.get(b, -1)) for a, b in one.carried),
+                tuple(map(entry, one.body)),
+            )
+        names = tuple(INDEX.sub("*", name) for name in one.parameters)
+        words = tuple(INDEX.sub("*", word) if isinstance(word, str) else word for word in one.words)
+        return (one.kind, INDEX.sub("*", one.path), tuple(map(ref, one.operands)), len(one.numbers), words, names, one.quiet)
+
+    return (tuple(map(entry, plan.entries)), tuple(map(ref, plan.outputs)))
+
+
+def walk(entries: Any, at: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], Any]]:
+    """Every step and loop with its place."""
+    for place, one in enumerate(entries):
+        yield (*at, place), one
+        if isinstance(one, Loop):
+            yield from walk(one.body, (*at, place))

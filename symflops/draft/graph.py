@@ -1,0 +1,225 @@
+"""Writes the whole graph: entries in order, loops with what they carry, parameters that nobody reads, inputs and outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+from symflops.draft.attention import Attentive, pairs_in
+from symflops.draft.blocks import called
+from symflops.draft.formula import Formula
+from symflops.draft.polish import polished, tidied
+from symflops.draft.steps import Loop, Ref, Step
+from symflops.draft.symbols import fresh
+from symflops.draft.writer import Scope, Val
+
+
+class Grapher(Attentive):
+    """Writes a plan from its first entry to its last."""
+
+    def graph(self) -> tuple[list[Any], list[str]]:
+        """The entries, and the names of the outputs."""
+        scope = Scope("")
+        self.axes()
+        self.heads()
+        self.entries(self.plan.entries, scope, [*self.plan.outputs])
+        outputs = []
+        for ref in self.plan.outputs:
+            value = self.read(ref, scope)
+            if value is not None:
+                outputs.append(value.name)
+        self.unread(scope)
+        entries = called(polished(scope.entries, set(outputs)), self.patterns)
+        return entries, tidied(entries, outputs, {value.name for value in self.inputs.values()})
+
+    def axes(self) -> None:
+        """Find the axes of convolutions first: other lengths are made of them."""
+        for step in steps_in(self.plan.entries):
+            if step.kind == "conv" and step.parameters:
+                rank = step.words[1]
+                last = len(step.numbers) - 4 * rank - 1
+                for place in range(rank):
+                    self.fitter.formula(self.vector(step, 3 + 2 * rank + 2 + place))
+                    self.fitter.formula(self.vector(step, last - rank + place))
+
+    def heads(self) -> None:
+        """Find the sizes of heads next: a quotient gets a letter of its own, so that widths are multiples of it."""
+        for step in steps_in(self.plan.entries):
+            if step.kind != "matmul":
+                continue
+            for place in (2, 3):
+                vector = self.vector(step, place)
+                found = self.fitter.formula(vector)
+                if found is None or self.measured(vector) or not any(power < 0 for one, _ in found.terms for _, power in one):
+                    continue
+                letter = fresh("d", {*self.names.sizes, *self.names.lengths, *self.fitter.derived})
+                self.fitter.derived[letter] = found.text
+                self.fitter.known[vector] = Formula(((((letter, 1),), Fraction(1)),))
+                self.fitter.quotients = {letter: vector, **{n: v for n, v in self.fitter.quotients.items() if v != vector}}
+
+    def entries(self, entries: Sequence[Any], scope: Scope, later: Sequence[Ref]) -> None:
+        """Entries one after another; ``later`` is what is read after them."""
+        pairs = pairs_in(entries, readers_of(entries, later)) if self.with_attention else {}
+        held = {number: pair.mix.id for pair in pairs.values() for number in (pair.scores.id, *pair.joins)}
+        waiting: dict[int, list[Step]] = {}
+        for place, entry in enumerate(entries):
+            if isinstance(entry, Loop):
+                self.loop(entry, scope, [*refs_of(entries[place + 1 :]), *later])
+            elif entry.id in held:
+                waiting.setdefault(held[entry.id], []).append(entry)
+            elif entry.id not in pairs or not self.write_attention(pairs[entry.id], scope):
+                for step in (*waiting.get(entry.id, ()), entry):
+                    self.write(step, scope)
+
+    def loop(self, loop: Loop, scope: Scope, later: Sequence[Ref]) -> None:
+        """A loop: what it carries has one name before, in, and after it."""
+        inside = refs_of(loop.body)
+        finals: dict[int, tuple[Val, Val]] = {}
+        shapes = self.final_shapes(loop)
+        for init, last in loop.carried:
+            wanted = shapes[last]
+            value = self.read(init, scope)
+            if value is None:
+                value = self.source(init, list(wanted[0]), scope)
+            again = Ref(init.kind, init.id, init.name) in [*later, *inside] or [one for one, _ in loop.carried].count(init) > 1
+            if value.once and not self.rows(self.times(*wanted[0]))[1]:
+                rows = self.rows(self.times(*wanted[0][:-1]))[0]
+                value = self.fitted(value, rows, wanted[0][-1], scope, False)
+            elif again or init.kind != "step" or value.once:
+                value = self.copy(value, scope)
+            if value.tag[0] != "rows" and not value.once:
+                value = self.plain(value, scope)
+            self.carried[last] = value
+            finals[last] = (value, value)
+        count = self.text(self.family.numbers(loop, lambda one: one.count), f"items of {loop.prefix}")
+        start = self.text(self.family.numbers(loop, lambda one: one.start), f"first of {loop.prefix}")
+        body = Scope(scope.prefix if loop.shared else f"{loop.prefix}.{loop.start}", parent=scope)
+        if loop.others:
+            index = "ijk"[min(2, depth_of(scope))]
+            lists = (loop.prefix, *loop.others)
+            body.indexed = {f"{one}.{loop.start}": f"{self.path(one, scope)}.{{{index}}}" for one in lists}
+            body.prefix = scope.prefix
+        after = [Ref("step", last) for last in finals]
+        self.entries(loop.body, body, after)
+        for last, (value, _) in finals.items():
+            made = self.values[last]
+            if made.rows != value.rows or made.width != value.width or made.once != value.once:
+                made = self.fitted(made, value.rows, value.width, body, value.once)
+            if made.tag != value.tag and not value.once:
+                made = self.plain(made, body)
+            body.entries.append(("_", {"op": "add", "from": made.name, "to": value.name}))
+            self.values[last] = value
+        self.left(loop, body, later, scope)
+        fields: dict[str, Any] = {"repeat": count}
+        if start != "0":
+            fields["start"] = start
+        if loop.shared:
+            fields["shared"] = "true"
+        if loop.others:
+            fields["index"] = index
+        fields["graph"] = body.entries
+        scope.entries.append(("_" if loop.shared or loop.others else self.path(loop.prefix, scope), fields))
+
+    def left(self, loop: Loop, body: Scope, later: Sequence[Ref], scope: Scope) -> None:
+        """What the last item made and somebody reads after the loop, without its being carried."""
+        carried = {last for _, last in loop.carried}
+        made = {step.id for step in steps_in(loop.body)} - carried
+        for ref in dict.fromkeys(later):
+            if ref.kind == "step" and ref.id in made and ref.id in self.values:
+                value = self.values[ref.id]
+                name = self.name(value.name)
+                stream = "once" if value.once else self.stream(value.rows)
+                scope.entries.append(
+                    ("_", {"op": "zeros", "stream": stream, "width": self.text(value.width, name), "to": name})
+                )
+                body.entries.append(("_", {"op": "add", "from": value.name, "to": name}))
+                self.values[ref.id] = Val(name, value.rows, value.width, value.once, self.tag(value.rows, value.once))
+
+    def copy(self, value: Val, scope: Scope) -> Val:
+        """The same value under a name of its own; one that is there once per batch for every item."""
+        name = self.name(value.name)
+        scope.entries.append(("_", {"op": "add", "from": value.name, "to": name}))
+        return Val(name, value.rows, value.width, value.once, value.tag)
+
+    def plain(self, value: Val, scope: Scope) -> Val:
+        """A value whose rows are written as one length."""
+        name = self.name(value.name)
+        fields = {"op": "view", "from": value.name, "as": "select", "stream": self.stream(value.rows), "to": name}
+        scope.entries.append(("_", fields))
+        return Val(name, value.rows, value.width, value.once, self.tag(value.rows, value.once))
+
+    def final_shapes(self, loop: Loop) -> dict[int, Any]:
+        """The shapes of what a loop hands on."""
+        found: dict[int, Any] = {}
+        wanted = {last for _, last in loop.carried}
+        for step in steps_in(loop.body):
+            if step.id in wanted:
+                ranks = next((word for word in reversed(step.words) if isinstance(word, tuple)), (0,))
+                rank = ranks[-1]
+                end = len(step.numbers) if step.kind != "conv" else len(step.numbers) - 4 * step.words[1] - 1
+                found[step.id] = ([self.vector(step, end - rank + place) for place in range(rank)],)
+        return found
+
+    def unread(self, scope: Scope) -> None:
+        """Parameters that the run never read."""
+        read = set()
+        for _, step in self.read_steps(self.plan.entries, ""):
+            read.update(step)
+        for name in self.plan.parameters:
+            if name not in read:
+                self.parameter(name, scope)
+
+    def read_steps(self, entries: Sequence[Any], rename: str) -> Any:
+        """The names of the parameters that steps read, of every item of a loop."""
+        for entry in entries:
+            if isinstance(entry, Loop):
+                inner = [name for _, names in self.read_steps(entry.body, rename) for name in names]
+                every = list(inner)
+                for prefix in () if entry.shared else (entry.prefix, *entry.others):
+                    first = f"{prefix}.{entry.start}."
+                    for item in range(1, entry.count):
+                        every += [
+                            f"{prefix}.{entry.start + item}.{name[len(first) :]}" for name in inner if name.startswith(first)
+                        ]
+                yield entry, every
+            else:
+                names = [*entry.parameters, *(ref.name for ref in entry.operands if ref.kind == "parameter")]
+                yield entry, names
+
+
+def depth_of(scope: Scope) -> int:
+    """How many scopes are around one."""
+    return 0 if scope.parent is None else 1 + depth_of(scope.parent)
+
+
+def readers_of(entries: Sequence[Any], later: Sequence[Ref]) -> dict[int, list[int]]:
+    """For each value the steps that read it, -1 for what comes later."""
+    found: dict[int, list[int]] = {}
+    for entry in entries:
+        refs = entry.operands if isinstance(entry, Step) else refs_of([entry])
+        for ref in dict.fromkeys(refs):
+            found.setdefault(ref.id, []).append(entry.id if isinstance(entry, Step) else -1)
+    for ref in later:
+        found.setdefault(ref.id, []).append(-1)
+    return found
+
+
+def refs_of(entries: Sequence[Any]) -> list[Ref]:
+    """Everything that entries read."""
+    found: list[Ref] = []
+    for entry in entries:
+        if isinstance(entry, Loop):
+            found += [init for init, _ in entry.carried]
+            found += refs_of(entry.body)
+        else:
+            found += entry.operands
+    return found
+
+
+def steps_in(entries: Sequence[Any]) -> list[Step]:
+    """All steps of entries, those in loops too."""
+    found: list[Step] = []
+    for entry in entries:
+        found += steps_in(entry.body) if isinstance(entry, Loop) else [entry]
+    return found

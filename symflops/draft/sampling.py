@@ -1,0 +1,237 @@
+"""Draws samples of a subject: builds it with other numbers, tapes and folds it, and keeps those of one structure."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from symflops.draft.family import Family, Sample, skeleton
+from symflops.draft.fold import folded
+from symflops.draft.slots import Slot, State, applied, slots_of
+from symflops.draft.steps import Plan, steps_of
+from symflops.draft.subject import Subject, class_of, full_config, summed
+from symflops.draft.tape import Tape, record
+from symflops.draft.vary import Explorer, Moves, Variable, moved, well_formed
+from symflops.witness.tensors import needed
+
+FEWEST_ITEMS = 5
+SAMPLES = 22
+DRAWS = 60
+IGNORED = ("token_id", "token_index", "seed", "pad_", "_id")
+
+
+@dataclass
+class Laboratory:
+    """A subject, the states of it that were tried, and the time that is left."""
+
+    subject: Subject
+    deadline: float
+    tell: Callable[[str], None]
+    runs: int = 0
+    failures: int = 0
+    plans: dict[Any, Sample | None] = field(default_factory=dict)
+    unfinished: bool = False
+
+    @property
+    def most(self) -> int:
+        """How far numbers may grow: tensors on the meta device take no memory, others do."""
+        return 40 if self.subject.device == "meta" else 4
+
+    def late(self) -> bool:
+        """Whether time is up."""
+        return time.monotonic() > self.deadline
+
+    def at(self, state: Mapping[Slot, int]) -> Subject:
+        """The subject in a state."""
+        return self.subject.having(*applied(self.subject.config, self.subject.inputs, state))
+
+    def taped(self, state: Mapping[Slot, int]) -> tuple[Tape, Mapping[str, Any]] | None:
+        """The tape in a state, and the complete config; None where the module does not accept it."""
+        self.runs += 1
+        if self.runs % 20 == 0:
+            gc.collect()
+        subject = self.at(state)
+        try:
+            model = subject.build()
+            arguments = subject.arguments()
+            needed("torch").manual_seed(0)
+            return record(model, arguments, summed), full_config(model, subject.config)
+        except Exception:  # whatever a module raises, it does not accept the state
+            self.failures += 1
+            return None
+
+    def signature(self, state: State) -> Any:
+        """What tells whether a number matters: parameters and the sizes of contractions."""
+        found = self.taped(state)
+        if found is None:
+            return None
+        tape = found[0]
+        return (tuple(tape.parameters.items()), tuple((node.kind, node.path, node.sizes) for node in tape.nodes if node.sizes))
+
+    def sample(self, state: State, variable: int = -1) -> Sample | None:
+        """The plan in a state."""
+        key = tuple(sorted(repr((slot.side, slot.key, value)) for slot, value in state.items() if value != slot.value))
+        if key not in self.plans:
+            found = self.taped(state)
+            self.plans[key] = None if found is None else Sample(state, folded(steps_of(found[0])), found[1], variable)
+        return self.plans[key]
+
+    def moves(self) -> Moves:
+        """Which numbers move."""
+        given = slots_of(self.subject.config, self.subject.inputs)
+        given = [slot for slot in given if not any(word in str(slot.key[-1]) for word in IGNORED)]
+        base = self.taped({})
+        assert base is not None
+        renamed = getattr(getattr(class_of(self.subject.reference), "config_class", None), "attribute_map", {})
+        hidden = {name for pair in renamed.items() for name in pair if set(pair) & set(self.subject.config)}
+        further = [slot for slot in defaults(base[1], self.subject.config) if slot.key[0] not in hidden]
+        explorer = Explorer(self.signature, [*given, *further], self.signature({}), self.deadline, self.tell, set(further))
+        return explorer.run()
+
+    def base(self, moves: Moves) -> tuple[Sample, list[Variable]]:
+        """A base sample in which lists of modules are long enough to tell first, middle and last items apart.
+
+        Also the variables that decide how long they are.
+        """
+        start = self.sample({})
+        assert start is not None
+        counts = []
+        for variable in moves.variables:
+            if variable.lead in moves.filled:
+                continue
+            value = moves.steps.get(variable.lead)
+            state = None if value is None else moved({}, [(variable, value)])
+            found = None if state is None else self.sample(state)
+            if found is not None and variable.lead.value < 16 and lists(found.plan) != lists(start.plan):
+                counts.append(variable)
+        best = start
+        chosen: list[tuple[Variable, int]] = []
+        for number, variable in enumerate(counts):
+            if variable.lead.value >= FEWEST_ITEMS:
+                continue
+            for value in (FEWEST_ITEMS + number % 3, FEWEST_ITEMS):
+                state = moved({}, [*chosen, (variable, value)])
+                found = None if state is None else self.sample(state)
+                if found is not None:
+                    best = found
+                    chosen.append((variable, value))
+                    break
+        return best, counts
+
+    def typical(self, base: Sample, moves: Moves) -> Sample:
+        """A base whose structure stays as it is when a number grows, where that of the given one does not.
+
+        One item of a kind is an item apart, two and three of it are a loop.
+        """
+        for variable in moves.variables:
+            now = base.state.get(variable.lead, variable.lead.value)
+            if variable.lead.side != "config" or now >= 8 or variable.lead in moves.filled or self.late():
+                continue
+            grown = []
+            for value in (now + 1, now + 2):
+                state = moved(base.state, [(variable, value)])
+                grown.append(None if state is None else self.sample(state))
+            first, second = grown
+            if first is None or second is None:
+                continue
+            wanted = skeleton(first.plan)
+            if wanted == skeleton(second.plan) and wanted != skeleton(base.plan):
+                base = first
+        return base
+
+    def together(self, base: Sample, wanted: Any, moves: Moves) -> None:
+        """Tie numbers that change the structure alone, and not where they stay equal, as they are in the given subject."""
+        for variable in list(moves.variables):
+            if variable not in moves.variables or self.late():
+                continue
+            now = base.state.get(variable.lead, variable.lead.value)
+            equal = [
+                one for one in moves.variables if one is not variable and one.lead.value == variable.lead.value and now > 1
+            ]
+            if not equal or variable.lead.side != "config" or self.keeps(base, wanted, variable):
+                continue
+            for other in equal:
+                tied = Variable(variable.lead, (*variable.ratio, *other.slots), variable.delta)
+                if not other.delta and self.keeps(base, wanted, tied):
+                    moves.variables[moves.variables.index(variable)] = tied
+                    moves.variables.remove(other)
+                    break
+
+    def keeps(self, base: Sample, wanted: Any, variable: Variable) -> bool:
+        """Whether a variable moves without another structure."""
+        now = base.state.get(variable.lead, variable.lead.value)
+        for value in (now * 2, now + 1):
+            state = moved(base.state, [(variable, value)])
+            found = None if state is None else self.sample(state)
+            if found is not None:
+                return bool(skeleton(found.plan) == wanted)
+        return False
+
+    def family(self, moves: Moves, random: Random) -> tuple[Family, list[Variable]]:
+        """Samples of the structure of the base: each variable moved alone, then many together.
+
+        Also the variables that cannot be moved without changing the structure.
+        """
+        base, _ = self.base(moves)
+        base = self.typical(base, moves)
+        wanted = skeleton(base.plan)
+        self.together(base, wanted, moves)
+        samples, structural = [base], []
+        refused = 0
+        for number, variable in enumerate(moves.variables):
+            self.tell(f"sampling {variable.lead.label} ({number + 1}/{len(moves.variables)})")
+            alone: list[Sample] = []
+            now = base.state.get(variable.lead, variable.lead.value)
+            values = [moves.steps.get(variable.lead, now + 1), now + 1, now + 2, now + 3, now * 2, now - 1, now * 3]
+            for value in dict.fromkeys(value for value in values if value > 0 and value != now):
+                if len(alone) > (1 if variable.lead.value < 8 else 0) or self.late():
+                    break
+                state = moved(base.state, [(variable, value)])
+                found = None if state is None else self.sample(state, number)
+                if found is not None and skeleton(found.plan) == wanted:
+                    alone.append(Sample(found.state, found.plan, found.config, number))
+            samples += alone
+            if not alone:
+                structural.append(variable)
+                if self.late():
+                    self.unfinished = True
+        free = [variable for variable in moves.variables if variable not in structural]
+        joint = tries = 0
+        while free and joint < SAMPLES and tries < DRAWS and not self.late():
+            tries += 1
+            self.tell(f"sampling {joint}/{SAMPLES}")
+            state = well_formed(free, random, 0.9 if tries % 3 else 0.4, base.state, self.most)
+            found = None if state is None else self.sample(state)
+            if found is None:
+                continue
+            if skeleton(found.plan) == wanted:
+                samples.append(found)
+                joint += 1
+            else:
+                refused += 1
+        return Family(samples, refused), structural
+
+
+def lists(plan: Plan) -> dict[str, int]:
+    """How many items the lists of modules have, by the names of parameters."""
+    found: dict[str, set[str]] = {}
+    for name in plan.parameters:
+        words = name.split(".")
+        for place, word in enumerate(words):
+            if word.isdigit():
+                found.setdefault(".".join(words[:place]), set()).add(word)
+    return {name: len(items) for name, items in found.items()}
+
+
+def defaults(config: Mapping[str, Any], given: Mapping[str, Any]) -> list[Slot]:
+    """Whole numbers that the class filled in itself."""
+    found = []
+    for name, value in config.items():
+        plain = isinstance(value, int) and not isinstance(value, bool) and value > 0
+        if plain and name not in given and not any(word in name for word in IGNORED) and not name.startswith("_"):
+            found.append(Slot("config", (name,), value))
+    return found

@@ -1,0 +1,111 @@
+"""The numbers of a subject that may move: whole numbers of the config, dimensions of tensors, lengths of lists."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Key = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One number: where it stands (``config`` or ``inputs``, then keys), and what it is in the given subject.
+
+    ``kind`` is ``number``, ``dimension`` (of a tensor among the inputs), or ``length`` (of a list of a config).
+    """
+
+    side: str
+    key: Key
+    value: int
+    kind: str = "number"
+
+    @property
+    def label(self) -> str:
+        """The slot as people write it: ``text_config.hidden_size``, ``hidden_states[1]``."""
+        text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in self.key if part != "shape")
+        text = text.lstrip(".")
+        return f"len({text})" if self.kind == "length" else text
+
+
+State = dict[Slot, int]
+
+
+def slots_of(config: Mapping[str, Any], inputs: Mapping[str, Any]) -> list[Slot]:
+    """All numbers of a subject, those of the inputs last."""
+    return [*numbers("config", (), config), *dimensions((), inputs)]
+
+
+def numbers(side: str, key: Key, value: Any) -> Iterator[Slot]:
+    """Whole numbers within plain data, and the lengths of lists."""
+    if isinstance(value, bool) or value is None:
+        return
+    if isinstance(value, int):
+        yield Slot(side, key, value)
+    elif isinstance(value, Mapping):
+        for name, item in value.items():
+            yield from numbers(side, (*key, str(name)), item)
+    elif isinstance(value, (list, tuple)) and value:
+        if side == "config" and key:
+            yield Slot(side, key, len(value), "length")
+        for place, item in enumerate(value):
+            yield from numbers(side, (*key, place), item)
+
+
+def dimensions(key: Key, value: Any) -> Iterator[Slot]:
+    """The dimensions of described tensors, and numbers beside them."""
+    if isinstance(value, Mapping) and "shape" in value:
+        for place, size in enumerate(value["shape"]):
+            yield Slot("inputs", (*key, "shape", place), size, "dimension")
+    elif isinstance(value, Mapping) and "value" in value:
+        return
+    elif isinstance(value, Mapping):
+        for name, item in value.items():
+            yield from dimensions((*key, str(name)), item)
+    elif isinstance(value, (list, tuple)):
+        for place, item in enumerate(value):
+            yield from dimensions((*key, place), item)
+    elif isinstance(value, int) and not isinstance(value, bool):
+        yield Slot("inputs", key, value)
+
+
+def applied(
+    config: Mapping[str, Any], inputs: Mapping[str, Any], state: Mapping[Slot, int]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A config and inputs in which slots have other values."""
+    sides = {"config": copy.deepcopy(dict(config)), "inputs": copy.deepcopy(dict(inputs))}
+    for slot in sorted(state, key=lambda slot: slot.kind != "length"):
+        if state[slot] == slot.value:
+            continue
+        put(sides[slot.side], slot, state[slot])
+    return sides["config"], sides["inputs"]
+
+
+def put(data: Any, slot: Slot, value: int) -> None:
+    """Write one slot: a list grows by what it repeats, and shrinks at the end."""
+    *way, last = slot.key
+    for key in way:
+        if isinstance(data, dict) and key not in data:
+            data[key] = {}
+        if isinstance(data, dict) and isinstance(data[key], tuple):
+            data[key] = list(data[key])
+        data = data[key]
+    if slot.kind == "length":
+        data[last] = stretched(data[last], value)
+    else:
+        data[last] = value
+
+
+def stretched(items: Sequence[Any], length: int) -> list[Any]:
+    """A list of another length: its period goes on, or its last item."""
+    found = list(items)
+    period = next(
+        (size for size in range(1, len(found) + 1) if all(a == b for a, b in zip(found, found[size:], strict=False))), 1
+    )
+    if period == len(found):
+        period = 1
+    while len(found) < length:
+        found.append(found[-period])
+    return found[:length]

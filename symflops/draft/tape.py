@@ -1,0 +1,113 @@
+"""A run of a module as a graph of contractions, with what autograd would do at each of them.
+
+The module runs on the meta device under a dispatch mode, so any Python is fine. Tensors are known by identity and by the
+storage that they are views of. What lies between contractions is reduced as it comes: a value that depends on one other value
+is that value, one that depends on several is a *join* of them. Only edges that carry a gradient count; a constant is no value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from symflops.draft.nodes import Node, Tape
+from symflops.draft.recorder import Recorder, named_tensors
+from symflops.witness.counting import plain_attention
+from symflops.witness.tensors import needed
+
+
+def record(model: Any, arguments: Mapping[str, Any], summed: Callable[[Any], list[Any]]) -> Tape:
+    """Run a module on its arguments, and reduce what it did.
+
+    ``summed`` picks the tensors of the output that the loss sums. Float arguments need a gradient while it runs, else what
+    depends on them alone would look like constants.
+    """
+    torch = needed("torch")
+    dispatch = needed("torch.utils._python_dispatch")
+    names = {id(tensor): name for name, tensor in reversed(list(model.named_parameters(remove_duplicate=False)))}
+    recorder = Recorder(names)
+
+    class Mode(dispatch.TorchDispatchMode):  # type: ignore[misc, name-defined]
+        """Hands every call on, and tells the recorder."""
+
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            kwargs = kwargs or {}
+            out = func(*args, **kwargs)
+            packet = func._schema.name.partition("::")[2]
+            mutates = any(
+                argument.alias_info is not None and argument.alias_info.is_write for argument in func._schema.arguments
+            )
+            recorder.call(packet, args, kwargs, out, mutates)
+            return out
+
+    given = dict(named_tensors(arguments, ""))
+    floats = [tensor for tensor in given.values() if tensor.is_floating_point() and tensor.is_leaf]
+    frozen = frozenset(name for name, tensor in model.named_parameters() if not tensor.requires_grad)
+    try:
+        for tensor in floats:
+            tensor.requires_grad_(True)
+        for name, tensor in given.items():
+            recorder.input(name, tensor)
+        with ExitStack() as stack:
+            stack.enter_context(plain_attention())
+            stack.enter_context(following(model, recorder.paths))
+            stack.enter_context(torch.enable_grad())
+            stack.enter_context(answering())
+            stack.enter_context(Mode())
+            output = model(**arguments)
+        outputs = tuple(dict.fromkeys(value for tensor in summed(output) if (value := recorder.used(tensor)) is not None))
+    finally:
+        for tensor in floats:
+            tensor.requires_grad_(False)
+    shapes = {name: tuple(tensor.shape) for name, tensor in model.named_parameters()}
+    return Tape(recorder.nodes, outputs, shapes, frozen)
+
+
+def answering() -> Any:
+    """A mode that answers what a module asks of a truth value on the meta device, which has none: that it is true.
+
+    Such questions are checks (are these positions in order, is this mask full), whose plain case is the true one.
+    """
+    torch = needed("torch")
+    dispatch = needed("torch.utils._python_dispatch")
+
+    class Mode(dispatch.TorchDispatchMode):  # type: ignore[misc, name-defined]
+        """Answers, and hands every other call on."""
+
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if (
+                func is torch.ops.aten._local_scalar_dense.default
+                and args[0].device.type == "meta"
+                and args[0].dtype is torch.bool
+            ):
+                return True
+            return func(*args, **(kwargs or {}))
+
+    return Mode()
+
+
+@contextmanager
+def following(model: Any, paths: list[str]) -> Iterator[None]:
+    """Keep the path of the module that runs on top of ``paths``."""
+    handles = []
+    try:
+        for name, module in model.named_modules():
+            if not name:
+                continue
+
+            def enter(_: Any, __: Any, name: str = name) -> None:
+                paths.append(name)
+
+            def leave(_: Any, __: Any, ___: Any) -> None:
+                paths.pop()
+
+            handles.append(module.register_forward_pre_hook(enter))
+            handles.append(module.register_forward_hook(leave, always_call=True))
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+__all__ = ["Node", "Tape", "answering", "record"]

@@ -1,0 +1,59 @@
+"""Entries become what a person writes: sums and gates within operators, blocks of the library, no copies."""
+
+from symflops.draft.blocks import called, patterns_in
+from symflops.draft.polish import polished
+from symflops.library import roots
+
+
+def linear(source, target, width="D", **further):
+    return {"op": "linear", "from": source, "width": width, **further, "to": target}
+
+
+def test_a_residual_is_added_to_and_its_copy_goes():
+    entries = [
+        ("a", linear("h", "t")),
+        ("_", {"op": "add", "from": ["h", "t"], "to": "s"}),
+        ("_", {"op": "add", "from": "s", "to": "h"}),
+    ]
+    assert polished(entries, {"h"}) == [("a", {"op": "linear", "from": "h", "width": "D", "add_to": "h"})]
+
+
+def test_a_value_that_is_read_later_is_not_overwritten():
+    entries = [
+        ("a", linear("h", "t")),
+        ("_", {"op": "add", "from": ["h", "t"], "to": "s"}),
+        ("b", linear("h", "u")),
+        ("c", linear("s", "w")),
+    ]
+    assert [fields.get("add_to") for _, fields in polished(entries, {"u", "w"})] == [None] * 4
+
+
+def test_a_product_with_what_came_before_is_a_gate():
+    entries = [("g", linear("x", "g")), ("a", linear("x", "t")), ("_", {"op": "mul", "from": ["t", "g"], "to": "s"})]
+    assert polished(entries, {"s"})[1:] == [("a", {"op": "linear", "from": "x", "width": "D", "to": "s", "gate": "g"})]
+
+
+def gated(last):
+    return [
+        ("mlp.gate_proj", linear("n", "g", "F", bias="false")),
+        ("mlp.up_proj", linear("n", "u", "F", bias="false")),
+        ("_", {"op": "mul", "from": ["g", "u"], "to": "m"}),
+        ("mlp.down_proj", last),
+    ]
+
+
+def test_a_run_that_a_block_describes_is_a_call_of_it():
+    patterns = patterns_in(roots()[0])
+    entries = gated({"op": "linear", "from": "m", "width": "D", "bias": "false", "add_to": "h"})
+    assert called(entries, patterns) == [
+        ("mlp", {"block": "gated_mlp", "from": "n", "hidden": "F", "width": "D", "add_to": "h"})
+    ]
+
+
+def test_a_run_of_other_widths_or_with_a_value_read_elsewhere_is_no_block():
+    patterns = patterns_in(roots()[0])
+    wide = gated(linear("m", "t", bias="false"))
+    wide[1][1]["width"] = "2*F"
+    assert len(called(wide, patterns)) == 4
+    read = [*gated(linear("m", "t", bias="false")), ("x", linear("g", "z"))]
+    assert len(called(read, patterns)) == 5
