@@ -42,6 +42,9 @@ def run(args: argparse.Namespace) -> int:
     from symflops.draft.drafting import draft
     from symflops.draft.subject import Subject
 
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)  # a user's own package is found where the command runs, as 'python -m' finds it
     config, inputs, options = given(args)
     subject = Subject(args.reference, config, inputs, options, args.device)
     published = [Subject(args.reference, read(path), inputs, options, args.device) for path in args.published]

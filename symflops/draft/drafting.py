@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
@@ -69,7 +69,8 @@ class Draft:
     @property
     def exact(self) -> bool:
         """Whether the draft is proven: enough hold-outs, all equal, nothing unsolved, and something that varied."""
-        proven = len(self.proofs) >= HOLD_OUTS and all(proof.exact for proof in self.proofs)
+        drawn = sum(not proof.published for proof in self.proofs)
+        proven = drawn >= HOLD_OUTS and all(proof.exact for proof in self.proofs)
         return proven and not self.unsolved and not self.given_up and bool(self.varied) and all(one.equal for one in self.gate)
 
 
@@ -209,7 +210,7 @@ def proven(
             continue
         lengths = {name: dimension(one.inputs, slot.key, slot.value) for name, slot in names.lengths.items()}
         items = dimension(one.inputs, batch.lead.key, batch.lead.value) if batch else 1
-        found.proofs.append(prover.prove(f"published {number + 1}", one, lengths, items))
+        found.proofs.append(replace(prover.prove(f"published {number + 1}", one, lengths, items), published=True))
 
 
 def parameter_groups(subject: Subject) -> set[str] | None:

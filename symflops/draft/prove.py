@@ -27,11 +27,12 @@ from symflops.witness.tensors import needed
 
 @dataclass(slots=True)
 class Proof:
-    """What one configuration says: nothing differs, or what does."""
+    """What one configuration says, drawn or ``published``: nothing differs, or what does."""
 
     label: str
     checks: int = 0
     differences: list[str] = field(default_factory=list)
+    published: bool = False
 
     @property
     def exact(self) -> bool:
