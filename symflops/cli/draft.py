@@ -29,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--inputs", metavar="JSON", help='the arguments of a call: {"x": {"shape": [2, 24, 8], "dtype": "float32"}}'
     )
     parser.add_argument("--published", metavar="JSON", action="append", default=[], help="a config to prove the draft for, too")
-    parser.add_argument("--output", "-o", metavar="FILE", help="write the spec there")
+    parser.add_argument("--output", "-o", metavar="PATH", help="write the spec there: a file, or a folder")
     parser.add_argument(
         "--timeout", type=float, default=120.0, metavar="SECONDS", help="give up after this time, with what was found"
     )
@@ -51,9 +51,7 @@ def run(args: argparse.Namespace) -> int:
     found = draft(subject, args.timeout, teller(), published)
     clear()
     if args.output:
-        from symflops.ground.files import write
-
-        write(Path(args.output), found.text)
+        save(Path(args.output), found.text)
     if args.json:
         print(json.dumps(report(found), indent=1))
     else:
@@ -61,6 +59,23 @@ def run(args: argparse.Namespace) -> int:
             print(found.text, end="")
         print(told(found), file=sys.stderr)
     return 0 if found.exact else 1
+
+
+def save(path: Path, text: str) -> None:
+    """Write a draft, below a folder under the name of its spec; where it cannot be written it is printed, and not lost.
+
+    Raises:
+        SymflopsError: it cannot be written.
+    """
+    from symflops.ground.errors import SymflopsError
+    from symflops.ground.files import write
+
+    name = text.partition("name: ")[2].partition("\n")[0]
+    try:
+        write(path / f"{name}.yaml" if path.is_dir() else path, text)
+    except OSError as error:
+        print(text, end="")
+        raise SymflopsError(f"{path}: {error.strerror or error}") from None
 
 
 def given(args: argparse.Namespace) -> tuple[Any, Any, Any]:
