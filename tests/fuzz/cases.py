@@ -25,7 +25,7 @@ from symflops.ground.diagnostics import Source, Span, SymflopsError
 from symflops.ground.expression import parse_expression
 from symflops.library import roots, specs_in
 from symflops.runtime.interpreted import InterpretedEstimator
-from symflops.stages.emit import TARGETS, emit
+from symflops.stages.emit import ENDINGS, emit
 from tests.fuzz.mutators import INJECTIONS, NASTY, mutate_yaml, replace_token, token
 from tests.fuzz.values import a_batch, a_config, as_text
 
@@ -187,7 +187,7 @@ def _spec(stock: Stock, case: Case) -> Callable[[], str]:
             streams = {stream.name: len(stream.variables) for stream in program.streams if stream.given}
             batch = a_batch(streams, rng) if rng.random() < 0.5 else whole_batch(streams)
             if rng.random() < 0.1:
-                ending = rng.choice(tuple(TARGETS))
+                ending = rng.choice(ENDINGS)
                 text = emit(program, "0", (), [ending])[ending]
                 if ending == "py":
                     ast.parse(text)
