@@ -21,6 +21,10 @@ class Num:
 
     value: Fraction
 
+    def __hash__(self) -> int:
+        # a fraction's own hash inverts its denominator modulo a prime, and formulas are looked up all the time
+        return hash((self.value.numerator, self.value.denominator))
+
 
 @dataclass(frozen=True, slots=True)
 class Sym:

@@ -8,12 +8,11 @@ from fractions import Fraction
 from operator import is_
 from typing import Any
 
-from symflops.model.formula import Apply, Bracket, Formula, Num, Power, Prod, Sum, Sym, TallyOf, Text, parts, walk
+from symflops.model.formula import Apply, Formula, Sym, TallyOf, Text, parts, walk
 from symflops.model.program import Definition, Program
 from symflops.targets.latex_printer import LatexPrinter, letters
 from symflops.targets.lines import width
 
-NODES = (Num, Sym, Text, Sum, Prod, Power, Apply, Bracket, TallyOf)
 TALLY, CELL, UNIT = 60.0, 130.0, 260.0  # points: a sum over iterations, a count, and a product, in the lines of a narrow cell
 WORD = 10  # letters of a text that fits in one line of a narrow cell, which cannot break there
 ATOMS = (str, int, Fraction, type(None))
@@ -95,6 +94,8 @@ class _Rewriting:
 
     def __init__(self, table: dict[Formula, Formula]) -> None:
         self.table = table
+        self.kinds = frozenset(map(type, table))
+        self.fields: dict[type, tuple[str, ...]] = {}
         self.known: dict[int, tuple[Any, Any]] = {}  # by identity; the first is kept so that no other takes its place
 
     def __call__(self, value: Any) -> Any:
@@ -106,17 +107,21 @@ class _Rewriting:
         return found[1]
 
     def _made(self, value: Any) -> Any:
-        if isinstance(value, NODES) and value in self.table:
+        if type(value) in self.kinds and value in self.table:
             return self.table[value]
         if isinstance(value, tuple):
             items = [self(item) for item in value]
             return value if all(map(is_, items, value)) else tuple(items)
-        if is_dataclass(value) and not isinstance(value, type):
-            changed = {}
-            for field in fields(value):
-                old = getattr(value, field.name)
-                new = self(old)
-                if new is not old:
-                    changed[field.name] = new
-            return replace(value, **changed) if changed else value
-        return value
+        changed = {}
+        for name in self.names(type(value)):
+            old = getattr(value, name)
+            new = self(old)
+            if new is not old:
+                changed[name] = new
+        return replace(value, **changed) if changed else value
+
+    def names(self, kind: type) -> tuple[str, ...]:
+        """The fields of a frozen type; nothing else has any."""
+        if kind not in self.fields:
+            self.fields[kind] = tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()
+        return self.fields[kind]
