@@ -440,11 +440,6 @@ def _vectors() -> Any:
 _array: Any = None
 
 
-def _many(count: int) -> Any:
-    """Sums by vectors where they pay: there are many items, and numpy is in use already."""
-    return _vectors() if count > 99 and "numpy" in sys.modules else None
-
-
 def _numbers(lengths: list[Any]) -> Any:
     """Whole numbers of at most 64 bits as an array, at the speed of C.
 
