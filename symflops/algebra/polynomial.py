@@ -7,60 +7,40 @@ atoms to rational factors; an atom is a symbol, or anything that shall stay whol
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from fractions import Fraction
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 
 from sympy import Add, Expr, Integer, Mul, Pow, Rational
 
 from symflops.algebra.functions import AtLeast, CeilDiv, Excess, Tally, is_bracket, text_of
+from symflops.algebra.sparse import Factor, Sparse, ratio
 
 Monomial = frozenset[tuple[Expr, int]]
 CONSTANT: Monomial = frozenset()
 
 
-class Polynomial:
-    """A sum of products of atoms with rational factors; immutable, equal when it is the same sum."""
+class Polynomial(Sparse[Expr]):
+    """A sum of products of atoms with rational factors."""
 
-    __slots__ = ("terms",)
-
-    def __init__(self, terms: Mapping[Monomial, Fraction]) -> None:
-        self.terms = {monomial: factor for monomial, factor in terms.items() if factor}
+    __slots__ = ()
 
     @classmethod
     def of(cls, expr: Expr | int) -> Polynomial:
         """``expr`` multiplied out."""
         return _known(Integer(expr) if isinstance(expr, int) else expr)
 
-    def __add__(self, other: Polynomial) -> Polynomial:
-        terms = dict(self.terms)
-        for monomial, factor in other.terms.items():
-            terms[monomial] = terms.get(monomial, Fraction(0)) + factor
-        return Polynomial(terms)
-
-    def __sub__(self, other: Polynomial) -> Polynomial:
-        return self + other.scale(Fraction(-1))
-
-    def __mul__(self, other: Polynomial) -> Polynomial:
-        terms: dict[Monomial, Fraction] = {}
-        for left, a in self.terms.items():
-            for right, b in other.terms.items():
-                monomial = _product(left, right)
-                terms[monomial] = terms.get(monomial, Fraction(0)) + a * b
-        return Polynomial(terms)
-
-    def scale(self, factor: Fraction) -> Polynomial:
-        """Every term times ``factor``."""
-        return Polynomial({monomial: value * factor for monomial, value in self.terms.items()})
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Polynomial) and self.terms == other.terms
-
-    def __hash__(self) -> int:
-        return hash(frozenset(self.terms.items()))
-
-    def __bool__(self) -> bool:
-        return bool(self.terms)
+    @staticmethod
+    def product(left: Monomial, right: Monomial) -> Monomial:
+        """Two products as one: a bracket is its own square, and what another atom implies is left out."""
+        if not left or not right:
+            return left or right
+        powers = dict(left)
+        for atom, exponent in right:
+            powers[atom] = powers.get(atom, 0) + exponent
+        pairs = {(a, 1 if is_bracket(a) else e) for a, e in powers.items() if e}
+        if any(isinstance(atom, AtLeast) for atom, _ in pairs):
+            pairs = _absorb(pairs)
+        return frozenset(pairs)
 
     @property
     def expr(self) -> Expr:
@@ -69,36 +49,32 @@ class Polynomial:
             *(Mul(Rational(f.numerator, f.denominator), *(a**e for a, e in sorted_atoms(m))) for m, f in self.terms.items())
         )
 
-    def split(self, inside: Callable[[Expr], bool], divided: bool = False) -> dict[Monomial, Polynomial]:
-        """Group by the part of each product whose atoms satisfy ``inside``: that part -> its coefficient.
+    def split_whole(self, inside: Callable[[Expr], bool]) -> dict[Monomial, Polynomial]:
+        """:meth:`split`, with what such a part is divided by: a quotient of lengths is whole, its inverse is not."""
 
-        With ``divided``, what such a part is divided by belongs to it, too: a quotient of lengths is whole, its inverse is not.
-        """
-        parts: dict[Monomial, dict[Monomial, Fraction]] = {}
-        for monomial, factor in self.terms.items():
+        def part(monomial: Monomial) -> Monomial:
             chosen = frozenset(pair for pair in monomial if inside(pair[0]))
-            if divided and chosen:
-                chosen |= frozenset(pair for pair in monomial if pair[1] < 0)
-            parts.setdefault(chosen, {})[monomial - chosen] = factor
-        return {chosen: Polynomial(terms) for chosen, terms in parts.items()}
+            return chosen | frozenset(pair for pair in monomial if pair[1] < 0) if chosen else chosen
+
+        return self.grouped(part)
 
     def quotient(self, other: Polynomial) -> Polynomial | None:
         """The exact quotient by a single term, or by a polynomial that is a constant multiple; None where there is none."""
         if len(other.terms) == 1:
             ((divisor, factor),) = other.terms.items()
-            terms: dict[Monomial, Fraction] = {}
+            terms: dict[Monomial, Factor] = {}
             for monomial, value in self.terms.items():
                 powers = dict(monomial)
                 for atom, exponent in divisor:
                     powers[atom] = powers.get(atom, 0) - exponent
                 if any(powers[atom] < 0 for atom, _ in divisor):
                     return None
-                terms[frozenset((a, e) for a, e in powers.items() if e)] = value / factor
+                terms[frozenset((a, e) for a, e in powers.items() if e)] = ratio(value, factor)
             return Polynomial(terms)
         for monomial, factor in self.terms.items():
             if monomial in other.terms:
-                ratio = factor / other.terms[monomial]
-                return Polynomial({CONSTANT: ratio}) if self == other.scale(ratio) else None
+                factor = ratio(factor, other.terms[monomial])
+                return Polynomial({CONSTANT: factor}) if self == other.scale(factor) else None
         return None if self else self
 
 
@@ -114,15 +90,11 @@ def _known(expr: Expr) -> Polynomial:
 
 def _convert(expr: Expr) -> Polynomial:
     if expr.is_Rational:
-        return Polynomial({CONSTANT: Fraction(int(expr.p), int(expr.q))})
+        return Polynomial({CONSTANT: ratio(int(expr.p), int(expr.q))})
     if isinstance(expr, Add):
-        total: dict[Monomial, Fraction] = {}
-        for argument in expr.args:
-            for monomial, factor in _convert(argument).terms.items():
-                total[monomial] = total.get(monomial, Fraction(0)) + factor
-        return Polynomial(total)
+        return Polynomial.total(map(_convert, expr.args))
     if isinstance(expr, Mul):
-        result = Polynomial({CONSTANT: Fraction(1)})
+        result = Polynomial({CONSTANT: 1})
         for argument in expr.args:
             result = result * _convert(argument)
         return result
@@ -130,7 +102,7 @@ def _convert(expr: Expr) -> Polynomial:
         return _power(expr.base, int(expr.exp))
     if isinstance(expr, Tally):
         return _tally(expr)
-    return Polynomial({frozenset(((expr, 1),)): Fraction(1)})
+    return Polynomial({frozenset(((expr, 1),)): 1})
 
 
 def _tally(expr: Tally) -> Polynomial:
@@ -142,8 +114,8 @@ def _tally(expr: Tally) -> Polynomial:
     total = Polynomial({})
     for monomial, factor in _convert(condition).terms.items():
         here = frozenset(pair for pair in monomial if index in pair[0].free_symbols)
-        atom = Tally(index, low, high, Polynomial({here: Fraction(1)}).expr)
-        counted = Polynomial({frozenset(((atom, 1),)): Fraction(1)}) if here else _convert(atom)
+        atom = Tally(index, low, high, Polynomial({here: 1}).expr)
+        counted = Polynomial({frozenset(((atom, 1),)): 1}) if here else _convert(atom)
         total = total + counted * Polynomial({monomial - here: factor})
     return total
 
@@ -152,25 +124,11 @@ def _power(base: Expr, exponent: int) -> Polynomial:
     if exponent < 0 or not isinstance(base, (Add, Mul)):
         if isinstance(base, Add):
             base = _convert(base).expr
-        return Polynomial({frozenset(((base, exponent),)): Fraction(1)})
+        return Polynomial({frozenset(((base, exponent),)): 1})
     result = factor = _convert(base)
     for _ in range(exponent - 1):
         result = result * factor
     return result
-
-
-def _product(left: Monomial, right: Monomial) -> Monomial:
-    if not left:
-        return right
-    if not right:
-        return left
-    powers = dict(left)
-    for atom, exponent in right:
-        powers[atom] = powers.get(atom, 0) + exponent
-    pairs = {(a, 1 if is_bracket(a) else e) for a, e in powers.items() if e}
-    if any(isinstance(atom, AtLeast) for atom, _ in pairs):
-        pairs = _absorb(pairs)
-    return frozenset(pairs)
 
 
 def _absorb(pairs: set[tuple[Expr, int]]) -> set[tuple[Expr, int]]:

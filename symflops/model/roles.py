@@ -7,6 +7,7 @@ operator's kind and the path of its module.
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import NamedTuple
 
 from symflops.model.graph import Operator
@@ -102,12 +103,15 @@ def role_of(operator: Operator) -> str:
     """The role of an operator: as its spec says, else by kind and path."""
     if operator.role and ROLES[operator.role].group != "region":
         return operator.role
-    path = str(operator.path)
-    for kind, pattern, role in DEFAULTS:
-        if fnmatchcase(operator.kind, kind) and fnmatchcase(path, pattern):
-            return role
-    role = KINDS.get(operator.kind, operator.kind)
-    return "plain_norm" if role.endswith("norm") and not operator.parameters else role
+    named = _role_at(operator.kind, str(operator.path))
+    role = named or KINDS.get(operator.kind, operator.kind)
+    return "plain_norm" if not named and role.endswith("norm") and not operator.parameters else role
+
+
+@lru_cache(maxsize=1 << 14)
+def _role_at(kind: str, path: str) -> str:
+    """The role of the first pattern that fits, or none."""
+    return next((role for wanted, pattern, role in DEFAULTS if fnmatchcase(kind, wanted) and fnmatchcase(path, pattern)), "")
 
 
 def regions_of(operator: Operator) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from sympy.core.symbol import Str
 from symflops.algebra import functions as fn
 from symflops.algebra.functions import text_of
 from symflops.algebra.polynomial import CONSTANT, Monomial, Polynomial
+from symflops.algebra.sparse import Factor
 from symflops.model.formula import ONE, ZERO, Apply, Bracket, Formula, Num, Power, Prod, Sum, Sym, TallyOf, Text
 
 APPLY: dict[type, str] = {
@@ -30,9 +31,16 @@ class Formulas:
     def __init__(self, rank: dict[str, int]) -> None:
         self.rank = rank
         self._atoms: dict[Expr, Formula] = {}
+        self._keys: dict[Expr, tuple[int, str]] = {}
+        self._known: dict[Expr | int, Formula] = {}
 
     def key(self, atom: Expr) -> tuple[int, str]:
         """Where an atom stands in a product."""
+        if atom not in self._keys:
+            self._keys[atom] = self._key(atom)
+        return self._keys[atom]
+
+    def _key(self, atom: Expr) -> tuple[int, str]:
         if atom.is_Symbol:
             return (self.rank.get(atom.name, len(self.rank)), str(atom.name))
         inner = [self.rank.get(symbol.name, len(self.rank)) for symbol in atom.free_symbols]
@@ -40,17 +48,19 @@ class Formulas:
 
     def of(self, expr: Expr | int) -> Formula:
         """``expr`` multiplied out and put in order."""
-        return self.plain(Polynomial.of(expr))
+        if expr not in self._known:
+            self._known[expr] = self.plain(Polynomial.of(expr))
+        return self._known[expr]
 
     def plain(self, polynomial: Polynomial) -> Formula:
         """A polynomial as a sum of products."""
         terms = [self.term(monomial, factor) for monomial, factor in self.ordered(polynomial)]
         return ZERO if not terms else terms[0] if len(terms) == 1 else Sum(tuple(terms))
 
-    def ordered(self, polynomial: Polynomial) -> list[tuple[Monomial, Fraction]]:
+    def ordered(self, polynomial: Polynomial) -> list[tuple[Monomial, Factor]]:
         """Terms: higher degree first, then by letters."""
 
-        def order(item: tuple[Monomial, Fraction]) -> tuple[int, Any]:
+        def order(item: tuple[Monomial, Factor]) -> tuple[int, Any]:
             atoms = sorted((self.key(atom), -exponent) for atom, exponent in item[0])
             return (-sum(exponent for _, exponent in item[0]), atoms)
 
@@ -58,9 +68,9 @@ class Formulas:
         negative = [item for item in polynomial.terms.items() if item[1] < 0]
         return sorted(positive, key=order) + sorted(negative, key=order)
 
-    def term(self, monomial: Monomial, factor: Fraction) -> Formula:
+    def term(self, monomial: Monomial, factor: Factor) -> Formula:
         """One product."""
-        factors: list[Formula] = [Num(factor)] if factor != 1 or not monomial else []
+        factors: list[Formula] = [Num(Fraction(factor))] if factor != 1 or not monomial else []
         for atom, exponent in sorted(monomial, key=lambda pair: self.key(pair[0])):
             base = self.atom(atom)
             factors.append(base if exponent == 1 else Power(base, exponent))
@@ -73,7 +83,8 @@ class Formulas:
         return self._atoms[atom]
 
     def call(self, atom: Expr, letter: str) -> None:
-        """Print ``atom`` as a letter of its own."""
+        """Print ``atom`` as a letter of its own, from here on."""
+        self._known.clear()
         self._atoms[atom] = Sym(letter)
 
     def _atom(self, atom: Expr) -> Formula:
@@ -127,7 +138,8 @@ def constant(polynomial: Polynomial) -> Fraction | None:
     """The number that a polynomial is, or None."""
     if not polynomial.terms:
         return Fraction(0)
-    return polynomial.terms.get(CONSTANT) if len(polynomial.terms) == 1 else None
+    factor = polynomial.terms.get(CONSTANT) if len(polynomial.terms) == 1 else None
+    return None if factor is None else Fraction(factor)
 
 
 def is_negative(formula: Formula) -> bool:

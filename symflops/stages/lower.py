@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from math import lcm
+from operator import itemgetter
 from types import MappingProxyType
 
 from sympy import Expr
@@ -89,6 +90,7 @@ class _Lower:
             atom for derivation in self.all for work in derivation.work for expr in executions(work)
             for monomial in Polynomial.of(expr).terms for atom, _ in monomial
         )  # fmt: skip
+        self.counts: dict[Expr, Formula] = {}
         self.vectors: dict[tuple[str, Expr], Vector] = {}
         self.moments = self.collect_moments()
         self.index = {key: position for position, key in enumerate(self.moments)}
@@ -101,7 +103,7 @@ class _Lower:
     def vector(self, items: str, extent: Expr) -> Vector:
         """An extent as multiples of moments: the part of each product that varies with the batch, and what stands before it."""
         if (items, extent) not in self.vectors:
-            parts = Polynomial.of(extent).split(self.varies, divided=True)
+            parts = Polynomial.of(extent).split_whole(self.varies)
             self.vectors[items, extent] = {(items, monomial): coefficient for monomial, coefficient in parts.items()}
         return self.vectors[items, extent]
 
@@ -187,24 +189,24 @@ class _Lower:
         )  # fmt: skip
 
     def count(self, expr: Expr) -> Formula:
-        return self.formulas.factored(Polynomial.of(expr), self.count_atoms)
+        if expr not in self.counts:
+            self.counts[expr] = self.formulas.factored(Polynomial.of(expr), self.count_atoms)
+        return self.counts[expr]
 
     def form(self, works: Sequence[tuple[Work, Expr]], convention: Convention) -> tuple[tuple[int, Formula], ...]:
         """A closed form: the sum of ``size * extent * executions``, by moment."""
-        totals: dict[Key, Polynomial] = {}
+        parts: dict[Key, list[Polynomial]] = {}
         for work, times in works:
             contraction = work.contraction
             if not (contraction.seen or convention.unseen):
                 continue
             extent = contraction.extent.useful if convention.pairs == "useful" else contraction.extent.executed
-            cost = Polynomial.of(times) * Polynomial.of(2 * contraction.size)
+            cost = Polynomial.of(times) * Polynomial.of(contraction.size).scale(2)
             for key, part in self.vector(contraction.items, extent).items():
-                totals[key] = totals.get(key, Polynomial({})) + part * cost
-        return tuple(
-            (self.index[key], self.formulas.factored(total, self.count_atoms))
-            for key, total in sorted(totals.items(), key=lambda item: self.index[item[0]])
-            if total
-        )
+                parts.setdefault(key, []).append(part * cost)
+        totals = {self.index[key]: Polynomial.total(some) for key, some in parts.items()}
+        formulas = {position: self.formulas.factored(total, self.count_atoms) for position, total in totals.items() if total}
+        return tuple(sorted(formulas.items(), key=itemgetter(0)))
 
     def case(self, derivation: Derivation, convention: Convention) -> Case:
         forward = [(work, work.forward) for work in derivation.work]
@@ -217,7 +219,6 @@ class _Lower:
 
     def tensor(self, derivation: Derivation, entry: ParameterCount) -> Tensor:
         parameter = entry.parameter
-        total = Polynomial.of(parameter.count) * Polynomial.of(entry.copies) * Polynomial.of(entry.exists.expr)
         template = tuple(part if isinstance(part, str) else self.formulas.of(part) for part in parameter.path.parts)
         ranges = tuple(
             (
@@ -230,15 +231,16 @@ class _Lower:
         ) + tuple((index.name, ZERO, self.formulas.of(count), ONE) for index, count in parameter.lists)
         return Tensor(
             str(parameter.path), tuple(self.formulas.of(size) for size in parameter.shape), self.formulas.of(entry.copies),
-            self.formulas.plain(total), template, self.formulas.of(entry.exists.expr), ranges,
+            self.formulas.plain(self.elements(entry)), template, self.formulas.of(entry.exists.expr), ranges,
         )  # fmt: skip
 
     def total(self, entries: Sequence[ParameterCount]) -> Formula:
-        total = Polynomial({})
-        for entry in entries:
-            count = Polynomial.of(entry.parameter.count) * Polynomial.of(entry.copies)
-            total = total + count * Polynomial.of(entry.exists.expr)
+        total = Polynomial.total(map(self.elements, entries))
         return self.formulas.factored(total, self.count_atoms)
+
+    def elements(self, entry: ParameterCount) -> Polynomial:
+        """The elements of all copies of a parameter."""
+        return Polynomial.of(entry.parameter.count) * Polynomial.of(entry.copies) * Polynomial.of(entry.exists.expr)
 
     # the program
 

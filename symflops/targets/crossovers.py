@@ -21,7 +21,7 @@ def crossover(work: str, attention: Powers, others: Powers, writer: Writer, valu
         return Crossover(work, "always" if sign > 0 else "never" if sign < 0 else "ratio", value=value)
     least, most = min(powers), max(powers)
     if most - least == 1:
-        above, below = powers[least].scale(Fraction(-1)), powers[most]
+        above, below = powers[least].scale(-1), powers[most]
         if signs(above) * signs(below) < 0:
             return Crossover(work, "always" if signs(below) > 0 else "never", value=value)
         one, two = map(writer.factored, cancelled(above, below))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import pairwise
 
 LIMITS = re.compile(r"\\sum_\{([^{}]*)\}\^\{((?:[^{}]|\{[^{}]*\})*)\}")
@@ -11,6 +12,7 @@ NEST = {"(": 1, "[": 1, r"\lfloor": 1, r"\lceil": 1, ")": -1, "]": -1, r"\rfloor
 LINE = 375.0
 
 
+@lru_cache(maxsize=1 << 14)
 def width(text: str) -> float:
     """About how wide ``text`` prints, in points."""
     text = LIMITS.sub(lambda found: "x" * max(3, round(0.7 * len(re.sub("[ {}^]", "", max(*found.groups(), key=len))))), text)

@@ -5,97 +5,67 @@ An atom is a letter, or anything that stays whole: a bracket, a rounded quotient
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from functools import reduce
 from math import gcd, lcm
 
+from symflops.algebra.sparse import Factor, Sparse, ratio
 from symflops.model.formula import ONE, ZERO, Bracket, Formula, Num, Power, Prod, Sum, Sym, symbols
 
 Monomial = frozenset[tuple[Formula, int]]
 CONSTANT: Monomial = frozenset()
 
 
-class Poly:
-    """A sum of products of atoms with rational factors; equal when it is the same sum."""
+class Poly(Sparse[Formula]):
+    """A sum of products of atoms with rational factors."""
 
-    __slots__ = ("terms",)
-
-    def __init__(self, terms: Mapping[Monomial, Fraction]) -> None:
-        self.terms = {monomial: factor for monomial, factor in terms.items() if factor}
+    __slots__ = ()
 
     @classmethod
-    def constant(cls, value: Fraction | int) -> Poly:
+    def constant(cls, value: Factor) -> Poly:
         """A number."""
-        return cls({CONSTANT: Fraction(value)})
+        return cls({CONSTANT: ratio(value, 1)})
 
     @classmethod
     def atom(cls, formula: Formula, exponent: int = 1) -> Poly:
         """A formula that stays whole."""
-        return cls({frozenset(((formula, exponent),)): Fraction(1)})
+        return cls({frozenset(((formula, exponent),)): 1})
 
-    def __add__(self, other: Poly) -> Poly:
-        terms = dict(self.terms)
-        for monomial, factor in other.terms.items():
-            terms[monomial] = terms.get(monomial, Fraction(0)) + factor
-        return Poly(terms)
-
-    def __sub__(self, other: Poly) -> Poly:
-        return self + other.scale(Fraction(-1))
-
-    def __mul__(self, other: Poly) -> Poly:
-        terms: dict[Monomial, Fraction] = {}
-        for left, a in self.terms.items():
-            for right, b in other.terms.items():
-                monomial = product(left, right)
-                terms[monomial] = terms.get(monomial, Fraction(0)) + a * b
-        return Poly(terms)
+    @staticmethod
+    def product(left: Monomial, right: Monomial) -> Monomial:
+        """Two products as one; a bracket is its own square."""
+        if not left or not right:
+            return left or right
+        powers = dict(left)
+        for atom, exponent in right:
+            powers[atom] = powers.get(atom, 0) + exponent
+        return frozenset((atom, 1 if isinstance(atom, Bracket) else e) for atom, e in powers.items() if e)
 
     def __pow__(self, exponent: int) -> Poly:
         return reduce(lambda found, _: found * self, range(exponent), Poly.constant(1))
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Poly) and self.terms == other.terms
-
-    def __hash__(self) -> int:
-        return hash(frozenset(self.terms.items()))
-
-    def __bool__(self) -> bool:
-        return bool(self.terms)
-
-    def scale(self, factor: Fraction) -> Poly:
-        """Every term times ``factor``."""
-        return Poly({monomial: value * factor for monomial, value in self.terms.items()})
-
     def without(self, brackets: frozenset[Formula]) -> Poly:
         """The polynomial where these atoms are one."""
-        terms: dict[Monomial, Fraction] = {}
+        terms: dict[Monomial, Factor] = {}
         for monomial, factor in self.terms.items():
             kept = frozenset(pair for pair in monomial if pair[0] not in brackets)
-            terms[kept] = terms.get(kept, Fraction(0)) + factor
+            terms[kept] = terms.get(kept, 0) + factor
         return Poly(terms)
-
-    def split(self, inside: Callable[[Formula], bool]) -> dict[Monomial, Poly]:
-        """Group by the part of each product whose atoms satisfy ``inside``: that part -> its coefficient."""
-        parts: dict[Monomial, dict[Monomial, Fraction]] = {}
-        for monomial, factor in self.terms.items():
-            chosen = frozenset(pair for pair in monomial if inside(pair[0]))
-            parts.setdefault(chosen, {})[monomial - chosen] = factor
-        return {chosen: Poly(terms) for chosen, terms in parts.items()}
 
     def powers(self, atom: Formula) -> dict[int, Poly]:
         """The coefficients by the exponent of ``atom``."""
         return {dict(chosen).get(atom, 0): part for chosen, part in self.split(lambda other: other == atom).items()}
 
-    def over(self, divisor: Monomial, number: Fraction = Fraction(1)) -> Poly:
+    def over(self, divisor: Monomial, number: Factor = 1) -> Poly:
         """The quotient by one product, which may leave negative exponents."""
         inverse = frozenset((atom, -exponent) for atom, exponent in divisor)
-        return self * Poly({inverse: 1 / number})
+        return self * Poly({inverse: ratio(1, number)})
 
     @property
     def number(self) -> Fraction | None:
         """The number that it is, or None."""
-        return None if any(self.terms.keys() - {CONSTANT}) else self.terms.get(CONSTANT, Fraction(0))
+        return None if any(self.terms.keys() - {CONSTANT}) else Fraction(self.terms.get(CONSTANT, 0))
 
     @property
     def common(self) -> tuple[Monomial, Fraction]:
@@ -114,16 +84,6 @@ class Poly:
         return frozenset((atom, exponent) for atom, exponent in shared.items() if exponent), content
 
 
-def product(left: Monomial, right: Monomial) -> Monomial:
-    """Two products as one; a bracket is its own square."""
-    if not left or not right:
-        return left or right
-    powers = dict(left)
-    for atom, exponent in right:
-        powers[atom] = powers.get(atom, 0) + exponent
-    return frozenset((atom, 1 if isinstance(atom, Bracket) else e) for atom, e in powers.items() if e)
-
-
 Rule = Callable[[Formula], "Poly | None"]
 
 
@@ -133,11 +93,7 @@ def expanded(formula: Formula, rule: Rule = lambda _: None) -> Poly:
         case Num():
             return Poly.constant(formula.value)
         case Sum():
-            terms: dict[Monomial, Fraction] = {}
-            for part in formula.terms:
-                for monomial, factor in expanded(part, rule).terms.items():
-                    terms[monomial] = terms.get(monomial, Fraction(0)) + factor
-            return Poly(terms)
+            return Poly.total(expanded(part, rule) for part in formula.terms)
         case Prod():
             return reduce(Poly.__mul__, (expanded(factor, rule) for factor in formula.factors))
         case Power():
@@ -167,9 +123,9 @@ class Writer:
             self.keys[atom] = (min(ranks, default=len(self.rank)), atom.name if isinstance(atom, Sym) else repr(atom))
         return self.keys[atom]
 
-    def term(self, monomial: Monomial, factor: Fraction) -> Formula:
+    def term(self, monomial: Monomial, factor: Factor) -> Formula:
         """One product."""
-        factors: list[Formula] = [Num(factor)] if factor != 1 or not monomial else []
+        factors: list[Formula] = [Num(Fraction(factor))] if factor != 1 or not monomial else []
         for atom, exponent in sorted(monomial, key=lambda pair: self.key(pair[0])):
             factors.append(atom if exponent == 1 else Power(atom, exponent))
         return factors[0] if len(factors) == 1 else Prod(tuple(factors))
@@ -177,7 +133,7 @@ class Writer:
     def plain(self, poly: Poly) -> Formula:
         """A sum of products: higher degree first, then by letters, what is taken away last."""
 
-        def order(item: tuple[Monomial, Fraction]) -> tuple[bool, int, list[tuple[tuple[int, str], int]]]:
+        def order(item: tuple[Monomial, Factor]) -> tuple[bool, int, list[tuple[tuple[int, str], int]]]:
             atoms = sorted((self.key(atom), -exponent) for atom, exponent in item[0])
             return (item[1] < 0, -sum(exponent for _, exponent in item[0]), atoms)
 
@@ -199,7 +155,7 @@ class Writer:
         shared, content = poly.common
         if all(factor < 0 for factor in poly.terms.values()):
             content = -content
-        outside = self.term(product(counts, shared), content)
+        outside = self.term(Poly.product(counts, shared), content)
         rest = self.plain(poly.over(shared, content))
         if rest == ONE:
             return outside

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from fractions import Fraction
 
+from symflops.algebra.sparse import Factor
 from symflops.model.formula import Formula, Power, Prod, Sum, Sym, parts, symbols
 from symflops.model.program import Program, StreamInfo
 from symflops.targets.lengths import Unknown
@@ -35,7 +35,7 @@ def outermost(formula: Formula, names: Collection[str]) -> Iterator[Formula]:
 
 def in_tokens(total: Poly, axes: Sequence[Formula], letter: Sym) -> Poly:
     """A polynomial with a letter for the product of all axes, as it is where they do not stand together everywhere."""
-    found: dict[Monomial, Fraction] = {}
+    found: dict[Monomial, Factor] = {}
     for monomial, factor in total.terms.items():
         powers = {dict(monomial).get(axis, 0) for axis in axes}
         if len(powers) > 1:
@@ -43,5 +43,5 @@ def in_tokens(total: Poly, axes: Sequence[Formula], letter: Sym) -> Poly:
         power = powers.pop()
         kept = frozenset(pair for pair in monomial if pair[0] not in axes)
         key = kept | {(letter, power)} if power else kept
-        found[key] = found.get(key, Fraction(0)) + factor
+        found[key] = found.get(key, 0) + factor
     return Poly(found)

@@ -116,7 +116,7 @@ class Comparison:
                 pairs = extent.useful if convention.pairs == "useful" or not convention.is_plain else extent.executed
                 times = Add(work.forward, *(gradient.count for gradient in work.gradients))
                 total = total + Polynomial.of(2 * work.contraction.size) * Polynomial.of(pairs) * Polynomial.of(times)
-            self.costs[convention] = total.split(lambda atom: bool(atom.free_symbols & lengths), divided=True)
+            self.costs[convention] = total.split_whole(lambda atom: bool(atom.free_symbols & lengths))
         return self.costs[convention]
 
     def terms(
