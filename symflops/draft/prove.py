@@ -27,12 +27,13 @@ from symflops.witness.tensors import needed
 
 @dataclass(slots=True)
 class Proof:
-    """What one configuration says, drawn or ``published``: nothing differs, or what does."""
+    """What one configuration says, drawn or ``published``, ``of`` a variant: nothing differs, or what does."""
 
     label: str
     checks: int = 0
     differences: list[str] = field(default_factory=list)
     published: bool = False
+    of: str = ""
 
     @property
     def exact(self) -> bool:
@@ -126,7 +127,7 @@ class Prover:
         program = self.program(self.regimes[0], config)
         found: dict[str, Any] = {}
         for stream in program.streams:
-            item = [lengths[name] for name in stream.variables]
+            item = [lengths.get(name, 0) for name in stream.variables]  # an input that a variant has not is of no length
             if item:
                 found[stream.name] = [item[0] if len(item) == 1 else item] * items
         return found or {stream.name: [[]] * items for stream in program.streams[:1]}
