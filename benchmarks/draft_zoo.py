@@ -139,11 +139,11 @@ def page(results: dict[str, dict[str, Any]], others: dict[str, dict[str, Any]]) 
     """The page of the documentation."""
     parts = [
         "# How drafts go",
-        "`benchmarks/draft_zoo.py` wrote this page: `symflops draft` on every class with measured records, from one small config "
-        "each. A draft is *exact* when parameters (by name and shape), forward, and backward under full training, LoRA and two "
-        "random choices of frozen parts are equal to PyTorch's counter at five configurations or more that the fit never saw, and "
-        "at a published size where a record of it has the same inputs and parameters; and nothing is unsolved. All else is "
-        "*partial*, and says what differs.",
+        "`benchmarks/draft_zoo.py` wrote this page: `symflops draft` on every class with measured records, from one small "
+        "config each. A draft is *exact* when parameters (by name and shape), forward, and backward under full training, LoRA "
+        "and two random choices of frozen parts are equal to PyTorch's counter at five configurations or more that the fit "
+        "never saw, and at a published size where a record of it has the same inputs and parameters; and nothing is unsolved. "
+        "All else is *partial*, and says what differs.",
         summary(results),
         "\n".join(table(results)),
         "## Classes without records",
