@@ -68,7 +68,13 @@ class Fitter:
     def relevant(self, vector: Vector) -> list[str]:
         """The symbols that a vector depends on, as far as samples that move one variable tell."""
         told = [name for name, places in self.solo.items() if any(vector[place] != vector[0] for place in places)]
-        return told or list(self.symbols)
+        # what moves with one of these may have cancelled it, as a patch does that grows with the sides of its grid
+        beside = [
+            name
+            for name, places in self.solo.items()
+            if name not in told and any(self.symbols[one][place] != self.symbols[one][0] for one in told for place in places)
+        ]
+        return told + beside if told else list(self.symbols)
 
     def search(self, vector: Vector) -> Formula | None:
         """Constant, symbol, monomial, sums of few monomials; then the same with rounded quotients."""
@@ -176,8 +182,10 @@ class Fitter:
             determinant = first[place] * second[other] - first[other] * second[place]
             x = change[place] * second[other] - change[other] * second[place]
             y = first[place] * change[other] - first[other] * change[place]
-            if not x or not y or any(
-                x * p + y * q != determinant * value for p, q, value in zip(first, second, change, strict=True)
+            if (
+                not x
+                or not y
+                or any(x * p + y * q != determinant * value for p, q, value in zip(first, second, change, strict=True))
             ):
                 continue
             one, two = Fraction(x, determinant), Fraction(y, determinant)

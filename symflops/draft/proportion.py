@@ -14,7 +14,7 @@ LARGEST = 64
 
 
 def proportion(vector: Vector, atoms: Mapping[str, Vector]) -> Formula | None:
-    """``a * x // b``, or the next multiple of ``m`` above that, with a size or a product of two for ``x``; None if it is neither."""
+    """``a * x // b``, or the next multiple of ``m`` above that, with a size or a product of two for ``x``; None for others."""
     if len(set(vector)) < LEAST_VALUES or min(vector) < 1:
         return None
     for multiple, column in multiples(vector, atoms):

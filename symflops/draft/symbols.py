@@ -86,9 +86,7 @@ def names_of(family: Family, variables: Sequence[Variable], batch: Variable | No
     slots = [(number, slot) for number, variable in enumerate(variables) for slot in variable.slots]
     skipped = set(batch.slots) if batch else set()
     leads = {variable.lead for variable in variables}
-    for number, slot in sorted(
-        slots, key=lambda one: (one[1].side != "config", one[1] not in leads, len(one[1].key))
-    ):
+    for number, slot in sorted(slots, key=lambda one: (one[1].side != "config", one[1] not in leads, len(one[1].key))):
         if slot in skipped or slot.kind == "length" or (slot.side == "inputs" and slot.kind != "dimension"):
             continue
         vector = tuple(now(sample, slot) for sample in family.samples)
@@ -127,9 +125,7 @@ def made_of(names: Names, vector: Vector) -> bool:
     for name in sides:
         for other, sizes in names.vectors.items():
             if other not in names.lengths:
-                fitter.quotients[f"({name}//{other})"] = tuple(
-                    a // b for a, b in zip(names.vectors[name], sizes, strict=True)
-                )
+                fitter.quotients[f"({name}//{other})"] = tuple(a // b for a, b in zip(names.vectors[name], sizes, strict=True))
     return fitter.formula(vector) is not None
 
 

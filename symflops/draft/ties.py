@@ -1,4 +1,4 @@
-"""What may move together: numbers of one value, a side of a grid and the tokens on it, a patch and the sides that it divides."""
+"""What may move together: numbers of one value, a side of a grid and its tokens, a patch and the sides that it divides."""
 
 from __future__ import annotations
 
@@ -85,7 +85,9 @@ def grids(slot: Slot, fast: Sequence[Slot], others: Sequence[Slot]) -> Iterator[
             sides = [other for other in dims if other.key[:-1] == tensor and other.value % slot.value == 0]
             for several in (sides[-2:], sides[-3:], sides[-3:-2]):
                 values = {one.value for one in several}
-                group = tuple(other for other in dims if other in several or (other.value in values and other.key[:-1] != tensor))
+                group = tuple(
+                    other for other in dims if other in several or (other.value in values and other.key[:-1] != tensor)
+                )
                 yield Variable(slot, group)
                 yield Variable(slot, tuple(several))
 

@@ -57,8 +57,9 @@ class Explorer:
         return time.monotonic() > self.deadline
 
     def attempt(self, variable: Variable, values: Sequence[int] | None = None) -> str:
-        """``moves``, ``inert`` or ``stuck``; ``shrinks`` for a dimension that moves downwards alone, as one that another limits,
-        and ``held`` for one that only takes what rounding hides.
+        """``moves``, ``inert`` or ``stuck``; ``shrinks`` or ``held`` for a dimension that another one limits.
+
+        One that shrinks moves downwards only, one that is held takes only what rounding hides.
         """
         accepted = shrinks = False
         most = 0
