@@ -41,6 +41,8 @@ def options(slot: Slot, fast: Sequence[Slot], slots: Sequence[Slot], moves: Move
     Dimensions that change nothing alone, as those of masks, may have to move along; fields of the config that change nothing
     need not.
     """
+    if slot.value < 1:
+        return []
     lists = [other for other in slots if other.kind == "length"]
     others = [
         other
