@@ -224,6 +224,10 @@ def known(found: Draft, prover: Prover, published: Sequence[Subject]) -> None:
         if not like:
             found.decide.append(f"published config {number} has other parameters: it is another variant, see --variant")
             continue
+        like = [study for study in like if ranks(one.inputs) == ranks(study.subject.inputs)]
+        if not like:
+            found.decide.append(f"published config {number} has inputs of other ranks: it is another variant")
+            continue
         names, batch = like[0].names, like[0].batch
         own = {slot.label: dimension(one.inputs, slot.key, slot.value) for slot in names.lengths.values()}
         lengths = {name: own[label] for name, label in found.document.lengths.items() if label in own}
@@ -242,6 +246,15 @@ def parameter_groups(subject: Subject) -> set[str] | None:
 def groups_of(names: Iterable[str]) -> set[str]:
     """Names without indices."""
     return {INDEX.sub("*", name) for name in names}
+
+
+def ranks(inputs: Any) -> Any:
+    """Described inputs with the rank of every tensor in its place; lists of tensors may be of any length."""
+    if isinstance(inputs, Mapping) and "shape" in inputs:
+        return len(inputs["shape"])
+    if isinstance(inputs, Mapping):
+        return {name: ranks(item) for name, item in inputs.items()}
+    return [ranks(inputs[0])] if isinstance(inputs, (list, tuple)) and inputs else None
 
 
 def dimension(inputs: Any, key: Sequence[Any], default: int) -> int:
