@@ -69,6 +69,7 @@ class Writer:
         self.with_attention = attention
         self.patterns: list[Any] = []
         self.readers: dict[int, int] = {}
+        self.moving = family.items()
 
     # formulas
 
@@ -258,9 +259,14 @@ class Writer:
                 return template + path[len(item) :]
         if path == scope.prefix or not path:
             return "_"
+        words = path.split(".")
+        for place, word in enumerate(words):
+            item = ".".join(path.split(".")[: place + 1])
+            if word.isdigit() and item in self.moving:
+                words[place] = f"{{{self.text(self.moving[item], item)}}}"
         if scope.prefix and path.startswith(f"{scope.prefix}."):
-            return path[len(scope.prefix) + 1 :]
-        return f"/{path}" if scope.prefix else path
+            return ".".join(words[scope.prefix.count(".") + 1 :])
+        return f"/{'.'.join(words)}" if scope.prefix else ".".join(words)
 
     def weight(self, name: str, key: str, scope: Scope, last: str) -> str | None:
         """The field that names a parameter; None where it has the name that it has by default."""
