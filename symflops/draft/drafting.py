@@ -144,9 +144,8 @@ def text_of(subject: Subject, family: Family, names: Names) -> tuple[str, Graphe
     """The text of a draft, and what symflops reads of it: with attention as an operator where that is accepted."""
     library = next(iter(specs_in(roots()[0])), None)
     blocks = library.blocks() if library else lambda _: None
-    fitter = fitter_of(names, family)
-    for attention in (True, False):
-        writer = Grapher(family, names, fitter, attention)
+    for attention, grids in ((True, True), (True, False), (False, False)):
+        writer = Grapher(family, names, fitter_of(names, family), attention, grids)
         writer.patterns = patterns_in(library.root) if library and attention else []
         text = printed(subject.name, reference_of(subject), family, names, writer, class_defaults(subject))
         try:
