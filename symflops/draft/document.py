@@ -185,6 +185,8 @@ def declared(family: Family, names: Names, writer: Grapher) -> tuple[dict[str, A
             axes: Any = {one: one for one in own}
         elif name in writer.streams:
             axes = writer.streams[name]
+        elif value.rows in writer.grids:
+            axes = writer.stream(value.rows)
         else:
             text = writer.text(value.rows, name)
             if set(text.split("*")) <= set(names.lengths):

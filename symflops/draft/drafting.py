@@ -149,9 +149,8 @@ def batch_variable(moves: Moves) -> Variable | None:
 def document_of(subject: Subject, family: Family, names: Names) -> Document:
     """The document of a draft: with attention as an operator where symflops accepts that."""
     library = next(iter(specs_in(roots()[0])), None)
-    fitter = fitter_of(names, family)
-    for attention in (True, False):
-        writer = Grapher(family, names, fitter, attention)
+    for attention, grids in ((True, True), (True, False), (False, False)):
+        writer = Grapher(family, names, fitter_of(names, family), attention, grids)
         writer.patterns = patterns_in(library.root) if library and attention else []
         made = document(subject.name, reference_of(subject), family, names, writer, class_defaults(subject))
         try:

@@ -12,7 +12,7 @@ from symflops.draft.steps import Loop, Plan, Ref, Step
 
 def folded(plan: Plan) -> Plan:
     """A plan with its module lists folded."""
-    folder = Folder(plan.outputs)
+    folder = Folder(plan.outputs, plan.entries)
     entries = folder.fold(list(plan.entries), "")
     outputs = tuple(folder.alias(ref) for ref in plan.outputs)
     return pruned(replace(plan, entries=tuple(entries), outputs=outputs))
@@ -50,9 +50,14 @@ def pruned(plan: Plan) -> Plan:
 class Folder:
     """Folds a list of steps, outermost lists first."""
 
-    def __init__(self, outputs: Sequence[Ref]) -> None:
+    def __init__(self, outputs: Sequence[Ref], steps: Sequence[Step]) -> None:
         self.outputs = outputs
         self.aliases: dict[int, int] = {}
+        self.readers: dict[int, list[int]] = {}
+        for step in steps:
+            for ref in step.operands:
+                if ref.kind == "step":
+                    self.readers.setdefault(ref.id, []).append(step.id)
 
     def alias(self, ref: Ref) -> Ref:
         """A reference to a step of the last item of a loop, as one to that of its body."""
@@ -166,11 +171,7 @@ class Folder:
     def read_later(self, steps: list[Step], items: list[tuple[int, int, int]]) -> dict[int, set[int]]:
         """For each step of an item the items in which it is read; -1 for anywhere else."""
         owner = {step.id: number for number, (_, first, end) in enumerate(items) for step in steps[first:end]}
-        found: dict[int, set[int]] = {}
-        for step in steps:
-            for ref in step.operands:
-                if ref.kind == "step" and ref.id in owner:
-                    found.setdefault(ref.id, set()).add(owner.get(step.id, -1))
+        found = {made: {owner.get(reader, -1) for reader in self.readers[made]} for made in owner if made in self.readers}
         for ref in self.outputs:
             if ref.kind == "step" and ref.id in owner:
                 found.setdefault(ref.id, set()).add(-1)

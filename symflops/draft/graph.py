@@ -7,16 +7,24 @@ from fractions import Fraction
 from typing import Any
 
 from symflops.draft.attention import Attentive, pairs_in
+from symflops.draft.axes import Axes
 from symflops.draft.blocks import called
-from symflops.draft.formula import Formula
+from symflops.draft.family import Family
+from symflops.draft.fit import Fitter
+from symflops.draft.formula import Formula, Vector
+from symflops.draft.operators import AXES
 from symflops.draft.polish import polished, tidied
 from symflops.draft.steps import Loop, Ref, Step
-from symflops.draft.symbols import fresh
+from symflops.draft.symbols import Names, fresh
 from symflops.draft.writer import Scope, Val
 
 
 class Grapher(Attentive):
     """Writes a plan from its first entry to its last."""
+
+    def __init__(self, family: Family, names: Names, fitter: Fitter, attention: bool = True, grids: bool = True) -> None:
+        super().__init__(family, names, fitter, attention)
+        self.lengths, self.with_grids = Axes(fitter), grids
 
     def graph(self) -> tuple[list[Any], list[str]]:
         """The entries, and the names of the outputs."""
@@ -38,10 +46,28 @@ class Grapher(Attentive):
         for step in steps_in(self.plan.entries):
             if step.kind == "conv" and step.parameters:
                 rank = step.words[1]
-                last = len(step.numbers) - 4 * rank - 1
+                first, last = 3 + 2 * rank, len(step.numbers) - 4 * rank - 1
                 for place in range(rank):
-                    self.fitter.formula(self.vector(step, 3 + 2 * rank + 2 + place))
-                    self.fitter.formula(self.vector(step, last - rank + place))
+                    before, after = (self.vector(step, at + place) for at in (first + 2, last - rank))
+                    kernel = self.vector(step, 3 + place)
+                    options = (self.vector(step, last + kind * rank + place) for kind in range(3))
+                    if step.words[0]:
+                        self.lengths.formula(before)
+                        self.lengths.formula(after)
+                    else:
+                        self.lengths.convolved(before, after, kernel, *options)
+                for at in (first + 2, last - rank) if rank > 1 and self.with_grids else ():
+                    self.grid([self.vector(step, at + place) for place in range(rank)], self.vector(step, first))
+
+    def derivable(self, axes: list[Vector]) -> bool:
+        """Whether the formulas of axes are those that a convolution derives."""
+        return all(axis in self.lengths.derived for axis in axes)
+
+    def grid(self, axes: list[Vector], items: Vector) -> None:
+        """Remember the axes that the rows of one item have."""
+        if items == self.names.batch:
+            wanted = {label: self.text(size, "axes") for label, size in zip(AXES[len(axes)], axes, strict=True)}
+            self.grids.setdefault(self.times(*axes), (("axes", (items,), tuple(axes)), wanted))
 
     def heads(self) -> None:
         """Find the sizes of heads next: a quotient gets a letter of its own, so that widths are multiples of it."""
@@ -88,7 +114,7 @@ class Grapher(Attentive):
                 value = self.fitted(value, rows, wanted[0][-1], scope, False)
             elif again or init.kind != "step" or value.once:
                 value = self.copy(value, scope)
-            if value.tag[0] != "rows" and not value.once:
+            if value.tag != self.tag(value.rows, False) and not value.once:
                 value = self.plain(value, scope)
             self.carried[last] = value
             finals[last] = (value, value)

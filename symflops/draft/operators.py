@@ -129,8 +129,14 @@ class Operators(Values):
         out = [self.vector(step, last - 1 - place) for place in reversed(range(rank))]
         total, _ = self.rows(self.times(items, *out))
         grown = all(set(vector) == {1} for vector in stride) and out == axes
-        result = Val(name, total, outer, value.once, tag if grown else ("axes", tuple(given[:1]), tuple(out), key))
+        made = ("axes", tuple(given[:1]), tuple(out))
+        known = not value.once and total in self.grids and self.grids[total][0] == made and self.derivable(out)
+        result = Val(name, total, outer, value.once, tag if grown else made if known else (*made, key))
         self.put(step, result, key, fields, scope)
+
+    def derivable(self, axes: list[Vector]) -> bool:
+        """Whether the formulas of axes are those that a convolution derives."""
+        return False
 
     def natural(self, value: Val, wanted: dict[str, str], tag: Any) -> bool:
         """Whether a value has these axes already: an input that is declared with them here."""

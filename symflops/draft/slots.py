@@ -84,9 +84,11 @@ def applied(
 
 
 def put(data: Any, slot: Slot, value: int) -> None:
-    """Write one slot: a list grows by what it repeats, and shrinks at the end."""
+    """Write one slot: a list grows by what it repeats, and shrinks at the end; an item that it lacks by then is not written."""
     *way, last = slot.key
     for key in way:
+        if lacking(data, key):
+            return
         if isinstance(data, dict) and key not in data:
             data[key] = {}
         if isinstance(data, dict) and isinstance(data[key], tuple):
@@ -94,8 +96,13 @@ def put(data: Any, slot: Slot, value: int) -> None:
         data = data[key]
     if slot.kind == "length":
         data[last] = stretched(data[last], value)
-    else:
+    elif not lacking(data, last):
         data[last] = value
+
+
+def lacking(data: Any, key: Any) -> bool:
+    """Whether data is a list without an item at that place."""
+    return isinstance(data, (list, tuple)) and isinstance(key, int) and key >= len(data)
 
 
 def stretched(items: Sequence[Any], length: int) -> list[Any]:

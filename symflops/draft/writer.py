@@ -70,6 +70,7 @@ class Writer:
         self.patterns: list[Any] = []
         self.readers: dict[int, int] = {}
         self.moving = family.items()
+        self.grids: dict[Vector, tuple[Any, dict[str, str]]] = {}
 
     # formulas
 
@@ -230,10 +231,14 @@ class Writer:
 
     def tag(self, rows: Vector, once: bool) -> Any:
         """What tells the stream of given rows, as it is written."""
+        if not once and rows in self.grids:
+            return self.grids[rows][0]
         return ("rows", once, rows)
 
     def stream(self, rows: Vector) -> Any:
-        """Axes of a stream with given rows."""
+        """Axes of a stream with given rows: those of a convolution with as many, or all in one."""
+        if rows in self.grids:
+            return dict(self.grids[rows][1])
         for name, axes in self.streams.items():
             if isinstance(axes, tuple) and axes[0] == rows:
                 return name
