@@ -18,7 +18,7 @@ LETTERS = (
     ("intermediate", "F"), ("ffn", "F"), ("d_ff", "F"), ("experts_per_tok", "k"), ("top_k", "k"), ("experts", "E"),
     ("hidden_size", "D"), ("d_model", "D"), ("n_embd", "D"), ("embed_dim", "D"), ("dim", "D"), ("in_channels", "c"),
     ("out_channels", "o"), ("channels", "c"), ("patch", "p"), ("image_size", "R"), ("max_position", "X"), ("positions", "X"),
-    ("rank", "r"), ("kernel", "K"), ("state", "N"), ("groups", "g"), ("text", "J"),
+    ("rank", "r"), ("kernel", "K"), ("width", "D"), ("words", "V"), ("state", "N"), ("groups", "g"), ("text", "J"),
 )  # fmt: skip
 PLAIN = ("x", "y", "z", "u", "v", "t")
 RESERVED = {
