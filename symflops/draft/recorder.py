@@ -173,8 +173,8 @@ class Recorder:
             rank = right.dim() - 2
             kind = "conv"
             options = {
-                "stride": each(stride, rank), "padding": each(padding, rank), "dilation": each(dilation, rank), "transposed": transposed,
-                "output_padding": each(extra, rank), "groups": groups, "kernel": tuple(right.shape[2:]),
+                "stride": each(stride, rank), "padding": each(padding, rank), "dilation": each(dilation, rank),
+                "transposed": transposed, "output_padding": each(extra, rank), "groups": groups, "kernel": tuple(right.shape[2:]),
             }  # fmt: skip
         elif name == "linalg_solve_triangular":
             left, right, added = args[0], args[1], ()
