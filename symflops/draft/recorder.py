@@ -174,8 +174,8 @@ class Recorder:
             kind = "conv"
             options = {
                 "stride": each(stride, rank), "padding": each(padding, rank), "dilation": each(dilation, rank),
-                "transposed": transposed,
-                "output_padding": each(extra, rank), "groups": groups, "kernel": tuple(right.shape[2:]),
+                "output_padding": each(extra, rank), "kernel": tuple(right.shape[2:]),
+                "transposed": transposed, "groups": groups,
             }  # fmt: skip
         elif name == "linalg_solve_triangular":
             left, right, added = args[0], args[1], ()

@@ -57,9 +57,9 @@ class Explorer:
         return time.monotonic() > self.deadline
 
     def attempt(self, variable: Variable, values: Sequence[int] | None = None) -> str:
-        """``moves``, ``inert`` or ``stuck``; ``shrinks`` or ``held`` for a dimension that another one limits.
+        """``moves``, ``inert`` or ``stuck``; ``shrinks`` or ``held`` for one that another one limits.
 
-        One that shrinks moves downwards only, one that is held takes only what rounding hides.
+        A dimension that shrinks moves downwards only; a number that is held takes only what rounding hides.
         """
         accepted = shrinks = False
         most = 0
@@ -82,7 +82,7 @@ class Explorer:
                 break
         if shrinks:
             return "shrinks"
-        if accepted and lead.kind == "dimension" and most < lead.value * 2:
+        if accepted and most < lead.value * 2:
             return "held"
         return "inert" if accepted else "stuck"
 
@@ -127,7 +127,9 @@ class Explorer:
                     for one in found.slots
                     if found.lead.side != "config" or one.side == "config" or one.value == found.lead.value
                 )
-        self.moves.stuck += [slot for slot in fast if slot not in covered and slot not in self.filled]
+        free = [slot for slot in fast if slot not in covered and slot not in self.filled]
+        self.moves.stuck += [slot for slot in free if fast[slot] != "held" or slot.kind == "dimension"]
+        self.moves.inert += [slot for slot in free if fast[slot] == "held" and slot.kind != "dimension"]
         self.moves.inert = [slot for slot in self.moves.inert if slot not in covered]
 
     def tied(self, slot: Slot, fast: Sequence[Slot]) -> Variable | None:
