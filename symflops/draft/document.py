@@ -118,6 +118,7 @@ def document(
     """What a writer finds, with the sizes that it uses."""
     entries, outputs = writer.graph()
     streams, inputs = declared(family, names, writer)
+    streams |= writer.apart
     shown = "\n".join([*lines_of(entries, 2), *map(quoted, streams.values()), *map(quoted, inputs.values())])
     shown += " " + " ".join(writer.fitter.derived.values())
     present = set("".join(one if one.isalnum() or one == "_" else " " for one in shown).split())

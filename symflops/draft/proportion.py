@@ -11,6 +11,7 @@ from symflops.draft.formula import Formula, Monomial, Vector, powers
 
 LEAST_VALUES = 4
 LARGEST = 64
+FEW = (2, 3, 4)
 
 
 def proportion(vector: Vector, atoms: Mapping[str, Vector]) -> Formula | None:
@@ -24,18 +25,17 @@ def proportion(vector: Vector, atoms: Mapping[str, Vector]) -> Formula | None:
                     continue
                 whole = tuple(map(prod, zip(*(atoms[name] for name in chosen), strict=True)))
                 for up in (True, False):
-                    share = simplest(vector, whole, column, up)
-                    if share is not None and (up or multiple == "1"):
+                    share = simplest(vector, whole, column, up) if up or multiple.isdigit() else None
+                    if share is not None:
                         return written(share, chosen, multiple, up)
     return None
 
 
 def multiples(vector: Vector, atoms: Mapping[str, Vector]) -> Iterator[tuple[str, Vector]]:
     """What a vector may be rounded to: a number, or a size that divides it."""
-    yield "1", (1,) * len(vector)
     common = gcd(*vector)
-    if common > 1:
-        yield str(common), (common,) * len(vector)
+    for number in dict.fromkeys((1, *(few for few in FEW if common % few == 0), common)):
+        yield str(number), (number,) * len(vector)
     for name, values in atoms.items():
         if len(set(values)) > 1 and all(value % size == 0 for value, size in zip(vector, values, strict=True) if size):
             yield name, values
@@ -77,8 +77,9 @@ def between(low: Fraction, high: Fraction) -> Fraction:
 
 def written(share: Fraction, chosen: tuple[str, ...], multiple: str, up: bool) -> Formula:
     """A rounded share as a formula."""
-    top = "*".join(([str(share.numerator)] if share.numerator > 1 else []) + list(chosen))
-    number = share.denominator * (int(multiple) if multiple.isdigit() else 1)
+    part = share / int(multiple) if multiple.isdigit() else share
+    top = "*".join(([str(part.numerator)] if part.numerator > 1 else []) + list(chosen))
+    number = part.denominator
     bottom = "*".join(([str(number)] if number > 1 else []) + ([] if multiple.isdigit() else [multiple]))
     atom = top if not bottom else f"ceil({top}, {bottom})" if up else f"({top}//{bottom})"
     monomial: Monomial = ((atom, 1),)

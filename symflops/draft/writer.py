@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
@@ -11,8 +12,9 @@ from symflops.draft.family import Family
 from symflops.draft.fit import Fitter
 from symflops.draft.formula import Vector, words
 from symflops.draft.steps import Loop, Plan, Ref, Step
-from symflops.draft.symbols import Names
+from symflops.draft.symbols import Names, fresh
 
+WORD = re.compile(r"[A-Za-z_]\w*")
 Fields = dict[str, Any]
 Entry = tuple[str, Fields]
 
@@ -71,6 +73,7 @@ class Writer:
         self.readers: dict[int, int] = {}
         self.moving = family.items()
         self.grids: dict[Vector, tuple[Any, dict[str, str]]] = {}
+        self.apart: dict[str, Any] = {}
 
     # formulas
 
@@ -186,7 +189,7 @@ class Writer:
     def zeros(self, rows: Vector, width: Vector, scope: Scope, once: bool) -> Val:
         """A constant."""
         name = self.name("constant")
-        stream = "once" if once else self.stream(rows)
+        stream = self.whole(rows) if once else self.stream(rows)
         scope.entries.append(("_", {"op": "zeros", "stream": stream, "width": self.text(width, name), "to": name}))
         return Val(name, rows, width, once, self.tag(rows, once))
 
@@ -222,7 +225,7 @@ class Writer:
         if more:
             fields["as"] = "expand"
         if rows != value.rows:
-            fields["stream"] = self.stream(rows)
+            fields["stream"] = self.whole(rows) if value.once else self.stream(rows)
         if width != value.width:
             fields["width"] = self.text(width, name)
         fields["to"] = name
@@ -244,6 +247,17 @@ class Writer:
                 return name
         text = self.text(rows, "rows")
         return {"m": text} if text != "1" else {}
+
+    def whole(self, rows: Vector) -> str:
+        """The stream of a value that is there once per batch: of one row, or of as many as the longest items ask for."""
+        text = self.text(rows, "rows")
+        if text == "1":
+            return "once"
+        text = WORD.sub(lambda word: f"longest({word[0]})" if word[0] in self.names.lengths else word[0], text)
+        known = {axes["axes"]["m"]: name for name, axes in self.apart.items()}
+        name = known.get(text) or fresh("positions", {*self.apart, *self.names.sizes, *self.names.lengths})
+        self.apart.setdefault(name, {"over": "once", "axes": {"m": text}})
+        return name
 
     def input(self, name: str, rows: Vector, width: Vector, once: bool) -> Val | None:
         """An input, declared with the rows and the width with which it is first read."""
