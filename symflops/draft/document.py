@@ -125,7 +125,10 @@ def document(
     sizes = {}
     for letter, key in names.sizes.items():
         if letter in present:
-            sizes[letter] = {"key": ".".join(map(str, key)), **default_of(key, family, defaults)}
+            said = default_of(key, family, defaults)
+            if letter in names.listed:
+                said = {"type": "list", **({"default": "[]"} if names.listed[letter] else {})}
+            sizes[letter] = {"key": ".".join(map(str, key)), **said}
     derived = {letter: text for letter, text in writer.fitter.derived.items() if letter in present}
     lengths = {name: slot.label for name, slot in names.lengths.items()}
     return Document(title, reference, sizes, derived, streams, inputs, entries, outputs, writer.unsolved, lengths)

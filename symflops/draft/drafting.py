@@ -152,6 +152,7 @@ def document_of(subject: Subject, family: Family, names: Names) -> Document:
     for attention, grids in ((True, True), (True, False), (False, False)):
         writer = Grapher(family, names, fitter_of(names, family), attention, grids)
         writer.patterns = patterns_in(library.root) if library and attention else []
+        writer.blocks = {path.stem for path in (library.root / "blocks").glob("*.yaml")} if library else set()
         made = document(subject.name, reference_of(subject), family, names, writer, class_defaults(subject))
         try:
             model_of(made.text, blocks()).graph(family.samples[0].config)

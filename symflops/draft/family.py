@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from symflops.draft.slots import State
-from symflops.draft.steps import Loop, Plan, Step
+from symflops.draft.steps import Branch, Loop, Plan, Step
 
 INDEX = re.compile(r"(?<=\.)\d+(?=\.|$)")
 
@@ -76,6 +76,8 @@ def skeleton(plan: Plan) -> Any:
     for _, part in walk(plan.entries):
         if isinstance(part, Step):
             order[part.id] = len(order)
+        elif isinstance(part, Branch):
+            order.update({choice.id: len(order) + place for place, choice in enumerate(part.choices)})
 
     def ref(one: Any) -> Any:
         return (one.kind, order.get(one.id, -1), INDEX.sub("*", one.name))
@@ -90,6 +92,9 @@ def skeleton(plan: Plan) -> Any:
                 tuple((ref(a), order.get(b, -1)) for a, b in one.carried),
                 tuple(map(entry, one.body)),
             )
+        if isinstance(one, Branch):
+            choices = tuple(tuple(map(ref, choice.sources)) for choice in one.choices)
+            return ("branch", tuple(tuple(map(entry, case)) for case in one.cases), choices)
         names = tuple(INDEX.sub("*", name) for name in one.parameters)
         words = tuple(INDEX.sub("*", word) if isinstance(word, str) else word for word in one.words)
         return (one.kind, INDEX.sub("*", one.path), tuple(map(ref, one.operands)), len(one.numbers), words, names, one.quiet)
@@ -103,6 +108,9 @@ def walk(entries: Any, at: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ..
         yield (*at, place), one
         if isinstance(one, Loop):
             yield from walk(one.body, (*at, place))
+        elif isinstance(one, Branch):
+            for case, entries_of_case in enumerate(one.cases):
+                yield from walk(entries_of_case, (*at, place, case))
 
 
 def parameters_of(step: Step) -> tuple[str, ...]:

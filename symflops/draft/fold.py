@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from symflops.draft.branches import merged
 from symflops.draft.matching import beside, compare, handing, initials, items_of, lists_in
-from symflops.draft.steps import Loop, Plan, Ref, Step
+from symflops.draft.steps import Branch, Loop, Plan, Ref, Step
 
 
 def folded(plan: Plan) -> Plan:
@@ -28,14 +29,22 @@ def pruned(plan: Plan) -> Plan:
                 read.update(init.id for init, _ in entry.carried)
                 read.update(last for _, last in entry.carried)
                 look(entry.body)
+            elif isinstance(entry, Branch):
+                read.update(ref.id for choice in entry.choices for ref in choice.sources)
+                for case in entry.cases:
+                    look(case)
             else:
                 read.update(ref.id for ref in entry.operands)
 
     def kept(entries: Sequence[Any]) -> tuple[Any, ...]:
         return tuple(
-            replace(entry, body=kept(entry.body)) if isinstance(entry, Loop) else entry
+            replace(entry, body=kept(entry.body))
+            if isinstance(entry, Loop)
+            else replace(entry, cases=tuple(map(kept, entry.cases)))
+            if isinstance(entry, Branch)
+            else entry
             for entry in entries
-            if isinstance(entry, Loop) or entry.kind != "join" or entry.id in read
+            if not isinstance(entry, Step) or entry.kind != "join" or entry.id in read
         )
 
     while True:
@@ -58,6 +67,7 @@ class Folder:
             for ref in step.operands:
                 if ref.kind == "step":
                     self.readers.setdefault(ref.id, []).append(step.id)
+        self.free = 1 << 40
 
     def alias(self, ref: Ref) -> Ref:
         """A reference to a step of the last item of a loop, as one to that of its body."""
@@ -131,6 +141,10 @@ class Folder:
         if isinstance(entry, Loop):
             carried = tuple((self.alias(init), last) for init, last in entry.carried)
             return replace(entry, body=tuple(self.renamed(one) for one in entry.body), carried=carried)
+        if isinstance(entry, Branch):
+            cases = tuple(tuple(self.renamed(one) for one in case) for case in entry.cases)
+            choices = tuple(replace(one, sources=tuple(map(self.alias, one.sources))) for one in entry.choices)
+            return replace(entry, cases=cases, choices=choices)
         return replace(entry, operands=tuple(self.alias(ref) for ref in entry.operands))
 
     def next_list(self, steps: list[Step], place: int, inside: str) -> tuple[str, list[tuple[int, int, int]]]:
@@ -152,6 +166,10 @@ class Folder:
         outside = self.read_later(steps, items)
         place = 0
         while place < len(bodies):
+            found = self.several(steps, bodies[place:], prefix, items[place:])
+            if found is not None:
+                yield found
+                return
             count, carried, modes = self.run(bodies, place, prefix, items, outside)
             if count < 2:
                 yield from self.fold(bodies[place], f"{prefix}.{items[place][0]}")
@@ -167,6 +185,30 @@ class Folder:
                 if a.id != b.id:
                     self.aliases[b.id] = a.id
             place += count
+
+    def several(
+        self, steps: list[Step], bodies: list[list[Step]], prefix: str, items: list[tuple[int, int, int]]
+    ) -> Loop | None:
+        """One loop over items of several kinds."""
+        indices = [item[0] for item in items]
+        found = merged(bodies, prefix, indices, self.read_later(steps, items), self.free)
+        if found is None:
+            return None
+        self.free = found.free
+        for made, new in found.renamed.items():
+            self.readers[new] = [found.renamed.get(reader, reader) for reader in self.readers.get(made, [])]
+        body: list[Any] = []
+        for part in parts(found.body):
+            if isinstance(part[0], Branch):
+                (branch,) = part
+                cases = zip(branch.cases, branch.items, strict=True)
+                folded_cases = tuple(tuple(self.fold(list(case), f"{prefix}.{item}")) for case, item in cases)
+                body.append(replace(branch, cases=folded_cases))
+            else:
+                body += self.fold(part, f"{prefix}.{indices[0]}")
+        self.aliases.update(found.aliases)
+        links = tuple((self.alias(init), self.alias(Ref("step", last)).id) for init, last in found.carried)
+        return Loop(prefix, indices[0], len(items), tuple(self.renamed(one) for one in body), links, found.others)
 
     def read_later(self, steps: list[Step], items: list[tuple[int, int, int]]) -> dict[int, set[int]]:
         """For each step of an item the items in which it is read; -1 for anywhere else."""
@@ -210,3 +252,14 @@ class Folder:
             first = bodies[place]
             return count, [(ref, first[number].id) for number, ref in carried.items()], modes
         return 1, [], []
+
+
+def parts(body: Sequence[Any]) -> list[list[Any]]:
+    """A body as steps in a row, and single branches."""
+    found: list[list[Any]] = []
+    for entry in body:
+        if found and isinstance(entry, Step) and isinstance(found[-1][-1], Step):
+            found[-1].append(entry)
+        else:
+            found.append([entry])
+    return found

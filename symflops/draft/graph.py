@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from symflops.draft.attention import Attentive, pairs_in
+from symflops.draft.attention import pairs_in
 from symflops.draft.axes import Axes
 from symflops.draft.blocks import called
 from symflops.draft.family import Family
@@ -14,12 +14,15 @@ from symflops.draft.fit import Fitter
 from symflops.draft.formula import Formula, Vector
 from symflops.draft.operators import AXES
 from symflops.draft.polish import polished, tidied
-from symflops.draft.steps import Loop, Ref, Step
+from symflops.draft.reading import names_read, readers_of, refs_of, steps_in, values_in
+from symflops.draft.routing import experts_in
+from symflops.draft.steps import Branch, Loop, Ref, Step
+from symflops.draft.switches import Switching
 from symflops.draft.symbols import Names, fresh
 from symflops.draft.writer import Scope, Val
 
 
-class Grapher(Attentive):
+class Grapher(Switching):
     """Writes a plan from its first entry to its last."""
 
     def __init__(self, family: Family, names: Names, fitter: Fitter, attention: bool = True, grids: bool = True) -> None:
@@ -86,14 +89,21 @@ class Grapher(Attentive):
 
     def entries(self, entries: Sequence[Any], scope: Scope, later: Sequence[Ref]) -> None:
         """Entries one after another; ``later`` is what is read after them."""
-        pairs = pairs_in(entries, readers_of(entries, later)) if self.with_attention else {}
+        readers = readers_of(entries, later)
+        pairs = pairs_in(entries, readers) if self.with_attention else {}
+        experts = experts_in(entries, readers, self.plan.parameters) if self.with_attention else {}
         held = {number: pair.mix.id for pair in pairs.values() for number in (pair.scores.id, *pair.joins)}
+        held |= {step.id: one.join.id for one in experts.values() for step in (one.first, one.second)}
         waiting: dict[int, list[Step]] = {}
         for place, entry in enumerate(entries):
             if isinstance(entry, Loop):
                 self.loop(entry, scope, [*refs_of(entries[place + 1 :]), *later])
+            elif isinstance(entry, Branch):
+                self.branch(entry, scope, [*refs_of(entries[place + 1 :]), *later])
             elif entry.id in held:
                 waiting.setdefault(held[entry.id], []).append(entry)
+            elif entry.id in experts and self.write_experts(experts[entry.id], readers, scope):
+                continue
             elif entry.id not in pairs or not self.write_attention(pairs[entry.id], scope):
                 for step in (*waiting.get(entry.id, ()), entry):
                     self.write(step, scope)
@@ -121,8 +131,10 @@ class Grapher(Attentive):
         count = self.text(self.family.numbers(loop, lambda one: one.count), f"items of {loop.prefix}")
         start = self.text(self.family.numbers(loop, lambda one: one.start), f"first of {loop.prefix}")
         body = Scope(scope.prefix if loop.shared else f"{loop.prefix}.{loop.start}", parent=scope)
+        index = "ijk"[min(2, depth_of(scope))]
+        body.index, body.loop = index, loop
+        body.count = count
         if loop.others:
-            index = "ijk"[min(2, depth_of(scope))]
             lists = (loop.prefix, *loop.others)
             body.indexed = {f"{one}.{loop.start}": f"{self.path(one, scope)}.{{{index}}}" for one in lists}
             body.prefix = scope.prefix
@@ -142,7 +154,7 @@ class Grapher(Attentive):
             fields["start"] = start
         if loop.shared:
             fields["shared"] = "true"
-        if loop.others:
+        if loop.others or any(isinstance(entry, Branch) for entry in loop.body):
             fields["index"] = index
         fields["graph"] = body.entries
         scope.entries.append(("_" if loop.shared or loop.others else self.path(loop.prefix, scope), fields))
@@ -150,7 +162,7 @@ class Grapher(Attentive):
     def left(self, loop: Loop, body: Scope, later: Sequence[Ref], scope: Scope) -> None:
         """What the last item made and somebody reads after the loop, without its being carried."""
         carried = {last for _, last in loop.carried}
-        made = {step.id for step in steps_in(loop.body)} - carried
+        made = values_in(loop.body) - carried
         for ref in dict.fromkeys(later):
             if ref.kind == "step" and ref.id in made and ref.id in self.values:
                 value = self.values[ref.id]
@@ -179,73 +191,29 @@ class Grapher(Attentive):
         """The shapes of what a loop hands on."""
         found: dict[int, Any] = {}
         wanted = {last for _, last in loop.carried}
+        chosen = {choice.id: choice for entry in loop.body if isinstance(entry, Branch) for choice in entry.choices}
+        origins: dict[int, int] = {}
+        for number in wanted:
+            origin = number
+            while origin in chosen:
+                origin = next(ref.id for ref in chosen[origin].sources if ref.kind == "step")
+            origins[number] = origin
         for step in steps_in(loop.body):
-            if step.id in wanted:
+            for number in [number for number, origin in origins.items() if origin == step.id]:
                 ranks = next((word for word in reversed(step.words) if isinstance(word, tuple)), (0,))
                 rank = ranks[-1]
                 end = len(step.numbers) if step.kind != "conv" else len(step.numbers) - 4 * step.words[1] - 1
-                found[step.id] = ([self.vector(step, end - rank + place) for place in range(rank)],)
+                found[number] = ([self.vector(step, end - rank + place) for place in range(rank)],)
         return found
 
     def unread(self, scope: Scope) -> None:
         """Parameters that the run never read."""
-        read = set()
-        for _, step in self.read_steps(self.plan.entries, ""):
-            read.update(step)
+        read = set(names_read(self.plan.entries))
         for name in self.plan.parameters:
             if name not in read:
                 self.parameter(name, scope)
-
-    def read_steps(self, entries: Sequence[Any], rename: str) -> Any:
-        """The names of the parameters that steps read, of every item of a loop."""
-        for entry in entries:
-            if isinstance(entry, Loop):
-                inner = [name for _, names in self.read_steps(entry.body, rename) for name in names]
-                every = list(inner)
-                for prefix in () if entry.shared else (entry.prefix, *entry.others):
-                    first = f"{prefix}.{entry.start}."
-                    for item in range(1, entry.count):
-                        every += [
-                            f"{prefix}.{entry.start + item}.{name[len(first) :]}" for name in inner if name.startswith(first)
-                        ]
-                yield entry, every
-            else:
-                names = [*entry.parameters, *(ref.name for ref in entry.operands if ref.kind == "parameter")]
-                yield entry, names
 
 
 def depth_of(scope: Scope) -> int:
     """How many scopes are around one."""
     return 0 if scope.parent is None else 1 + depth_of(scope.parent)
-
-
-def readers_of(entries: Sequence[Any], later: Sequence[Ref]) -> dict[int, list[int]]:
-    """For each value the steps that read it, -1 for what comes later."""
-    found: dict[int, list[int]] = {}
-    for entry in entries:
-        refs = entry.operands if isinstance(entry, Step) else refs_of([entry])
-        for ref in dict.fromkeys(refs):
-            found.setdefault(ref.id, []).append(entry.id if isinstance(entry, Step) else -1)
-    for ref in later:
-        found.setdefault(ref.id, []).append(-1)
-    return found
-
-
-def refs_of(entries: Sequence[Any]) -> list[Ref]:
-    """Everything that entries read."""
-    found: list[Ref] = []
-    for entry in entries:
-        if isinstance(entry, Loop):
-            found += [init for init, _ in entry.carried]
-            found += refs_of(entry.body)
-        else:
-            found += entry.operands
-    return found
-
-
-def steps_in(entries: Sequence[Any]) -> list[Step]:
-    """All steps of entries, those in loops too."""
-    found: list[Step] = []
-    for entry in entries:
-        found += steps_in(entry.body) if isinstance(entry, Loop) else [entry]
-    return found

@@ -177,7 +177,7 @@ def summed(entries: list[Any], kept: set[str]) -> bool:
             if made is None:
                 continue
             maker = entries[made][1]
-            if maker.get("op") not in GATED or "add_to" in maker or "graph" in maker:
+            if ("block" not in maker and maker.get("op") not in GATED) or "add_to" in maker or "graph" in maker:
                 continue
             source = next((one for _, one in entries[:place] if base in set(own(one))), None)
             if base != operands[0] and (base not in kept if source is None else source.get("op") == "parameter"):

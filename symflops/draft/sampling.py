@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 from symflops.draft.family import Family, Sample, skeleton
 from symflops.draft.fold import folded
 from symflops.draft.slots import Slot, State, applied, slots_of
-from symflops.draft.steps import Plan, steps_of
+from symflops.draft.steps import steps_of
 from symflops.draft.subject import Subject, class_of, full_config, summed
 from symflops.draft.tape import Tape, record
 from symflops.draft.vary import Explorer, Moves, Variable, moved, well_formed
@@ -36,6 +36,7 @@ class Laboratory:
     failures: int = 0
     plans: dict[Any, Sample | None] = field(default_factory=dict)
     unfinished: bool = False
+    lists: dict[Any, dict[str, int]] = field(default_factory=dict)
 
     @property
     def most(self) -> int:
@@ -71,11 +72,12 @@ class Laboratory:
         if found is None:
             return None
         tape = found[0]
+        self.lists[key_of(state)] = lists(tape.parameters)
         return (tuple(tape.parameters.items()), tuple((node.kind, node.path, node.sizes) for node in tape.nodes if node.sizes))
 
     def sample(self, state: State, variable: int = -1) -> Sample | None:
         """The plan in a state."""
-        key = tuple(sorted(repr((slot.side, slot.key, value)) for slot, value in state.items() if value != slot.value))
+        key = key_of(state)
         if key not in self.plans:
             found = self.taped(state)
             self.plans[key] = None if found is None else Sample(state, folded(steps_of(found[0])), found[1], variable)
@@ -106,8 +108,8 @@ class Laboratory:
                 continue
             value = moves.steps.get(variable.lead)
             state = None if value is None else moved({}, [(variable, value)])
-            found = None if state is None else self.sample(state)
-            if found is not None and variable.lead.value < 16 and lists(found.plan) != lists(start.plan):
+            items = None if state is None else self.lists.get(key_of(state))
+            if items is not None and variable.lead.value < 16 and items != self.lists[()]:
                 counts.append(variable)
         best = start
         chosen: list[tuple[Variable, int]] = []
@@ -219,10 +221,15 @@ class Laboratory:
         return Family(samples, refused), structural
 
 
-def lists(plan: Plan) -> dict[str, int]:
+def key_of(state: Mapping[Slot, int]) -> Any:
+    """What tells a state from others."""
+    return tuple(sorted(repr((slot.side, slot.key, value)) for slot, value in state.items() if value != slot.value))
+
+
+def lists(parameters: Iterable[str]) -> dict[str, int]:
     """How many items the lists of modules have, by the names of parameters."""
     found: dict[str, set[str]] = {}
-    for name in plan.parameters:
+    for name in parameters:
         words = name.split(".")
         for place, word in enumerate(words):
             if word.isdigit():

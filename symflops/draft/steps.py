@@ -58,6 +58,27 @@ class Loop:
 
 
 @dataclass(frozen=True, slots=True)
+class Choice:
+    """One value of a loop's body that comes from another place in each case of a branch."""
+
+    id: int
+    sources: tuple[Ref, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A place of a loop's body at which items differ: the steps of each case, and which case each item of the loop has.
+
+    ``items`` are indices of items that have the cases: the paths of a case's steps are theirs.
+    """
+
+    cases: tuple[tuple[Any, ...], ...]
+    items: tuple[int, ...]
+    chosen: tuple[int, ...]
+    choices: tuple[Choice, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """A module as steps and loops, its outputs, and the shapes of its parameters."""
 

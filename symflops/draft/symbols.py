@@ -61,7 +61,7 @@ class Names:
     vectors: dict[str, Vector] = field(default_factory=dict)
     solo: dict[str, list[int]] = field(default_factory=dict)
     batch: Vector = ()
-    listed: dict[str, str] = field(default_factory=dict)
+    listed: dict[str, bool] = field(default_factory=dict)
 
 
 def value_at(config: Mapping[str, Any], key: Sequence[Any]) -> Any:

@@ -95,10 +95,18 @@ def grids(slot: Slot, fast: Sequence[Slot], others: Sequence[Slot]) -> Iterator[
 
 
 def unlike(slot: Slot, fast: Sequence[Slot], others: Sequence[Slot]) -> Iterator[Variable]:
-    """With one number of another value, which keeps its ratio or its distance."""
+    """With one number of another value, which keeps its ratio or its distance; an offset with its period."""
     unequal = [other for other in others if other.value != slot.value and other.value > 1 and slot.value > 1]
     yield from (Variable(slot, (other,)) for other in unequal if other.value % slot.value == 0)
     if slot.value == 1:
         yield from (Variable(slot, (other,)) for other in others if other.kind == "dimension" and other.key[-1] != 0)
     yield from (Variable(other, (slot,)) for other in unequal if slot.value % other.value == 0 and other in fast)
     yield from (Variable(slot, (), (other,)) for other in unequal if other in fast)
+    yield from (Variable(slot, (), (other,)) for other in others if related(slot, other))
+
+
+def related(one: Slot, other: Slot) -> bool:
+    """Whether two small numbers of a config are called alike but for the last word, as a period and its offset are."""
+    words = [str(slot.key[-1]).rpartition("_")[0] for slot in (one, other)]
+    small = max(one.value, other.value) < 8
+    return small and one.kind == other.kind == "number" and one.key[:-1] == other.key[:-1] and words[0] == words[1] != ""

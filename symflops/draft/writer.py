@@ -4,54 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from math import prod
 from typing import Any
 
 from symflops.draft.family import Family
 from symflops.draft.fit import Fitter
 from symflops.draft.formula import Vector, words
+from symflops.draft.scopes import Entry, Fields, Scope, Unsolved, Val
 from symflops.draft.steps import Loop, Plan, Ref, Step
 from symflops.draft.symbols import Names, fresh
 
 WORD = re.compile(r"[A-Za-z_]\w*")
-Fields = dict[str, Any]
-Entry = tuple[str, Fields]
-
-
-@dataclass(frozen=True, slots=True)
-class Val:
-    """A value as the draft names it: rows per item and width over all samples; ``once`` for one that is there once per batch.
-
-    ``tag`` tells streams apart whose rows are written differently.
-    """
-
-    name: str
-    rows: Vector
-    width: Vector
-    once: bool = False
-    tag: Any = None
-
-
-@dataclass(slots=True)
-class Unsolved:
-    """A dimension without a formula: where it is, and its values."""
-
-    place: str
-    values: Vector
-
-
-@dataclass
-class Scope:
-    """A list of entries being written, the path that they are relative to, and the parameters read in it."""
-
-    prefix: str
-    entries: list[Any] = field(default_factory=list)
-    parameters: dict[str, Val] = field(default_factory=dict)
-    used: set[str] = field(default_factory=set)
-    parent: Scope | None = None
-    indexed: dict[str, str] = field(default_factory=dict)
-    views: dict[Any, Val] = field(default_factory=dict)
 
 
 class Writer:
@@ -70,6 +34,7 @@ class Writer:
         self.covered: set[str] = set()
         self.with_attention = attention
         self.patterns: list[Any] = []
+        self.blocks: set[str] = set()
         self.readers: dict[int, int] = {}
         self.moving = family.items()
         self.grids: dict[Vector, tuple[Any, dict[str, str]]] = {}
@@ -279,11 +244,14 @@ class Writer:
         if path == scope.prefix or not path:
             return "_"
         words = path.split(".")
+        within = bool(scope.prefix) and path.startswith(f"{scope.prefix}.")
         for place, word in enumerate(words):
+            if within and place <= scope.prefix.count("."):
+                continue
             item = ".".join(path.split(".")[: place + 1])
             if word.isdigit() and item in self.moving:
                 words[place] = f"{{{self.text(self.moving[item], item)}}}"
-        if scope.prefix and path.startswith(f"{scope.prefix}."):
+        if within:
             return ".".join(words[scope.prefix.count(".") + 1 :])
         return f"/{'.'.join(words)}" if scope.prefix else ".".join(words)
 
