@@ -13,6 +13,7 @@ from symflops.api import Model
 from symflops.draft import gate
 from symflops.draft.family import INDEX
 from symflops.draft.subject import Subject, full_config, summed
+from symflops.draft.tape import answering
 from symflops.ground.diagnostics import Source, SymflopsError
 from symflops.library import SpecFile
 from symflops.model.program import Program
@@ -198,7 +199,7 @@ class Prover:
 def runs(real: Any, arguments: Mapping[str, Any]) -> bool:
     """Whether a module runs on the device that it is on."""
     try:
-        with needed("torch").no_grad():
+        with needed("torch").no_grad(), answering():
             real(**arguments)
     except Exception:  # whatever it raises, it does not
         return False

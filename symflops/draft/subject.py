@@ -44,7 +44,7 @@ class Subject:
 
     def having(self, config: Mapping[str, Any], inputs: Mapping[str, Any]) -> Subject:
         """The same class with another config and other arguments."""
-        return replace(self, config=config, inputs=inputs)
+        return replace(self, config=config, inputs=inputs, measured=None)
 
     def build(self) -> Any:
         """The module in evaluation mode."""
