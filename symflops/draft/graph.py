@@ -12,6 +12,7 @@ from symflops.draft.blocks import called
 from symflops.draft.family import Family
 from symflops.draft.fit import Fitter
 from symflops.draft.formula import Formula, Vector
+from symflops.draft.inlining import inlined
 from symflops.draft.operators import AXES
 from symflops.draft.polish import polished, tidied
 from symflops.draft.reading import names_read, readers_of, refs_of, steps_in, values_in
@@ -41,7 +42,7 @@ class Grapher(Switching):
             if value is not None:
                 outputs.append(value.name)
         self.unread(scope)
-        entries = called(polished(scope.entries, set(outputs)), self.patterns)
+        entries = inlined(called(polished(scope.entries, set(outputs)), self.patterns))
         return entries, tidied(entries, outputs, {value.name for value in self.inputs.values()})
 
     def axes(self) -> None:

@@ -116,7 +116,9 @@ def carried(body: list[Any]) -> set[str]:
     found: set[str] = set()
     bound: set[str] = set()
     for _, fields in body:
-        found.update(name for name in reads(fields) if name not in bound)
+        inner = carried(fields["graph"]) if "graph" in fields else set()
+        direct = reads({word: value for word, value in fields.items() if word != "graph"})
+        found.update(name for name in (*direct, *inner) if name not in bound)
         bound.update(writes(fields))
     return found
 

@@ -105,7 +105,24 @@ class Explorer:
             elif states[slot] == "inert":
                 self.moves.inert.append(slot)
         self.ties({slot: state for slot, state in states.items() if state in ("stuck", "held", "shrinks")})
+        self.doubled()
         return self.moves
+
+    def doubled(self) -> None:
+        """Tie a number that cannot be doubled alone to an equal one with which it can, as heads are to those of keys."""
+        for place, variable in enumerate(self.moves.variables):
+            slot, values = variable.lead, [variable.lead.value * 2]
+            if len(variable.slots) > 1 or slot.side != "config" or slot.value < 2 or slot in self.filled or self.late():
+                continue
+            equal = [one for one in self.moves.inert if one.value == slot.value and one.side == "config"]
+            if not equal or self.trial({slot: values[0]}) is not None:
+                continue
+            for other in equal:
+                tied = Variable(slot, (other,))
+                if self.attempt(tied, values) == "moves":
+                    self.moves.variables[place] = tied
+                    self.moves.inert.remove(other)
+                    break
 
     def ties(self, fast: Mapping[Slot, str]) -> None:
         """Move what does not move alone with one other, then with several."""
