@@ -47,7 +47,7 @@ class Stack(nn.Module):
         for number, layer in enumerate(self.layers):
             x = layer(x)
             kept = x if number == 1 else kept
-        return x + kept if self.keeps else x
+        return x + self.first(kept) if self.keeps else x
 
 
 def plan_of(kinds, keeps=False):
