@@ -198,7 +198,7 @@ class Laboratory:
                 found = None if state is None else self.sample(state, number)
                 if found is not None and skeleton(found.plan) == wanted:
                     alone.append(Sample(found.state, found.plan, found.config, number))
-            if alone and variable.lead.side == "config" and now >= FAR:
+            if alone and any(slot.side == "config" and slot.value >= FAR for slot in variable.slots):
                 state = moved(base.state, [(variable, now * FAR)])
                 found = None if state is None or self.late() else self.sample(state, number)
                 if found is not None and skeleton(found.plan) == wanted:
