@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import combinations, combinations_with_replacement
 from math import prod
+from typing import Any
 
 from symflops.draft.formula import Formula, Monomial, Vector, affine, bracket, merge, powers, ratio, solve, words
 from symflops.draft.proportion import proportion
@@ -151,9 +152,10 @@ class Fitter:
     def pairs(self, vector: Vector, columns: Mapping[tuple[str, ...], Vector]) -> Formula | None:
         """A sum of two monomials with small factors."""
         items = list(columns.items())
-        if len(items) > 160:
-            items = items[:160]
-        for (a, first), (b, second) in combinations(items, 2):
+        every: Iterable[Any] = combinations(items, 2)
+        if len(items) > 160:  # one of them is simple
+            every = ((one, other) for one in items if len(one[0]) > 1 for other in items if len(other[0]) < 2)
+        for (a, first), (b, second) in every:
             place = next((p for p in range(1, len(vector)) if first[0] * second[p] != first[p] * second[0]), None)
             if place is None:
                 continue
@@ -203,6 +205,10 @@ class Fitter:
             if values == vector:
                 self.quotients[name] = values
                 return Formula(((((name, 1),), Fraction(1)),))
+        largest = max(vector)
+        for name, values in {**self.symbols, **pool}.items():
+            if largest > 1 and max(values) > largest and all(min(a, largest) == b for a, b in zip(values, vector, strict=True)):
+                return Formula(((((f"min({name}, {largest})", 1),), Fraction(1)),))
         part = proportion(vector, {**self.symbols, **pool})
         if part is not None:
             return part

@@ -21,6 +21,7 @@ from symflops.witness.tensors import needed
 FEWEST_ITEMS = 5
 SAMPLES = 22
 DRAWS = 60
+FAR = 16
 MOST_GROWN = 4
 IGNORED = ("token_id", "token_index", "seed", "pad_", "_id")
 
@@ -197,6 +198,11 @@ class Laboratory:
                     break
                 state = moved(base.state, [(variable, value)])
                 found = None if state is None else self.sample(state, number)
+                if found is not None and skeleton(found.plan) == wanted:
+                    alone.append(Sample(found.state, found.plan, found.config, number))
+            if alone and any(slot.side == "config" and slot.value >= FAR for slot in variable.slots):
+                state = moved(base.state, [(variable, now * FAR)])
+                found = None if state is None or self.late() else self.sample(state, number)
                 if found is not None and skeleton(found.plan) == wanted:
                     alone.append(Sample(found.state, found.plan, found.config, number))
             samples += alone

@@ -50,7 +50,9 @@ def options(slot: Slot, fast: Sequence[Slot], slots: Sequence[Slot], moves: Move
         if other != slot and other.kind != "length" and (other not in moves.inert or other.kind == "dimension")
     ]
     others.sort(key=lambda other: (other not in fast, other.value != slot.value))
-    found = dict.fromkeys([*alike(slot, fast, others, lists), *grids(slot, fast, others), *unlike(slot, fast, others)])
+    found = dict.fromkeys(
+        [*alike(slot, fast, others, lists), *grids(slot, fast, others), *shares(slot, others), *unlike(slot, fast, others)]
+    )
     multiples = tuple(other for other in others if other in fast and other.value % slot.value == 0)
     last = [Variable(slot, multiples)] if len(multiples) > 1 and slot.value > 1 else []
     return [*list(found)[:MOST_OPTIONS], *last]
@@ -92,6 +94,18 @@ def grids(slot: Slot, fast: Sequence[Slot], others: Sequence[Slot]) -> Iterator[
                 )
                 yield Variable(slot, group)
                 yield Variable(slot, tuple(several))
+
+
+def shares(slot: Slot, others: Sequence[Slot]) -> Iterator[Variable]:
+    """All items of a list, as shares of a width, with that width."""
+    if slot.side != "config" or slot.kind != "number" or not isinstance(slot.key[-1], int):
+        return
+    items = tuple(other for other in others if other.side == "config" and other.key[:-1] == slot.key[:-1])
+    if items:
+        yield Variable(slot, items)
+        total = slot.value + sum(item.value for item in items)
+        widths = [other for other in others if other.side == "config" and other.value % total == 0 and other not in items]
+        yield from (Variable(slot, (*items, width)) for width in widths)
 
 
 def unlike(slot: Slot, fast: Sequence[Slot], others: Sequence[Slot]) -> Iterator[Variable]:
