@@ -51,8 +51,8 @@ def options(slot: Slot, fast: Sequence[Slot], slots: Sequence[Slot], moves: Move
     ]
     others.sort(key=lambda other: (other not in fast, other.value != slot.value))
     found = dict.fromkeys([*alike(slot, fast, others, lists), *grids(slot, fast, others), *unlike(slot, fast, others)])
-    multiples = tuple(other for other in others if other in fast and other.value % slot.value == 0)
-    last = [Variable(slot, multiples)] if len(multiples) > 1 and slot.value > 1 else []
+    multiples = tuple(other for other in others if other in fast and slot.value > 1 and other.value % slot.value == 0)
+    last = [Variable(slot, multiples)] if len(multiples) > 1 else []
     return [*list(found)[:MOST_OPTIONS], *last]
 
 
@@ -82,7 +82,7 @@ def grids(slot: Slot, fast: Sequence[Slot], others: Sequence[Slot]) -> Iterator[
         for beside in ((), same) if same else ((),):
             if len(unit) + len(beside) > 1:
                 yield Variable(slot, (*beside, *unit))
-    if slot.kind == "number" and slot.side == "config" and slot.value < 64:
+    if slot.kind == "number" and slot.side == "config" and 0 < slot.value < 64:
         for tensor in dict.fromkeys(other.key[:-1] for other in dims):
             sides = [other for other in dims if other.key[:-1] == tensor and other.value % slot.value == 0]
             for several in (sides[-2:], sides[-3:], sides[-3:-2]):
