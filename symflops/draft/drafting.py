@@ -19,6 +19,7 @@ from symflops.draft.guards import guards_between
 from symflops.draft.merging import Branch, leaves, merged
 from symflops.draft.prove import Proof, Prover, model_of
 from symflops.draft.sampling import Laboratory
+from symflops.draft.sequences import number_at
 from symflops.draft.study import HOLD_OUTS, Draft, Study
 from symflops.draft.subject import Subject, class_of, full_config, summed
 from symflops.draft.symbols import Names, fitter_of, names_of
@@ -258,7 +259,10 @@ def ranks(inputs: Any) -> Any:
 
 
 def dimension(inputs: Any, key: Sequence[Any], default: int) -> int:
-    """A dimension of described inputs."""
+    """A dimension of described inputs, or a number of an argument with values."""
+    known = number_at(inputs, tuple(key)) if isinstance(inputs, Mapping) else None
+    if known is not None:
+        return known
     value: Any = inputs
     for part in key:
         try:

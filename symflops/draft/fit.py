@@ -11,6 +11,7 @@ from typing import Any
 
 from symflops.draft.formula import Formula, Monomial, Vector, affine, bracket, merge, powers, ratio, solve, words
 from symflops.draft.proportion import proportion
+from symflops.draft.triples import triple
 
 MOST_TERMS = 24
 
@@ -94,7 +95,9 @@ class Fitter:
         if found is None:
             found = self.sums(vector, {**base, **pool})
         if found is None and len(names) < len(self.symbols):
-            found = self.single(vector, dict(self.symbols), {}) if len(self.symbols) < 16 else None
+            found = self.single(vector, dict(self.symbols), self.quotients) if len(self.symbols) < 16 else None
+        if found is None and 3 <= len(base) <= 7:
+            found = triple(vector, products(base))
         if found is None:
             found = self.rounded(vector, base, pool)
         return found
@@ -233,12 +236,7 @@ class Fitter:
 
     def around(self, vector: Vector, atoms: Mapping[str, Vector]) -> Formula | None:
         """A sum of two monomials of at most two atoms."""
-        chosen = [()] + [one for size in (1, 2) for one in combinations_with_replacement(atoms, size)]
-        columns = {
-            one: tuple(map(prod, zip(*(atoms[name] for name in one), strict=True))) if one else (1,) * len(vector)
-            for one in chosen
-        }
-        return self.pairs(vector, columns)
+        return self.pairs(vector, {(): (1,) * len(vector), **products(atoms)})
 
     def with_quotient(
         self, vector: Vector, new: Mapping[str, Vector], others: Mapping[str, Vector], least: int = 1
@@ -283,3 +281,9 @@ class Fitter:
                 yield f"ceil({constant}, {other})", tuple(-(-constant // b) for b in divisor)
         for (a, x), (b, y) in combinations(base.items(), 2):
             yield f"max({a}, {b})", tuple(map(max, x, y))
+
+
+def products(atoms: Mapping[str, Vector]) -> dict[tuple[str, ...], Vector]:
+    """The products of at most two atoms."""
+    chosen = [one for size in (1, 2) for one in combinations_with_replacement(atoms, size)]
+    return {one: tuple(map(prod, zip(*(atoms[name] for name in one), strict=True))) for one in chosen}

@@ -243,11 +243,14 @@ def lists(parameters: Iterable[str]) -> dict[str, int]:
     return {name: len(items) for name, items in found.items()}
 
 
-def defaults(config: Mapping[str, Any], given: Mapping[str, Any]) -> list[Slot]:
-    """Whole numbers that the class filled in itself."""
+def defaults(config: Mapping[str, Any], given: Mapping[str, Any], key: tuple[str, ...] = ()) -> list[Slot]:
+    """Whole numbers that the class filled in itself, in parts of the config that were given too."""
     found = []
     for name, value in config.items():
+        if isinstance(value, Mapping) and isinstance(given.get(name), Mapping):
+            found += defaults(value, given[name], (*key, name))
+            continue
         plain = isinstance(value, int) and not isinstance(value, bool) and value > 0
         if plain and name not in given and not any(word in name for word in IGNORED) and not name.startswith("_"):
-            found.append(Slot("config", (name,), value))
+            found.append(Slot("config", (*key, name), value))
     return found

@@ -7,6 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from symflops.draft.sequences import COLUMN, ROWS, RUN, changed, follows, numbers_in
+
+VALUED = ((RUN,), (COLUMN,), (ROWS,))
 Key = tuple[str | int, ...]
 
 
@@ -25,8 +28,10 @@ class Slot:
     @property
     def label(self) -> str:
         """The slot as people write it: ``text_config.hidden_size``, ``hidden_states[1]``."""
-        text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in self.key if part != "shape")
-        text = text.lstrip(".")
+        shown = [part for part in self.key if part != "shape" and (part,) not in VALUED]
+        text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in shown).lstrip(".")
+        if self.key[-2:-1] == (RUN,):
+            return f"tokens like {text}"
         return f"len({text})" if self.kind == "length" else text
 
 
@@ -35,7 +40,14 @@ State = dict[Slot, int]
 
 def slots_of(config: Mapping[str, Any], inputs: Mapping[str, Any]) -> list[Slot]:
     """All numbers of a subject, those of the inputs last."""
-    return [*numbers("config", (), config), *dimensions((), inputs)]
+    valued = [Slot("inputs", key, value, "dimension") for key, value in numbers_in(inputs)]
+    shaped = [slot for slot in dimensions((), inputs) if not follows(inputs, str(slot.key[0]), last_of(slot))]
+    return [*numbers("config", (), config), *valued, *shaped]
+
+
+def last_of(slot: Slot) -> int:
+    """The place of a dimension in its tensor; -1 for what is none."""
+    return int(slot.key[-1]) if slot.kind == "dimension" and len(slot.key) == 3 else -1
 
 
 def numbers(side: str, key: Key, value: Any) -> Iterator[Slot]:
@@ -76,10 +88,11 @@ def applied(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """A config and inputs in which slots have other values."""
     sides = {"config": copy.deepcopy(dict(config)), "inputs": copy.deepcopy(dict(inputs))}
-    for slot in sorted(state, key=lambda slot: slot.kind != "length"):
-        if state[slot] == slot.value:
-            continue
-        put(sides[slot.side], slot, state[slot])
+    moved = {slot: value for slot, value in state.items() if value != slot.value}
+    changed(sides["inputs"], {slot.key: value for slot, value in moved.items() if slot.key[-2:-1] in VALUED})
+    for slot in sorted(moved, key=lambda slot: slot.kind != "length"):
+        if slot.key[-2:-1] not in VALUED:
+            put(sides[slot.side], slot, state[slot])
     return sides["config"], sides["inputs"]
 
 

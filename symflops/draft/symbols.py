@@ -83,7 +83,7 @@ def names_of(family: Family, variables: Sequence[Variable], batch: Variable | No
     count = len(family.samples)
     names.batch = tuple(sample.state.get(batch.lead, batch.lead.value) for sample in family.samples) if batch else (1,) * count
     tied: dict[Vector, str] = {}
-    slots = [(number, slot) for number, variable in enumerate(variables) for slot in variable.slots]
+    slots = [(number, slot) for number, variable in enumerate(variables) for slot in variable.named]
     skipped = set(batch.slots) if batch else set()
     leads = {variable.lead for variable in variables}
     for number, slot in sorted(slots, key=lambda one: (one[1].side != "config", one[1] not in leads, len(one[1].key))):

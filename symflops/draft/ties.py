@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from symflops.draft.sequences import RUN
 from symflops.draft.slots import Slot
 
 MOST_OPTIONS = 60
@@ -12,15 +13,24 @@ MOST_OPTIONS = 60
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """Slots that move together: the first leads; another keeps its ratio to it, or its distance."""
+    """Slots that move together: the first leads; another keeps its ratio to it, or its distance.
+
+    What goes ``along`` grows with a power of the lead, and has no name of its own.
+    """
 
     lead: Slot
     ratio: tuple[Slot, ...] = ()
     delta: tuple[Slot, ...] = ()
+    along: tuple[tuple[Slot, int], ...] = ()
 
     @property
     def slots(self) -> tuple[Slot, ...]:
         """All slots."""
+        return (*self.named, *(slot for slot, _ in self.along))
+
+    @property
+    def named(self) -> tuple[Slot, ...]:
+        """The slots that a formula may name."""
         return (self.lead, *self.ratio, *self.delta)
 
 
@@ -50,12 +60,11 @@ def options(slot: Slot, fast: Sequence[Slot], slots: Sequence[Slot], moves: Move
         if other != slot and other.kind != "length" and (other not in moves.inert or other.kind == "dimension")
     ]
     others.sort(key=lambda other: (other not in fast, other.value != slot.value))
-    found = dict.fromkeys(
-        [*alike(slot, fast, others, lists), *grids(slot, fast, others), *shares(slot, others), *unlike(slot, fast, others)]
-    )
-    multiples = tuple(other for other in others if other in fast and other.value % slot.value == 0)
-    last = [Variable(slot, multiples)] if len(multiples) > 1 and slot.value > 1 else []
-    return [*list(found)[:MOST_OPTIONS], *last]
+    plain = [*alike(slot, fast, others, lists), *grids(slot, fast, others), *shares(slot, others), *unlike(slot, fast, others)]
+    found = dict.fromkeys([*pictured(slot, fast), *plain[:MOST_OPTIONS], *listed(slot, fast)])
+    multiples = tuple(other for other in others if other in fast and slot.value > 1 and other.value % slot.value == 0)
+    last = [Variable(slot, multiples)] if len(multiples) > 1 else []
+    return [*found, *last]
 
 
 def alike(slot: Slot, fast: Sequence[Slot], others: Sequence[Slot], lists: Sequence[Slot]) -> Iterator[Variable]:
@@ -84,7 +93,7 @@ def grids(slot: Slot, fast: Sequence[Slot], others: Sequence[Slot]) -> Iterator[
         for beside in ((), same) if same else ((),):
             if len(unit) + len(beside) > 1:
                 yield Variable(slot, (*beside, *unit))
-    if slot.kind == "number" and slot.side == "config" and slot.value < 64:
+    if slot.kind == "number" and slot.side == "config" and 0 < slot.value < 64:
         for tensor in dict.fromkeys(other.key[:-1] for other in dims):
             sides = [other for other in dims if other.key[:-1] == tensor and other.value % slot.value == 0]
             for several in (sides[-2:], sides[-3:], sides[-3:-2]):
@@ -124,3 +133,33 @@ def related(one: Slot, other: Slot) -> bool:
     words = [str(slot.key[-1]).rpartition("_")[0] for slot in (one, other)]
     small = max(one.value, other.value) < 8
     return small and one.kind == other.kind == "number" and one.key[:-1] == other.key[:-1] and words[0] == words[1] != ""
+
+
+def pictured(slot: Slot, fast: Sequence[Slot]) -> Iterator[Variable]:
+    """The tokens of a picture grow with its sides, or with the square of them; with the square of a patch they become fewer."""
+    waiting = [other for other in fast if other != slot and other.value > 1 and other.kind == "dimension"]
+    tokens = [other for other in waiting if RUN in other.key]
+    sides = tuple(other for other in waiting if other.value == slot.value and other not in tokens)
+    for run in tokens if RUN not in slot.key else ():
+        rows = tuple((other, 1) for other in waiting if other.key[-1] == 0 and other.value > 1)
+        yield Variable(slot, sides, along=((run, 2),))
+        yield Variable(slot, along=((run, -2),))
+        yield Variable(slot, along=((run, 1), *rows))
+        yield from (Variable(slot, along=((run, -2), (other, 2))) for other in waiting if other.value % slot.value**2 == 0)
+    if slot.value > 1:
+        yield from (Variable(slot, along=((other, 2),)) for other in waiting if other.value % slot.value**2 == 0)
+
+
+def listed(slot: Slot, fast: Sequence[Slot]) -> Iterator[Variable]:
+    """Parts of a whole, which stand in one list, grow with it, or become smaller."""
+    if slot.side != "config" or isinstance(slot.key[-1], int):
+        return
+    lists = dict.fromkeys(other.key[:-1] for other in fast if other.side == "config" and isinstance(other.key[-1], int))
+    equal = tuple(other for other in fast if other != slot and other.side == "config" and other.value == slot.value)
+    for key in lists:
+        parts = [other for other in fast if other.key[:-1] == key]
+        if len(parts) > 1:
+            yield Variable(slot, (), along=tuple((part, 1) for part in parts))
+            if equal:
+                yield Variable(slot, equal, along=tuple((part, 1) for part in parts))
+            yield Variable(slot, (), along=tuple((part, -1) for part in parts))

@@ -24,6 +24,8 @@ def moved(state: Mapping[Slot, int], variables: Sequence[tuple[Variable, int]]) 
         base = state.get(variable.lead, variable.lead.value)
         for slot in (variable.lead, *variable.ratio):
             factors[slot] = factors.get(slot, Fraction(1)) * Fraction(value, max(1, base))
+        for slot, power in variable.along:
+            factors[slot] = factors.get(slot, Fraction(1)) * Fraction(max(1, value), max(1, base)) ** power
         for slot in variable.delta:
             shifts[slot] = shifts.get(slot, 0) + value - base
     found = dict(state)
@@ -92,10 +94,12 @@ class Explorer:
         firsts = [slot for slot in waiting if slot.kind == "dimension" and slot.key[-1] == 0]
         if firsts:
             batch = [slot for slot in firsts if slot.value == firsts[0].value]
-            variable = Variable(batch[0], tuple(batch[1:]))
-            if self.attempt(variable) == "moves":
-                self.moves.variables.append(variable)
-                waiting = [slot for slot in waiting if slot not in batch]
+            rest = tuple((slot, 1) for slot in firsts if slot not in batch)
+            for variable in (Variable(batch[0], tuple(batch[1:])), Variable(batch[0], tuple(batch[1:]), along=rest)):
+                if self.attempt(variable) == "moves":
+                    self.moves.variables.append(variable)
+                    waiting = [slot for slot in waiting if slot not in batch]
+                    break
         states: dict[Slot, str] = {}
         for number, slot in enumerate(waiting):
             self.tell(f"moving {slot.label} ({number + 1}/{len(waiting)})")
@@ -156,6 +160,8 @@ class Explorer:
                 return None
             lead = option.lead.value
             values = candidates(lead)[:2] if lead < WIDE else [lead * 2, lead + 8]
+            if option.along:
+                values = [lead * 2, *(lead // part for part in (2, 3) if lead % part == 0 and lead > part)]
             if self.attempt(option, values) == "moves" and self.matters(option, slot):
                 return option
         return None

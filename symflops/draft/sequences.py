@@ -1,0 +1,99 @@
+"""Arguments with values: tokens among which pictures stand, and sides of pictures, as numbers that may move.
+
+Equal tokens in a row are a *run*, which may be of another length; whatever stands beside it in other arguments of as many tokens
+goes along, masks too. A tensor of a few numbers a row has one number for each of its columns. All rows may become more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+FEW = 4
+LEAST = 2
+RUN, COLUMN, ROWS = "run", "column", "rows"
+
+
+def described(inputs: Mapping[str, Any]) -> dict[str, list[list[int]]]:
+    """The arguments that are rows of whole numbers, all rows alike."""
+    found: dict[str, list[list[int]]] = {}
+    for name, value in inputs.items():
+        rows = value.get("value") if isinstance(value, Mapping) else None
+        if (
+            isinstance(rows, (list, tuple))
+            and rows
+            and all(isinstance(row, (list, tuple)) and list(row) == list(rows[0]) and row for row in rows)
+            and all(isinstance(item, int) for item in rows[0])
+        ):
+            found[name] = [list(row) for row in rows]
+    return found
+
+
+def numbers_in(inputs: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str, int], int]]:
+    """A key and a value for each number of such arguments that may move."""
+    seen: set[int] = set()
+    for name, rows in described(inputs).items():
+        row = rows[0]
+        yield (name, ROWS, 0), len(rows)
+        if len(row) <= FEW:
+            yield from (((name, COLUMN, place + 1), item) for place, item in enumerate(row) if item > 0)
+        elif len(row) not in seen:
+            seen.add(len(row))
+            yield from (((name, RUN, start), length) for start, length in runs(row) if length >= LEAST)
+
+
+def runs(row: list[int]) -> Iterator[tuple[int, int]]:
+    """Where equal numbers in a row begin, and how many there are."""
+    start = 0
+    for place in range(1, len(row) + 1):
+        if place == len(row) or row[place] != row[start]:
+            yield start, place - start
+            start = place
+
+
+def follows(inputs: Mapping[str, Any], name: str, place: int) -> bool:
+    """Whether a dimension of a tensor is the number of tokens of an argument with values, as that of a mask is."""
+    value = inputs.get(name)
+    if place != 1 or not isinstance(value, Mapping) or len(value.get("shape", ())) != 2:
+        return False
+    whole = str(value.get("dtype", "")).startswith(("int", "bool"))
+    return whole and value["shape"][1] in {len(rows[0]) for rows in described(inputs).values() if len(rows[0]) > FEW}
+
+
+def changed(inputs: dict[str, Any], state: Mapping[tuple[Any, ...], int]) -> None:
+    """Write numbers of arguments with values, by their keys."""
+    tokens = described(inputs)
+    for (name, kind, place), number in sorted(state.items(), key=lambda one: (one[0][1] == ROWS, -int(one[0][2]))):
+        if kind == COLUMN:
+            for row in tokens[name]:
+                row[place - 1] = number
+        elif kind == ROWS:
+            tokens[name] = [list(tokens[name][0]) for _ in range(number)]
+        else:
+            stretch(inputs, tokens, name, place, number)
+    for name, rows in tokens.items():
+        inputs[name] = {**inputs[name], "value": rows}
+
+
+def stretch(inputs: dict[str, Any], tokens: dict[str, list[list[int]]], name: str, start: int, number: int) -> None:
+    """Another length for a run, in all arguments of as many tokens."""
+    before = len(tokens[name][0])
+    length = next(length for first, length in runs(tokens[name][0]) if first == start)
+    masks = [other for other in inputs if other not in tokens and follows({**inputs, **valued(tokens)}, other, 1)]
+    for other, rows in tokens.items():
+        if len(rows[0]) == before:
+            tokens[other] = [[*row[:start], *[row[start]] * number, *row[start + length :]] for row in rows]
+    for other in masks:
+        shape = inputs[other]["shape"]
+        if shape[1] == before:
+            inputs[other] = {**inputs[other], "shape": [shape[0], before + number - length]}
+
+
+def valued(tokens: Mapping[str, list[list[int]]]) -> dict[str, Any]:
+    """Rows as described arguments."""
+    return {name: {"value": rows} for name, rows in tokens.items()}
+
+
+def number_at(inputs: Mapping[str, Any], key: tuple[Any, ...]) -> int | None:
+    """What a number of such an argument is; None where it is no such number, or not there."""
+    return next((value for other, value in numbers_in(inputs) if other == key), None)
