@@ -14,6 +14,7 @@ from symflops.draft.blocks import patterns_in
 from symflops.draft.document import printed
 from symflops.draft.family import INDEX, Family
 from symflops.draft.graph import Grapher
+from symflops.draft.levels import levelled
 from symflops.draft.prove import Proof, Prover, model_of
 from symflops.draft.sampling import Laboratory
 from symflops.draft.subject import Subject, class_of, summed
@@ -84,8 +85,9 @@ def draft(
         GateError: its tape and PyTorch's counter differ.
     """
     started, processor = time.monotonic(), time.process_time()
-    found = Draft(subject)
     tell("taping")
+    subject = levelled(subject, published)
+    found = Draft(subject)
     passed(found)
     laboratory = Laboratory(subject, started + 0.6 * timeout, tell)
     found.moves = laboratory.moves()

@@ -56,7 +56,7 @@ class Grapher(Attentive):
                         self.lengths.formula(after)
                     else:
                         self.lengths.convolved(before, after, kernel, *options)
-                for at in (first + 2, last - rank) if rank > 1 and self.with_grids else ():
+                for at in (first + 2, last - rank) if self.with_grids else ():
                     self.grid([self.vector(step, at + place) for place in range(rank)], self.vector(step, first))
 
     def derivable(self, axes: list[Vector]) -> bool:
@@ -64,8 +64,8 @@ class Grapher(Attentive):
         return all(axis in self.lengths.derived for axis in axes)
 
     def grid(self, axes: list[Vector], items: Vector) -> None:
-        """Remember the axes that the rows of one item have."""
-        if items == self.names.batch:
+        """Remember the axes that the rows of one item have; one that is as long as an input needs no remembering."""
+        if items == self.names.batch and (len(axes) > 1 or axes[0] not in self.fitter.symbols.values()):
             wanted = {label: self.text(size, "axes") for label, size in zip(AXES[len(axes)], axes, strict=True)}
             self.grids.setdefault(self.times(*axes), (("axes", (items,), tuple(axes)), wanted))
 

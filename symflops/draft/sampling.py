@@ -101,7 +101,7 @@ class Laboratory:
         assert start is not None
         counts = []
         for variable in moves.variables:
-            if variable.lead in moves.filled:
+            if variable.lead in moves.filled or self.levels(variable, moves):
                 continue
             value = moves.steps.get(variable.lead)
             state = None if value is None else moved({}, [(variable, value)])
@@ -122,6 +122,12 @@ class Laboratory:
                     break
         return best, counts
 
+    @staticmethod
+    def levels(variable: Variable, moves: Moves) -> bool:
+        """Whether a variable is the length of lists whose items move: how many levels there are, not layers."""
+        lengths = [slot.key for slot in variable.slots if slot.kind == "length"]
+        return any(slot.key[:-1] in lengths for one in moves.variables for slot in one.slots)
+
     def typical(self, base: Sample, moves: Moves) -> Sample:
         """A base whose structure stays as it is when a number grows, where that of the given one does not.
 
@@ -130,6 +136,8 @@ class Laboratory:
         for variable in moves.variables:
             now = base.state.get(variable.lead, variable.lead.value)
             if variable.lead.side != "config" or now >= 8 or variable.lead in moves.filled or self.late():
+                continue
+            if self.levels(variable, moves):
                 continue
             grown = []
             for value in (now + 1, now + 2):
@@ -187,8 +195,10 @@ class Laboratory:
             alone: list[Sample] = []
             now = base.state.get(variable.lead, variable.lead.value)
             values = [moves.steps.get(variable.lead, now + 1), now + 1, now + 2, now + 3, now * 2, now - 1, now * 3]
+            # a few in a row tell how a length is rounded
+            wanted_alone = 4 if variable.lead.kind == "dimension" else 2 if variable.lead.value < 8 else 1
             for value in dict.fromkeys(value for value in values if value > 0 and value != now):
-                if len(alone) > (1 if variable.lead.value < 8 else 0) or self.late():
+                if len(alone) >= wanted_alone or self.late():
                     break
                 state = moved(base.state, [(variable, value)])
                 found = None if state is None else self.sample(state, number)

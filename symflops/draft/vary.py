@@ -145,9 +145,9 @@ class Explorer:
         equal = [other for other in others if other.value == slot.value]
         lengths = [other for other in lists if other.value == slot.value]
         options: list[Variable] = []
-        options += [Variable(slot, (), (other,)) for other in lengths]
         if len(lengths) > 1:
             options.append(Variable(slot, (), tuple(lengths)))
+        options += [Variable(slot, (), (other,)) for other in lengths]
         options += [Variable(slot, (other,)) for other in equal]
         if len(equal) > 1:
             options.append(Variable(slot, tuple(equal)))
