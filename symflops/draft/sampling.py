@@ -147,7 +147,8 @@ class Laboratory:
             if first is None or second is None:
                 continue
             wanted = skeleton(first.plan)
-            if wanted == skeleton(second.plan) and wanted != skeleton(base.plan):
+            longer = lists(first.plan) != lists(base.plan)
+            if longer and wanted == skeleton(second.plan) and wanted != skeleton(base.plan):
                 base = first
         return base
 
@@ -195,6 +196,8 @@ class Laboratory:
             alone: list[Sample] = []
             now = base.state.get(variable.lead, variable.lead.value)
             values = [moves.steps.get(variable.lead, now + 1), now + 1, now + 2, now + 3, now * 2, now - 1, now * 3]
+            if variable.lead.kind == "dimension":
+                values.insert(1, now - 1)
             # a few in a row tell how a length is rounded
             wanted_alone = 4 if variable.lead.kind == "dimension" else 2 if variable.lead.value < 8 else 1
             for value in dict.fromkeys(value for value in values if value > 0 and value != now):
