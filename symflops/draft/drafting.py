@@ -15,6 +15,7 @@ from symflops.draft.document import printed
 from symflops.draft.family import INDEX, Family
 from symflops.draft.graph import Grapher
 from symflops.draft.levels import levelled
+from symflops.draft.patience import TooLongError, within
 from symflops.draft.prove import Proof, Prover, model_of
 from symflops.draft.sampling import Laboratory
 from symflops.draft.subject import Subject, class_of, summed
@@ -28,6 +29,7 @@ from symflops.witness.tensors import needed
 
 HOLD_OUTS = 5
 ATTEMPTS = 120
+PATIENCE = 180.0
 SHARES = (0.8, 0.5, 0.3)
 
 
@@ -76,9 +78,15 @@ class Draft:
 
 
 def draft(
-    subject: Subject, timeout: float = 120.0, tell: Callable[[str], None] = lambda _: None, published: Sequence[Subject] = ()
+    subject: Subject,
+    timeout: float = 120.0,
+    tell: Callable[[str], None] = lambda _: None,
+    published: Sequence[Subject] = (),
+    keep: Callable[[Draft], None] = lambda _: None,
 ) -> Draft:
     """Draft a subject; ``published`` are further ones of the same class that it must be exact for.
+
+    ``keep`` is called with what is known whenever there is more of it.
 
     Raises:
         SymflopsError: the module does not run.
@@ -89,10 +97,12 @@ def draft(
     subject = levelled(subject, published)
     found = Draft(subject)
     passed(found)
-    laboratory = Laboratory(subject, started + 0.6 * timeout, tell)
+    keep(found)
+    laboratory = Laboratory(subject, started + 0.6 * timeout, tell, patience=timeout / 20)
     found.moves = laboratory.moves()
     if laboratory.late():
         found.given_up = "time was up while numbers were moved"
+    keep(found)
     random = Random(0)
     laboratory.deadline = max(laboratory.deadline, time.monotonic() + 0.2 * timeout)
     family, found.structural = laboratory.family(found.moves, random)
@@ -102,11 +112,16 @@ def draft(
     batch = batch_variable(found.moves)
     names = names_of(family, found.moves.variables, batch)
     tell("fitting")
-    found.text, writer, model = text_of(subject, family, names)
-    found.unsolved = [(one.place, one.values) for one in writer.unsolved]
     found.runs = laboratory.runs
-    laboratory.deadline = max(started + timeout, time.monotonic() + 0.2 * timeout)
-    proven(found, model, laboratory, names, family, batch, published)
+    try:
+        found.text, writer, model = text_of(subject, family, names)
+    except Exception as error:  # a mistake of ours must not lose what is known
+        found.given_up = f"the graph could not be written: {type(error).__name__}: {error}"
+    else:
+        found.unsolved = [(one.place, one.values) for one in writer.unsolved]
+        keep(found)
+        laboratory.deadline = max(started + timeout, time.monotonic() + 0.2 * timeout)
+        proven(found, model, laboratory, names, family, batch, published)
     found.decide += decisions(found, family)
     found.seconds = time.monotonic() - started
     found.processor = time.process_time() - processor
@@ -116,14 +131,17 @@ def draft(
 def passed(found: Draft) -> None:
     """The gate."""
     try:
-        model = found.subject.build()
-        arguments = found.subject.arguments()
-        needed("torch").manual_seed(0)
-        tape = record(model, arguments, summed)
-        needed("torch").manual_seed(0)
-        found.gate = gate.check(model, arguments, summed, tape)
+        with within(PATIENCE):
+            model = found.subject.build()
+            arguments = found.subject.arguments()
+            needed("torch").manual_seed(0)
+            tape = record(model, arguments, summed)
+            needed("torch").manual_seed(0)
+            found.gate = gate.check(model, arguments, summed, tape)
     except SymflopsError:
         raise
+    except TooLongError as error:
+        raise SymflopsError(f"{found.subject.reference} does not run: no answer within {PATIENCE:.0f} s") from error
     except Exception as error:
         raise SymflopsError(f"{found.subject.reference} does not run: {type(error).__name__}: {error}") from error
     for one in found.gate:
@@ -201,7 +219,7 @@ def proven(
         lengths = {name: state.get(slot, slot.value) for name, slot in names.lengths.items()}
         items = state.get(batch.lead, batch.lead.value) if batch else 1
         told = ", ".join(f"{slot.label}={value}" for slot, value in state.items() if value != slot.value)
-        found.proofs.append(prover.prove(told, laboratory.at(state), lengths, items))
+        found.proofs.append(held(prover, told, laboratory.at(state), lengths, items))
         if len(found.proofs) > 2 and not any(proof.exact for proof in found.proofs):
             break
     for number, one in enumerate(published):
@@ -211,7 +229,16 @@ def proven(
             continue
         lengths = {name: dimension(one.inputs, slot.key, slot.value) for name, slot in names.lengths.items()}
         items = dimension(one.inputs, batch.lead.key, batch.lead.value) if batch else 1
-        found.proofs.append(replace(prover.prove(f"published {number + 1}", one, lengths, items), published=True))
+        found.proofs.append(replace(held(prover, f"published {number + 1}", one, lengths, items), published=True))
+
+
+def held(prover: Prover, told: str, subject: Subject, lengths: Mapping[str, int], items: int) -> Proof:
+    """The proof at one configuration, which does not hold where it does not come to an end."""
+    try:
+        with within(PATIENCE):
+            return prover.prove(told, subject, lengths, items)
+    except TooLongError:
+        return Proof(told, 1, [f"no answer within {PATIENCE:.0f} s"])
 
 
 def parameter_groups(subject: Subject) -> set[str] | None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from symflops.draft.family import Family, Sample, skeleton
 from symflops.draft.fold import folded
+from symflops.draft.patience import TooLongError, within
 from symflops.draft.slots import Slot, State, applied, slots_of
 from symflops.draft.steps import Plan, steps_of
 from symflops.draft.subject import Subject, class_of, full_config, summed
@@ -21,6 +22,7 @@ from symflops.witness.tensors import needed
 FEWEST_ITEMS = 5
 SAMPLES = 22
 DRAWS = 60
+SLOWER = 8.0
 IGNORED = ("token_id", "token_index", "seed", "pad_", "_id")
 
 
@@ -35,6 +37,8 @@ class Laboratory:
     failures: int = 0
     plans: dict[Any, Sample | None] = field(default_factory=dict)
     unfinished: bool = False
+    longest: float = 0.0
+    patience: float = 6.0
 
     @property
     def most(self) -> int:
@@ -55,14 +59,18 @@ class Laboratory:
         if self.runs % 20 == 0:
             gc.collect()
         subject = self.at(state)
+        started = time.monotonic()
         try:
-            model = subject.build()
-            arguments = subject.arguments()
-            needed("torch").manual_seed(0)
-            return record(model, arguments, summed), full_config(model, subject.config)
-        except Exception:  # whatever a module raises, it does not accept the state
+            with within(max(self.patience, SLOWER * self.longest)):
+                model = subject.build()
+                arguments = subject.arguments()
+                needed("torch").manual_seed(0)
+                found = record(model, arguments, summed), full_config(model, subject.config)
+        except (Exception, TooLongError):  # whatever a module raises, it does not accept the state
             self.failures += 1
             return None
+        self.longest = self.longest or time.monotonic() - started
+        return found
 
     def signature(self, state: State) -> Any:
         """What tells whether a number matters: parameters and the sizes of contractions."""
