@@ -49,7 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Draft, print, and say what is proven."""
-    from symflops.draft.drafting import draft
+    from symflops.draft.apart import drafted_apart
     from symflops.draft.subject import Subject
 
     here = str(Path.cwd())
@@ -58,9 +58,11 @@ def run(args: argparse.Namespace) -> int:
     config, inputs, options = given(args)
     subject = Subject(args.reference, config, inputs, options, args.device)
     published = [Subject(args.reference, read(path), inputs, options, args.device) for path in args.published]
-    found = draft(subject, args.timeout, teller(), published, variants_of(args, subject))
-    clear()
-    if args.output:
+    try:
+        found = drafted_apart(subject, args.timeout, teller(), published, variants_of(args, subject))
+    finally:
+        clear()
+    if args.output and found.text:
         save(Path(args.output), found.text)
     if args.json:
         print(json.dumps(report(found), indent=1))

@@ -45,20 +45,25 @@ class Axes:
             added = vector[0] - axis[0]
             if abs(added) <= MOST_ADDED and all(b - a == added for a, b in zip(axis, vector, strict=True)):
                 yield total([(known, 1)], added)
+            differences = tuple(b - a for a, b in zip(axis, vector, strict=True))
+            for name, values in self.fitter.symbols.items() if set(differences) == {0, 1} else ():
+                if all(gap == 1 - value % 2 for gap, value in zip(differences, values, strict=True)):
+                    half = atom(f"{name}//2")
+                    yield total([(known, 1), (half, 2), (Formula(((((name, 1),), Fraction(1)),)), -1)], 1)
         for axis in latest:
             known = self.fitter.known.get(axis) or self.fitter.formula(axis)
             for divisor in DIVISORS if known is not None else ():
                 assert known is not None
                 for border in range(-2 * divisor, 2 * divisor + 1):
                     if all((a + border) // divisor == b for a, b in zip(axis, vector, strict=True)):
-                        yield self.quotient(known, axis, border, divisor)
+                        yield self.quotient(known, border, divisor)
                         break
 
-    def quotient(self, length: Formula, axis: Vector, border: int, divisor: int) -> Formula:
+    def quotient(self, length: Formula, border: int, divisor: int) -> Formula:
         """``(n + border) // divisor``: whole multiples of the divisor are taken out of it."""
         if border % divisor == 0:
             return total([(self.divided(length, divisor), 1)], border // divisor)
-        return atom(f"({total([(length, 1)], border).text})//{divisor}")
+        return atom(f"{bracket(total([(length, 1)], border).text)}//{divisor}")
 
     @staticmethod
     def divided(length: Formula, divisor: int) -> Formula:
@@ -98,13 +103,13 @@ class Axes:
         border = total([(p, 2), (k, -step)], step - 1)
         numbers = tuple(2 * b - step * (a - 1) - 1 for a, b in zip(kernel, padding, strict=True))
         if len(set(stride)) == 1 and len(set(numbers)) == 1:
-            return total([(self.quotient(n, before, numbers[0], stride[0]), 1)], 1)
+            return self.quotient(n, numbers[0] + stride[0], stride[0])
         if len(set(stride)) == 1 and stride[0] == 1:
             return total([(n, 1), (border, 1)], 1)
         whole = ratio(numbers, [stride], []) if any(numbers) else Fraction(0)
         if whole is not None and whole.denominator == 1:
             return total([(atom(f"{bracket(n.text)}//{bracket(s.text)}"), 1)], int(whole) + 1)
-        return atom(f"({total([(n, 1), (border, 1), (s, 1)], 0).text})//{bracket(s.text)}")
+        return atom(f"{bracket(total([(n, 1), (border, 1), (s, 1)], 0).text)}//{bracket(s.text)}")
 
     def named(self, vector: Vector, found: Formula) -> None:
         """Let later formulas have this one as a factor."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from random import Random
 from types import MappingProxyType
@@ -13,25 +12,24 @@ from typing import Any
 from symflops.draft import gate
 from symflops.draft.blocks import patterns_in
 from symflops.draft.document import Document, document
-from symflops.draft.family import INDEX, Family
+from symflops.draft.family import Family
 from symflops.draft.graph import Grapher
 from symflops.draft.guards import guards_between
+from symflops.draft.holding import blocks, held_against
+from symflops.draft.levels import levelled
 from symflops.draft.merging import Branch, leaves, merged
-from symflops.draft.prove import Proof, Prover, model_of
+from symflops.draft.patience import PATIENCE, TooLongError, within
+from symflops.draft.prove import model_of
 from symflops.draft.sampling import Laboratory
-from symflops.draft.sequences import number_at
-from symflops.draft.study import HOLD_OUTS, Draft, Study
+from symflops.draft.study import WITH, Draft, Study
 from symflops.draft.subject import Subject, class_of, full_config, summed
 from symflops.draft.symbols import Names, fitter_of, names_of
 from symflops.draft.tape import record
-from symflops.draft.vary import Moves, Variable, well_formed
+from symflops.draft.vary import Moves, Variable
 from symflops.ground.diagnostics import SymflopsError
 from symflops.library import roots, specs_in
 from symflops.witness.defaults import signature_of
 from symflops.witness.tensors import needed
-
-ATTEMPTS = 120
-SHARES = (0.8, 0.5, 0.3)
 
 
 class GateError(SymflopsError):
@@ -46,49 +44,70 @@ def draft(
     tell: Callable[[str], None] = lambda _: None,
     published: Sequence[Subject] = (),
     variants: Mapping[str, Subject] = MappingProxyType({}),
+    keep: Callable[[Draft], None] = lambda _: None,
 ) -> Draft:
     """Draft a subject, and ``variants`` of it in the same spec; ``published`` are further ones that it must be exact for.
 
-    ``timeout`` is in seconds, for each of the configs.
+    ``timeout`` is in seconds, for each of the configs; ``keep`` is called with what is known whenever there is more of it.
 
     Raises:
         SymflopsError: the module does not run, or no field of the configs tells the variants apart.
         GateError: its tape and PyTorch's counter differ.
     """
     started, processor = time.monotonic(), time.process_time()
-    apart({"": subject, **variants})
-    studies = [studied(name, one, timeout, tell) for name, one in {"": subject, **variants}.items()]
-    found = Draft(studies, together(studies))
-    prover = read_back(found)
-    if prover:
-        for study in studies:
-            study.laboratory.deadline = max(started + timeout * len(studies), time.monotonic() + 0.2 * timeout)
-            proven(found, prover, study)
-        known(found, prover, published)
-    found.decide += dict.fromkeys(one for study in studies for one in decisions(study))
+    subject = levelled(subject, published)
+    subjects = {"": subject, **variants}
+    apart(subjects)
+    found = Draft(subject, tuple(subjects))
+    studies: list[Study] = []
+    try:
+        for name, one in subjects.items():
+            studies.append(studied(name, one, timeout, tell, found, keep))
+        made = together(studies)
+    except (SymflopsError, TooLongError):
+        raise
+    except Exception as error:  # a mistake of ours must not lose what is known
+        found.given_up = f"the graph could not be written: {type(error).__name__}: {error}"
+    else:
+        found.text, found.unsolved = made.text, [(one.place, one.values) for one in made.unsolved]
+        keep(found)
+        held_against(found, made, studies, published, started + timeout * len(studies), 0.2 * timeout)
+    found.decide += dict.fromkeys(one for study in studies for one in decisions(study, found))
     found.seconds = time.monotonic() - started
     found.processor = time.process_time() - processor
     return found
 
 
-def studied(name: str, subject: Subject, timeout: float, tell: Callable[[str], None]) -> Study:
+def studied(
+    name: str, subject: Subject, timeout: float, tell: Callable[[str], None], found: Draft, keep: Callable[[Draft], None]
+) -> Study:
     """One config: gate, moves, samples, and what they say."""
     started = time.monotonic()
     said = partial(reported, tell, name)
     said("taping")
-    findings = passed(subject)
-    laboratory = Laboratory(subject, started + 0.6 * timeout, said)
+    found.gate += passed(subject)
+    keep(found)
+    laboratory = Laboratory(subject, started + 0.6 * timeout, said, patience=timeout / 20)
     moves = laboratory.moves()
-    given_up = "time was up while numbers were moved" if laboratory.late() else ""
+    if laboratory.late():
+        found.given_up = "time was up while numbers were moved"
+    found.moved[name] = (
+        [WITH.join(slot.label for slot in one.slots) for one in moves.variables],
+        [slot.label for slot in moves.stuck],
+    )
+    keep(found)
     laboratory.deadline = max(laboratory.deadline, time.monotonic() + 0.2 * timeout)
     family, structural = laboratory.family(moves, Random(0))
     if laboratory.unfinished:
-        given_up = "time was up while samples were drawn"
+        found.given_up = "time was up while samples were drawn"
+    found.samples += len(family.samples)
+    found.runs += laboratory.runs
     batch = batch_variable(moves)
     names = names_of(family, moves.variables, batch)
     said("fitting")
-    made = document_of(subject, family, names)
-    return Study(name, subject, findings, laboratory, moves, structural, family, names, batch, made, given_up)
+    study = Study(name, subject, laboratory, moves, structural, family, names, batch, document_of(subject, family, names))
+    found.moved[name] = study.varied, study.stuck
+    return study
 
 
 def apart(subjects: Mapping[str, Subject]) -> None:
@@ -120,14 +139,17 @@ def together(studies: Sequence[Study]) -> Document:
 def passed(subject: Subject) -> list[gate.Finding]:
     """The gate."""
     try:
-        model = subject.build()
-        arguments = subject.arguments()
-        needed("torch").manual_seed(0)
-        tape = record(model, arguments, summed)
-        needed("torch").manual_seed(0)
-        findings = gate.check(model, arguments, summed, tape)
+        with within(PATIENCE):
+            model = subject.build()
+            arguments = subject.arguments()
+            needed("torch").manual_seed(0)
+            tape = record(model, arguments, summed)
+            needed("torch").manual_seed(0)
+            findings = gate.check(model, arguments, summed, tape)
     except SymflopsError:
         raise
+    except TooLongError as error:
+        raise SymflopsError(f"{subject.reference} does not run: no answer within {PATIENCE:.0f} s") from error
     except Exception as error:
         raise SymflopsError(f"{subject.reference} does not run: {type(error).__name__}: {error}") from error
     for one in findings:
@@ -163,12 +185,6 @@ def document_of(subject: Subject, family: Family, names: Names) -> Document:
     return made
 
 
-def blocks() -> Any:
-    """What finds a block of the library by its name."""
-    library = next(iter(specs_in(roots()[0])), None)
-    return library.blocks() if library else lambda _: None
-
-
 def reference_of(subject: Subject) -> str:
     """The class as a spec names it; nothing for a class that live verification does not import."""
     return f"{subject.package}.{subject.name}" if subject.package in ("transformers", "diffusers") else ""
@@ -180,99 +196,7 @@ def class_defaults(subject: Subject) -> Mapping[str, Any]:
     return signature_of(getattr(kind, "config_class", None) or kind)
 
 
-def read_back(found: Draft) -> Prover | None:
-    """The draft as symflops reads it; where it does not, that is the first thing that is known of it."""
-    try:
-        model = model_of(found.text, blocks())
-        for study in found.studies:
-            model.graph(study.family.samples[0].config)
-    except SymflopsError as error:
-        found.proofs.append(Proof("reading it back", 1, [" ".join(str(error).split())[:400]]))
-        return None
-    return Prover(model, found.text, 1)
-
-
-def proven(found: Draft, prover: Prover, study: Study) -> None:
-    """Hold the draft against configurations of a study that its fit never saw."""
-    laboratory, batch = study.laboratory, study.batch
-    random = Random(12345)
-    seen = [sample.state for sample in study.family.samples]
-    proofs: list[Proof] = []
-    for attempt in range(ATTEMPTS if study.free else 0):
-        if len(proofs) >= HOLD_OUTS or laboratory.late():
-            break
-        laboratory.tell(f"proving {len(proofs)}/{HOLD_OUTS}")
-        state = well_formed(study.free, random, SHARES[attempt % 3], study.family.samples[0].state, laboratory.most)
-        if state is None or state in seen or laboratory.taped(state) is None:
-            continue
-        seen.append(state)
-        own = {slot.label: state.get(slot, slot.value) for slot in study.names.lengths.values()}
-        lengths = {name: own[label] for name, label in found.document.lengths.items() if label in own}
-        items = state.get(batch.lead, batch.lead.value) if batch else 1
-        told = ", ".join(f"{slot.label}={value}" for slot, value in state.items() if value != slot.value)
-        told = f"{study.name}: {told}" if study.name else told
-        proofs.append(replace(prover.prove(told, laboratory.at(state), lengths, items), of=study.name))
-        if len(proofs) > 2 and not any(proof.exact for proof in proofs):
-            break
-    found.proofs += proofs
-
-
-def known(found: Draft, prover: Prover, published: Sequence[Subject]) -> None:
-    """Hold the draft against published configs: each is of the study that has its parameters, if one has."""
-    for number, one in enumerate(published, 1):
-        groups = parameter_groups(one)
-        like = [study for study in found.studies if groups in (None, groups_of(study.family.samples[0].plan.parameters))]
-        if not like:
-            found.decide.append(f"published config {number} has other parameters: it is another variant, see --variant")
-            continue
-        like = [study for study in like if ranks(one.inputs) == ranks(study.subject.inputs)]
-        if not like:
-            found.decide.append(f"published config {number} has inputs of other ranks: it is another variant")
-            continue
-        names, batch = like[0].names, like[0].batch
-        own = {slot.label: dimension(one.inputs, slot.key, slot.value) for slot in names.lengths.values()}
-        lengths = {name: own[label] for name, label in found.document.lengths.items() if label in own}
-        items = dimension(one.inputs, batch.lead.key, batch.lead.value) if batch else 1
-        found.proofs.append(replace(prover.prove(f"published {number}", one, lengths, items), published=True))
-
-
-def parameter_groups(subject: Subject) -> set[str] | None:
-    """The names of the parameters of a subject, without indices; None where it cannot be built."""
-    try:
-        return groups_of(name for name, _ in subject.build().named_parameters())
-    except Exception:  # what it raises is told by its proof
-        return None
-
-
-def groups_of(names: Iterable[str]) -> set[str]:
-    """Names without indices."""
-    return {INDEX.sub("*", name) for name in names}
-
-
-def ranks(inputs: Any) -> Any:
-    """Described inputs with the rank of every tensor in its place; lists of tensors may be of any length."""
-    if isinstance(inputs, Mapping) and "shape" in inputs:
-        return len(inputs["shape"])
-    if isinstance(inputs, Mapping):
-        return {name: ranks(item) for name, item in inputs.items()}
-    return [ranks(inputs[0])] if isinstance(inputs, (list, tuple)) and inputs else None
-
-
-def dimension(inputs: Any, key: Sequence[Any], default: int) -> int:
-    """A dimension of described inputs, or a number of an argument with values."""
-    known = number_at(inputs, tuple(key)) if isinstance(inputs, Mapping) else None
-    if known is not None:
-        return known
-    value: Any = inputs
-    for part in key:
-        try:
-            value = value[part]
-        except (KeyError, IndexError, TypeError):
-            return default
-    return int(value)
-
-
-def decisions(study: Study) -> list[str]:
+def decisions(study: Study, found: Draft) -> list[str]:
     """What a person still decides."""
     told = ["which pairs of attention are useful (masks and windows): the draft counts all that is executed"]
     config, family = study.subject.config, study.family
@@ -284,6 +208,6 @@ def decisions(study: Study) -> list[str]:
             told.append(f"{what} of the config, which are as given: {', '.join(sorted(names))}")
     if family.structural:
         told.append(f"{family.structural} samples had another structure: a variant, or a condition in the graph")
-    for variable in [] if study.given_up else study.structural:
+    for variable in [] if found.given_up else study.structural:
         told.append(f"{variable.lead.label} changes the structure")
     return told

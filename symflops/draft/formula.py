@@ -45,7 +45,8 @@ class Formula:
 
 def bracket(text: str) -> str:
     """A text as one factor."""
-    return text if text.replace("_", "").isalnum() else f"({text})"
+    plain = text.translate({ord(letter): "" for letter in "_[]"})
+    return text if plain.isalnum() else f"({text})"
 
 
 def piece(monomial: Monomial, factor: int) -> str:

@@ -48,28 +48,30 @@ class Grapher(Switching):
     def axes(self) -> None:
         """Find the axes of convolutions first: other lengths are made of them."""
         for step in steps_in(self.plan.entries):
-            if step.kind == "conv" and step.parameters:
-                rank = step.words[1]
-                first, last = 3 + 2 * rank, len(step.numbers) - 4 * rank - 1
-                for place in range(rank):
-                    before, after = (self.vector(step, at + place) for at in (first + 2, last - rank))
-                    kernel = self.vector(step, 3 + place)
-                    options = (self.vector(step, last + kind * rank + place) for kind in range(3))
-                    if step.words[0]:
-                        self.lengths.formula(before)
-                        self.lengths.formula(after)
-                    else:
-                        self.lengths.convolved(before, after, kernel, *options)
-                for at in (first + 2, last - rank) if rank > 1 and self.with_grids else ():
-                    self.grid([self.vector(step, at + place) for place in range(rank)], self.vector(step, first))
+            if step.kind != "conv":
+                continue
+            given = step.parameters and not step.words[0]
+            shapes = step.words[3] if step.parameters else step.words[1]
+            rank = shapes[0] - 2
+            first, last = 3 + 2 * rank, 3 + 2 * rank + sum(shapes)
+            for place in range(rank):
+                before, after = (self.vector(step, at + place) for at in (first + 2, last - rank))
+                if given:
+                    kernel, *options = (self.vector(step, at + place) for at in (3, last, last + rank, last + 2 * rank))
+                    self.lengths.convolved(before, after, kernel, *options)
+                else:
+                    self.lengths.formula(before)
+                    self.lengths.formula(after)
+            for at in (first + 2, last - rank) if self.with_grids else ():
+                self.grid([self.vector(step, at + place) for place in range(rank)], self.vector(step, first))
 
     def derivable(self, axes: list[Vector]) -> bool:
         """Whether the formulas of axes are those that a convolution derives."""
         return all(axis in self.lengths.derived for axis in axes)
 
     def grid(self, axes: list[Vector], items: Vector) -> None:
-        """Remember the axes that the rows of one item have."""
-        if items == self.names.batch:
+        """Remember the axes that the rows of one item have; one that is as long as an input needs no remembering."""
+        if items == self.names.batch and (len(axes) > 1 or axes[0] not in self.fitter.symbols.values()):
             wanted = {label: self.text(size, "axes") for label, size in zip(AXES[len(axes)], axes, strict=True)}
             self.grids.setdefault(self.times(*axes), (("axes", (items,), tuple(axes)), wanted))
 

@@ -76,10 +76,10 @@ def polished(entries: list[Any], kept: set[str]) -> list[Any]:
 def tidied(entries: list[Any], outputs: list[str], kept: set[str]) -> list[str]:
     """Give values the shortest names that are free, in the order in which they are made; the outputs under their new names.
 
-    Names in ``kept`` are of inputs and stay.
+    Names in ``kept`` are of inputs and stay; paths are names where nothing else is said.
     """
     order = [name for name in dict.fromkeys(made(entries)) if name not in kept]
-    taken = set(kept)
+    taken = kept | set(keys(entries))
     chosen: dict[str, str] = {}
     for name in order:
         base = name.rstrip("0123456789") or name
@@ -90,6 +90,14 @@ def tidied(entries: list[Any], outputs: list[str], kept: set[str]) -> list[str]:
         chosen[name] = found
     relabelled(entries, chosen)
     return [chosen.get(name, name) for name in outputs]
+
+
+def keys(entries: list[Any]) -> Iterator[str]:
+    """The paths of entries that name no result: it is called as the path is."""
+    for key, fields in entries:
+        if "to" not in fields:
+            yield key
+        yield from keys(fields.get("graph", []))
 
 
 def made(entries: list[Any]) -> Iterator[str]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from symflops.draft.family import Family, Sample, skeleton
 from symflops.draft.fold import folded
+from symflops.draft.patience import TooLongError, within
 from symflops.draft.slots import Slot, State, applied, slots_of
 from symflops.draft.steps import steps_of
 from symflops.draft.subject import Subject, class_of, full_config, summed
@@ -23,6 +24,7 @@ SAMPLES = 22
 DRAWS = 60
 FAR = 16
 MOST_GROWN = 4
+SLOWER = 8.0
 IGNORED = ("token_id", "token_index", "seed", "pad_", "_id")
 
 
@@ -38,6 +40,8 @@ class Laboratory:
     plans: dict[Any, Sample | None] = field(default_factory=dict)
     unfinished: bool = False
     lists: dict[Any, dict[str, int]] = field(default_factory=dict)
+    longest: float = 0.0
+    patience: float = 6.0
 
     @property
     def most(self) -> int:
@@ -58,14 +62,18 @@ class Laboratory:
         if self.runs % 20 == 0:
             gc.collect()
         subject = self.at(state)
+        started = time.monotonic()
         try:
-            model = subject.build()
-            arguments = subject.arguments()
-            needed("torch").manual_seed(0)
-            return record(model, arguments, summed), full_config(model, subject.config)
-        except Exception:  # whatever a module raises, it does not accept the state
+            with within(max(self.patience, SLOWER * self.longest)):
+                model = subject.build()
+                arguments = subject.arguments()
+                needed("torch").manual_seed(0)
+                found = record(model, arguments, summed), full_config(model, subject.config)
+        except (Exception, TooLongError):  # whatever a module raises, it does not accept the state
             self.failures += 1
             return None
+        self.longest = self.longest or time.monotonic() - started
+        return found
 
     def signature(self, state: State) -> Any:
         """What tells whether a number matters: parameters and the sizes of contractions."""
@@ -105,7 +113,7 @@ class Laboratory:
         assert start is not None
         counts = []
         for variable in moves.variables:
-            if variable.lead in moves.filled:
+            if variable.lead in moves.filled or self.levels(variable, moves):
                 continue
             value = moves.steps.get(variable.lead)
             state = None if value is None else moved({}, [(variable, value)])
@@ -126,6 +134,12 @@ class Laboratory:
                     break
         return best, counts
 
+    @staticmethod
+    def levels(variable: Variable, moves: Moves) -> bool:
+        """Whether a variable is the length of lists whose items move: how many levels there are, not layers."""
+        lengths = [slot.key for slot in variable.slots if slot.kind == "length"]
+        return any(slot.key[:-1] in lengths for one in moves.variables for slot in one.slots)
+
     def typical(self, base: Sample, moves: Moves) -> Sample:
         """A base whose structure stays as it is when a number grows, where that of the given one does not.
 
@@ -136,6 +150,8 @@ class Laboratory:
             now = base.state.get(lead, lead.value)
             counts = lead.side == "config" or (lead.kind == "dimension" and lead.key[-1] == 0)
             if not counts or now >= 8 or lead in moves.filled or self.late():
+                continue
+            if self.levels(variable, moves):
                 continue
             before = base
             for value in range(now + 1, now + MOST_GROWN + 1):
@@ -193,8 +209,12 @@ class Laboratory:
             alone: list[Sample] = []
             now = base.state.get(variable.lead, variable.lead.value)
             values = [moves.steps.get(variable.lead, now + 1), now + 1, now + 2, now + 3, now * 2, now - 1, now * 3]
+            if variable.lead.kind == "dimension":
+                values.insert(1, now - 1)
+            # a few in a row tell how a length is rounded
+            wanted_alone = 4 if variable.lead.kind == "dimension" else 2 if variable.lead.value < 8 else 1
             for value in dict.fromkeys(value for value in values if value > 0 and value != now):
-                if len(alone) > (1 if variable.lead.value < 8 else 0) or self.late():
+                if len(alone) >= wanted_alone or self.late():
                     break
                 state = moved(base.state, [(variable, value)])
                 found = None if state is None else self.sample(state, number)

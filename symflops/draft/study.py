@@ -14,6 +14,7 @@ from symflops.draft.symbols import Names
 from symflops.draft.vary import Moves, Variable
 
 HOLD_OUTS = 5
+WITH = " with "
 
 
 @dataclass(slots=True)
@@ -22,7 +23,6 @@ class Study:
 
     name: str
     subject: Subject
-    gate: list[gate.Finding]
     laboratory: Laboratory
     moves: Moves
     structural: list[Variable]
@@ -30,7 +30,6 @@ class Study:
     names: Names
     batch: Variable | None
     document: Document
-    given_up: str = ""
 
     @property
     def free(self) -> list[Variable]:
@@ -40,7 +39,7 @@ class Study:
     @property
     def varied(self) -> list[str]:
         """What moved, in the words of the config and the inputs."""
-        return [" with ".join(slot.label for slot in variable.slots) for variable in self.free]
+        return [WITH.join(slot.label for slot in variable.slots) for variable in self.free]
 
     @property
     def stuck(self) -> list[str]:
@@ -51,65 +50,41 @@ class Study:
 
 @dataclass(slots=True)
 class Draft:
-    """A spec, what it was made from, and what is proven of it."""
+    """A spec and what is known of it, as plain data; it grows while the work goes on.
 
-    studies: list[Study]
-    document: Document
+    ``moved`` has, for each of ``names`` (nothing for the first config, then the variants), what varied and what could not
+    be moved.
+    """
+
+    subject: Subject
+    names: tuple[str, ...] = ("",)
+    text: str = ""
+    gate: list[gate.Finding] = field(default_factory=list)
+    moved: dict[str, tuple[list[str], list[str]]] = field(default_factory=dict)
+    unsolved: list[tuple[str, tuple[int, ...]]] = field(default_factory=list)
     proofs: list[Proof] = field(default_factory=list)
     decide: list[str] = field(default_factory=list)
+    samples: int = 0
+    runs: int = 0
     seconds: float = 0.0
     processor: float = 0.0
-
-    @property
-    def subject(self) -> Subject:
-        """What was drafted first."""
-        return self.studies[0].subject
-
-    @property
-    def text(self) -> str:
-        """The spec."""
-        return self.document.text
-
-    @property
-    def gate(self) -> list[gate.Finding]:
-        """Both passes by the tapes and by the counter."""
-        return [one for study in self.studies for one in study.gate]
+    given_up: str = ""
 
     @property
     def varied(self) -> list[str]:
-        """What moved in any of its configs."""
-        return list(dict.fromkeys(label for study in self.studies for label in study.varied))
+        """What moved in any of the configs, in the words of the config and the inputs."""
+        return list(dict.fromkeys(label for varied, _ in self.moved.values() for label in varied))
 
     @property
     def stuck(self) -> list[str]:
-        """What moved in none of its configs."""
-        moved = {slot.label for study in self.studies for variable in study.free for slot in variable.slots}
-        return list(dict.fromkeys(label for study in self.studies for label in study.stuck if label not in moved))
-
-    @property
-    def unsolved(self) -> list[tuple[str, tuple[int, ...]]]:
-        """Dimensions without a formula, and what they were."""
-        return [(one.place, one.values) for one in self.document.unsolved]
-
-    @property
-    def samples(self) -> int:
-        """How many samples were fitted."""
-        return sum(len(study.family.samples) for study in self.studies)
-
-    @property
-    def runs(self) -> int:
-        """How often the module ran."""
-        return sum(study.laboratory.runs for study in self.studies)
-
-    @property
-    def given_up(self) -> str:
-        """What there was no time for."""
-        return next((study.given_up for study in self.studies if study.given_up), "")
+        """What moved in none of them: it was refused, or changed the structure."""
+        free = {label for one in self.varied for label in one.split(WITH)}
+        return list(dict.fromkeys(label for _, stuck in self.moved.values() for label in stuck if label not in free))
 
     @property
     def exact(self) -> bool:
         """Whether it is proven: enough hold-outs of each config, all equal, nothing unsolved, and something that varied."""
-        drawn = [[one for one in self.proofs if one.of == study.name and not one.published] for study in self.studies]
-        proven = all(len(proofs) >= HOLD_OUTS for proofs in drawn) and all(proof.exact for proof in self.proofs)
-        found = proven and all(one.equal for one in self.gate) and all(study.varied for study in self.studies)
-        return found and not self.unsolved and not self.given_up
+        drawn = [sum(one.of == name and not one.published for one in self.proofs) for name in self.names]
+        proven = min(drawn) >= HOLD_OUTS and all(proof.exact for proof in self.proofs)
+        varied = all(name in self.moved and self.moved[name][0] for name in self.names)
+        return proven and varied and not self.unsolved and not self.given_up and all(one.equal for one in self.gate)

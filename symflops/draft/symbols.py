@@ -18,7 +18,8 @@ LETTERS = (
     ("intermediate", "F"), ("ffn", "F"), ("d_ff", "F"), ("experts_per_tok", "k"), ("top_k", "k"), ("experts", "E"),
     ("hidden_size", "D"), ("d_model", "D"), ("n_embd", "D"), ("embed_dim", "D"), ("dim", "D"), ("in_channels", "c"),
     ("out_channels", "o"), ("channels", "c"), ("patch", "p"), ("image_size", "R"), ("max_position", "X"), ("positions", "X"),
-    ("rank", "r"), ("kernel", "K"), ("width", "D"), ("words", "V"), ("state", "N"), ("groups", "g"), ("text", "J"),
+    ("rank", "r"), ("kernel", "K"), ("stride", "s"), ("width", "D"), ("words", "V"), ("state", "N"),
+    ("groups", "g"), ("text", "J"),
 )  # fmt: skip
 PLAIN = ("x", "y", "z", "u", "v", "t")
 RESERVED = {
@@ -145,10 +146,8 @@ def letter(names: Names, slot: Slot) -> str:
         if known == key:
             return name + index
     text = str(key[-1]).lower()
-    if index:
-        found = text.split("_")[0][:5]
-    else:
-        found = next((short for word, short in LETTERS if word in text), "".join(word[0] for word in text.split("_") if word))
+    short = "".join(word[0] for word in text.split("_") if word) if not index else text.split("_")[0][:5]
+    found = next((letter for word, letter in LETTERS if word in text), short)
     return fresh(found or "a", {*names.sizes, *names.lengths}) + index
 
 

@@ -70,9 +70,9 @@ def options(slot: Slot, fast: Sequence[Slot], slots: Sequence[Slot], moves: Move
 def alike(slot: Slot, fast: Sequence[Slot], others: Sequence[Slot], lists: Sequence[Slot]) -> Iterator[Variable]:
     """With lists of as many items, and with numbers of the same value."""
     lengths = [other for other in lists if other.value == slot.value]
-    yield from (Variable(slot, (), (other,)) for other in lengths)
     if len(lengths) > 1:
         yield Variable(slot, (), tuple(lengths))
+    yield from (Variable(slot, (), (other,)) for other in lengths)
     equal = [other for other in others if other.value == slot.value]
     yield from (Variable(slot, (other,)) for other in equal)
     if len(equal) > 1:

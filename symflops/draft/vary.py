@@ -173,9 +173,12 @@ class Explorer:
 
 
 def well_formed(variables: Sequence[Variable], random: Random, share: float, origin: State, most: int) -> State | None:
-    """A state that :func:`draw` finds in a few turns, in which no number is more than ``most`` times what it was."""
-    for _ in range(20):
-        found = draw(variables, random, share, origin)
+    """A state that :func:`draw` finds in a few turns, in which no number is more than ``most`` times what it was.
+
+    Numbers that keep dividing each other grow together: later turns move fewer of them.
+    """
+    for turn in range(20):
+        found = draw(variables, random, share if turn < 10 else share / 3, origin)
         if found is not None and all(value <= most * max(WIDE, slot.value) for slot, value in found.items()):
             return found
     return None

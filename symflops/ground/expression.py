@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from symflops.ground.diagnostics import Diagnostic, Span, SpecError
 
 MAX_TEXT = 400
-MAX_NODES = 120
-MAX_DEPTH = 24
+MAX_NODES = 240
+MAX_DEPTH = 40
 MAX_DIGITS = 18
 MAX_EXPONENT = 16
 

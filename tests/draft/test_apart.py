@@ -1,0 +1,49 @@
+"""A draft whose module hangs, or takes too much memory, is given up with what was found."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from symflops.cli.main import main
+from symflops.draft.apart import drafted_apart
+from symflops.draft.patience import TooLongError, within
+from symflops.draft.subject import Subject
+from symflops.ground.errors import SymflopsError
+
+MODULES = str(Path(__file__).parent / "slow_models.py")
+INPUTS = {"x": {"shape": [2, 6], "dtype": "float32"}}
+
+
+def test_what_takes_too_long_is_interrupted():
+    with pytest.raises(TooLongError), within(0.05):
+        while True:
+            pass
+
+
+def test_a_size_at_which_a_module_hangs_is_one_that_it_does_not_accept():
+    found = drafted_apart(Subject(f"{MODULES}:HangsWhenWide", {"width": 6, "wide": 12}, INPUTS), 12.0, lambda _: None)
+    assert found.text
+    assert [slot for slot in found.stuck if slot == "wide"] or not found.exact
+
+
+def test_a_process_that_ends_keeps_what_was_found():
+    with pytest.raises(SymflopsError, match="ended with code 7"):
+        drafted_apart(Subject(f"{MODULES}:Dies", {"width": 6, "at": 6}, INPUTS), 120.0, lambda _: None)
+    found = drafted_apart(Subject(f"{MODULES}:Dies", {"width": 6, "at": 7}, INPUTS), 120.0, lambda _: None)
+    assert "ended with code 7" in found.given_up
+    assert all(one.equal for one in found.gate)
+    assert not found.exact
+
+
+def test_too_much_memory_is_given_up():
+    with pytest.raises(SymflopsError, match="memory"):
+        drafted_apart(Subject(f"{MODULES}:HangsWhenWide", {"width": 6, "wide": 12}, INPUTS), 12.0, lambda _: None, most=1 << 20)
+
+
+def test_the_command_says_what_a_module_raises(tmp_path, capsys):
+    (tmp_path / "c.json").write_text(json.dumps({"width": 5, "wide": 12}))
+    (tmp_path / "i.json").write_text(json.dumps(INPUTS))
+    config, inputs = str(tmp_path / "c.json"), str(tmp_path / "i.json")
+    assert main(["draft", f"{MODULES}:HangsWhenWide", "--config", config, "--inputs", inputs]) == 2
+    assert "does not run" in capsys.readouterr().err
