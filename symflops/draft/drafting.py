@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from symflops.draft import gate
+from symflops.draft.absent import absent
 from symflops.draft.blocks import patterns_in
 from symflops.draft.document import Document, document
 from symflops.draft.family import INDEX, Family
@@ -85,6 +86,7 @@ def studied(name: str, subject: Subject, timeout: float, tell: Callable[[str], N
         given_up = "time was up while samples were drawn"
     batch = batch_variable(moves)
     names = names_of(family, moves.variables, batch)
+    names.filled |= absent(laboratory, family.samples, names, class_defaults(subject))
     said("fitting")
     made = document_of(subject, family, names)
     return Study(name, subject, findings, laboratory, moves, structural, family, names, batch, made, given_up)
