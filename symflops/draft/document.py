@@ -121,17 +121,26 @@ def document(
     streams |= writer.apart
     shown = "\n".join([*lines_of(entries, 2), *map(quoted, streams.values()), *map(quoted, inputs.values())])
     shown += " " + " ".join(writer.fitter.derived.values())
-    present = set("".join(one if one.isalnum() or one == "_" else " " for one in shown).split())
+    present = words_of(shown)
+    present |= {word for letter, text in names.filled.items() if letter in present for word in words_of(text)}
     sizes = {}
     for letter, key in names.sizes.items():
         if letter in present:
             said = default_of(key, family, defaults)
             if letter in names.listed:
                 said = {"type": "list", **({"default": "[]"} if names.listed[letter] else {})}
+            elif "default" not in said and letter in names.filled:
+                said = {"default": names.filled[letter]}
             sizes[letter] = {"key": ".".join(map(str, key)), **said}
+    sizes |= {letter: sizes.pop(letter) for letter in names.filled if letter in sizes}  # after what they are made of
     derived = {letter: text for letter, text in writer.fitter.derived.items() if letter in present}
     lengths = {name: slot.label for name, slot in names.lengths.items()}
     return Document(title, reference, sizes, derived, streams, inputs, entries, outputs, writer.unsolved, lengths)
+
+
+def words_of(text: str) -> set[str]:
+    """The names in a text."""
+    return set("".join(one if one.isalnum() or one == "_" else " " for one in text).split())
 
 
 def default_of(key: Sequence[Any], family: Family, defaults: Mapping[str, Any]) -> dict[str, Any]:

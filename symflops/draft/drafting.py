@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from symflops.draft import gate
+from symflops.draft.absent import absent
 from symflops.draft.blocks import patterns_in
 from symflops.draft.document import Document, document
 from symflops.draft.family import Family
@@ -104,6 +105,7 @@ def studied(
     found.runs += laboratory.runs
     batch = batch_variable(moves)
     names = names_of(family, moves.variables, batch)
+    names.filled |= absent(laboratory, family.samples, names, class_defaults(subject))
     said("fitting")
     study = Study(name, subject, laboratory, moves, structural, family, names, batch, document_of(subject, family, names))
     found.moved[name] = study.varied, study.stuck

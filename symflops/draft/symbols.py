@@ -54,6 +54,8 @@ class Names:
     """The symbols of a draft: vectors over the samples, and where each is read from.
 
     ``sizes`` are letter -> key of the config, ``lengths`` are name -> slot, ``batch`` is the vector of the number of items.
+    ``listed`` are lists that conditions read, true where they may be absent; ``filled`` is what a class takes for a field that
+    nobody gives.
     """
 
     sizes: dict[str, tuple[Any, ...]] = field(default_factory=dict)
@@ -63,6 +65,7 @@ class Names:
     solo: dict[str, list[int]] = field(default_factory=dict)
     batch: Vector = ()
     listed: dict[str, bool] = field(default_factory=dict)
+    filled: dict[str, str] = field(default_factory=dict)
 
 
 def value_at(config: Mapping[str, Any], key: Sequence[Any]) -> Any:
