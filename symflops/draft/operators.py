@@ -179,6 +179,10 @@ class Operators(Values):
         """Any contraction by its index sizes."""
         times = self.family.numbers(step, lambda one: one.times)
         batch, once = self.rows(self.times(sizes[0], times))
+        if once and step.kind == "matmul" and set(sizes[0]) == {1}:  # items may be the rows of one product
+            rows, whole_batch = self.rows(sizes[1])
+            if not whole_batch:
+                batch, once, sizes = self.ones(), False, [self.ones(), rows, *sizes[2:]]
         whole = [size for size in (batch, *sizes[1:]) if set(size) != {1}] or [self.ones()]
         values = []
         for ref in step.operands[:2]:

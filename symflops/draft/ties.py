@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from symflops.draft.sequences import RUN
 from symflops.draft.slots import Slot
 
-MOST_OPTIONS = 60
+MOST_OPTIONS = 70
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,13 @@ def options(slot: Slot, fast: Sequence[Slot], slots: Sequence[Slot], moves: Move
         if other != slot and other.kind != "length" and (other not in moves.inert or other.kind == "dimension")
     ]
     others.sort(key=lambda other: (other not in fast, other.value != slot.value))
-    plain = [*alike(slot, fast, others, lists), *grids(slot, fast, others), *shares(slot, others), *unlike(slot, fast, others)]
+    ways = (
+        alike(slot, fast, others, lists),
+        grids(slot, fast, others),
+        shares(slot, others),
+        unlike(slot, fast, others, lists),
+    )
+    plain = [option for way in ways for option in way]
     found = dict.fromkeys([*pictured(slot, fast), *plain[:MOST_OPTIONS], *listed(slot, fast)])
     multiples = tuple(other for other in others if other in fast and slot.value > 1 and other.value % slot.value == 0)
     last = [Variable(slot, multiples)] if len(multiples) > 1 else []
@@ -87,12 +93,16 @@ def grids(slot: Slot, fast: Sequence[Slot], others: Sequence[Slot]) -> Iterator[
     """A side of a grid with all dimensions of one value, the tokens on it; a patch with the sides that it divides."""
     dims = [other for other in others if other.kind == "dimension" and other.key[-1] != 0 and other.value > 1]
     rows = [other for other in others if other.kind == "dimension" and other in fast and other.value > slot.value]
-    same = tuple(other for other in dims if other.value == slot.value and slot.value > 1)
-    for value in dict.fromkeys(other.value for other in rows):
-        unit = tuple(other for other in rows if other.value == value)
-        for beside in ((), same) if same else ((),):
+    same = units([other for other in dims if other.value == slot.value and slot.value > 1])
+    for unit in units(rows):
+        for beside in ((), *same):
             if len(unit) + len(beside) > 1:
                 yield Variable(slot, (*beside, *unit))
+        if slot.kind == "dimension" and len(unit) > 1:
+            yield Variable(slot, (), unit)
+    for beside in same:
+        widths = [other for other in others if other.side == "config" and other.value > slot.value]
+        yield from (Variable(slot, (*beside, width)) for width in widths if width.value % slot.value == 0)
     if slot.kind == "number" and slot.side == "config" and 0 < slot.value < 64:
         for tensor in dict.fromkeys(other.key[:-1] for other in dims):
             sides = [other for other in dims if other.key[:-1] == tensor and other.value % slot.value == 0]
@@ -103,6 +113,16 @@ def grids(slot: Slot, fast: Sequence[Slot], others: Sequence[Slot]) -> Iterator[
                 )
                 yield Variable(slot, group)
                 yield Variable(slot, tuple(several))
+
+
+def units(dims: Sequence[Slot]) -> list[tuple[Slot, ...]]:
+    """Dimensions of one value: those of one axis first, then all."""
+    by_axis = {
+        (dim.value, dim.key[-1]): tuple(one for one in dims if (one.value, one.key[-1]) == (dim.value, dim.key[-1]))
+        for dim in dims
+    }
+    by_value = {dim.value: tuple(one for one in dims if one.value == dim.value) for dim in dims}
+    return list(dict.fromkeys((*by_axis.values(), *by_value.values())))
 
 
 def shares(slot: Slot, others: Sequence[Slot]) -> Iterator[Variable]:
@@ -117,8 +137,8 @@ def shares(slot: Slot, others: Sequence[Slot]) -> Iterator[Variable]:
         yield from (Variable(slot, (*items, width)) for width in widths)
 
 
-def unlike(slot: Slot, fast: Sequence[Slot], others: Sequence[Slot]) -> Iterator[Variable]:
-    """With one number of another value, which keeps its ratio or its distance; an offset with its period."""
+def unlike(slot: Slot, fast: Sequence[Slot], others: Sequence[Slot], lists: Sequence[Slot]) -> Iterator[Variable]:
+    """With one number of another value, which keeps its ratio or its distance; an offset with its period; with a longer list."""
     unequal = [other for other in others if other.value != slot.value and other.value > 1 and slot.value > 1]
     yield from (Variable(slot, (other,)) for other in unequal if other.value % slot.value == 0)
     if slot.value == 1:
@@ -126,6 +146,8 @@ def unlike(slot: Slot, fast: Sequence[Slot], others: Sequence[Slot]) -> Iterator
     yield from (Variable(other, (slot,)) for other in unequal if slot.value % other.value == 0 and other in fast)
     yield from (Variable(slot, (), (other,)) for other in unequal if other in fast)
     yield from (Variable(slot, (), (other,)) for other in others if related(slot, other))
+    if slot.kind == "number" and slot.value < 64:
+        yield from (Variable(slot, (), (other,)) for other in lists if other.value > slot.value)
 
 
 def related(one: Slot, other: Slot) -> bool:

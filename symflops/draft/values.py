@@ -163,9 +163,10 @@ class Values(Writer):
             self.values[step.id] = first
             return
         alike = all(value.tag == first.tag or value.once or set(value.rows) == {1} for value in values)
+        level = all(value.once or value.rows == first.rows for value in values)  # sums spread over rows stay as they are
         word = (
             "add"
-            if step.words[0] == "add" and alike and all(value.width == first.width for value in values)
+            if step.words[0] == "add" and alike and all(value.width == first.width for value in values) and level
             else "mul"
             if alike
             else "map"

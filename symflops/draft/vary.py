@@ -66,7 +66,12 @@ class Explorer:
         accepted = shrinks = False
         most = 0
         lead = variable.lead
-        for value in values if values is not None else candidates(lead.value):
+        # the next multiple of a number may be that of its double as well
+        rounds = lead.side == "config" and lead.value >= WIDE and values is None
+        tries = candidates(lead.value) if values is None else values
+        for place, value in enumerate(tries):
+            if place > 2 and accepted and rounds and not shrinks:
+                break
             state = moved({}, [(variable, value)])
             if state is None or self.late():
                 continue
@@ -80,7 +85,7 @@ class Explorer:
                     self.moves.steps[lead] = value
                     return "moves"
                 shrinks = True
-            elif value >= lead.value * 2:
+            elif value >= lead.value * 2 and not rounds:
                 break
         if shrinks:
             return "shrinks"
