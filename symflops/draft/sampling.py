@@ -149,7 +149,7 @@ class Laboratory:
             lead = variable.lead
             now = base.state.get(lead, lead.value)
             counts = lead.side == "config" or (lead.kind == "dimension" and lead.key[-1] == 0)
-            if not counts or now >= 8 or lead in moves.filled or self.late():
+            if not counts or variable.along or now >= 8 or lead in moves.filled or self.late():
                 continue
             if self.levels(variable, moves):
                 continue

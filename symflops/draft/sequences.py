@@ -1,7 +1,7 @@
 """Arguments with values: tokens among which pictures stand, and sides of pictures, as numbers that may move.
 
 Equal tokens in a row are a *run*, which may be of another length; whatever stands beside it in other arguments of as many
-tokens goes along, masks too. A tensor of a few numbers a row has one number for each of its columns. All rows may become more.
+tokens goes along, masks too. A tensor of a few numbers a row has one number for each of its columns. Rows may become more.
 """
 
 from __future__ import annotations

@@ -145,7 +145,8 @@ class Explorer:
             if found is None and state == "shrinks":
                 found = Variable(slot)
             if found:
-                self.moves.variables.append(found)
+                if found not in self.moves.variables:
+                    self.moves.variables.append(found)
                 covered.update(found.slots)
                 # the sides that a patch divides may still move by themselves
                 done.update(
@@ -208,7 +209,10 @@ def draw(variables: Sequence[Variable], random: Random, share: float, origin: St
         step = lcm(*smaller) if smaller else 1
         start = origin.get(variable.lead, base)
         if variable in chosen:
-            if base >= WIDE and (smaller or (variable.lead.kind == "number" and base % 2 == 0)):
+            if variable.along:  # its powers have to come out whole
+                parts = [base // part for part in (2, 3) if base % part == 0 and base > part]
+                values[variable] = random.choice([base * 2, base * 2, base * 3, *parts])
+            elif base >= WIDE and (smaller or (variable.lead.kind == "number" and base % 2 == 0)):
                 unit = step if smaller else max(1, base // 2)
                 low = max(1, base // (2 * unit))
                 values[variable] = unit * random.randint(low, low + 6)
