@@ -9,7 +9,7 @@ from itertools import combinations, combinations_with_replacement
 from math import prod
 from typing import Any
 
-from symflops.draft.formula import Formula, Monomial, Vector, affine, bracket, merge, powers, ratio, solve, triple, words
+from symflops.draft.formula import Formula, Monomial, Vector, affine, bracket, merge, powers, ratio, solve, words
 from symflops.draft.proportion import proportion
 from symflops.draft.triples import triple
 
@@ -152,10 +152,9 @@ class Fitter:
                     if len(terms) <= 6:
                         return Formula(tuple(sorted(terms, key=lambda term: -sum(power for _, power in term[0]))))
             elif degree == 2 and len(monomials) <= MOST_OF_THREE and len(vector) > 8:
-                three = triple(vector, list(columns.values()))
+                three = triple(vector, columns)
                 if three is not None:
-                    terms = [(powers(monomials[number], ()), factor) for number, factor in three]
-                    return Formula(tuple(sorted(terms, key=lambda term: -sum(power for _, power in term[0]))))
+                    return three
         return None
 
     def pairs(self, vector: Vector, columns: Mapping[tuple[str, ...], Vector]) -> Formula | None:

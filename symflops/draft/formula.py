@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import combinations
 from math import gcd, prod
 
 Vector = tuple[int, ...]
@@ -135,29 +134,3 @@ def solve(vector: Vector, columns: Sequence[Vector]) -> list[Fraction] | None:
     if any(row[width] for row in rows[width:]):
         return None
     return [rows[place][width] for place in range(width)]
-
-
-def triple(vector: Vector, columns: Sequence[Vector]) -> tuple[tuple[int, Fraction], ...] | None:
-    """Three columns and factors whose sum a vector is, all factors being whole; None where there are none."""
-    places = range(len(vector) - 3, len(vector))
-    x, y, z = (vector[place] for place in places)
-    heads = [tuple(column[place] for place in places) for column in columns]
-    for chosen in combinations(range(len(columns)), 3):
-        (a, b, c), (d, e, f), (g, h, i) = (heads[number] for number in chosen)
-        determinant = a * (e * i - f * h) - d * (b * i - c * h) + g * (b * f - c * e)
-        if not determinant:
-            continue
-        tops = (
-            x * (e * i - f * h) - d * (y * i - z * h) + g * (y * f - z * e),
-            a * (y * i - z * h) - x * (b * i - c * h) + g * (b * z - c * y),
-            a * (e * z - f * y) - d * (b * z - c * y) + x * (b * f - c * e),
-        )
-        if any(top % determinant or not top for top in tops):
-            continue
-        factors = [top // determinant for top in tops]
-        picked = [columns[number] for number in chosen]
-        if all(
-            sum(p * q for p, q in zip(factors, row, strict=True)) == value for *row, value in zip(*picked, vector, strict=True)
-        ):
-            return tuple((number, Fraction(factor)) for number, factor in zip(chosen, factors, strict=True))
-    return None

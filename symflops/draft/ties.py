@@ -138,7 +138,7 @@ def shares(slot: Slot, others: Sequence[Slot]) -> Iterator[Variable]:
 
 
 def unlike(slot: Slot, fast: Sequence[Slot], others: Sequence[Slot], lists: Sequence[Slot]) -> Iterator[Variable]:
-    """With one number of another value, which keeps its ratio or its distance; an offset with its period; with a longer list."""
+    """With one number of another value, which keeps its ratio or its distance; an offset with its period; a longer list."""
     unequal = [other for other in others if other.value != slot.value and other.value > 1 and slot.value > 1]
     yield from (Variable(slot, (other,)) for other in unequal if other.value % slot.value == 0)
     if slot.value == 1:
