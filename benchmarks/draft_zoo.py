@@ -1,8 +1,11 @@
-"""Drafts every class with measured records below a folder, one process each, and prints the table of how that went.
+"""Drafts every class with measured records below a folder, one process each, and writes the table of how that went.
 
-    python benchmarks/draft_zoo.py --records DIR [--only NAME ...] [--timeout 120] [--out results.json] [--specs DIR]
+    python benchmarks/draft_zoo.py --records DIR [--only NAME ...] [--jobs 2] [--timeout 120] [--out results.json] [--specs DIR]
+    python benchmarks/draft_zoo.py --records DIR --out results.json --keep --page docs/drafted.md
 
 Each class is drafted from its first small record; a published record of the class with the same inputs is part of the proof.
+The classes of ``draft_outside.json`` have no records and were written down before any of them was tried: they stand apart.
+With ``--keep``, what ``--out`` holds already is not drafted again.
 """
 
 from __future__ import annotations
@@ -13,11 +16,15 @@ import json
 import multiprocessing
 import resource
 import statistics
-import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 SKIPPED = ("sdpa", "grouped", "cpu-eager")
+OUTSIDE = Path(__file__).parent / "draft_outside.json"
+NOTHING = {"exact": False, "gate": [], "spec": ""}
+HEADS = ("class", "gate", "draft", "proofs", "could not be moved", "unsolved", "lines", "s", "what differs")
 
 
 def records_of(folder: Path) -> dict[str, list[dict[str, Any]]]:
@@ -30,6 +37,11 @@ def records_of(folder: Path) -> dict[str, list[dict[str, Any]]]:
             if record.get("package") in ("transformers", "diffusers") and not record.get("regime"):
                 found.setdefault(record["class"], []).append(record)
     return found
+
+
+def outside() -> dict[str, list[dict[str, Any]]]:
+    """The classes without records."""
+    return {record["class"]: [record] for record in json.loads(OUTSIDE.read_text("utf-8"))}
 
 
 def work(records: list[dict[str, Any]], timeout: float, pipe: Any) -> None:
@@ -52,14 +64,16 @@ def work(records: list[dict[str, Any]], timeout: float, pipe: Any) -> None:
     first = (small or [one for one in records if not one["published_size"]] or records)[0]
 
     def subject(record: dict[str, Any]) -> Any:
-        return Subject(f"{record['package']}:{record['class']}", record["config"], record["inputs"], {}, record["device"])
+        name = f"{record['package']}:{record['class']}"
+        passes = (record["fwd_flops"], record["bwd_flops"]) if "fwd_flops" in record else None
+        return Subject(name, record["config"], record["inputs"], {}, record["device"], passes)
 
     published = [subject(one) for one in records if one["published_size"] and set(one["inputs"]) == set(first["inputs"])][:1]
     try:
         found = report(draft(subject(first), timeout, lambda _: None, published))
         found["published"] = len(published)
     except Exception as error:  # one class must not end the run
-        found = {"exact": False, "error": f"{type(error).__name__}: {error}"[:400], "gate": [], "spec": ""}
+        found = {**NOTHING, "error": f"{type(error).__name__}: {error}"[:400]}
     found["memory"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     pipe.send(found)
 
@@ -70,7 +84,7 @@ def run(records: list[dict[str, Any]], timeout: float) -> dict[str, Any]:
     process = multiprocessing.get_context("spawn").Process(target=work, args=(records, timeout, there))
     process.start()
     there.close()
-    found: dict[str, Any] = {"exact": False, "error": "timed out", "gate": [], "spec": ""}
+    found: dict[str, Any] = {**NOTHING, "error": "timed out"}
     if here.poll(2 * timeout + 60):
         with contextlib.suppress(EOFError):
             found = here.recv()
@@ -79,26 +93,67 @@ def run(records: list[dict[str, Any]], timeout: float) -> dict[str, Any]:
     return found
 
 
+def gated(found: dict[str, Any]) -> bool:
+    """Whether the tape's passes are those of the counter."""
+    return bool(found["gate"]) and all(one["measured"] == one["taped"] for one in found["gate"])
+
+
+def verdict(found: dict[str, Any]) -> str:
+    """In one word."""
+    return "exact" if found["exact"] else "partial" if found.get("spec") else "none"
+
+
 def row(name: str, found: dict[str, Any]) -> str:
     """One line of the table."""
-    gate = "yes" if found["gate"] and all(one["measured"] == one["taped"] for one in found["gate"]) else "no"
     proofs = found.get("proofs", [])
-    verdict = "exact" if found["exact"] else "partial" if found.get("spec") else "none"
-    held = f"{sum(one['exact'] for one in proofs)}/{len(proofs)}"
     why = found.get("error") or next((one for proof in proofs for one in proof["differences"]), "")
-    stuck = ", ".join(found.get("stuck", [])) or "none"
-    cells = [
-        name,
-        gate,
-        verdict,
-        held,
-        stuck,
-        str(len(found.get("unsolved", []))),
-        str(found.get("lines", "")),
-        str(found.get("processor_seconds", "")),
-        why[:90],
+    stuck = ", ".join(found.get("stuck", [])) or "-"
+    cells = (
+        name, "yes" if gated(found) else "no", verdict(found), f"{sum(one['exact'] for one in proofs)}/{len(proofs)}",
+        stuck if len(stuck) < 90 else f"{len(found['stuck'])} numbers", len(found.get("unsolved", [])), found.get("lines", ""),
+        found.get("processor_seconds", ""), why if len(why) < 90 else f"{why[:88]}...",
+    )  # fmt: skip
+    return "| " + " | ".join(str(cell).replace("|", "/").replace("<", "&lt;") for cell in cells) + " |"
+
+
+def table(results: dict[str, dict[str, Any]]) -> Iterator[str]:
+    """All rows."""
+    yield f"| {' | '.join(HEADS)} |"
+    yield f"|{'---|' * len(HEADS)}"
+    yield from (row(name, found) for name, found in results.items())
+
+
+def summary(results: dict[str, dict[str, Any]]) -> str:
+    """What the table comes to."""
+    exact = [one for one in results.values() if one["exact"]]
+    free = [one for one in exact if not one["stuck"]]
+    count = len(results)
+    shares = (("gate", sum(map(gated, results.values()))), ("exact", len(exact)), ("exact and nothing stuck", len(free)))
+    text = ", ".join(f"{word} {number} ({100 * number / count:.0f} %)" for word, number in shares)
+    if exact:
+        lines, seconds = (statistics.median(one[key] for one in exact) for key in ("lines", "processor_seconds"))
+        memory = max(one.get("memory", 0) for one in results.values())
+        text += f"; exact ones have a median of {lines:g} lines and take {seconds:g} s of one core; most memory {memory} MB"
+    return f"{count} classes: {text}."
+
+
+def page(results: dict[str, dict[str, Any]], others: dict[str, dict[str, Any]]) -> str:
+    """The page of the documentation."""
+    parts = [
+        "# How drafts go",
+        "`benchmarks/draft_zoo.py` wrote this page: `symflops draft` on every class with measured records, from one small "
+        "config each. A draft is *exact* when parameters (by name and shape), forward, and backward under full training, LoRA "
+        "and two random choices of frozen parts are equal to PyTorch's counter at five configurations or more that the fit "
+        "never saw, and at a published size where a record of it has the same inputs and parameters; and nothing is unsolved. "
+        "All else is *partial*, and says what differs.",
+        summary(results),
+        "\n".join(table(results)),
+        "## Classes without records",
+        "Written down before any of them was tried, to see whether the mechanisms fit more than what they were made with.",
+        summary(others),
+        "\n".join(table(others)),
     ]
-    return "| " + " | ".join(cell.replace("|", "/") for cell in cells) + " |"
+    return "\n\n".join(parts) + "\n"
 
 
 def main() -> None:
@@ -106,45 +161,37 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--records", required=True, type=Path)
     parser.add_argument("--only", nargs="*", default=[])
+    parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--timeout", type=float, default=120.0)
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--keep", action="store_true")
     parser.add_argument("--specs", type=Path)
+    parser.add_argument("--page", type=Path)
     args = parser.parse_args()
-    known = records_of(args.records)
-    every = {name: found for name, found in known.items() if not args.only or name in args.only}
+    measured, others = records_of(args.records), outside()
+    every = {name: found for name, found in {**measured, **others}.items() if not args.only or name in args.only}
     results: dict[str, Any] = {}
-    heads = (
-        "class",
-        "gate",
-        "draft",
-        "hold-outs and published",
-        "could not be moved",
-        "unsolved",
-        "lines",
-        "s (CPU)",
-        "difference",
-    )
-    print(f"| {' | '.join(heads)} |")
-    print(f"|{'---|' * len(heads)}")
-    started = time.monotonic()
-    for name, records in every.items():
-        results[name] = run(records, args.timeout)
-        print(row(name, results[name]), flush=True)
-        if args.specs and results[name].get("spec"):
-            args.specs.mkdir(parents=True, exist_ok=True)
-            (args.specs / f"{name}.yaml").write_text(results[name]["spec"], "utf-8")
-        if args.out:
-            args.out.write_text(json.dumps(results, indent=1), "utf-8")
-    exact = [one for one in results.values() if one["exact"]]
-    gates = [one for one in results.values() if one["gate"] and all(part["measured"] == part["taped"] for part in one["gate"])]
-    free = [one for one in exact if not one["stuck"]]
-    count = len(results)
-    spent = time.monotonic() - started
-    print(f"\n{count} classes in {spent:.0f} s: gate {len(gates)}, exact {len(exact)}, nothing stuck {len(free)}")
-    if exact:
-        lines, seconds = (statistics.median(one[key] for one in exact) for key in ("lines", "processor_seconds"))
-        memory = max(one.get("memory", 0) for one in results.values())
-        print(f"median {lines:g} lines, {seconds:g} s of processor time; most memory {memory} MB")
+    if args.keep and args.out and args.out.exists():
+        results = {name: found for name, found in json.loads(args.out.read_text("utf-8")).items() if name in every}
+    print("\n".join(table(results)))
+
+    def one(name: str) -> tuple[str, dict[str, Any]]:
+        return name, run(every[name], args.timeout)
+
+    with ThreadPoolExecutor(args.jobs) as pool:
+        for name, found in pool.map(one, [name for name in every if name not in results]):
+            results[name] = found
+            print(row(name, found), flush=True)
+            if args.specs and found.get("spec"):
+                args.specs.mkdir(parents=True, exist_ok=True)
+                (args.specs / f"{name}.yaml").write_text(found["spec"], "utf-8")
+            if args.out:
+                args.out.write_text(json.dumps(results, indent=1), "utf-8")
+    ordered = [{name: results[name] for name in names if name in results} for names in (measured, others)]
+    for some in filter(None, ordered):
+        print(f"\n{summary(some)}")
+    if args.page:
+        args.page.write_text(page(*ordered), "utf-8")
 
 
 if __name__ == "__main__":

@@ -28,6 +28,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--inputs", metavar="JSON", help='the arguments of a call: {"x": {"shape": [2, 24, 8], "dtype": "float32"}}'
     )
+    parser.add_argument(
+        "--variant",
+        metavar="NAME=JSON",
+        action="append",
+        default=[],
+        help="fields of a config with which the structure is another one: drafted too, and merged under conditions",
+    )
+    parser.add_argument(
+        "--variant-inputs", metavar="NAME=JSON", action="append", default=[], help="the arguments of a call of that variant"
+    )
     parser.add_argument("--published", metavar="JSON", action="append", default=[], help="a config to prove the draft for, too")
     parser.add_argument("--output", "-o", metavar="PATH", help="write the spec there: a file, or a folder")
     parser.add_argument(
@@ -39,7 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Draft, print, and say what is proven."""
-    from symflops.draft.apart import drafted_apart
+    from symflops.draft.process import drafted_apart
     from symflops.draft.subject import Subject
 
     here = str(Path.cwd())
@@ -49,18 +59,50 @@ def run(args: argparse.Namespace) -> int:
     subject = Subject(args.reference, config, inputs, options, args.device)
     published = [Subject(args.reference, read(path), inputs, options, args.device) for path in args.published]
     try:
-        found = drafted_apart(subject, args.timeout, teller(), published)
+        (data, words), why = drafted_apart(subject, args.timeout, teller(), said, published, variants_of(args, subject))
     finally:
         clear()
-    if args.output and found.text:
-        save(Path(args.output), found.text)
+    if why:
+        data, words = {**data, "exact": False, "given_up": why}, f"{words}\n  given up: {why}"
+    if args.output:
+        save(Path(args.output), data["spec"])
     if args.json:
-        print(json.dumps(report(found), indent=1))
+        print(json.dumps(data, indent=1))
     else:
         if not args.output:
-            print(found.text, end="")
-        print(told(found), file=sys.stderr)
-    return 0 if found.exact else 1
+            print(data["spec"], end="")
+        print(words, file=sys.stderr)
+    return 0 if data["exact"] else 1
+
+
+def said(found: Any) -> tuple[dict[str, Any], str]:
+    """The report as data, and as a person reads it."""
+    return report(found), told(found)
+
+
+def variants_of(args: argparse.Namespace, subject: Any) -> dict[str, Any]:
+    """The variants: the config with the fields of each instead of its own.
+
+    Raises:
+        SymflopsError: a name without a file, twice, or arguments of no variant.
+    """
+    from symflops.ground.errors import SymflopsError
+
+    tables: list[dict[str, Any]] = []
+    for option, texts in (("--variant", args.variant), ("--variant-inputs", args.variant_inputs)):
+        table: dict[str, Any] = {}
+        for text in texts:
+            name, equals, path = text.partition("=")
+            if not (name and equals and path) or name in table:
+                raise SymflopsError(f"{option} {text}: write NAME=FILE, each name once")
+            table[name] = read(path)
+        tables.append(table)
+    configs, inputs = tables
+    for name in inputs.keys() - configs.keys():
+        raise SymflopsError(f"--variant-inputs {name}: there is no --variant {name}")
+    return {
+        name: subject.having({**subject.config, **fields}, inputs.get(name, subject.inputs)) for name, fields in configs.items()
+    }
 
 
 def save(path: Path, text: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from symflops.draft.family import Family
@@ -66,46 +67,79 @@ def wrapped(head: str, fields: Mapping[str, Any], indent: int) -> list[str]:
     return [*lines, line]
 
 
-def printed(title: str, reference: str, family: Family, names: Names, writer: Grapher, defaults: Mapping[str, Any]) -> str:
-    """The whole document."""
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A spec as data: expressions are texts, entries are a path and fields; ``lengths`` are axis -> dimension of an input."""
+
+    title: str
+    reference: str
+    sizes: Mapping[str, Mapping[str, Any]]
+    derived: Mapping[str, str]
+    streams: Mapping[str, Any]
+    inputs: Mapping[str, Mapping[str, Any]]
+    entries: Sequence[Any]
+    outputs: Sequence[str]
+    unsolved: Sequence[Unsolved] = ()
+    lengths: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The title in small letters."""
+        name = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in self.title).strip("_")
+        while "__" in name:
+            name = name.replace("__", "_")
+        return squeezed(name)
+
+    @property
+    def text(self) -> str:
+        """The document as YAML."""
+        lines = [f"name: {self.name}", f"title: Draft of {self.title}"]
+        if self.reference:
+            lines.append(f"reference: {self.reference}")
+        if self.sizes:
+            lines.append("sizes:")
+            lines += [f"  {letter}: {quoted(fields)}" for letter, fields in self.sizes.items()]
+        if self.derived:
+            lines.append(f"derived: {quoted(self.derived)}")
+        lines.append("streams:")
+        lines += [f"  {stream}: {quoted(axes)}" for stream, axes in self.streams.items()]
+        lines.append("inputs:")
+        for name, fields in self.inputs.items():
+            lines += wrapped(f"  {name}: ", fields, 2)
+        lines.append("graph:")
+        lines += lines_of(self.entries, 2)
+        lines.append(f"outputs: {quoted(self.outputs)}")
+        return "\n".join([*lines, *notes(self.unsolved)]) + "\n"
+
+
+def document(
+    title: str, reference: str, family: Family, names: Names, writer: Grapher, defaults: Mapping[str, Any]
+) -> Document:
+    """What a writer finds, with the sizes that it uses."""
     entries, outputs = writer.graph()
     streams, inputs = declared(family, names, writer)
-    name = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in title).strip("_")
-    while "__" in name:
-        name = name.replace("__", "_")
-    lines = [f"name: {squeezed(name)}", f"title: Draft of {title}"]
-    if reference:
-        lines.append(f"reference: {reference}")
+    streams |= writer.apart
     shown = "\n".join([*lines_of(entries, 2), *map(quoted, streams.values()), *map(quoted, inputs.values())])
     shown += " " + " ".join(writer.fitter.derived.values())
     present = set("".join(one if one.isalnum() or one == "_" else " " for one in shown).split())
-    sizes = {letter: key for letter, key in names.sizes.items() if letter in present}
-    if sizes:
-        lines.append("sizes:")
-        for letter, key in sizes.items():
-            field: dict[str, Any] = {"key": ".".join(map(str, key))}
-            default = value_at(defaults, key)
-            example = value_at(family.samples[0].config, key)
-            if isinstance(example, (list, tuple)) and not isinstance(default, (list, tuple)):
-                default = example
-            if isinstance(default, (list, tuple)) and all(isinstance(item, int) for item in default):
-                field["default"] = f"[{', '.join(map(str, default))}]"
-            elif isinstance(default, int) and not isinstance(default, bool):
-                field["default"] = default
-            lines.append(f"  {letter}: {quoted(field)}")
-    used = {letter: text for letter, text in writer.fitter.derived.items() if letter in present}
-    if used:
-        lines.append(f"derived: {quoted(used)}")
-    lines.append("streams:")
-    lines += [f"  {stream}: {quoted(axes)}" for stream, axes in streams.items()]
-    lines.append("inputs:")
-    for name, fields in inputs.items():
-        lines += wrapped(f"  {name}: ", fields, 2)
-    lines.append("graph:")
-    lines += lines_of(entries, 2)
-    lines.append(f"outputs: {quoted(outputs)}")
-    lines += notes(writer.unsolved)
-    return "\n".join(lines) + "\n"
+    sizes = {}
+    for letter, key in names.sizes.items():
+        if letter in present:
+            sizes[letter] = {"key": ".".join(map(str, key)), **default_of(key, family, defaults)}
+    derived = {letter: text for letter, text in writer.fitter.derived.items() if letter in present}
+    lengths = {name: slot.label for name, slot in names.lengths.items()}
+    return Document(title, reference, sizes, derived, streams, inputs, entries, outputs, writer.unsolved, lengths)
+
+
+def default_of(key: Sequence[Any], family: Family, defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """What the class has for a field, as a size says it."""
+    default = value_at(defaults, key)
+    example = value_at(family.samples[0].config, key)
+    if isinstance(example, (list, tuple)) and not isinstance(default, (list, tuple)):
+        default = example
+    if isinstance(default, (list, tuple)) and all(isinstance(item, int) for item in default):
+        return {"default": f"[{', '.join(map(str, default))}]"}
+    return {"default": default} if isinstance(default, int) and not isinstance(default, bool) else {}
 
 
 def squeezed(name: str) -> str:

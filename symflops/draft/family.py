@@ -31,22 +31,43 @@ class Family:
     structural: int = 0
     parts: dict[Any, list[Any]] = field(default_factory=dict)
     place: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    called: list[dict[str, str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.place = {id(part): place for place, part in walk(self.samples[0].plan.entries)}
         for sample in self.samples:
+            called: dict[str, str] = {}
             for key, part in walk(sample.plan.entries):
                 self.parts.setdefault(key, []).append(part)
+                if isinstance(part, Step):
+                    called.update(zip(parameters_of(self.parts[key][0]), parameters_of(part), strict=True))
+            self.called.append(called)
 
     def numbers(self, part: Any, pick: Any) -> tuple[int, ...]:
         """A number of a step or loop of the base, over all samples."""
         return tuple(pick(one) for one in self.parts[self.place[id(part)]])
 
     def shape(self, name: str) -> tuple[tuple[int, ...], ...]:
-        """The dimensions of a parameter, each over all samples (that of the base where a sample lacks it)."""
+        """The dimensions of a parameter, each over all samples (that of the base where a sample lacks it).
+
+        Where items of a list differ, another sample may have another item of this kind.
+        """
         base = self.samples[0].plan.parameters[name]
-        shapes = [sample.plan.parameters.get(name, base) for sample in self.samples]
+        shapes = [
+            sample.plan.parameters.get(called.get(name, name), base)
+            for sample, called in zip(self.samples, self.called, strict=True)
+        ]
         return tuple(zip(*shapes, strict=True)) if all(len(shape) == len(base) for shape in shapes) else ()
+
+    def items(self) -> dict[str, tuple[int, ...]]:
+        """Items of lists, by their path in the base, whose index is another one in other samples: the index in each."""
+        found: dict[str, tuple[int, ...]] = {}
+        for name in self.called[0]:
+            words = [called.get(name, name).split(".") for called in self.called]
+            for place, word in enumerate(words[0]):
+                if word.isdigit() and any(one[place] != word for one in words):
+                    found.setdefault(".".join(words[0][: place + 1]), tuple(int(one[place]) for one in words))
+        return found
 
 
 def skeleton(plan: Plan) -> Any:
@@ -82,3 +103,8 @@ def walk(entries: Any, at: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ..
         yield (*at, place), one
         if isinstance(one, Loop):
             yield from walk(one.body, (*at, place))
+
+
+def parameters_of(step: Step) -> tuple[str, ...]:
+    """The parameters that a step reads."""
+    return (*step.parameters, *(ref.name for ref in step.operands if ref.kind == "parameter"))

@@ -9,6 +9,7 @@ from itertools import combinations, combinations_with_replacement
 from math import prod
 
 from symflops.draft.formula import Formula, Monomial, Vector, affine, bracket, merge, powers, ratio, solve, words
+from symflops.draft.proportion import proportion
 
 MOST_TERMS = 24
 
@@ -27,6 +28,7 @@ class Fitter:
     quotients: dict[str, Vector] = field(default_factory=dict)
     factors: dict[Vector, tuple[Vector, ...]] = field(default_factory=dict)
     constants: tuple[int, ...] = ()
+    failed: dict[Vector, int] = field(default_factory=dict)
     derived: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -36,8 +38,9 @@ class Fitter:
 
     def formula(self, vector: Vector) -> Formula | None:
         """The formula of a vector; None where none is found."""
-        if vector not in self.known:
+        if vector not in self.known or (self.known[vector] is None and self.failed.get(vector, 0) < len(self.quotients)):
             self.known[vector] = None  # a factor of itself has no formula
+            self.failed[vector] = len(self.quotients)
             found = self.composed(vector) or self.search(vector)
             self.known[vector] = found
             if found is not None and any(power < 0 for monomial, _ in found.terms for _, power in monomial):
@@ -65,7 +68,13 @@ class Fitter:
     def relevant(self, vector: Vector) -> list[str]:
         """The symbols that a vector depends on, as far as samples that move one variable tell."""
         told = [name for name, places in self.solo.items() if any(vector[place] != vector[0] for place in places)]
-        return told or list(self.symbols)
+        # what moves with one of these may have cancelled it, as a patch does that grows with the sides of its grid
+        beside = [
+            name
+            for name, places in self.solo.items()
+            if name not in told and any(self.symbols[one][place] != self.symbols[one][0] for one in told for place in places)
+        ]
+        return told + beside if told else list(self.symbols)
 
     def search(self, vector: Vector) -> Formula | None:
         """Constant, symbol, monomial, sums of few monomials; then the same with rounded quotients."""
@@ -128,7 +137,7 @@ class Fitter:
                 chosen: tuple(map(prod, zip(*(atoms[name] for name in chosen), strict=True))) if chosen else (1,) * len(vector)
                 for chosen in monomials
             }
-            pair = self.pairs(vector, columns)
+            pair = self.pairs(vector, columns) or self.shifted(vector, columns)
             if pair is not None:
                 return pair
             if len(monomials) <= min(MOST_TERMS, len(set(zip(*atoms.values(), strict=True))) - 3):
@@ -157,6 +166,36 @@ class Fitter:
                     return Formula(tuple(sorted(terms, key=lambda term: -sum(power for _, power in term[0]))))
         return None
 
+    def shifted(self, vector: Vector, columns: Mapping[tuple[str, ...], Vector]) -> Formula | None:
+        """A sum of two monomials and a constant."""
+        if len(columns) > 80:
+            return None
+        change = tuple(value - vector[0] for value in vector)
+        changes = {name: tuple(value - column[0] for value in column) for name, column in columns.items() if name}
+        for (a, first), (b, second) in combinations(changes.items(), 2):
+            place = next((p for p in range(1, len(vector)) if first[p]), None)
+            if place is None:
+                continue
+            other = next((p for p in range(1, len(vector)) if first[place] * second[p] != first[p] * second[place]), None)
+            if other is None:
+                continue
+            determinant = first[place] * second[other] - first[other] * second[place]
+            x = change[place] * second[other] - change[other] * second[place]
+            y = first[place] * change[other] - first[other] * change[place]
+            if (
+                not x
+                or not y
+                or any(x * p + y * q != determinant * value for p, q, value in zip(first, second, change, strict=True))
+            ):
+                continue
+            one, two = Fraction(x, determinant), Fraction(y, determinant)
+            rest = vector[0] - one * columns[a][0] - two * columns[b][0]
+            if max(one.denominator, two.denominator) <= 4 and rest.denominator == 1:
+                terms = [(powers(name, ()), factor) for name, factor in ((a, one), (b, two))]
+                terms.sort(key=lambda term: -sum(power for _, power in term[0]))
+                return Formula((*terms, ((), rest)) if rest else tuple(terms))
+        return None
+
     def rounded(self, vector: Vector, base: Mapping[str, Vector], pool: Mapping[str, Vector]) -> Formula | None:
         """With one or two rounded quotients that are not known yet, or a smaller of two."""
         fresh = dict(self.candidates(base, pool))
@@ -164,6 +203,9 @@ class Fitter:
             if values == vector:
                 self.quotients[name] = values
                 return Formula(((((name, 1),), Fraction(1)),))
+        part = proportion(vector, {**self.symbols, **pool})
+        if part is not None:
+            return part
         usable = {name: values for name, values in fresh.items() if len(set(values)) > 1}
         for name, values in usable.items():
             found = self.with_quotient(vector, {name: values}, {**base, **pool})

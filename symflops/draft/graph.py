@@ -157,7 +157,7 @@ class Grapher(Attentive):
             if ref.kind == "step" and ref.id in made and ref.id in self.values:
                 value = self.values[ref.id]
                 name = self.name(value.name)
-                stream = "once" if value.once else self.stream(value.rows)
+                stream = self.whole(value.rows) if value.once else self.stream(value.rows)
                 scope.entries.append(
                     ("_", {"op": "zeros", "stream": stream, "width": self.text(value.width, name), "to": name})
                 )

@@ -194,7 +194,7 @@ class Operators(Values):
             rows, width = self.times(batch, *sizes[len(sizes) // 2 + 1 :]), sizes[1]
         rows, width = self.shaped(rows, width)
         fields: Fields = {"op": "matmul", "from": [value.name for value in values], "dims": self.listed(whole, step.path)}
-        fields["stream"] = "once" if once else self.stream(rows)
+        fields["stream"] = self.whole(rows) if once else self.stream(rows)
         fields["width"] = self.text(width, step.path)
         fields["to"] = name
         made = Val(name, rows, width, once, self.tag(rows, once))

@@ -12,6 +12,7 @@ from typing import Any
 from symflops.api import Model
 from symflops.draft import gate
 from symflops.draft.family import INDEX
+from symflops.draft.patience import TooLongError, within
 from symflops.draft.subject import Subject, full_config, summed
 from symflops.ground.diagnostics import Source, SymflopsError
 from symflops.library import SpecFile
@@ -24,15 +25,18 @@ from symflops.witness.live import parameters_of
 from symflops.witness.live_regimes import NAMES, lora
 from symflops.witness.tensors import needed
 
+PATIENCE = 180.0
+
 
 @dataclass(slots=True)
 class Proof:
-    """What one configuration says, drawn or ``published``: nothing differs, or what does."""
+    """What one configuration says, drawn or ``published``, ``of`` a variant: nothing differs, or what does."""
 
     label: str
     checks: int = 0
     differences: list[str] = field(default_factory=list)
     published: bool = False
+    of: str = ""
 
     @property
     def exact(self) -> bool:
@@ -74,6 +78,9 @@ class Prover:
                 self.regimes = self.chosen(real)
             batch = self.batch(config, lengths, items)
             self.parameters(real, config, proof)
+            if subject.measured and not runs(real, arguments):
+                self.recorded(subject.measured, config, batch, proof)
+                return proof
             for regime in [*self.regimes, *([self.single(real)] if first else [])]:
                 self.passes(real, arguments, config, batch, regime, proof)
         except SymflopsError as error:
@@ -126,7 +133,7 @@ class Prover:
         program = self.program(self.regimes[0], config)
         found: dict[str, Any] = {}
         for stream in program.streams:
-            item = [lengths[name] for name in stream.variables]
+            item = [lengths.get(name, 0) for name in stream.variables]  # an input that a variant has not is of no length
             if item:
                 found[stream.name] = [item[0] if len(item) == 1 else item] * items
         return found or {stream.name: [[]] * items for stream in program.streams[:1]}
@@ -146,6 +153,16 @@ class Prover:
         proof.checks += 1
         if wrong:
             proof.differences.append(f"{len(wrong)} parameters differ: {'; '.join(wrong[:3])}")
+
+    def recorded(self, measured: tuple[int, int], config: Mapping[str, Any], batch: Mapping[str, Any], proof: Proof) -> None:
+        """Both passes when all trains, against figures measured elsewhere."""
+        estimator = InterpretedEstimator(self.program(self.regimes[0], config), config, regime="full", convention="torch")
+        moments = estimator.moments(**batch)
+        proof.checks += 2
+        derived = estimator.forward(moments), estimator.backward(moments)
+        for word, real, own in zip(("forward", "backward"), measured, derived, strict=True):
+            if real != own:
+                proof.differences.append(f"full, {word}: {real:,} recorded, {own:,} drafted")
 
     def passes(
         self, real: Any, arguments: Any, config: Mapping[str, Any], batch: Mapping[str, Any], regime: Regime, proof: Proof
@@ -179,6 +196,25 @@ class Prover:
             proof.checks += 1
             if real_flops != own:
                 proof.differences.append(f"{regime.name}, {word}: {real_flops:,} measured, {own:,} drafted")
+
+
+def runs(real: Any, arguments: Mapping[str, Any]) -> bool:
+    """Whether a module runs on the device that it is on."""
+    try:
+        with needed("torch").no_grad():
+            real(**arguments)
+    except Exception:  # whatever it raises, it does not
+        return False
+    return True
+
+
+def held(prover: Prover, told: str, subject: Subject, lengths: Mapping[str, int], items: int) -> Proof:
+    """The proof at one configuration, which does not hold where it does not come to an end."""
+    try:
+        with within(PATIENCE):
+            return prover.prove(told, subject, lengths, items)
+    except TooLongError:
+        return Proof(told, 1, [f"no answer within {PATIENCE:.0f} s"])
 
 
 def last_words(name: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -165,14 +165,17 @@ class Recorder:
         elif name in ("convolution", "_convolution"):
             left, right = args[0], args[1]
             added = (args[2],) if args[2] is not None else ()
-            stride, padding, dilation, transposed, extra, groups = args[3:9]
+            stride, padding, dilation, extra = (list(args[place]) for place in (3, 4, 5, 7))
+            transposed, groups = args[6], args[8]
             outer, inner = right.shape[0], right.shape[1]
             places = left.shape[2:] if transposed else shape[2:]
             sizes = (left.shape[0], outer, inner, *right.shape[2:], *places)
+            rank = right.dim() - 2
             kind = "conv"
             options = {
-                "stride": tuple(stride), "padding": tuple(padding), "dilation": tuple(dilation), "transposed": transposed,
-                "output_padding": tuple(extra), "groups": groups, "kernel": tuple(right.shape[2:]),
+                "stride": each(stride, rank), "padding": each(padding, rank), "dilation": each(dilation, rank),
+                "output_padding": each(extra, rank), "kernel": tuple(right.shape[2:]),
+                "transposed": transposed, "groups": groups,
             }  # fmt: skip
         elif name == "linalg_solve_triangular":
             left, right, added = args[0], args[1], ()
@@ -203,6 +206,11 @@ def tensors_of(value: Any) -> Iterator[Any]:
             yield from tensors_of(item)
     elif isinstance(value, needed("torch").Tensor):
         yield value
+
+
+def each(values: Sequence[int], rank: int) -> tuple[int, ...]:
+    """An option of a convolution for every axis; one number is for all."""
+    return tuple(values) * rank if len(values) == 1 else tuple(values)
 
 
 def named_tensors(value: Any, name: str) -> Iterator[tuple[str, Any]]:

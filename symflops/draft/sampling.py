@@ -23,6 +23,7 @@ FEWEST_ITEMS = 5
 SAMPLES = 22
 DRAWS = 60
 SLOWER = 8.0
+MOST_GROWN = 4
 IGNORED = ("token_id", "token_index", "seed", "pad_", "_id")
 
 
@@ -139,25 +140,26 @@ class Laboratory:
     def typical(self, base: Sample, moves: Moves) -> Sample:
         """A base whose structure stays as it is when a number grows, where that of the given one does not.
 
-        One item of a kind is an item apart, two and three of it are a loop.
+        One item of a kind is an item apart, two and three of it are a loop; so are three samples, one after another.
         """
         for variable in moves.variables:
-            now = base.state.get(variable.lead, variable.lead.value)
-            if variable.lead.side != "config" or now >= 8 or variable.lead in moves.filled or self.late():
+            lead = variable.lead
+            now = base.state.get(lead, lead.value)
+            counts = lead.side == "config" or (lead.kind == "dimension" and lead.key[-1] == 0)
+            if not counts or now >= 8 or lead in moves.filled or self.late():
                 continue
             if self.levels(variable, moves):
                 continue
-            grown = []
-            for value in (now + 1, now + 2):
+            before = base
+            for value in range(now + 1, now + MOST_GROWN + 1):
                 state = moved(base.state, [(variable, value)])
-                grown.append(None if state is None else self.sample(state))
-            first, second = grown
-            if first is None or second is None:
-                continue
-            wanted = skeleton(first.plan)
-            longer = lists(first.plan) != lists(base.plan)
-            if longer and wanted == skeleton(second.plan) and wanted != skeleton(base.plan):
-                base = first
+                grown = None if state is None else self.sample(state)
+                if grown is None or lists(grown.plan) == lists(before.plan):
+                    break
+                if skeleton(grown.plan) == skeleton(before.plan):
+                    base = before
+                    break
+                before = grown
         return base
 
     def together(self, base: Sample, wanted: Any, moves: Moves) -> None:

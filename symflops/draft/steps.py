@@ -122,6 +122,11 @@ def step_of(node: Node, operands: tuple[Ref, ...]) -> Step:
             flipped = sides[0]
             bias = tuple(ref.name for ref in added if ref.kind == "parameter")
             other = tuple(ref for ref in added if ref.kind not in ("parameter", "constant"))
+            if bias:  # whether it is added here or just after is not for a reader to know
+                kept = [
+                    shape for shape, ref in zip(node.shapes, (*operands, None), strict=True) if ref not in added[: len(bias)]
+                ]
+                numbers, ranks = (*node.sizes, *(size for shape in kept for size in shape)), tuple(map(len, kept))
             return Step(
                 node.id, kind, node.path or weight.name.rpartition(".")[0], (operands[1 if flipped else 0], *other), numbers,
                 ("flipped" if flipped else "plain", len(bias), ranks), (weight.name, *bias), **common,

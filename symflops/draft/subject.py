@@ -21,7 +21,8 @@ from symflops.witness.tensors import described, needed
 class Subject:
     """A module class with a config and arguments.
 
-    ``{shape: [2, 24], dtype: float32}`` is a tensor, ``{value: ...}`` one with values.
+    ``{shape: [2, 24], dtype: float32}`` is a tensor, ``{value: ...}`` one with values. ``measured`` are the FLOPs of both
+    passes when all trains, where somebody has measured them already: they stand in for a run that this device does not allow.
     """
 
     reference: str
@@ -29,6 +30,7 @@ class Subject:
     inputs: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
     device: str = "meta"
+    measured: tuple[int, int] | None = None
 
     @property
     def package(self) -> str:

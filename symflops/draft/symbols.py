@@ -18,7 +18,8 @@ LETTERS = (
     ("intermediate", "F"), ("ffn", "F"), ("d_ff", "F"), ("experts_per_tok", "k"), ("top_k", "k"), ("experts", "E"),
     ("hidden_size", "D"), ("d_model", "D"), ("n_embd", "D"), ("embed_dim", "D"), ("dim", "D"), ("in_channels", "c"),
     ("out_channels", "o"), ("channels", "c"), ("patch", "p"), ("image_size", "R"), ("max_position", "X"), ("positions", "X"),
-    ("rank", "r"), ("kernel", "K"), ("stride", "s"), ("state", "N"), ("groups", "g"), ("text", "J"),
+    ("rank", "r"), ("kernel", "K"), ("stride", "s"), ("width", "D"), ("words", "V"), ("state", "N"), ("groups", "g"),
+    ("text", "J"),
 )  # fmt: skip
 PLAIN = ("x", "y", "z", "u", "v", "t")
 RESERVED = {
@@ -85,7 +86,8 @@ def names_of(family: Family, variables: Sequence[Variable], batch: Variable | No
     tied: dict[Vector, str] = {}
     slots = [(number, slot) for number, variable in enumerate(variables) for slot in variable.slots]
     skipped = set(batch.slots) if batch else set()
-    for number, slot in sorted(slots, key=lambda one: (one[1].side != "config", len(one[1].key))):
+    leads = {variable.lead for variable in variables}
+    for number, slot in sorted(slots, key=lambda one: (one[1].side != "config", one[1] not in leads, len(one[1].key))):
         if slot in skipped or slot.kind == "length" or (slot.side == "inputs" and slot.kind != "dimension"):
             continue
         vector = tuple(now(sample, slot) for sample in family.samples)
@@ -101,6 +103,8 @@ def names_of(family: Family, variables: Sequence[Variable], batch: Variable | No
             name = letter(names, slot)
             names.sizes.setdefault(name.partition("[")[0], slot.key if "[" not in name else slot.key[:-1])
         else:
+            if slot not in leads and made_of(names, vector):
+                continue
             name = length(names, slot, family)
             names.lengths[name] = slot
             names.dims[slot] = name
@@ -113,6 +117,17 @@ def names_of(family: Family, variables: Sequence[Variable], batch: Variable | No
             if sample.variable >= 0 and vector[place] != vector[0] and place not in names.solo[name]:
                 names.solo[name].append(place)
     return names
+
+
+def made_of(names: Names, vector: Vector) -> bool:
+    """Whether a dimension that only follows others is a formula of their names, as the tokens of a grid are of its sides."""
+    fitter = Fitter(names.vectors, {})
+    sides = [name for name in names.lengths if any(len(set(values)) > 1 for values in (names.vectors[name],))]
+    for name in sides:
+        for other, sizes in names.vectors.items():
+            if other not in names.lengths:
+                fitter.quotients[f"({name}//{other})"] = tuple(a // b for a, b in zip(names.vectors[name], sizes, strict=True))
+    return fitter.formula(vector) is not None
 
 
 def now(sample: Sample, slot: Slot) -> int:

@@ -8,8 +8,9 @@ is that value, one that depends on several is a *join* of them. Only edges that 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any
+from unittest.mock import patch
 
 from symflops.draft.nodes import Node, Tape
 from symflops.draft.recorder import Recorder, named_tensors
@@ -64,13 +65,17 @@ def record(model: Any, arguments: Mapping[str, Any], summed: Callable[[Any], lis
     return Tape(recorder.nodes, outputs, shapes, frozen)
 
 
-def answering() -> Any:
-    """A mode that answers what a module asks of a truth value on the meta device, which has none: that it is true.
+@contextmanager
+def answering() -> Iterator[None]:
+    """Answers what a module asks of the meta device, which knows no values.
 
-    Such questions are checks (are these positions in order, is this mask full), whose plain case is the true one.
+    A truth value is true: such questions are checks (are these positions in order, is this mask full), whose plain case is the
+    true one. For the same reason all places of a tensor are places that are not zero. A type to cast to is of no importance.
     """
     torch = needed("torch")
     dispatch = needed("torch.utils._python_dispatch")
+    settings = needed("torch.fx.experimental._config")
+    plain = torch.autocast
 
     class Mode(dispatch.TorchDispatchMode):  # type: ignore[misc, name-defined]
         """Answers, and hands every other call on."""
@@ -84,7 +89,11 @@ def answering() -> Any:
                 return True
             return func(*args, **(kwargs or {}))
 
-    return Mode()
+    def autocast(device_type: str, *args: Any, **kwargs: Any) -> Any:
+        return nullcontext() if device_type == "meta" else plain(device_type, *args, **kwargs)
+
+    with settings.patch(meta_nonzero_assume_all_nonzero=True), patch.object(torch, "autocast", autocast), Mode():
+        yield
 
 
 @contextmanager

@@ -144,15 +144,15 @@ class Values(Writer):
         values.sort(key=lambda value: not same(value))
         if not same(values[0]):
             width = shape[-1] if shape else self.ones()
-            wide = next(
-                (
-                    value.width
-                    for value in values
-                    if not value.once and value.width[0] and all(e % w == 0 for e, w in zip(elements, value.width, strict=True))
-                ),
-                width,
-            )
-            rows = tuple(e // w if w else 1 for e, w in zip(elements, wide, strict=True))
+            wides = [
+                value.width
+                for value in values
+                if not value.once and value.width[0] and all(e % w == 0 for e, w in zip(elements, value.width, strict=True))
+            ]
+            every = {wide: tuple(e // w if w else 1 for e, w in zip(elements, wide, strict=True)) for wide in (*wides, width)}
+            told = (wide for wide, number in every.items() if self.fitter.formula(number) is not None)
+            wide = next(told, next(iter(every)))
+            rows = every[wide]
             rows, wide = self.shaped(rows, wide)
             first = next((value for value in values if value.once == once), values[0])
             values.remove(first)

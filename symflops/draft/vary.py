@@ -4,58 +4,31 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from fractions import Fraction
 from math import lcm
 from random import Random
 from typing import Any
 
 from symflops.draft.slots import Slot, State
+from symflops.draft.ties import Moves, Variable, options
 
 Trial = Callable[[State], Any]
 WIDE = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Variable:
-    """Slots that move together: the first leads; another keeps its ratio to it, or its distance."""
-
-    lead: Slot
-    ratio: tuple[Slot, ...] = ()
-    delta: tuple[Slot, ...] = ()
-
-    @property
-    def slots(self) -> tuple[Slot, ...]:
-        """All slots."""
-        return (self.lead, *self.ratio, *self.delta)
-
-
-@dataclass(slots=True)
-class Moves:
-    """What was found: variables, slots that change nothing, slots that could not be moved."""
-
-    variables: list[Variable] = field(default_factory=list)
-    inert: list[Slot] = field(default_factory=list)
-    stuck: list[Slot] = field(default_factory=list)
-    steps: dict[Slot, int] = field(default_factory=dict)
-    filled: set[Slot] = field(default_factory=set)
 
 
 def moved(state: Mapping[Slot, int], variables: Sequence[tuple[Variable, int]]) -> State | None:
     """A state in which each of some variables has another value of its lead; None where a ratio does not come out whole."""
     factors: dict[Slot, Fraction] = {}
     shifts: dict[Slot, int] = {}
-    leads: dict[Slot, int] = {}
     for variable, value in variables:
         base = state.get(variable.lead, variable.lead.value)
-        leads[variable.lead] = leads.get(variable.lead, 0) + value - base
-        for slot in variable.ratio:
+        for slot in (variable.lead, *variable.ratio):
             factors[slot] = factors.get(slot, Fraction(1)) * Fraction(value, max(1, base))
         for slot in variable.delta:
             shifts[slot] = shifts.get(slot, 0) + value - base
     found = dict(state)
-    for slot in {*factors, *shifts, *leads}:
-        size = found.get(slot, slot.value) * factors.get(slot, Fraction(1)) + shifts.get(slot, 0) + leads.get(slot, 0)
+    for slot in {*factors, *shifts}:
+        size = found.get(slot, slot.value) * factors.get(slot, Fraction(1)) + shifts.get(slot, 0)
         if size.denominator != 1 or size < 1:
             return None
         found[slot] = int(size)
@@ -84,27 +57,38 @@ class Explorer:
         return time.monotonic() > self.deadline
 
     def attempt(self, variable: Variable, values: Sequence[int] | None = None) -> str:
-        """``moves``, ``inert`` or ``stuck``."""
-        accepted = False
-        for value in values if values is not None else candidates(variable.lead.value):
+        """``moves``, ``inert`` or ``stuck``; ``shrinks`` or ``held`` for one that another one limits.
+
+        A dimension that shrinks moves downwards only; a number that is held takes only what rounding hides.
+        """
+        accepted = shrinks = False
+        most = 0
+        lead = variable.lead
+        for value in values if values is not None else candidates(lead.value):
             state = moved({}, [(variable, value)])
             if state is None or self.late():
                 continue
             found = self.trial(state)
             if found is None:
                 continue
-            accepted = True
+            accepted, most = True, max(most, value)
             if found != self.base:
-                self.moves.steps.setdefault(variable.lead, value)
-                return "moves"
-            if value >= variable.lead.value * 2:
+                self.moves.steps.setdefault(lead, value)
+                if value > lead.value or lead.kind != "dimension":
+                    self.moves.steps[lead] = value
+                    return "moves"
+                shrinks = True
+            elif value >= lead.value * 2:
                 break
+        if shrinks:
+            return "shrinks"
+        if accepted and most < lead.value * 2:
+            return "held"
         return "inert" if accepted else "stuck"
 
     def run(self) -> Moves:
-        """Move the batch, then each slot alone, then stuck ones with others."""
+        """Move the batch, then each slot alone, then those that did not with others."""
         waiting = [slot for slot in self.slots if slot.kind != "length"]
-        lists = [slot for slot in self.slots if slot.kind == "length"]
         firsts = [slot for slot in waiting if slot.kind == "dimension" and slot.key[-1] == 0]
         if firsts:
             batch = [slot for slot in firsts if slot.value == firsts[0].value]
@@ -112,68 +96,57 @@ class Explorer:
             if self.attempt(variable) == "moves":
                 self.moves.variables.append(variable)
                 waiting = [slot for slot in waiting if slot not in batch]
-        stuck = []
+        states: dict[Slot, str] = {}
         for number, slot in enumerate(waiting):
             self.tell(f"moving {slot.label} ({number + 1}/{len(waiting)})")
-            state = self.attempt(Variable(slot))
-            if state == "moves":
+            states[slot] = self.attempt(Variable(slot))
+            if states[slot] == "moves":
                 self.moves.variables.append(Variable(slot))
-            elif state == "inert":
+            elif states[slot] == "inert":
                 self.moves.inert.append(slot)
-            else:
-                stuck.append(slot)
-        self.ties(stuck, lists)
+        self.ties({slot: state for slot, state in states.items() if state in ("stuck", "held", "shrinks")})
         return self.moves
 
-    def ties(self, stuck: list[Slot], lists: list[Slot]) -> None:
-        """Move stuck slots with one other, then with two, then with all of their value."""
+    def ties(self, fast: Mapping[Slot, str]) -> None:
+        """Move what does not move alone with one other, then with several."""
         done: set[Slot] = set()
-        for slot in stuck:
+        covered: set[Slot] = set()
+        for slot, state in fast.items():
             if slot in done or slot in self.filled or self.late():
                 continue
             self.tell(f"moving {slot.label} with others")
-            found = self.tied(slot, stuck, lists)
+            found = self.tied(slot, list(fast))
+            if found is None and state == "shrinks":
+                found = Variable(slot)
             if found:
                 self.moves.variables.append(found)
-                done.update(found.slots)
-        self.moves.stuck += [slot for slot in stuck if slot not in done and slot not in self.filled]
+                covered.update(found.slots)
+                # the sides that a patch divides may still move by themselves
+                done.update(
+                    one
+                    for one in found.slots
+                    if found.lead.side != "config" or one.side == "config" or one.value == found.lead.value
+                )
+        free = [slot for slot in fast if slot not in covered and slot not in self.filled]
+        self.moves.stuck += [slot for slot in free if fast[slot] != "held" or slot.kind == "dimension"]
+        self.moves.inert += [slot for slot in free if fast[slot] == "held" and slot.kind != "dimension"]
+        self.moves.inert = [slot for slot in self.moves.inert if slot not in covered]
 
-    def tied(self, slot: Slot, stuck: list[Slot], lists: list[Slot]) -> Variable | None:
-        """A variable in which a stuck slot moves."""
-        others = [other for other in self.slots if other != slot and other not in self.moves.inert and other.kind != "length"]
-        others.sort(key=lambda other: (other not in stuck, other.value != slot.value))
-        equal = [other for other in others if other.value == slot.value]
-        lengths = [other for other in lists if other.value == slot.value]
-        options: list[Variable] = []
-        if len(lengths) > 1:
-            options.append(Variable(slot, (), tuple(lengths)))
-        options += [Variable(slot, (), (other,)) for other in lengths]
-        options += [Variable(slot, (other,)) for other in equal]
-        if len(equal) > 1:
-            options.append(Variable(slot, tuple(equal)))
-            held = [other for other in equal if other in stuck]
-            if 1 < len(held) < len(equal):
-                options.append(Variable(slot, tuple(held)))
-            options += [Variable(slot, (a, b)) for i, a in enumerate(equal[:6]) for b in equal[i + 1 : 6]]
-        unequal = [other for other in others if other.value != slot.value and other.value > 1 and slot.value > 1]
-        options += [Variable(slot, (other,)) for other in unequal if other.value % slot.value == 0]
-        if slot.value == 1:
-            options += [Variable(slot, (other,)) for other in others if other.kind == "dimension" and other.key[-1] != 0]
-        options += [Variable(other, (slot,)) for other in unequal if slot.value % other.value == 0 and other in stuck]
-        options += [Variable(slot, (), (other,)) for other in unequal if other in stuck]
-        for option in options[:60]:
+    def tied(self, slot: Slot, fast: Sequence[Slot]) -> Variable | None:
+        """A variable in which a slot moves that does not move alone."""
+        for option in options(slot, fast, self.slots, self.moves):
             if self.late():
                 return None
             lead = option.lead.value
             values = candidates(lead)[:2] if lead < WIDE else [lead * 2, lead + 8]
-            if self.attempt(option, values) == "moves":
-                return option
-        multiples = tuple(other for other in others if other in stuck and other.value % slot.value == 0)
-        if len(multiples) > 1 and slot.value > 1:
-            option = Variable(slot, multiples)
-            if self.attempt(option, [slot.value * 2]) == "moves":
+            if self.attempt(option, values) == "moves" and self.matters(option, slot):
                 return option
         return None
+
+    def matters(self, option: Variable, slot: Slot) -> bool:
+        """Whether it is not the others alone that move."""
+        state = moved({}, [(option, self.moves.steps[option.lead])])
+        return state is not None and self.trial({one: size for one, size in state.items() if one != slot}) != self.trial(state)
 
 
 def well_formed(variables: Sequence[Variable], random: Random, share: float, origin: State, most: int) -> State | None:
@@ -196,7 +169,9 @@ def draw(variables: Sequence[Variable], random: Random, share: float, origin: St
     for variable in order:
         base = variable.lead.value
         smaller = [
-            values[other] * (2 if (base // other.lead.value) % 2 == 0 else 1)
+            other.lead.value
+            if variable.lead in other.ratio
+            else values[other] * (2 if (base // other.lead.value) % 2 == 0 else 1)
             for other in values
             if 1 < other.lead.value < base
             and base % other.lead.value == 0
@@ -220,3 +195,6 @@ def draw(variables: Sequence[Variable], random: Random, share: float, origin: St
         else:
             values[variable] = start if start % step == 0 else step * max(1, round(start / step))
     return moved({}, [(variable, value) for variable, value in values.items() if value != variable.lead.value])
+
+
+__all__ = ["Explorer", "Moves", "Variable", "candidates", "draw", "moved", "well_formed"]

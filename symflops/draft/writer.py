@@ -2,54 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from math import prod
 from typing import Any
 
 from symflops.draft.family import Family
 from symflops.draft.fit import Fitter
 from symflops.draft.formula import Vector, words
+from symflops.draft.scopes import Entry, Fields, Scope, Unsolved, Val
 from symflops.draft.steps import Loop, Plan, Ref, Step
-from symflops.draft.symbols import Names
+from symflops.draft.symbols import Names, fresh
 
-Fields = dict[str, Any]
-Entry = tuple[str, Fields]
-
-
-@dataclass(frozen=True, slots=True)
-class Val:
-    """A value as the draft names it: rows per item and width over all samples; ``once`` for one that is there once per batch.
-
-    ``tag`` tells streams apart whose rows are written differently.
-    """
-
-    name: str
-    rows: Vector
-    width: Vector
-    once: bool = False
-    tag: Any = None
-
-
-@dataclass(slots=True)
-class Unsolved:
-    """A dimension without a formula: where it is, and its values."""
-
-    place: str
-    values: Vector
-
-
-@dataclass
-class Scope:
-    """A list of entries being written, the path that they are relative to, and the parameters read in it."""
-
-    prefix: str
-    entries: list[Any] = field(default_factory=list)
-    parameters: dict[str, Val] = field(default_factory=dict)
-    used: set[str] = field(default_factory=set)
-    parent: Scope | None = None
-    indexed: dict[str, str] = field(default_factory=dict)
-    views: dict[Any, Val] = field(default_factory=dict)
+WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 class Writer:
@@ -69,7 +35,9 @@ class Writer:
         self.with_attention = attention
         self.patterns: list[Any] = []
         self.readers: dict[int, int] = {}
+        self.moving = family.items()
         self.grids: dict[Vector, tuple[Any, dict[str, str]]] = {}
+        self.apart: dict[str, Any] = {}
 
     # formulas
 
@@ -185,7 +153,7 @@ class Writer:
     def zeros(self, rows: Vector, width: Vector, scope: Scope, once: bool) -> Val:
         """A constant."""
         name = self.name("constant")
-        stream = "once" if once else self.stream(rows)
+        stream = self.whole(rows) if once else self.stream(rows)
         scope.entries.append(("_", {"op": "zeros", "stream": stream, "width": self.text(width, name), "to": name}))
         return Val(name, rows, width, once, self.tag(rows, once))
 
@@ -221,7 +189,7 @@ class Writer:
         if more:
             fields["as"] = "expand"
         if rows != value.rows:
-            fields["stream"] = self.stream(rows)
+            fields["stream"] = self.whole(rows) if value.once else self.stream(rows)
         if width != value.width:
             fields["width"] = self.text(width, name)
         fields["to"] = name
@@ -244,6 +212,17 @@ class Writer:
         text = self.text(rows, "rows")
         return {"m": text} if text != "1" else {}
 
+    def whole(self, rows: Vector) -> str:
+        """The stream of a value that is there once per batch: of one row, or of as many as the longest items ask for."""
+        text = self.text(rows, "rows")
+        if text == "1":
+            return "once"
+        text = WORD.sub(lambda word: f"longest({word[0]})" if word[0] in self.names.lengths else word[0], text)
+        known = {axes["axes"]["m"]: name for name, axes in self.apart.items()}
+        name = known.get(text) or fresh("positions", {*self.apart, *self.names.sizes, *self.names.lengths})
+        self.apart.setdefault(name, {"over": "once", "axes": {"m": text}})
+        return name
+
     def input(self, name: str, rows: Vector, width: Vector, once: bool) -> Val | None:
         """An input, declared with the rows and the width with which it is first read."""
         if once:
@@ -263,9 +242,14 @@ class Writer:
                 return template + path[len(item) :]
         if path == scope.prefix or not path:
             return "_"
+        words = path.split(".")
+        for place, word in enumerate(words):
+            item = ".".join(path.split(".")[: place + 1])
+            if word.isdigit() and item in self.moving:
+                words[place] = f"{{{self.text(self.moving[item], item)}}}"
         if scope.prefix and path.startswith(f"{scope.prefix}."):
-            return path[len(scope.prefix) + 1 :]
-        return f"/{path}" if scope.prefix else path
+            return ".".join(words[scope.prefix.count(".") + 1 :])
+        return f"/{'.'.join(words)}" if scope.prefix else ".".join(words)
 
     def weight(self, name: str, key: str, scope: Scope, last: str) -> str | None:
         """The field that names a parameter; None where it has the name that it has by default."""

@@ -114,11 +114,16 @@ def _role_at(kind: str, path: str) -> str:
     return next((role for wanted, pattern, role in DEFAULTS if fnmatchcase(kind, wanted) and fnmatchcase(path, pattern)), "")
 
 
+@lru_cache(maxsize=1 << 14)
+def _regions_at(path: str) -> list[str]:
+    """The regions that a path shows."""
+    shown = [name for pattern, name in REGIONS if fnmatchcase(path, pattern)]
+    return [name for name in shown if name != "experts"] if "shared_experts" in shown else shown
+
+
 def regions_of(operator: Operator) -> tuple[str, ...]:
     """The regions that an operator stands in, as its spec says and as its path shows."""
     path = str(operator.path)
     own = [operator.role] if operator.role and ROLES[operator.role].group == "region" else []
-    shown = [] if role_of(operator) == "shared_gate" else [name for pattern, name in REGIONS if fnmatchcase(path, pattern)]
-    if "shared_experts" in shown:
-        shown = [name for name in shown if name != "experts"]
+    shown = [] if role_of(operator) == "shared_gate" else _regions_at(path)
     return tuple(dict.fromkeys([*shown, *operator.regions, *own]))

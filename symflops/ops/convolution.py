@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sympy import Expr, Integer, Mul
 
-from symflops.algebra.functions import FloorDiv, Reading
+from symflops.algebra.functions import FloorDiv, Reading, text_of
 from symflops.algebra.polynomial import Polynomial
 from symflops.model.graph import Part, Stream, Value
 from symflops.ops.fields import FROM, Field, Form
@@ -46,7 +46,7 @@ class Conv:
         rows = x.stream.rows if transposed else stream.rows
         size = Mul(inner, per_group_out, *kernel)
         call.contract("y = xW", whole(x), Operand("W", parameters=weight), size, x.stream.items, rows, "conv")
-        call.caption = f"{inner} -> {outer}, {' x '.join(str(side) for side in kernel)}"
+        call.caption = f"{text_of(inner)} -> {text_of(outer)}, {' x '.join(map(text_of, kernel))}"
         call.result(stream, outer)
 
     def weight(self, call: Call, shape: tuple[Expr, ...]) -> tuple[int, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sympy import Add, Integer
 
+from symflops.algebra.functions import text_of
 from symflops.ops.fields import FROM, Field, Form
 from symflops.ops.kind import Call, Operand, whole
 
@@ -43,7 +44,7 @@ class Linear:
         weight = call.parameter("weight", shape, field="weight")
         call.parameter("bias", (rows,), when=call.truth("bias"), field="bias_name")
         call.contract("y = xW", whole(x), Operand("W", parameters=weight), inner * outer, x.stream.items, x.stream.rows)
-        call.caption = f"{inner} -> {outer}"
+        call.caption = f"{text_of(inner)} -> {text_of(outer)}"
         widths = call.numbers("split") if call.has("split") else (outer,)
         if not call.definitions.equal(Add(*widths), outer):
             total = Add(Integer(0), *widths)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from symflops.algebra.functions import text_of
 from symflops.ops.fields import FROM, Field, Form
 from symflops.ops.kind import Call
 
@@ -32,5 +33,5 @@ class Norm:
         shape = call.numbers("shape") if call.has("shape") else (dim,)
         call.parameter("weight", shape, when=affine, field="weight")
         call.parameter("bias", shape, when=affine & call.truth("bias"), field="bias_name")
-        call.caption = f"over {dim}"
+        call.caption = f"over {text_of(dim)}"
         call.result(x.stream, x.width)

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from symflops.algebra.sparse import ratio
 from symflops.model.formula import Apply, Bracket, Formula, Sym, TallyOf, symbols
 from symflops.targets.polynomials import Poly, Writer, expanded, signs
 from symflops.targets.terms import coefficient
@@ -217,7 +218,7 @@ def follows(one: Assumption, other: Assumption) -> bool:
     if not one.relation == other.relation == "multiple" or one.left != other.left:
         return False
     small, large = (coefficient(assumption.right) for assumption in (one, other))
-    return small[1] == large[1] and (large[0] / small[0]).denominator == 1
+    return small[1] == large[1] and ratio(large[0], small[0]).denominator == 1
 
 
 def divided(above: Poly, below: Poly, writer: Writer) -> Poly:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from math import prod
 
-from symflops.model.formula import ZERO, Bracket, Formula, Num, Power, Prod, Sum, Sym
+from symflops.algebra.sparse import Factor
+from symflops.model.formula import ONE, ZERO, Bracket, Formula, Num, Power, Prod, Sum, Sym
 from symflops.model.program import Program
 
 Terms = tuple[tuple[int, Formula], ...]
@@ -20,7 +22,8 @@ def in_moments(terms: Terms, program: Program) -> Formula:
 
 def times(*formulas: Formula) -> Formula:
     """A product: its numbers first and taken together, equal factors as powers, brackets last."""
-    number, powers = Fraction(1), dict[Formula, int]()
+    number: Factor = 1
+    powers: dict[Formula, int] = {}
     for formula in formulas:
         for factor in formula.factors if isinstance(formula, Prod) else (formula,):
             base, exponent = (factor.base, factor.exponent) if isinstance(factor, Power) else (factor, 1)
@@ -31,28 +34,26 @@ def times(*formulas: Formula) -> Formula:
     bases = sorted(powers, key=lambda base: isinstance(base, (Bracket, Sum)))
     rest = [base if powers[base] == 1 else Power(base, powers[base]) for base in bases if powers[base]]
     if number == 0 or not rest:
-        return Num(number)
-    return rest[0] if number == 1 and len(rest) == 1 else Prod((*([] if number == 1 else [Num(number)]), *rest))
+        return Num(Fraction(number))
+    return rest[0] if number == 1 and len(rest) == 1 else Prod((*([] if number == 1 else [Num(Fraction(number))]), *rest))
 
 
 def plus(formulas: Sequence[Formula]) -> Formula:
     """A sum, equal terms taken together, opposite ones left out."""
-    counts: dict[Formula, Fraction] = {}
+    counts: dict[Formula, Factor] = {}
     for formula in formulas:
         for term in formula.terms if isinstance(formula, Sum) else (formula,):
             number, rest = coefficient(term)
-            counts[rest] = counts.get(rest, Fraction(0)) + number
-    terms = [times(Num(number), rest) for rest, number in counts.items() if number]
+            counts[rest] = counts.get(rest, 0) + number
+    terms = [times(Num(Fraction(number)), rest) for rest, number in counts.items() if number]
     return ZERO if not terms else terms[0] if len(terms) == 1 else Sum(tuple(terms))
 
 
-def coefficient(term: Formula) -> tuple[Fraction, Formula]:
+def coefficient(term: Formula) -> tuple[Factor, Formula]:
     """A term as a number times what is left of it."""
     if isinstance(term, Num):
-        return term.value, Num(Fraction(1))
+        return term.value, ONE
     if not isinstance(term, Prod):
-        return Fraction(1), term
-    number = Fraction(1)
-    for factor in term.factors:
-        number *= factor.value if isinstance(factor, Num) else 1
+        return 1, term
+    number = prod(factor.value for factor in term.factors if isinstance(factor, Num))
     return number, times(*(factor for factor in term.factors if not isinstance(factor, Num)))

@@ -84,3 +84,33 @@ class TinyModel(nn.Module):
         with torch.no_grad():
             self.table.weight.norm()
         return x @ self.table.weight.t()
+
+
+class Switched(nn.Module):
+    """Tokens through feed-forward layers that have a gate, or none."""
+
+    def __init__(self, words=100, width=32, hidden=64, depth=2, gated=False):
+        super().__init__()
+        self.config = {"words": words, "width": width, "hidden": hidden, "depth": depth, "gated": gated}
+        self.embed = nn.Embedding(words, width)
+        self.layers = nn.ModuleList(Gated(width, hidden, gated) for _ in range(depth))
+
+    def forward(self, tokens):
+        x = self.embed(tokens)
+        for layer in self.layers:
+            x = x + layer(x)
+        return x
+
+
+class Gated(nn.Module):
+    """Up, perhaps a gate, and down."""
+
+    def __init__(self, width, hidden, gated):
+        super().__init__()
+        self.up = nn.Linear(width, hidden, bias=False)
+        self.gate = nn.Linear(width, hidden, bias=False) if gated else None
+        self.down = nn.Linear(hidden, width, bias=False)
+
+    def forward(self, x):
+        hidden = self.up(x).relu()
+        return self.down(hidden if self.gate is None else hidden * self.gate(x))

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from symflops.cli.draft import said
 from symflops.cli.main import main
-from symflops.draft.apart import drafted_apart
 from symflops.draft.patience import TooLongError, within
+from symflops.draft.process import drafted_apart
 from symflops.draft.subject import Subject
 from symflops.ground.errors import SymflopsError
 
@@ -22,23 +23,26 @@ def test_what_takes_too_long_is_interrupted():
 
 
 def test_a_size_at_which_a_module_hangs_is_one_that_it_does_not_accept():
-    found = drafted_apart(Subject(f"{MODULES}:HangsWhenWide", {"width": 6, "wide": 12}, INPUTS), 12.0, lambda _: None)
-    assert found.text
-    assert [slot for slot in found.stuck if slot == "wide"] or not found.exact
+    (data, words), why = drafted_apart(
+        Subject(f"{MODULES}:HangsWhenWide", {"width": 6, "wide": 12}, INPUTS), 12.0, lambda _: None, said
+    )
+    assert not why
+    assert "op: linear" in data["spec"]
+    assert "wide" in data["stuck"]
+    assert "could not be moved: " in words
 
 
-def test_a_process_that_ends_keeps_what_was_found():
-    with pytest.raises(SymflopsError, match="ended with code 7"):
-        drafted_apart(Subject(f"{MODULES}:Dies", {"width": 6, "at": 6}, INPUTS), 12.0, lambda _: None)
-    found = drafted_apart(Subject(f"{MODULES}:Dies", {"width": 6, "at": 7}, INPUTS), 12.0, lambda _: None)
-    assert "ended with code 7" in found.given_up
-    assert all(one.equal for one in found.gate)
-    assert not found.exact
+def test_a_process_that_ends_says_so():
+    for at in (6, 7):
+        with pytest.raises(SymflopsError, match="ended with code 7"):
+            drafted_apart(Subject(f"{MODULES}:Dies", {"width": 6, "at": at}, INPUTS), 12.0, lambda _: None, said)
 
 
 def test_too_much_memory_is_given_up():
     with pytest.raises(SymflopsError, match="memory"):
-        drafted_apart(Subject(f"{MODULES}:HangsWhenWide", {"width": 6, "wide": 12}, INPUTS), 12.0, lambda _: None, most=1 << 20)
+        drafted_apart(
+            Subject(f"{MODULES}:HangsWhenWide", {"width": 6, "wide": 12}, INPUTS), 12.0, lambda _: None, said, most=1 << 20
+        )
 
 
 def test_the_command_says_what_a_module_raises(tmp_path, capsys):

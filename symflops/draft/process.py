@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
-from symflops.draft.drafting import Draft, draft
+from symflops.draft.drafting import draft
+from symflops.draft.study import Draft
 from symflops.draft.subject import Subject
 from symflops.ground.errors import SymflopsError
 
@@ -21,26 +24,33 @@ LOOK = 0.5
 
 
 def drafted_apart(
-    subject: Subject, timeout: float, tell: Callable[[str], None], published: Sequence[Subject] = (), most: int = MEMORY
-) -> Draft:
-    """Draft in a process of its own; ``most`` are the bytes of memory that it may have, where the system tells.
+    subject: Subject,
+    timeout: float,
+    tell: Callable[[str], None],
+    say: Callable[[Draft], Any],
+    published: Sequence[Subject] = (),
+    variants: Mapping[str, Subject] = MappingProxyType({}),
+    most: int = MEMORY,
+) -> tuple[Any, str]:
+    """Draft in a process of its own: what ``say`` makes there of the draft, and why it was given up, if it was.
 
-    A draft that is given up has what was known by then, perhaps no text.
+    ``say`` is a function of a module; ``most`` are the bytes of memory that the process may have, where the system tells.
 
     Raises:
         SymflopsError: what drafting raises, or nothing at all was found in time.
     """
     here, there = get_context("spawn").Pipe(duplex=False)
-    process = get_context("spawn").Process(target=work, args=(there, str(Path.cwd()), subject, timeout, tuple(published)))
+    given = (there, str(Path.cwd()), subject, timeout, say, tuple(published), dict(variants))
+    process = get_context("spawn").Process(target=work, args=given)
     process.start()
     there.close()
-    last: Draft | None = None
-    ends = time.monotonic() + GRACE * timeout + STARTING
+    last: list[Any] = []
+    ends = time.monotonic() + GRACE * timeout * (1 + len(variants)) + STARTING
     why = "the time was up, and it did not end by itself"
     try:
         while time.monotonic() < ends:
             if memory_of(process.pid) > most:
-                why = f"it took more than {most >> 30} GB of memory"
+                why = f"it took more than {most >> 20} MB of memory"
                 break
             if not here.poll(LOOK):
                 continue
@@ -54,17 +64,16 @@ def drafted_apart(
                 tell(value)
             elif kind == "failed":
                 raise failure(*value)
+            elif kind == "done":
+                return value, ""
             else:
-                last = value
-                if kind == "done":
-                    return last
+                last = [value]
     finally:
         process.kill()
         process.join()
-    if last is None:
-        raise SymflopsError(f"{subject.reference} cannot be drafted: {why}, before anything was found")
-    last.given_up = why
-    return last
+    if not last:
+        raise SymflopsError(f"{subject.reference} cannot be drafted: {why}, before anything was written")
+    return last[0], why
 
 
 def failure(text: str, code: int) -> SymflopsError:
@@ -74,18 +83,28 @@ def failure(text: str, code: int) -> SymflopsError:
     return error
 
 
-def work(pipe: Any, folder: str, subject: Subject, timeout: float, published: Sequence[Subject]) -> None:
+def work(
+    pipe: Any,
+    folder: str,
+    subject: Subject,
+    timeout: float,
+    say: Callable[[Draft], Any],
+    published: Sequence[Subject],
+    variants: Mapping[str, Subject],
+) -> None:
     """Draft, and send progress, what is known, and the end; what a module prints goes to standard error."""
     os.dup2(2, 1)
     if folder not in sys.path:
         sys.path.insert(0, folder)
+
+    def send(kind: str, value: Any) -> None:
+        pipe.send((kind, value))
+
     try:
-        found = draft(
-            subject, timeout, lambda text: pipe.send(("tell", text)), published, lambda known: pipe.send(("known", known))
-        )
-        pipe.send(("done", found))
+        found = draft(subject, timeout, partial(send, "tell"), published, variants, lambda known: send("known", say(known)))
+        send("done", say(found))
     except SymflopsError as error:
-        pipe.send(("failed", (str(error), error.exit_code)))
+        send("failed", (str(error), error.exit_code))
     except (KeyboardInterrupt, BrokenPipeError):
         return
 
