@@ -148,11 +148,6 @@ def unlike(slot: Slot, fast: Sequence[Slot], others: Sequence[Slot], lists: Sequ
     yield from (Variable(slot, (), (other,)) for other in others if related(slot, other))
     if slot.kind == "number" and slot.value < 64:
         yield from (Variable(slot, (), (other,)) for other in lists if other.value > slot.value)
-    longer = [other for other in others if other in fast and other.kind == "dimension" and other.value > slot.value > 0]
-    for value in dict.fromkeys(other.value for other in longer):  # what tokens before it make longer
-        unit = tuple(other for other in longer if other.value == value)
-        if slot.kind == "dimension" and len(unit) > 1:
-            yield Variable(slot, (), unit)
 
 
 def related(one: Slot, other: Slot) -> bool:
