@@ -116,3 +116,8 @@ def walk(entries: Any, at: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ..
 def parameters_of(step: Step) -> tuple[str, ...]:
     """The parameters that a step reads."""
     return (*step.parameters, *(ref.name for ref in step.operands if ref.kind == "parameter"))
+
+
+def executed(entries: Any) -> int:
+    """How many steps run, those of loops as often as they do."""
+    return sum(one.count * executed(one.body) if isinstance(one, Loop) else 1 for one in entries)

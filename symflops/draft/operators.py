@@ -128,11 +128,17 @@ class Operators(Values):
         self.marked(key, fields, scope, step.parameters)
         out = [self.vector(step, last - 1 - place) for place in reversed(range(rank))]
         total, _ = self.rows(self.times(items, *out))
-        grown = all(set(vector) == {1} for vector in stride) and out == axes
+        fixed = all(len(set(vector)) == 1 for vector in (*kernel, *padding, *dilation))
+        grown = fixed and all(set(vector) == {1} for vector in stride) and out == axes
         made = ("axes", tuple(given[:1]), tuple(out))
         known = not value.once and total in self.grids and self.grids[total][0] == made and self.derivable(out)
         result = Val(name, total, outer, value.once, tag if grown else made if known else (*made, key))
         self.put(step, result, key, fields, scope)
+        if not grown and not known and not value.once and self.tag(total, False) == made:
+            # the operator derives another form of these axes than the one that all others have
+            again = self.name(name)
+            scope.entries.append(("_", {"op": "view", "from": name, "as": "select", "stream": self.stream(total), "to": again}))
+            self.values[step.id] = Val(again, total, outer, False, made)
 
     def derivable(self, axes: list[Vector]) -> bool:
         """Whether the formulas of axes are those that a convolution derives."""

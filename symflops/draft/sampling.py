@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from symflops.draft.family import Family, Sample, skeleton
+from symflops.draft.family import Family, Sample, executed, skeleton, walk
 from symflops.draft.fold import folded
 from symflops.draft.patience import TooLongError, within
 from symflops.draft.slots import Slot, State, applied, slots_of
@@ -129,10 +129,22 @@ class Laboratory:
                 state = moved({}, [*chosen, (variable, value)])
                 found = None if state is None else self.sample(state)
                 if found is not None:
-                    best = found
-                    chosen.append((variable, value))
+                    if self.folds(best, found, [*chosen, (variable, value + 1)]):
+                        best = found
+                        chosen.append((variable, value))
                     break
         return best, counts
+
+    def folds(self, before: Sample, found: Sample, further: list[tuple[Variable, int]]) -> bool:
+        """Whether a longer base is a loop somewhere: with one item more it does not grow as much as it did with each."""
+        state = moved({}, further)
+        after = None if state is None else self.sample(state)
+        if after is None:
+            return True
+        variable, value = further[-1]
+        first, second, third = (sum(1 for _ in walk(one.plan.entries)) for one in (before, found, after))
+        now = before.state.get(variable.lead, variable.lead.value)
+        return third == second or (second - first) != (third - second) * (value - 1 - now)
 
     @staticmethod
     def levels(variable: Variable, moves: Moves) -> bool:
@@ -161,7 +173,9 @@ class Laboratory:
                 if grown is None:
                     break
                 if skeleton(grown.plan) == skeleton(before.plan):
-                    base = before
+                    item = lead.side == "config" and isinstance(lead.key[-1], int)
+                    if not item or executed(grown.plan.entries) > executed(before.plan.entries):
+                        base = before
                     break
                 before = grown
         return base
