@@ -21,6 +21,10 @@ FORMULAS = {
     "smaller": lambda s: min(s["x"], s["o"]),
     "nested": lambda s: ((s["x"] - 1) // 2 + 1) * s["H"],
     "places": lambda s: (s["x"] // s["p"]) ** 2 + 1,
+    "share": lambda s: 8 * s["D"] // 3,
+    "padded": lambda s: -(-4 * s["D"] // s["o"]) * s["o"],
+    "limited": lambda s: min(s["D"], 20),
+    "registers": lambda s: s["x"] * s["d"] + s["H"] + 8,
 }
 
 
