@@ -9,6 +9,7 @@ from math import lcm
 from random import Random
 from typing import Any
 
+from symflops.draft.sequences import RUN
 from symflops.draft.slots import Slot, State
 from symflops.draft.ties import Moves, Variable, options
 
@@ -138,7 +139,7 @@ class Explorer:
         """Move what does not move alone with one other, then with several."""
         done: set[Slot] = set()
         covered: set[Slot] = set()
-        for slot, state in fast.items():
+        for slot, state in sorted(fast.items(), key=lambda one: RUN in one[0].key):  # tokens of a picture follow its sides
             if slot in done or slot in self.filled or self.late():
                 continue
             self.tell(f"moving {slot.label} with others")
