@@ -24,7 +24,8 @@ def absent(laboratory: Laboratory, samples: Sequence[Any], names: Names, default
         if not plain or isinstance(value_at(defaults, key), int) or laboratory.late():
             continue
         values = [taken(laboratory.at(samples[place].state), key) for place in places]
-        if None not in values:
+        own = [value_at(laboratory.at(samples[place].state).config, key) for place in places]
+        if None not in values and values != own:  # where it is never missed, nothing is known of what the class takes
             known = {
                 name: tuple(vector[place] for place in places)
                 for name, vector in names.vectors.items()

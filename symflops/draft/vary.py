@@ -9,6 +9,7 @@ from math import lcm
 from random import Random
 from typing import Any
 
+from symflops.draft.sequences import RUN
 from symflops.draft.slots import Slot, State
 from symflops.draft.ties import Moves, Variable, options
 
@@ -138,7 +139,7 @@ class Explorer:
         """Move what does not move alone with one other, then with several."""
         done: set[Slot] = set()
         covered: set[Slot] = set()
-        for slot, state in fast.items():
+        for slot, state in sorted(fast.items(), key=lambda one: RUN in one[0].key):  # tokens of a picture follow its sides
             if slot in done or slot in self.filled or self.late():
                 continue
             self.tell(f"moving {slot.label} with others")
@@ -217,9 +218,10 @@ def draw(variables: Sequence[Variable], random: Random, share: float, origin: St
         step = lcm(*smaller) if smaller else 1
         start = origin.get(variable.lead, base)
         if variable in chosen:
-            if variable.along:  # its powers have to come out whole
+            if variable.along or any(slot.value % base for slot in variable.ratio):  # these have to come out whole
                 parts = [base // part for part in (2, 3) if base % part == 0 and base > part]
-                values[variable] = random.choice([base * 2, base * 2, base * 3, *parts])
+                whole = [value for value in (base * 2, base * 3, *parts) if moved({}, [(variable, value)]) is not None]
+                values[variable] = random.choice([base, *whole])
             elif base >= WIDE and (smaller or (variable.lead.kind == "number" and base % 2 == 0)):
                 unit = step if smaller else max(1, base // 2)
                 low = max(1, base // (2 * unit))
@@ -233,7 +235,7 @@ def draw(variables: Sequence[Variable], random: Random, share: float, origin: St
             else:
                 values[variable] = random.randint(max(1, base - 1), base + 4)
         else:
-            values[variable] = start if start % step == 0 else step * max(1, round(start / step))
+            values[variable] = start if start % step == 0 or variable.along else step * max(1, round(start / step))
     return moved({}, [(variable, value) for variable, value in values.items() if value != variable.lead.value])
 
 
