@@ -12,6 +12,7 @@ from typing import Any
 from symflops.draft import gate
 from symflops.draft.absent import absent
 from symflops.draft.blocks import patterns_in
+from symflops.draft.chunks import lengthened
 from symflops.draft.document import Document, document
 from symflops.draft.family import Family
 from symflops.draft.graph import Grapher
@@ -88,6 +89,7 @@ def studied(
     said("taping")
     found.gate += passed(subject)
     keep(found)
+    subject = lengthened(subject)
     laboratory = Laboratory(subject, started + 0.6 * timeout, said, patience=timeout / 20)
     moves = laboratory.moves()
     if laboratory.late():

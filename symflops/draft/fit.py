@@ -31,6 +31,7 @@ class Fitter:
     quotients: dict[str, Vector] = field(default_factory=dict)
     factors: dict[Vector, tuple[Vector, ...]] = field(default_factory=dict)
     constants: tuple[int, ...] = ()
+    chunks: tuple[int, ...] = ()
     failed: dict[Vector, int] = field(default_factory=dict)
     derived: dict[str, str] = field(default_factory=dict)
 
@@ -275,6 +276,8 @@ class Fitter:
                 yield f"ceil({one}, {other})", tuple(-(-a // b) for a, b in zip(values, divisor, strict=True))
                 yield f"min({one}, {other})", tuple(map(min, values, divisor))
                 yield f"(({name} - 1)//{other})", tuple((a - 1) // b for a, b in zip(values, divisor, strict=True))
+            for chunk in self.chunks:
+                yield f"ceil({one}, {chunk})", tuple(-(-a // chunk) for a in values)
             for divisor_number in (2, 3, 4, 8, 14, 16, 32):
                 name = bracket(one)
                 yield f"({name}//{divisor_number})", tuple(a // divisor_number for a in values)

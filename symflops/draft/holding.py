@@ -14,7 +14,7 @@ from symflops.draft.patience import PATIENCE, TooLongError, within
 from symflops.draft.prove import Proof, Prover, model_of
 from symflops.draft.sequences import number_at
 from symflops.draft.study import HOLD_OUTS, Draft, Study
-from symflops.draft.subject import Subject
+from symflops.draft.subject import Subject, full_config
 from symflops.draft.vary import well_formed
 from symflops.ground.diagnostics import SymflopsError
 from symflops.library import roots, specs_in
@@ -87,6 +87,10 @@ def at(found: Draft, prover: Prover, made: Document, studies: Sequence[Study], t
     if not like:
         found.decide.append(f"{told} has inputs of other ranks: it is another variant")
         return
+    other = otherwise(like[0], one)
+    if other:
+        found.decide.append(f"{told} has another {', another '.join(other)}: it is another variant")
+        return
     names, batch = like[0].names, like[0].batch
     own = {slot.label: dimension(one.inputs, slot.key, slot.value) for slot in names.lengths.values()}
     lengths = {name: own[label] for name, label in made.lengths.items() if label in own}
@@ -101,6 +105,25 @@ def held(prover: Prover, told: str, subject: Subject, lengths: Mapping[str, int]
             return prover.prove(told, subject, lengths, items)
     except TooLongError:
         return Proof(told, 1, [f"no answer within {PATIENCE:.0f} s"])
+
+
+def otherwise(study: Study, other: Subject) -> list[str]:
+    """The fractions, switches and words in which a config differs from that of a study, of those that matter in the study."""
+    drafted = study.family.samples[0].config
+    try:
+        wanted = full_config(other.build(), other.config)
+    except Exception:  # what it raises is told by its proof
+        return []
+    found = []
+    for name, value in wanted.items():
+        now = drafted.get(name)
+        if type(now) is not type(value) or not isinstance(value, (float, bool, str)) or now == value or name.startswith("_"):
+            continue
+        subject = replace(study.subject, config={**study.subject.config, name: value})
+        changed = replace(study.laboratory, subject=subject, plans={}).signature({})
+        if changed is not None and changed != study.laboratory.signature({}):
+            found.append(name)
+    return found
 
 
 def parameter_groups(subject: Subject) -> set[str] | None:

@@ -165,8 +165,9 @@ class Laboratory:
         for variable in moves.variables:
             lead = variable.lead
             now = base.state.get(lead, lead.value)
-            counts = lead.side == "config" or (lead.kind == "dimension" and lead.key[-1] == 0)
-            if not counts or variable.along or now >= 8 or lead in moves.filled or self.late():
+            first = lead.kind == "dimension" and lead.key[-1] == 0
+            counts = first or (lead.side == "config" and not variable.along)
+            if not counts or now >= 8 or lead in moves.filled or self.late():
                 continue
             if self.levels(variable, moves):
                 continue

@@ -9,6 +9,7 @@ from typing import Any
 from symflops.draft.family import Family, Sample
 from symflops.draft.fit import Fitter
 from symflops.draft.formula import Vector
+from symflops.draft.reading import steps_in
 from symflops.draft.slots import Slot
 from symflops.draft.vary import Variable
 
@@ -21,6 +22,7 @@ LETTERS = (
     ("rank", "r"), ("kernel", "K"), ("stride", "s"), ("width", "D"), ("words", "V"), ("state", "N"),
     ("groups", "g"), ("text", "J"),
 )  # fmt: skip
+FEWEST_IN_CHUNK = 16
 PLAIN = ("x", "y", "z", "u", "v", "t")
 RESERVED = {
     "m",
@@ -183,4 +185,14 @@ def fitter_of(names: Names, family: Family) -> Fitter:
     for name in family.samples[0].plan.inputs:
         shapes = [sample.plan.inputs.get(name, ()) for sample in family.samples]
         fixed |= {sizes[0] for sizes in zip(*shapes, strict=False) if len(set(sizes)) == 1 and sizes[0] > 3}
-    return Fitter(names.vectors, names.solo, constants=tuple(sorted(fixed)))
+    return Fitter(names.vectors, names.solo, constants=tuple(sorted(fixed)), chunks=chunks_of(family))
+
+
+def chunks_of(family: Family) -> tuple[int, ...]:
+    """The sides of square products of two values that never move, as the scores within a chunk of tokens are."""
+    sides = set()
+    for step in steps_in(family.samples[0].plan.entries):
+        if step.kind == "matmul" and step.numbers[1] == step.numbers[3] >= FEWEST_IN_CHUNK:
+            sizes = {(one.numbers[1], one.numbers[3]) for one in family.parts[family.place[id(step)]]}
+            sides |= {step.numbers[1]} if len(sizes) == 1 else set()
+    return tuple(sorted(sides))

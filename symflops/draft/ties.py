@@ -134,6 +134,8 @@ def shares(slot: Slot, others: Sequence[Slot]) -> Iterator[Variable]:
         yield Variable(slot, items)
         total = slot.value + sum(item.value for item in items)
         widths = [other for other in others if other.side == "config" and other.value % total == 0 and other not in items]
+        for value in dict.fromkeys(width.value for width in widths):
+            yield Variable(slot, (*items, *(width for width in widths if width.value == value)))
         yield from (Variable(slot, (*items, width)) for width in widths)
 
 
@@ -141,6 +143,9 @@ def unlike(slot: Slot, fast: Sequence[Slot], others: Sequence[Slot], lists: Sequ
     """With one number of another value, which keeps its ratio or its distance; an offset with its period; a longer list."""
     unequal = [other for other in others if other.value != slot.value and other.value > 1 and slot.value > 1]
     yield from (Variable(slot, (other,)) for other in unequal if other.value % slot.value == 0)
+    fields = [other for other in unequal if other.side == slot.side == "config" and other.value % slot.value == 0]
+    alike = {other.value: tuple(one for one in fields if one.value == other.value) for other in fields}
+    yield from (Variable(slot, several) for several in alike.values() if len(several) > 1)
     if slot.value == 1:
         yield from (Variable(slot, (other,)) for other in others if other.kind == "dimension" and other.key[-1] != 0)
     yield from (Variable(other, (slot,)) for other in unequal if slot.value % other.value == 0 and other in fast)

@@ -53,6 +53,7 @@ class Explorer:
         self.filled = filled
         self.trial, self.slots, self.base, self.deadline, self.tell = trial, list(slots), base, deadline, tell
         self.moves = Moves(filled=filled)
+        self.idle: set[Slot] = set()
 
     def late(self) -> bool:
         """Whether time is up."""
@@ -141,7 +142,11 @@ class Explorer:
             if slot in done or slot in self.filled or self.late():
                 continue
             self.tell(f"moving {slot.label} with others")
-            found = self.tied(slot, list(fast))
+            found = self.tied(slot, fast)
+            if found is None and slot in self.idle:
+                covered.add(slot)
+                self.moves.inert.append(slot)
+                continue
             if found is None and state == "shrinks":
                 found = Variable(slot)
             if found:
@@ -157,19 +162,22 @@ class Explorer:
         free = [slot for slot in fast if slot not in covered and slot not in self.filled]
         self.moves.stuck += [slot for slot in free if fast[slot] != "held" or slot.kind == "dimension"]
         self.moves.inert += [slot for slot in free if fast[slot] == "held" and slot.kind != "dimension"]
-        self.moves.inert = [slot for slot in self.moves.inert if slot not in covered]
+        self.moves.inert = [slot for slot in self.moves.inert if slot not in covered or slot in self.idle]
 
-    def tied(self, slot: Slot, fast: Sequence[Slot]) -> Variable | None:
+    def tied(self, slot: Slot, fast: Mapping[Slot, str]) -> Variable | None:
         """A variable in which a slot moves that does not move alone."""
-        for option in options(slot, fast, self.slots, self.moves):
+        for option in options(slot, list(fast), self.slots, self.moves):
             if self.late():
                 return None
             lead = option.lead.value
             values = candidates(lead)[:2] if lead < WIDE else [lead * 2, lead + 8]
             if option.along:
                 values = [lead * 2, *(lead // part for part in (2, 3) if lead % part == 0 and lead > part)]
-            if self.attempt(option, values) == "moves" and self.matters(option, slot):
+            state = self.attempt(option, values)
+            if state == "moves" and self.matters(option, slot):
                 return option
+            if state == "inert" and fast[slot] == "stuck" and slot.kind == "dimension":
+                self.idle.add(slot)
         return None
 
     def matters(self, option: Variable, slot: Slot) -> bool:

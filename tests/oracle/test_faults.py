@@ -22,7 +22,7 @@ SEEDS = range(400)  # negative ones are written by hand
 CLEAN = 400
 FACTS, DERIVE, LOWER = "symflops.stages.facts", "symflops.stages.derive", "symflops.stages.lower"
 COPIES = "symflops.stages.copies:Copies"
-TRUTH, POLYNOMIAL = "symflops.algebra.truth:Truth", "symflops.algebra.polynomial"
+TRUTH, SPARSE, POLYNOMIAL = "symflops.algebra.truth:Truth", "symflops.algebra.sparse:Sparse", "symflops.algebra.polynomial"
 
 
 def edit(name: str, old: str, new: str) -> Fault:
@@ -129,8 +129,8 @@ FAULTS: dict[str, Fault] = {
     ),
     "a parameter exists as its last reader does": edit(f"{COPIES}.enter", "exists | known.get(within, NO)", "exists"),
     "a parameter exists in one class as in the others": edit(f"{COPIES}.counts", "len(set(exists.values())) == 1", "True"),
-    "parameters ignore when they exist": edit(f"{LOWER}:_Lower.total", "count * Polynomial.of(entry.exists.expr)", "count"),
-    "parameters ignore their copies": edit(f"{LOWER}:_Lower.total", " * Polynomial.of(entry.copies)", ""),
+    "parameters ignore when they exist": edit(f"{LOWER}:_Lower.elements", " * Polynomial.of(entry.exists.expr)", ""),
+    "parameters ignore their copies": edit(f"{LOWER}:_Lower.elements", " * Polynomial.of(entry.copies)", ""),
     # units, extents and moments
     "a multiply-add is one": edit(f"{LOWER}:_Lower.line", "2 * factor", "factor"),
     "the fraction of an extent is lost": edit(f"{LOWER}:_Lower.line", "2 * factor", "2"),
@@ -151,11 +151,9 @@ FAULTS: dict[str, Fault] = {
     "not is yes": edit(f"{TRUTH}.__invert__", "YES.plus(self, -1)", "YES"),
     "a choice forgets what is otherwise": edit(f"{TRUTH}.choose", ".plus(~self & otherwise)", ""),
     "of two bounds the lower holds": edit("symflops.algebra.truth:_join", "max(bounds", "min(bounds"),
-    "a product of sums keeps one term": edit(
-        f"{POLYNOMIAL}:Polynomial.__mul__", "terms.get(monomial, Fraction(0)) + a * b", "a * b"
-    ),
-    "a sum keeps one term": edit(f"{POLYNOMIAL}:_convert", "total.get(monomial, Fraction(0)) + factor", "factor"),
-    "squares are lost": edit(f"{POLYNOMIAL}:_product", "1 if is_bracket(a) else e", "1"),
+    "a product of sums keeps one term": edit(f"{SPARSE}.__mul__", "terms.get(monomial, 0) + a * b", "a * b"),
+    "a sum keeps one term": edit(f"{SPARSE}.total", "terms.get(monomial, 0) + factor", "factor"),
+    "squares are lost": edit(f"{POLYNOMIAL}:Polynomial.product", "1 if is_bracket(a) else e", "1"),
     "a bracket is absorbed by a wider count": edit(f"{POLYNOMIAL}:_absorb", "slack >= 0", "slack >= -1"),
     "common factors are lost": edit(
         "symflops.stages.formulas:Formulas.group", "Prod((*factors, self.plain(rest)))", "self.plain(rest)"
