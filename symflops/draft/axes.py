@@ -19,7 +19,7 @@ class Axes:
     def __init__(self, fitter: Fitter) -> None:
         self.fitter = fitter
         self.seen: dict[Vector, None] = {}
-        self.derived: set[Vector] = set()
+        self.derived: set[tuple[Vector, ...]] = set()
 
     def formula(self, vector: Vector) -> Formula | None:
         """The formula of an axis: of an earlier one where a short step leads there, else any."""
@@ -89,7 +89,7 @@ class Axes:
             self.named(after, found)
         known = self.formula(after)
         if found is not None and known is not None and set(found.terms) == set(known.terms):
-            self.derived.add(after)
+            self.derived.add((before, after, kernel, stride, padding, dilation))
 
     def length(self, before: Vector, kernel: Vector, stride: Vector, padding: Vector, dilation: Vector) -> Formula | None:
         """The formula of the length after a convolution; None where a number of it has none."""

@@ -65,7 +65,7 @@ class Grapher(Switching):
             for at in (first + 2, last - rank) if self.with_grids else ():
                 self.grid([self.vector(step, at + place) for place in range(rank)], self.vector(step, first))
 
-    def derivable(self, axes: list[Vector]) -> bool:
+    def derivable(self, axes: list[tuple[Vector, ...]]) -> bool:
         """Whether the formulas of axes are those that a convolution derives."""
         return all(axis in self.lengths.derived for axis in axes)
 

@@ -131,7 +131,8 @@ class Operators(Values):
         fixed = all(len(set(vector)) == 1 for vector in (*kernel, *padding, *dilation))
         grown = fixed and all(set(vector) == {1} for vector in stride) and out == axes
         made = ("axes", tuple(given[:1]), tuple(out))
-        known = not value.once and total in self.grids and self.grids[total][0] == made and self.derivable(out)
+        known = not value.once and total in self.grids and self.grids[total][0] == made
+        known = known and self.derivable(list(zip(axes, out, kernel, stride, padding, dilation, strict=True)))
         result = Val(name, total, outer, value.once, tag if grown else made if known else (*made, key))
         self.put(step, result, key, fields, scope)
         if not grown and not known and not value.once and self.tag(total, False) == made:
@@ -140,7 +141,7 @@ class Operators(Values):
             scope.entries.append(("_", {"op": "view", "from": name, "as": "select", "stream": self.stream(total), "to": again}))
             self.values[step.id] = Val(again, total, outer, False, made)
 
-    def derivable(self, axes: list[Vector]) -> bool:
+    def derivable(self, axes: list[tuple[Vector, ...]]) -> bool:
         """Whether the formulas of axes are those that a convolution derives."""
         return False
 

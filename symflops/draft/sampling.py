@@ -101,8 +101,13 @@ class Laboratory:
         renamed = getattr(getattr(class_of(self.subject.reference), "config_class", None), "attribute_map", {})
         hidden = {name for pair in renamed.items() for name in pair if set(pair) & set(self.subject.config)}
         further = [slot for slot in defaults(base[1], self.subject.config) if slot.key[0] not in hidden]
+        # no size of a spec is read from a list within a list
+        deep = [slot for slot in given if slot.side == "config" and sum(isinstance(part, int) for part in slot.key) > 1]
+        given = [slot for slot in given if slot not in deep]
         explorer = Explorer(self.signature, [*given, *further], self.signature({}), self.deadline, self.tell, set(further))
-        return explorer.run()
+        moves = explorer.run()
+        moves.stuck += [slot for slot in deep if slot.kind == "number"]
+        return moves
 
     def base(self, moves: Moves) -> tuple[Sample, list[Variable]]:
         """A base sample in which lists of modules are long enough to tell first, middle and last items apart.
