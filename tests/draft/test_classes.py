@@ -1,0 +1,37 @@
+"""Two real classes, drafted from a small config and held against published sizes; the table of all of them is in the documentation."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from symflops.draft.drafting import draft
+from symflops.draft.subject import Subject
+
+TRUTH = Path(__file__).resolve().parents[1] / "data" / "truth"
+
+
+def drafted(name):
+    records = json.loads((TRUTH / f"{name}.json").read_text("utf-8"))
+    small = next(one for one in records if not one["published_size"])
+    published = next(one for one in records if one["published_size"] and set(one["inputs"]) == set(small["inputs"]))
+    subjects = [Subject(f"{one['package']}:{name}", one["config"], one["inputs"]) for one in (small, published)]
+    return draft(subjects[0], 600.0, published=subjects[1:])
+
+
+@pytest.mark.parametrize(
+    ("name", "most", "wanted"),
+    [
+        ("LlamaForCausalLM", 33, ("repeat: L", "op: attention", "block: ")),
+        # a router with experts is one block, and a field that the published config lacks has the default that the class takes
+        ("Qwen3MoeForCausalLM", 38, ("repeat: L", "block: routed_mlp", "default: D//H")),
+    ],
+)
+def test_it_is_exact_and_reads_like_a_written_one(name, most, wanted):
+    found = drafted(name)
+    assert found.exact, (found.given_up, found.unsolved, found.proofs)
+    assert not found.stuck
+    assert sum(one.published for one in found.proofs) == 1
+    assert len(found.text.splitlines()) <= most
+    for words in wanted:
+        assert words in found.text
