@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from symflops.draft.sequences import RUN
 from symflops.draft.slots import Slot
 
-MOST_OPTIONS = 70
+MOST_OPTIONS = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +65,7 @@ def options(slot: Slot, fast: Sequence[Slot], slots: Sequence[Slot], moves: Move
         grids(slot, fast, others),
         shares(slot, others),
         unlike(slot, fast, others, lists),
+        axial(slot, others),
     )
     plain = [option for way in ways for option in way]
     found = dict.fromkeys([*pictured(slot, fast), *plain[:MOST_OPTIONS], *listed(slot, fast)])
@@ -100,9 +101,6 @@ def grids(slot: Slot, fast: Sequence[Slot], others: Sequence[Slot]) -> Iterator[
                 yield Variable(slot, (*beside, *unit))
         if slot.kind == "dimension" and len(unit) > 1:
             yield Variable(slot, (), unit)
-    for beside in same:
-        widths = [other for other in others if other.side == "config" and other.value > slot.value]
-        yield from (Variable(slot, (*beside, width)) for width in widths if width.value % slot.value == 0)
     if slot.kind == "number" and slot.side == "config" and 0 < slot.value < 64:
         for tensor in dict.fromkeys(other.key[:-1] for other in dims):
             sides = [other for other in dims if other.key[:-1] == tensor and other.value % slot.value == 0]
@@ -113,6 +111,14 @@ def grids(slot: Slot, fast: Sequence[Slot], others: Sequence[Slot]) -> Iterator[
                 )
                 yield Variable(slot, group)
                 yield Variable(slot, tuple(several))
+
+
+def axial(slot: Slot, others: Sequence[Slot]) -> Iterator[Variable]:
+    """With all dimensions of the same value on an axis, and a width."""
+    dims = [other for other in others if other.kind == "dimension" and other.key[-1] != 0 and other.value == slot.value > 1]
+    widths = [other for other in others if other.side == "config" and other.value > slot.value]
+    for beside in units(dims):
+        yield from (Variable(slot, (*beside, width)) for width in widths if width.value % slot.value == 0)
 
 
 def units(dims: Sequence[Slot]) -> list[tuple[Slot, ...]]:
