@@ -25,6 +25,7 @@ from symflops.algebra.truth import NO, YES, Truth, any_of
 from symflops.ground.diagnostics import Diagnostic
 from symflops.model.contraction import Contraction, Operand
 from symflops.model.graph import Checkpoint, Loop, Node, Operator, Parameter, Select
+from symflops.stages.meaning import is_index
 
 State = tuple[Truth, ...]
 MAX_STATES = 48
@@ -140,8 +141,10 @@ def _overlap(loop: Loop, bracket: Truth, ahead: tuple[int, int], behind: tuple[i
 
 
 def unsettled(loop: Loop, message: str) -> Structural:
-    """A repeat for which there is no closed form: its count must be known."""
-    letters = sorted(symbol.name for symbol in loop.count.free_symbols)
+    """A repeat for which there is no closed form: its count must be known, where it starts, and which layers it has."""
+    asked = (loop.count, loop.offset, *(bracket.expr for bracket, _ in loop.classes))
+    letters = [name for expr in asked for name in sorted(symbol.name for symbol in expr.free_symbols - {loop.index})]
+    letters = [name.removeprefix("?") for name in letters if not is_index(name)]
     hint = "a config, or a variant, that gives the count lets it be written out"
     return Structural(letters[0] if letters else "", Diagnostic("alternating-repeat", message, loop.span, hint))
 
