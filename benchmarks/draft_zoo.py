@@ -54,10 +54,13 @@ def work(records: list[dict[str, Any]], timeout: float, pipe: Any) -> None:
     import transformers
 
     from symflops.cli.draft import report
+    from symflops.draft.apart import REFUSED
     from symflops.draft.drafting import draft
+    from symflops.draft.patience import sparing
     from symflops.draft.subject import Subject
 
     torch.set_num_threads(1)
+    sparing(REFUSED)
     transformers.logging.set_verbosity_error()
     diffusers.logging.set_verbosity_error()
     small = [one for one in records if not one["published_size"] and not any(word in one["tag"] for word in SKIPPED)]

@@ -12,13 +12,15 @@ from types import MappingProxyType
 from typing import Any
 
 from symflops.draft.drafting import draft
+from symflops.draft.patience import sparing
 from symflops.draft.study import Draft
 from symflops.draft.subject import Subject
 from symflops.ground.errors import SymflopsError
 
 GRACE = 1.5
 STARTING = 60.0
-MEMORY = 4 << 30
+MEMORY = 4 << 30  # bytes that end the process, and that a module in it is refused
+REFUSED = 3 << 30
 LOOK = 0.5
 
 
@@ -88,6 +90,7 @@ def work(
 ) -> None:
     """Draft, and send progress, what is known, and the end; what a module prints goes to standard error."""
     os.dup2(2, 1)
+    sparing(REFUSED)
     if folder not in sys.path:
         sys.path.insert(0, folder)
     try:

@@ -9,12 +9,11 @@ from itertools import combinations, combinations_with_replacement
 from math import prod
 from typing import Any
 
-from symflops.draft.formula import Formula, Monomial, Vector, affine, bracket, merge, powers, ratio, solve, words
+from symflops.draft.formula import Formula, Monomial, Vector, affine, bracket, degree_of, merge, powers, ratio, solve, words
 from symflops.draft.proportion import proportion
 from symflops.draft.triples import triple
 
-MOST_TERMS = 24
-MOST_OF_THREE = 36
+MOST_TERMS, MOST_OF_THREE, FEW_TERMS = 24, 36, 3
 
 
 @dataclass
@@ -132,18 +131,20 @@ class Fitter:
         return None
 
     def sums(self, vector: Vector, atoms: Mapping[str, Vector]) -> Formula | None:
-        """A sum of monomials: of two, then of as many as samples allow."""
+        """A sum of monomials: of two, then of as many as samples allow; a long one only where no short one of products is."""
+        longer: Formula | None = None
         for degree in (1, 2, 3, 4):
-            monomials = [()] + [
-                chosen for size in range(1, degree + 1) for chosen in combinations_with_replacement(atoms, size)
-            ]
+            sizes = range(1, degree + 1)
+            monomials = [(), *(chosen for size in sizes for chosen in combinations_with_replacement(atoms, size))]
             if len(monomials) > 400:
-                return None
+                return longer
             columns = {
                 chosen: tuple(map(prod, zip(*(atoms[name] for name in chosen), strict=True))) if chosen else (1,) * len(vector)
                 for chosen in monomials
             }
             pair = self.pairs(vector, columns) or self.shifted(vector, columns)
+            if longer is not None:
+                return longer if pair is None or len(pair.terms) >= len(longer.terms) else pair
             if pair is not None:
                 return pair
             if len(monomials) <= min(MOST_TERMS, len(set(zip(*atoms.values(), strict=True))) - 3):
@@ -151,7 +152,9 @@ class Fitter:
                 if solved is not None and all(factor.denominator <= 16 for factor in solved):
                     terms = [(powers(chosen, ()), factor) for chosen, factor in zip(columns, solved, strict=True) if factor]
                     if len(terms) <= 6:
-                        return Formula(tuple(sorted(terms, key=lambda term: -sum(power for _, power in term[0]))))
+                        longer = Formula(tuple(sorted(terms, key=degree_of)))
+                    if longer is not None and (degree > 1 or len(terms) <= FEW_TERMS):
+                        return longer
             elif degree == 2 and len(monomials) <= MOST_OF_THREE and len(vector) > 8:
                 three = triple(vector, columns)
                 if three is not None:
@@ -174,7 +177,7 @@ class Fitter:
             if all(x * p + y * q == determinant * value for p, q, value in zip(first, second, vector, strict=True)):
                 terms = [(powers(name, ()), Fraction(value, determinant)) for name, value in ((a, x), (b, y)) if value]
                 if all(factor.denominator <= 16 for _, factor in terms):
-                    return Formula(tuple(sorted(terms, key=lambda term: -sum(power for _, power in term[0]))))
+                    return Formula(tuple(sorted(terms, key=degree_of)))
         return None
 
     def shifted(self, vector: Vector, columns: Mapping[tuple[str, ...], Vector]) -> Formula | None:
@@ -203,7 +206,7 @@ class Fitter:
             rest = vector[0] - one * columns[a][0] - two * columns[b][0]
             if max(one.denominator, two.denominator) <= 4 and rest.denominator == 1:
                 terms = [(powers(name, ()), factor) for name, factor in ((a, one), (b, two))]
-                terms.sort(key=lambda term: -sum(power for _, power in term[0]))
+                terms.sort(key=degree_of)
                 return Formula((*terms, ((), rest)) if rest else tuple(terms))
         return None
 

@@ -134,3 +134,8 @@ def solve(vector: Vector, columns: Sequence[Vector]) -> list[Fraction] | None:
     if any(row[width] for row in rows[width:]):
         return None
     return [rows[place][width] for place in range(width)]
+
+
+def degree_of(term: tuple[Monomial, Fraction]) -> int:
+    """What orders the terms of a sum: the highest degree first."""
+    return -sum(power for _, power in term[0])

@@ -19,8 +19,9 @@ from symflops.draft.vary import well_formed
 from symflops.ground.diagnostics import SymflopsError
 from symflops.library import roots, specs_in
 
-ATTEMPTS = 120
-SHARES = (0.8, 0.5, 0.3)
+ATTEMPTS = 480
+SHARES = (0.8, 0.5, 0.3)  # of the variables, in turn; then few, where the module refuses most of what moves together
+FEW = 0.15
 
 
 def blocks() -> Any:
@@ -61,7 +62,8 @@ def drawn(prover: Prover, made: Document, study: Study) -> list[Proof]:
         if len(proofs) >= HOLD_OUTS or laboratory.late():
             break
         laboratory.tell(f"proving {len(proofs)}/{HOLD_OUTS}")
-        state = well_formed(study.free, random, SHARES[attempt % 3], study.family.samples[0].state, laboratory.most)
+        share = SHARES[attempt % 3] if attempt < ATTEMPTS // 4 else FEW
+        state = well_formed(study.free, random, share, study.family.samples[0].state, laboratory.most)
         if state is None or state in seen or laboratory.taped(state) is None:
             continue
         seen.append(state)
@@ -70,7 +72,10 @@ def drawn(prover: Prover, made: Document, study: Study) -> list[Proof]:
         items = state.get(batch.lead, batch.lead.value) if batch else 1
         told = ", ".join(f"{slot.label}={value}" for slot, value in state.items() if value != slot.value)
         told = f"{study.name}: {told}" if study.name else told
-        proofs.append(replace(held(prover, told, laboratory.at(state), lengths, items), of=study.name))
+        proof = held(prover, told, laboratory.at(state), lengths, items)
+        if proof.refused:
+            continue
+        proofs.append(replace(proof, of=study.name))
         if len(proofs) > 2 and not any(proof.exact for proof in proofs):
             break
     return proofs

@@ -1,4 +1,4 @@
-"""Ends what takes too long: a module that hangs for some sizes is one that does not accept them."""
+"""Ends what takes too long or too much memory: a module that hangs, or asks for gigabytes, does not accept its sizes."""
 
 from __future__ import annotations
 
@@ -33,3 +33,17 @@ def within(seconds: float) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+def sparing(most: int) -> None:
+    """From here on, refuse this process more than ``most`` bytes of data, where the system has such a limit.
+
+    A tensor that would be larger raises in the module that makes it, as masks of long sequences do which are made on the CPU.
+    """
+    try:
+        import resource
+
+        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        resource.setrlimit(resource.RLIMIT_DATA, (most if hard < 0 else min(most, hard), hard))
+    except (ImportError, AttributeError, ValueError, OSError):
+        return

@@ -28,13 +28,17 @@ from symflops.witness.tensors import needed
 
 @dataclass(slots=True)
 class Proof:
-    """What one configuration says, drawn or ``published``, ``of`` a variant: nothing differs, or what does."""
+    """What one configuration says, drawn or ``published``, ``of`` a variant: nothing differs, or what does.
+
+    It is ``refused`` where there was not enough memory for it.
+    """
 
     label: str
     checks: int = 0
     differences: list[str] = field(default_factory=list)
     published: bool = False
     of: str = ""
+    refused: bool = False
 
     @property
     def exact(self) -> bool:
@@ -84,6 +88,7 @@ class Prover:
         except SymflopsError as error:
             proof.differences.append(first_line(error))
         except Exception as error:  # whatever a module raises is a finding about this configuration
+            proof.refused = isinstance(error, MemoryError) or "allocate memory" in str(error)
             proof.differences.append(f"{type(error).__name__}: {error}"[:300])
         return proof
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from itertools import combinations
 
-from symflops.draft.formula import Formula, Vector, powers
+from symflops.draft.formula import Formula, Vector, degree_of, powers
 
 MOST_COLUMNS = 48
 LARGEST = 16
@@ -29,7 +29,7 @@ def triple(vector: Vector, columns: Mapping[tuple[str, ...], Vector]) -> Formula
         parts = list(zip(factors, (columns[name] for name in chosen), strict=True))
         if all(sum(factor * column[place] for factor, column in parts) == value for place, value in enumerate(vector)):
             terms = [(powers(name, ()), Fraction(factor)) for name, factor in zip(chosen, factors, strict=True)]
-            return Formula(tuple(sorted(terms, key=lambda term: -sum(power for _, power in term[0]))))
+            return Formula(tuple(sorted(terms, key=degree_of)))
     return None
 
 
