@@ -25,6 +25,8 @@ from symflops.witness.live import parameters_of
 from symflops.witness.live_regimes import NAMES, lora
 from symflops.witness.tensors import needed
 
+NO_MEMORY = ("allocate memory", "could not create a primitive")  # as PyTorch's allocator and oneDNN say it
+
 
 @dataclass(slots=True)
 class Proof:
@@ -88,7 +90,7 @@ class Prover:
         except SymflopsError as error:
             proof.differences.append(first_line(error))
         except Exception as error:  # whatever a module raises is a finding about this configuration
-            proof.refused = isinstance(error, MemoryError) or "allocate memory" in str(error)
+            proof.refused = isinstance(error, MemoryError) or any(words in str(error) for words in NO_MEMORY)
             proof.differences.append(f"{type(error).__name__}: {error}"[:300])
         return proof
 
