@@ -49,7 +49,7 @@ class SpecFile:
         def find(name: str) -> Source | None:
             for root in (self.root, shipped("specs")):
                 path = root / "blocks" / f"{name}.yaml"
-                if path.is_file():
+                if there(path):
                     return read_source(path, f"specs/blocks/{name}.yaml")
             return None
 
@@ -64,9 +64,17 @@ class SpecFile:
                     if file.name == name:
                         return file.source()
             beside = self.path.parent / f"{name}.yaml"
-            return read_source(beside) if name.isidentifier() and beside.is_file() else None
+            return read_source(beside) if name.isidentifier() and there(beside) else None
 
         return find
+
+
+def there(path: Path) -> bool:
+    """Whether there is such a file; a name that no file system takes has none."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
 
 
 def read_source(path: Path, label: str | None = None) -> Source:
@@ -110,7 +118,7 @@ def find_spec(spec: str | Path) -> SpecFile:
     """
     path = Path(spec)
     if path.suffix in (".yaml", ".yml"):
-        if not path.is_file():
+        if not there(path):
             raise NotFoundError(f"there is no file '{spec}'")
         path = path.resolve()
         near, far = path.parent, path.parent.parent
@@ -142,7 +150,7 @@ def page(kind: str, name: str | Path) -> Source:
     if path.suffix in (".yaml", ".yml"):
         return read_source(path, str(name))
     found = PACKAGE / kind / f"{name}.yaml"
-    if found.is_file():
+    if there(found):
         return read_source(found, f"{kind}/{name}.yaml")
     known = pages(kind)
     hint = did_you_mean(str(name), known, f"there is {', '.join(known)}")

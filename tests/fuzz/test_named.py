@@ -231,3 +231,12 @@ outputs: [h]
 def test_a_list_where_a_path_asks_for_a_number(value):
     with pytest.raises(SymflopsError):
         load("z_image").estimator({"all_patch_size": [2], "all_f_patch_size": value})
+
+
+def test_a_name_that_is_too_long_for_a_file(spec, capsys):
+    name = "x" * 400
+    assert "unknown-spec" in codes(spec(f"name: small\nextends: {name}\n"))
+    assert codes(spec(GOOD.replace("{op: linear, from: t, width: D}", f"{{block: {name}, from: t}}"))) == {"unknown-block"}
+    for argument in (name, f"{name}.yaml", f"./{name}"):
+        assert main(["check", argument]) == 2
+        assert "there is no" in capsys.readouterr().err
