@@ -17,7 +17,7 @@ from symflops.draft.document import Document, document
 from symflops.draft.family import Family
 from symflops.draft.graph import Grapher
 from symflops.draft.guards import guards_between
-from symflops.draft.holding import blocks, held_against
+from symflops.draft.holding import blocks, held_against, library
 from symflops.draft.levels import levelled
 from symflops.draft.merging import Branch, leaves, merged
 from symflops.draft.patience import PATIENCE, TooLongError, within
@@ -29,7 +29,6 @@ from symflops.draft.symbols import Names, fitter_of, names_of
 from symflops.draft.tape import record
 from symflops.draft.vary import Moves, Variable
 from symflops.ground.diagnostics import SymflopsError
-from symflops.library import roots, specs_in
 from symflops.witness.defaults import signature_of
 from symflops.witness.tensors import needed
 
@@ -175,11 +174,11 @@ def batch_variable(moves: Moves) -> Variable | None:
 
 def document_of(subject: Subject, family: Family, names: Names) -> Document:
     """The document of a draft: with attention as an operator where symflops accepts that."""
-    library = next(iter(specs_in(roots()[0])), None)
+    shelf = library()
     for attention, grids in ((True, True), (True, False), (False, False)):
         writer = Grapher(family, names, fitter_of(names, family), attention, grids)
-        writer.patterns = patterns_in(library.root) if library and attention else []
-        writer.blocks = {path.stem for path in (library.root / "blocks").glob("*.yaml")} if library else set()
+        writer.patterns = patterns_in(shelf.root) if shelf and attention else []
+        writer.blocks = {path.stem for path in (shelf.root / "blocks").glob("*.yaml")} if shelf else set()
         made = document(subject.name, reference_of(subject), family, names, writer, class_defaults(subject))
         try:
             model_of(made.text, blocks()).graph(family.samples[0].config)

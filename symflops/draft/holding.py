@@ -17,17 +17,22 @@ from symflops.draft.study import HOLD_OUTS, Draft, Study
 from symflops.draft.subject import Subject, full_config
 from symflops.draft.vary import well_formed
 from symflops.ground.diagnostics import SymflopsError
-from symflops.library import roots, specs_in
+from symflops.library import SpecFile, roots, specs_in
 
 ATTEMPTS = 480
 SHARES = (0.8, 0.5, 0.3)  # of the variables, in turn; then few, where the module refuses most of what moves together
 FEW = 0.15
 
 
+def library() -> SpecFile | None:
+    """A spec of the library, which knows its blocks; None where there is no library."""
+    return next(iter(specs_in(roots()[0])), None)
+
+
 def blocks() -> Any:
     """What finds a block of the library by its name."""
-    library = next(iter(specs_in(roots()[0])), None)
-    return library.blocks() if library else lambda _: None
+    found = library()
+    return found.blocks() if found else lambda _: None
 
 
 def held_against(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,12 +13,12 @@ from symflops.draft.steps import Branch, Choice, Loop, Ref
 from symflops.draft.writer import Scope, Unsolved, Val
 
 
-class Switching(Routing):
+class Switching(Routing, ABC):
     """A writer that writes branches."""
 
+    @abstractmethod
     def entries(self, entries: Sequence[Any], scope: Scope, later: Sequence[Ref]) -> None:
-        """Entries one after another."""
-        raise NotImplementedError
+        """Write entries one after another; ``later`` is what is read after them."""
 
     def copied(self, value: Val, name: str, scope: Scope) -> None:
         """The same value under another name."""
