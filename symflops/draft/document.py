@@ -101,8 +101,9 @@ class Document:
             lines += [f"  {letter}: {quoted(fields)}" for letter, fields in self.sizes.items()]
         if self.derived:
             lines.append(f"derived: {quoted(self.derived)}")
-        lines.append("streams:")
-        lines += [f"  {stream}: {quoted(axes)}" for stream, axes in self.streams.items()]
+        line = f"streams: {quoted(self.streams)}"
+        apart = ["streams:", *(f"  {stream}: {quoted(axes)}" for stream, axes in self.streams.items())]
+        lines += [line] if len(line) <= WIDTH else apart
         lines.append("inputs:")
         for name, fields in self.inputs.items():
             lines += wrapped(f"  {name}: ", fields, 2)

@@ -11,7 +11,6 @@ from typing import Any
 
 from symflops.draft import gate
 from symflops.draft.absent import absent
-from symflops.draft.blocks import patterns_in
 from symflops.draft.chunks import lengthened
 from symflops.draft.document import Document, document
 from symflops.draft.family import Family
@@ -21,6 +20,7 @@ from symflops.draft.holding import blocks, held_against, library
 from symflops.draft.levels import levelled
 from symflops.draft.merging import Branch, leaves, merged
 from symflops.draft.patience import PATIENCE, TooLongError, within
+from symflops.draft.patterns import patterns_in
 from symflops.draft.prove import model_of
 from symflops.draft.sampling import Laboratory
 from symflops.draft.study import WITH, Draft, Study

@@ -13,6 +13,7 @@ from symflops.draft.family import Family
 from symflops.draft.fit import Fitter
 from symflops.draft.formula import Formula, Vector
 from symflops.draft.inlining import inlined
+from symflops.draft.joint import listed
 from symflops.draft.operators import AXES
 from symflops.draft.polish import polished, tidied
 from symflops.draft.reading import names_read, readers_of, refs_of, steps_in, values_in
@@ -42,7 +43,10 @@ class Grapher(Switching):
             if value is not None:
                 outputs.append(value.name)
         self.unread(scope)
-        entries = inlined(called(polished(scope.entries, set(outputs)), self.patterns))
+        listed(
+            scope.entries, {**{value.name: value for value in self.values.values()}, **self.selected}, scope.entries, outputs
+        )
+        entries = inlined(called(polished(scope.entries, set(outputs)), self.patterns, set(outputs)))
         return entries, tidied(entries, outputs, {value.name for value in self.inputs.values()})
 
     def axes(self) -> None:

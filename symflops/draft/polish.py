@@ -222,29 +222,32 @@ def needed_later(entries: list[Any], name: str, kept: set[str]) -> bool:
 
 
 def gated(entries: list[Any], kept: set[str]) -> bool:
-    """``g * x`` as ``gate: g`` of the linear or attention that makes ``x``."""
+    """``g * x`` as ``gate: g`` of the linear or attention that makes ``x``, with the sum that the product is added to."""
     for place, (_, fields) in enumerate(entries):
         operands = fields.get("from")
+        into = "add_to" if "add_to" in fields else "to"
         if (
             fields.get("op") != "mul"
+            or set(fields) != {"op", "from", into}
             or not isinstance(operands, list)
             or len(operands) != 2
-            or set(fields) != {"op", "from", "to"}
         ):
             continue
-        for term, gate in (operands,):
-            if gate == term or term in kept or count(entries, term) != 1:
-                continue
-            made = next((number for number in range(place - 1, -1, -1) if term in set(own(entries[number][1]))), None)
-            if made is None:
-                continue
-            maker = entries[made][1]
-            if maker.get("op") not in ("linear", "attention") or "gate" in maker or "add_to" in maker:
-                continue
-            if any(gate in set(writes(one)) for _, one in entries[made:place]):
-                continue
-            maker["gate"] = gate
-            maker["to"] = fields["to"]
-            del entries[place]
-            return True
+        term, gate = operands
+        if gate == term or term in kept or count(entries, term) != 1:
+            continue
+        made = next((number for number in range(place - 1, -1, -1) if term in set(own(entries[number][1]))), None)
+        if made is None:
+            continue
+        maker = entries[made][1]
+        if maker.get("op") not in ("linear", "attention") or "gate" in maker or "add_to" in maker:
+            continue
+        if any(gate in set(writes(one)) for _, one in entries[made:place]):
+            continue
+        if into == "add_to" and any(fields[into] in {*reads(one), *writes(one)} for _, one in entries[made + 1 : place]):
+            continue
+        del maker["to"]
+        maker |= {"gate": gate, into: fields[into]}
+        del entries[place]
+        return True
     return False

@@ -39,6 +39,7 @@ class Writer:
         self.moving = family.items()
         self.grids: dict[Vector, tuple[Any, dict[str, str]]] = {}
         self.apart: dict[str, Any] = {}
+        self.selected: dict[str, Val] = {}
 
     # formulas
 
@@ -195,7 +196,8 @@ class Writer:
             fields["width"] = self.text(width, name)
         fields["to"] = name
         scope.entries.append(("_", fields))
-        return Val(name, rows, width, value.once, self.tag(rows, value.once))
+        self.selected[name] = Val(name, rows, width, value.once, self.tag(rows, value.once))
+        return self.selected[name]
 
     def tag(self, rows: Vector, once: bool) -> Any:
         """What tells the stream of given rows, as it is written."""

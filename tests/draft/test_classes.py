@@ -22,9 +22,10 @@ def drafted(name):
 @pytest.mark.parametrize(
     ("name", "most", "wanted"),
     [
-        ("LlamaForCausalLM", 33, ("repeat: L", "op: attention", "block: ")),
+        ("LlamaForCausalLM", 32, ("repeat: L", "op: attention", "block: ")),
         # a router with experts is one block, and a field that the published config lacks has the default that the class takes
-        ("Qwen3MoeForCausalLM", 38, ("repeat: L", "block: routed_mlp", "default: D//H")),
+        ("Qwen3MoeForCausalLM", 37, ("repeat: L", "block: routed_mlp", "default: D//H")),
+        ("PixArtTransformer2DModel", 40, ("block: adaln_single", "block: self_attention", "block: cross_attention", "block: feed_forward")),
     ],
 )
 def test_it_is_exact_and_reads_like_a_written_one(name, most, wanted):

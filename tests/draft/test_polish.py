@@ -1,6 +1,7 @@
 """Entries become what a person writes: sums and gates within operators, blocks of the library, no copies."""
 
-from symflops.draft.blocks import called, patterns_in
+from symflops.draft.blocks import called
+from symflops.draft.patterns import patterns_in
 from symflops.draft.polish import polished
 from symflops.library import roots
 
@@ -45,7 +46,7 @@ def gated(last):
 def test_a_run_that_a_block_describes_is_a_call_of_it():
     patterns = patterns_in(roots()[0])
     entries = gated({"op": "linear", "from": "m", "width": "D", "bias": "false", "add_to": "h"})
-    assert called(entries, patterns) == [
+    assert called(entries, patterns, set()) == [
         ("mlp", {"block": "gated_mlp", "from": "n", "hidden": "F", "width": "D", "add_to": "h"})
     ]
 
@@ -54,6 +55,26 @@ def test_a_run_of_other_widths_or_with_a_value_read_elsewhere_is_no_block():
     patterns = patterns_in(roots()[0])
     wide = gated(linear("m", "t", bias="false"))
     wide[1][1]["width"] = "2*F"
-    assert len(called(wide, patterns)) == 4
+    assert len(called(wide, patterns, set())) == 4
     read = [*gated(linear("m", "t", bias="false")), ("x", linear("g", "z"))]
-    assert len(called(read, patterns)) == 5
+    assert len(called(read, patterns, set())) == 5
+
+
+def product(*further):
+    return [("a", linear("x", "t")), *further, ("_", {"op": "mul", "from": ["t", "g"], "to": "s"})]
+
+
+def added(target="h"):
+    return "_", {"op": "add", "from": ["h", "s"], "to": target}
+
+
+def test_a_product_that_is_added_is_the_gate_of_what_is_added():
+    expected = {"op": "linear", "from": "x", "width": "D", "gate": "g", "add_to": "h"}
+    assert polished([*product(), added()], {"h"}) == [("a", expected)]
+
+
+def test_a_sum_that_is_read_before_its_product_keeps_its_line():
+    read = polished([*product(("b", linear("h", "u"))), added()], {"h", "u"})
+    assert [fields.get("add_to") for _, fields in read] == [None, None, "h"]
+    gate = polished([*product(("b", linear("x", "g"))), added()], {"h"})
+    assert [key for key, _ in gate] == ["a", "b", "_"]

@@ -1,0 +1,78 @@
+"""Expressions compared as sums of products: ``6*H*d`` is ``vectors*width`` where these are 6 and ``H*d``."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from functools import reduce
+from operator import mul
+
+from symflops.algebra.sparse import Sparse
+
+Product = frozenset[tuple[str, int]]
+
+
+class Sum(Sparse[str]):
+    """A sum of products of names; what is no sum, product or whole power is an atom by its text."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def product(left: Product, right: Product) -> Product:
+        """Two products as one."""
+        powers = dict(left)
+        for atom, power in right:
+            powers[atom] = powers.get(atom, 0) + power
+        return frozenset(powers.items())
+
+    def over(self, other: Sum) -> int | None:
+        """How many times this is another sum; None where that is no whole number."""
+        (monomial, factor), *_ = other.terms.items() or [(frozenset(), 1)]
+        times, rest = divmod(self.terms.get(monomial, 0), factor)
+        return int(times) if not rest and times > 0 and other.scale(times) == self else None
+
+
+class Put(ast.NodeTransformer):
+    """Puts expressions for names."""
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        self.values = values
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        """What stands for a name."""
+        return ast.parse(self.values[node.id], mode="eval").body if node.id in self.values else node
+
+
+def put(text: str, values: Mapping[str, str]) -> str:
+    """An expression with others put for names; a text that is no expression as it is."""
+    try:
+        return ast.unparse(Put(values).visit(ast.parse(text, mode="eval").body))
+    except SyntaxError:
+        return text
+
+
+def sum_of(text: str, values: Mapping[str, str] | None = None) -> Sum:
+    """An expression as a sum, with expressions put for names; a text that is no expression is an atom."""
+    try:
+        return reduced(Put(values or {}).visit(ast.parse(text, mode="eval").body))
+    except SyntaxError:
+        return Sum({frozenset({(text, 1)}): 1})
+
+
+def reduced(node: ast.expr) -> Sum:
+    """A tree as a sum."""
+    match node:
+        case ast.Constant(value=int(number)) if not isinstance(number, bool):
+            return Sum({frozenset(): number})
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            return reduced(left) + reduced(right)
+        case ast.BinOp(left=left, op=ast.Sub(), right=right):
+            return reduced(left) - reduced(right)
+        case ast.BinOp(left=left, op=ast.Mult(), right=right):
+            return reduced(left) * reduced(right)
+        case ast.BinOp(left=left, op=ast.Pow(), right=ast.Constant(value=int(power))) if 0 < power < 9:
+            base = reduced(left)
+            return reduce(mul, [base] * power)
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return reduced(operand).scale(-1)
+    return Sum({frozenset({(ast.unparse(node), 1)}): 1})
