@@ -153,7 +153,12 @@ def _known(truth: Truth) -> Truth:
 
 def any_of(truths: Iterable[Truth]) -> Truth:
     """Whether one of them holds."""
-    return reduce(lambda a, b: a | b, truths, NO)
+    found = NO
+    for truth in truths:
+        if truth is YES:
+            return YES
+        found = found | truth
+    return found
 
 
 def all_of(truths: Iterable[Truth]) -> Truth:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import accumulate
 
 from sympy import Expr, Symbol
 
@@ -16,6 +18,8 @@ class Path:
 
     def __str__(self) -> str:
         """The path as people write it: ``*`` for each index of a repeat."""
+        if len(self.parts) == 1 and isinstance(self.parts[0], str):
+            return self.parts[0]
         return "".join(part if isinstance(part, str) else str(part) if part.is_Integer else "*" for part in self.parts)
 
     def join(self, name: str) -> Path:
@@ -66,6 +70,9 @@ class Visit:
 
 def prefixes(path: Path) -> Iterator[Path]:
     """The paths that lead to ``path``, shortest first, itself included."""
+    if len(path.parts) == 1 and isinstance(path.parts[0], str):  # as all are in a structure that is written out
+        heads = accumulate(path.parts[0].split("."), "{}.{}".format)
+        return (Path((head,)) for head in heads if head)
     chain = [path]
     while chain[-1].parent.parts:
         chain.append(chain[-1].parent)
@@ -78,3 +85,9 @@ def running(path: Path, visits: Sequence[Visit]) -> Iterator[Path]:
     for end, module in [*((visit.caller, visit.module) for visit in visits), (path, path)]:
         yield from (prefix for prefix in prefixes(end) if prefix.depth >= start)
         start = module.depth
+
+
+@lru_cache(maxsize=1 << 14)
+def running_texts(path: Path, visits: tuple[Visit, ...]) -> tuple[str, ...]:
+    """The modules of :func:`running` as people write them."""
+    return tuple(map(str, running(path, visits)))

@@ -29,10 +29,11 @@ class Copies:
     def enter(self, parameter: Parameter, around: Sequence[tuple[Loop, Truth]]) -> None:
         """Note that an operator reads ``parameter`` in the loops ``around`` it, each with the bracket of the class it is in."""
         identity = (parameter.path, parameter.shape)
-        inside = [(loop, bracket) for loop, bracket in around if loop.index in parameter.path.indices]
+        indices = parameter.path.indices if around else frozenset()
+        inside = [(loop, bracket) for loop, bracket in around if loop.index in indices]
         exists = parameter.exists
         for loop, _ in around:
-            if loop.index not in parameter.path.indices:
+            if loop.index not in indices:
                 count = self.turns(loop, parameter)
                 if not count.free_symbols & self.lengths:
                     exists = exists & Truth.of(AtLeast(count, Integer(1)))

@@ -7,6 +7,7 @@ expression of sizes, its coefficient.
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from math import lcm
@@ -21,6 +22,7 @@ from symflops.model.convention import Convention
 from symflops.model.derivation import Derivation, ParameterCount, Work
 from symflops.model.formula import ONE, ZERO, Formula
 from symflops.model.graph import ONCE, SAMPLES, Graph
+from symflops.model.path import running_texts
 from symflops.model.program import (
     Amount,
     Case,
@@ -86,11 +88,14 @@ class _Lower:
         self.measures = measures(graph, self.derivations[0])
         lengths = [length for group in self.measures.values() for length in group]
         self.lengths = frozenset(length.symbol for length in lengths)
+        counts_of_work = {expr for derivation in self.all for work in derivation.work for expr in executions(work)}
         self.count_atoms = frozenset(
-            atom for derivation in self.all for work in derivation.work for expr in executions(work)
-            for monomial in Polynomial.of(expr).terms for atom, _ in monomial
-        )  # fmt: skip
+            atom for expr in counts_of_work for monomial in Polynomial.of(expr).terms for atom, _ in monomial
+        )
         self.counts: dict[Expr, Formula] = {}
+        self.units: dict[tuple[Expr, Fraction], Formula] = {}
+        self.copied: dict[tuple[object, ...], Polynomial] = {}
+        self.sizes: dict[tuple[object, ...], tuple[tuple[Formula, ...], Formula, Formula, Formula]] = {}
         self.vectors: dict[tuple[str, Expr], Vector] = {}
         self.moments = self.collect_moments()
         self.index = {key: position for position, key in enumerate(self.moments)}
@@ -113,10 +118,9 @@ class _Lower:
 
     def collect_moments(self) -> list[Key]:
         found: set[Key] = set()
-        for derivation in self.all:
-            for work in derivation.work:
-                for extent in self.extents(work):
-                    found |= self.vector(work.contraction.items, extent).keys()
+        works = (work for derivation in self.all for work in derivation.work)
+        for items, extent in {(work.contraction.items, extent) for work in works for extent in self.extents(work)}:
+            found |= self.vector(items, extent).keys()
         sets = list(dict.fromkeys([ONCE, SAMPLES, *(length.items for length in self.graph.lengths)]))
         for items in sets:
             if items in (key[0] for key in found) and items != ONCE:
@@ -174,17 +178,19 @@ class _Lower:
 
     def line(self, work: Work) -> Line:
         amount, factor = self.amount(work)
-        unit = Polynomial.of(work.contraction.size).scale(2 * factor)
+        size = (work.contraction.size, factor)
+        if size not in self.units:
+            self.units[size] = self.formulas.plain(Polynomial.of(size[0]).scale(2 * factor))
         gradients = tuple(
             GradientLine(gradient.operand, gradient.kind, self.count(gradient.count), gradient.reason)
             for gradient in work.gradients
         )
         return Line(
             str(work.operator.path), work.contraction.name, work.operator.kind, work.operator.caption,
-            self.formulas.plain(unit), amount, self.count(work.forward), gradients,
+            self.units[size], amount, self.count(work.forward), gradients,
             self.count(work.recomputed),
             work.contraction.seen,
-            tuple(map(str, work.operator.modules)), work.contraction.side,
+            running_texts(work.operator.path, work.operator.visits), work.contraction.side,
             role_of(work.operator), regions_of(work.operator),
         )  # fmt: skip
 
@@ -195,14 +201,16 @@ class _Lower:
 
     def form(self, works: Sequence[tuple[Work, Expr]], convention: Convention) -> tuple[tuple[int, Formula], ...]:
         """A closed form: the sum of ``size * extent * executions``, by moment."""
-        parts: dict[Key, list[Polynomial]] = {}
+        alike: Counter[tuple[Expr, Expr, str, Expr]] = Counter()
         for work, times in works:
             contraction = work.contraction
-            if not (contraction.seen or convention.unseen):
-                continue
-            extent = contraction.extent.useful if convention.pairs == "useful" else contraction.extent.executed
-            cost = Polynomial.of(times) * Polynomial.of(contraction.size).scale(2)
-            for key, part in self.vector(contraction.items, extent).items():
+            if contraction.seen or convention.unseen:
+                extent = contraction.extent.useful if convention.pairs == "useful" else contraction.extent.executed
+                alike[times, contraction.size, contraction.items, extent] += 1
+        parts: dict[Key, list[Polynomial]] = {}
+        for (times, size, items, extent), number in alike.items():
+            cost = Polynomial.of(times) * Polynomial.of(size).scale(2 * number)
+            for key, part in self.vector(items, extent).items():
                 parts.setdefault(key, []).append(part * cost)
         totals = {self.index[key]: Polynomial.total(some) for key, some in parts.items()}
         formulas = {position: self.formulas.factored(total, self.count_atoms) for position, total in totals.items() if total}
@@ -229,18 +237,32 @@ class _Lower:
             )
             for loop, bracket in enclosing(derivation.graph.body, entry)
         ) + tuple((index.name, ZERO, self.formulas.of(count), ONE) for index, count in parameter.lists)
-        return Tensor(
-            str(parameter.path), tuple(self.formulas.of(size) for size in parameter.shape), self.formulas.of(entry.copies),
-            self.formulas.plain(self.elements(entry)), template, self.formulas.of(entry.exists.expr), ranges,
-        )  # fmt: skip
+        known = self.identity(entry)
+        if known not in self.sizes:
+            shape = tuple(self.formulas.of(size) for size in parameter.shape)
+            counted = self.formulas.of(entry.copies), self.formulas.plain(self.elements(entry))
+            self.sizes[known] = shape, *counted, self.formulas.of(entry.exists.expr)
+        shape, copies, elements, exists = self.sizes[known]
+        return Tensor(str(parameter.path), shape, copies, elements, template, exists, ranges)
 
     def total(self, entries: Sequence[ParameterCount]) -> Formula:
-        total = Polynomial.total(map(self.elements, entries))
+        alike = Counter(self.identity(entry) for entry in entries)
+        some = {self.identity(entry): entry for entry in entries}
+        total = Polynomial.total(self.elements(some[known]).scale(number) for known, number in alike.items())
         return self.formulas.factored(total, self.count_atoms)
 
     def elements(self, entry: ParameterCount) -> Polynomial:
         """The elements of all copies of a parameter."""
-        return Polynomial.of(entry.parameter.count) * Polynomial.of(entry.copies) * Polynomial.of(entry.exists.expr)
+        known = self.identity(entry)
+        if known not in self.copied:
+            one, exists = Polynomial.of(entry.parameter.count), Polynomial.of(entry.exists.expr)
+            self.copied[known] = one * Polynomial.of(entry.copies) * exists
+        return self.copied[known]
+
+    @staticmethod
+    def identity(entry: ParameterCount) -> tuple[object, ...]:
+        """What its elements depend on."""
+        return entry.parameter.shape, entry.copies, entry.exists
 
     # the program
 
