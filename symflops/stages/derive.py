@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from sympy import Expr, Integer, Symbol
 
@@ -33,7 +34,7 @@ from symflops.stages.recompute import is_inside, repeated
 from symflops.stages.reentrant import reentrant
 from symflops.stages.regions import spread
 
-ZERO = Integer(0)
+ZERO, ONE = Integer(0), Integer(1)
 
 
 def derive(graph: Graph, regime: Regime, elements: frozenset[str] = frozenset()) -> Derivation:
@@ -154,6 +155,7 @@ class _Entry:
         return "; ".join(reasons) or "only where both hold"
 
 
+@lru_cache(maxsize=1 << 12)
 def _reduced(expr: Expr) -> Expr:
     return expr if expr.is_Integer else Polynomial.of(expr).expr
 
@@ -162,7 +164,7 @@ def _more(known: Expr, times: Expr, there: Truth) -> Expr:
     """``known`` and ``times`` more where ``there`` holds; what is always or never needs no algebra."""
     if there is NO:
         return known
-    more = times if there is YES else times * there.expr
+    more = times if there is YES else there.expr if times is ONE else times * there.expr
     return more if known is ZERO else known + more
 
 

@@ -36,6 +36,7 @@ class Registry(Meaning):
     """Values, parameters and indices, each made once."""
 
     def __init__(self, report: Reporter, definitions: Definitions, streams: Streams, patterns: Sequence[str] = ()) -> None:
+        super().__init__()
         self.report = report
         self.definitions = definitions
         self.streams = streams
@@ -107,7 +108,9 @@ class Registry(Meaning):
         for position, parameter in enumerate(call.parameters):
             shape = (*frame.copies, *parameter.shape)
             lists = tuple(entry for entry in frame.lists if entry[0] in parameter.path.indices)
-            parameter = replace(parameter, shape=shape, exists=parameter.exists & frame.guard, lists=lists)
+            exists = parameter.exists & frame.guard
+            if frame.copies or lists or exists is not parameter.exists:
+                parameter = replace(parameter, shape=shape, exists=exists, lists=lists)
             call.parameters[position] = parameter
             known = self.parameters.get(parameter.path, ())
             same = next((item for item in known if self.alike(item[0].shape, parameter.shape)), None)
