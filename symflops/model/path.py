@@ -84,6 +84,9 @@ def prefixes(path: Path) -> Iterator[Path]:
 
 def running(path: Path, visits: Sequence[Visit]) -> Iterator[Path]:
     """The modules that run while ``path`` does, outermost first: of those that lead to it, the ones that call it."""
+    if not visits:
+        yield from prefixes(path)
+        return
     start = 1
     for end, module in [*((visit.caller, visit.module) for visit in visits), (path, path)]:
         yield from (prefix for prefix in prefixes(end) if prefix.depth >= start)
