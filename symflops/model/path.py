@@ -29,7 +29,7 @@ class Path:
     def extend(self, parts: tuple[str | Expr, ...]) -> Path:
         """This path, a point, and ``parts``; neighbouring texts are merged."""
         if len(self.parts) <= 1 and all(isinstance(part, str) for part in (*self.parts, *parts)):
-            text = "".join((*self.parts, "." if self.parts and parts else "", *parts))  # type: ignore[arg-type]
+            text = "".join((*self.parts, "." if self.parts and parts else "", *parts))
             return Path((text,) if text else ())
         merged: list[str | Expr] = []
         glue: tuple[str, ...] = (".",) if self.parts and parts else ()

@@ -67,8 +67,7 @@ class Builder(Steps):
     def entry(self, entry: Entry, frame: Frame) -> None:
         """Place one entry, under its condition."""
         if isinstance(entry, Faulty):
-            self.recover(entry, frame)
-            return
+            return self.recover(entry, frame)
         fields = getattr(entry, "fields", None) or getattr(entry, "common", None) or {}
         when = entry.when if isinstance(entry, (Repeat, Group)) else fields.get("when")
         condition = self.condition(when, frame)
@@ -170,6 +169,7 @@ class Builder(Steps):
 
     def operator(self, entry: OperatorEntry, frame: Frame) -> None:
         """An operator: evaluate its fields, let its kind declare what it does, and bind its results."""
+        self.grow()
         kind = KINDS[entry.kind.text]
         fields, values = self.read_fields(kind, entry, frame)
         places = {**entry.places, **self.operand_places(kind, entry, frame)}

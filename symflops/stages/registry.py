@@ -13,10 +13,11 @@ from symflops.algebra.truth import NO, YES
 from symflops.ground.diagnostics import Diagnostic, Label, Reporter, SpecError
 from symflops.model.graph import Parameter, Stream, Value
 from symflops.model.path import Path
-from symflops.model.spec import Entry, Name, OperatorEntry
+from symflops.model.spec import Entry, Name, OperatorEntry, Repeat
 from symflops.ops.kind import Call, Definitions
 from symflops.ops.stacks import Stacks
 from symflops.stages.frames import Binding, Frame
+from symflops.stages.limits import MAX_OPERATORS, Oversized
 from symflops.stages.meaning import Meaning
 from symflops.stages.streams import Streams
 
@@ -30,6 +31,7 @@ class Mark(NamedTuple):
     nodes: int
     bindings: dict[str, Binding]
     stacks: dict[str, list[Any]]
+    placed: int
 
 
 class Registry(Meaning):
@@ -42,6 +44,8 @@ class Registry(Meaning):
         self.streams = streams
         self.values: list[Value] = []
         self.count = 0
+        self.placed = 0
+        self.written: list[tuple[Repeat, int]] = []  # the repeats around that are written out, with their iterations
         self.parameters: dict[Path, tuple[tuple[Parameter, bool], ...]] = {}
         self.indices: dict[tuple[Any, ...], Symbol] = {}
         self.patterns = tuple(patterns)
@@ -64,12 +68,13 @@ class Registry(Meaning):
 
     def mark(self, frame: Frame) -> Mark:
         """Where the graph stands, to come back to when a repeat is built anew."""
-        here = (len(frame.nodes), dict(frame.values), self.stacks.copy())
+        here = (len(frame.nodes), dict(frame.values), self.stacks.copy(), self.placed)
         return Mark(len(self.values), dict(self.parameters), list(self.report.diagnostics), *here)
 
     def reset(self, mark: Mark, frame: Frame) -> None:
         """Forget what was placed since ``mark``."""
         del self.values[mark.values :]
+        self.placed = mark.placed
         self.returned = {value for value in self.returned if value < mark.values}
         del frame.nodes[mark.nodes :]
         self.parameters = dict(mark.parameters)
@@ -100,6 +105,16 @@ class Registry(Meaning):
         """A fresh number for a node."""
         self.count += 1
         return self.count
+
+    def grow(self, operators: int = 1) -> None:
+        """Count operators that are about to be placed.
+
+        Raises:
+            Oversized: they are too many.
+        """
+        self.placed += operators
+        if self.placed > MAX_OPERATORS:
+            raise Oversized(self.written, self.calls)
 
     def declare(self, entry: OperatorEntry, frame: Frame, call: Call) -> None:
         """Enter the parameters: a path has one shape at a time, and is used twice only where the spec says so."""

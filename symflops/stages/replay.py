@@ -26,14 +26,26 @@ Claims = tuple[tuple[Parameter, bool], ...]
 
 
 @dataclass(frozen=True, slots=True)
+class Begun:
+    """Where a graph stood when a call began, and what the call was given."""
+
+    values: int
+    number: int
+    placed: int
+    nodes: int
+    parameters: int
+    operands: tuple[int, ...]
+    effects: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Recording:
-    """What one call placed, and the numbers with which it began."""
+    """What one call placed under the path ``base``, after how much."""
 
     base: str
-    first: int
-    number: int
+    before: Begun
     numbers: int
-    operands: tuple[int, ...]
+    placed: int
     values: tuple[Value, ...]
     nodes: tuple[Operator | Select, ...]
     claims: tuple[tuple[Path, Claims], ...]
@@ -55,23 +67,33 @@ class Replays:
         if key in self.known:
             found = _Again(self.builder, self.known[key], frame).place()
             return anew() if found is None else found
-        builder, before = self.builder, self.effects()
-        values, number, nodes, operands = len(builder.values), builder.count, len(frame.nodes), _operands(frame)
-        claimed = len(builder.parameters)
+        before = self.begun(frame)
         results = anew()
-        made = frame.nodes[nodes:]
-        own = {path for node in made if isinstance(node, Operator) for path in (one.path for one in node.parameters)}
-        base = str(frame.path)
-        inside = all(_below(node.path, base) for node in made if isinstance(node, Operator))
-        inside = inside and all(_below(path, base) for path in own) and len(builder.parameters) - claimed == len(own)
-        if inside and self.effects() == before and all(isinstance(node, (Operator, Select)) for node in made):
-            claims = tuple((path, builder.parameters[path]) for path in own)
-            there = tuple((None if one.value is None else one.value.id, one.present) for one in results)
-            self.known[key] = Recording(
-                base, values, number, builder.count - number, operands, tuple(builder.values[values:]), tuple(made),
-                claims, there,
-            )  # type: ignore[arg-type]  # fmt: skip
+        recording = self.recorded(before, frame, results)
+        if recording is not None:
+            self.known[key] = recording
         return results
+
+    def begun(self, frame: Frame) -> Begun:
+        """Where the graph stands before a call."""
+        builder = self.builder
+        counts = len(builder.values), builder.count, builder.placed, len(frame.nodes), len(builder.parameters)
+        return Begun(*counts, _operands(frame), self.effects())
+
+    def recorded(self, before: Begun, frame: Frame, results: list[Binding]) -> Recording | None:
+        """What was placed since ``before``, where that is all that happened."""
+        builder, base = self.builder, str(frame.path)
+        nodes = tuple(node for node in frame.nodes[before.nodes :] if isinstance(node, (Operator, Select)))
+        operators = [node for node in nodes if isinstance(node, Operator)]
+        own = dict.fromkeys(parameter.path for node in operators for parameter in node.parameters)
+        alone = len(nodes) == len(frame.nodes) - before.nodes and len(own) == len(builder.parameters) - before.parameters
+        below = all(_below(path, base) for path in (*own, *(node.path for node in operators)))
+        if not alone or not below or self.effects() != before.effects:
+            return None
+        claims = tuple((path, builder.parameters[path]) for path in own)
+        there = tuple((None if one.value is None else one.value.id, one.present) for one in results)
+        grown = builder.count - before.number, builder.placed - before.placed
+        return Recording(base, before, *grown, tuple(builder.values[before.values :]), nodes, claims, there)
 
     def key(self, block: Block, frame: Frame) -> Any:
         """All that a call depends on but its path, or None where it depends on more."""
@@ -79,7 +101,8 @@ class Replays:
         plain = len(frame.path.parts) == 1 and isinstance(frame.path.parts[0], str) and frame.decide is Frame.decide
         if not plain or builder.patterns or builder.sharing or builder.depth or frame.copies or frame.lists or frame.visits:
             return None
-        given, order = [], {}
+        given: list[tuple[Any, ...]] = []
+        order: dict[int, int] = {}
         for name, binding in frame.values.items():
             value = binding.value
             if value is None:
@@ -101,8 +124,9 @@ class Replays:
     def effects(self) -> tuple[int, ...]:
         """What a call may leave behind beyond its own nodes."""
         builder = self.builder
-        traces = (builder.report.diagnostics, builder.indices, builder.returned, builder.poisoned, builder.listed, builder.chosen)
-        return (builder.stacks.uses, builder.rooted, *map(len, traces))  # type: ignore[arg-type]
+        findings, choices = len(builder.report.diagnostics), len(builder.chosen) + len(builder.listed)
+        repeats = len(builder.indices) + len(builder.returned)
+        return findings, choices, repeats, len(builder.poisoned), builder.stacks.uses, builder.rooted
 
 
 def _operands(frame: Frame) -> tuple[int, ...]:
@@ -120,9 +144,9 @@ class _Again:
     def __init__(self, builder: Builder, recording: Recording, frame: Frame) -> None:
         self.builder, self.recording, self.frame = builder, recording, frame
         self.base, self.cut = str(frame.path), len(recording.base)
-        self.shift = len(builder.values) - recording.first
-        self.numbers = builder.count - recording.number
-        self.ids: Mapping[int, int] = dict(zip(recording.operands, _operands(frame), strict=True))
+        self.shift = len(builder.values) - recording.before.values
+        self.numbers = builder.count - recording.before.number
+        self.ids: Mapping[int, int] = dict(zip(recording.before.operands, _operands(frame), strict=True))
         self.parameters: dict[int, Parameter] = {}
 
     def place(self) -> list[Binding] | None:
@@ -131,6 +155,7 @@ class _Again:
         claims = [(self.path(path), one) for path, one in recording.claims]
         if any(path in builder.parameters for path, _ in claims):
             return None
+        builder.grow(recording.placed)
         values = [Value(one.id + self.shift, one.name, one.stream, one.width, one.span) for one in recording.values]
         given = {binding.value.id: binding.value for binding in self.frame.values.values() if binding.value is not None}
         builder.values.extend(values)
@@ -149,7 +174,7 @@ class _Again:
         return Path((self.base + str(path)[self.cut :],))
 
     def value(self, identity: int) -> int:
-        return identity + self.shift if identity >= self.recording.first else self.ids[identity]
+        return identity + self.shift if identity >= self.recording.before.values else self.ids[identity]
 
     def values(self, identities: tuple[int, ...]) -> tuple[int, ...]:
         return tuple(map(self.value, identities))
