@@ -20,7 +20,7 @@ from symflops.algebra.functions import Whole
 from symflops.algebra.polynomial import CONSTANT, Monomial, Polynomial, sorted_atoms
 from symflops.model.convention import Convention
 from symflops.model.derivation import Derivation, ParameterCount, Work
-from symflops.model.formula import ONE, ZERO, Formula
+from symflops.model.formula import Formula
 from symflops.model.graph import ONCE, SAMPLES, Graph
 from symflops.model.path import running_texts
 from symflops.model.program import (
@@ -31,14 +31,13 @@ from symflops.model.program import (
     Moment,
     Program,
     RegimeLines,
-    Tensor,
 )  # fmt: skip
 from symflops.model.roles import regions_of, role_of
 from symflops.stages.formulas import Formulas
+from symflops.stages.held import Held
 from symflops.stages.interface import input_infos, stream_infos
 from symflops.stages.naming import definition_infos, distinct, last_words, moment_name, row_names, size_fields
 from symflops.stages.regions import (
-    enclosing,
     executions,
     frozen,
     labels,
@@ -94,8 +93,7 @@ class _Lower:
         )
         self.counts: dict[Expr, Formula] = {}
         self.units: dict[tuple[Expr, Fraction], Formula] = {}
-        self.copied: dict[tuple[object, ...], Polynomial] = {}
-        self.sizes: dict[tuple[object, ...], tuple[tuple[Formula, ...], Formula, Formula, Formula]] = {}
+        self.held = Held(self.formulas)
         self.vectors: dict[tuple[str, Expr], Vector] = {}
         self.moments = self.collect_moments()
         self.index = {key: position for position, key in enumerate(self.moments)}
@@ -223,46 +221,8 @@ class _Lower:
         forms = (self.form(executions, convention) for executions in (forward, backward, recomputed))
         return Case(derivation.regime.name, convention.name, *forms)
 
-    # parameters
-
-    def tensor(self, derivation: Derivation, entry: ParameterCount) -> Tensor:
-        parameter = entry.parameter
-        template = tuple(part if isinstance(part, str) else self.formulas.of(part) for part in parameter.path.parts)
-        ranges = tuple(
-            (
-                loop.index.name,
-                self.formulas.of(loop.offset),
-                self.formulas.of(loop.offset + loop.count),
-                self.formulas.of(bracket),
-            )
-            for loop, bracket in enclosing(derivation.graph.body, entry)
-        ) + tuple((index.name, ZERO, self.formulas.of(count), ONE) for index, count in parameter.lists)
-        known = self.identity(entry)
-        if known not in self.sizes:
-            shape = tuple(self.formulas.of(size) for size in parameter.shape)
-            counted = self.formulas.of(entry.copies), self.formulas.plain(self.elements(entry))
-            self.sizes[known] = shape, *counted, self.formulas.of(entry.exists.expr)
-        shape, copies, elements, exists = self.sizes[known]
-        return Tensor(str(parameter.path), shape, copies, elements, template, exists, ranges)
-
     def total(self, entries: Sequence[ParameterCount]) -> Formula:
-        alike = Counter(self.identity(entry) for entry in entries)
-        some = {self.identity(entry): entry for entry in entries}
-        total = Polynomial.total(self.elements(some[known]).scale(number) for known, number in alike.items())
-        return self.formulas.factored(total, self.count_atoms)
-
-    def elements(self, entry: ParameterCount) -> Polynomial:
-        """The elements of all copies of a parameter."""
-        known = self.identity(entry)
-        if known not in self.copied:
-            one, exists = Polynomial.of(entry.parameter.count), Polynomial.of(entry.exists.expr)
-            self.copied[known] = one * Polynomial.of(entry.copies) * exists
-        return self.copied[known]
-
-    @staticmethod
-    def identity(entry: ParameterCount) -> tuple[object, ...]:
-        """What its elements depend on."""
-        return entry.parameter.shape, entry.copies, entry.exists
+        return self.formulas.factored(self.held.total(entries), self.count_atoms)
 
     # the program
 
@@ -271,7 +231,7 @@ class _Lower:
         regimes = tuple(
             RegimeLines(
                 derivation.regime.name, derivation.regime.doc, tuple(self.line(work) for work in merged(derivation.work)),
-                tuple(self.tensor(derivation, entry) for entry in derivation.parameters),
+                tuple(self.held.tensor(derivation, entry) for entry in derivation.parameters),
                 tuple(entry.trains for entry in derivation.parameters),
                 self.total(derivation.parameters),
                 self.total([entry for entry in derivation.parameters if entry.trains]),
