@@ -23,18 +23,19 @@ class Oversized(Exception):
 
     def told(self, spec: Spec) -> Diagnostic:
         """The finding, at the longest repeat that was being written out, with the field that says how long it is."""
-        code, message = "structure-too-large", f"the structure has more than {MAX_OPERATORS:,} operators"
+        message = f"the structure has more than {MAX_OPERATORS:,} operators"
         if not self.repeats:
             place = self.calls[0].span if self.calls else None
             hint = "a block is written out wherever it is called: one that calls another twice doubles it"
-            return Diagnostic(code, message, place, hint, also=self.calls[1:4])
+            return Diagnostic("structure-too-large", message, place, hint, also=self.calls[1:4])
         repeat, count = max(self.repeats, key=lambda item: item[1])
         place, fields = repeat.span, []
         if repeat.count is not None:
             place, fields = repeat.count.span, [f"'{field}'" for field in dict.fromkeys(fields_behind(repeat.count, spec))]
         said = f"the config says how often with {' and '.join(fields)}; " if fields else ""
         hint = f"{said}no published structure has a quarter of that"
-        return Diagnostic(code, f"{message}: this is written out, and repeats {count} times", place, hint)
+        told = f"{message}: this is written out, and repeats {count} times"
+        return Diagnostic("structure-too-large", told, place, hint)
 
 
 def fields_behind(expression: Expression, spec: Spec) -> Iterator[str]:
