@@ -45,7 +45,7 @@ class Truth:
         """
         if self is YES or other is NO:
             return other
-        if other is YES or self is NO:
+        if other is YES or self is NO or (self.terms == other.terms and len(self.terms) == 1):
             return self
         terms: dict[Product, int] = {}
         for left, a in self.terms.items():
@@ -82,7 +82,7 @@ class Truth:
 
     def implies(self, other: Truth) -> bool:
         """Whether ``other`` holds wherever this does."""
-        return (self & ~other) == NO
+        return self is other or other is YES or (self & ~other) == NO
 
     @property
     def expr(self) -> Expr:
@@ -153,7 +153,12 @@ def _known(truth: Truth) -> Truth:
 
 def any_of(truths: Iterable[Truth]) -> Truth:
     """Whether one of them holds."""
-    return reduce(lambda a, b: a | b, truths, NO)
+    found = NO
+    for truth in truths:
+        if truth is YES:
+            return YES
+        found = found | truth
+    return found
 
 
 def all_of(truths: Iterable[Truth]) -> Truth:

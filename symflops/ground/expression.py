@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import warnings
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from symflops.ground.diagnostics import Diagnostic, Span, SpecError
 
@@ -108,6 +109,12 @@ def _check_node(expression: Expression, node: ast.AST, place: Span) -> None:
         small = isinstance(power, ast.Constant) and isinstance(power.value, int) and 0 <= power.value <= MAX_EXPONENT
         if not small:
             _fail("expression-too-large", f"an exponent is a number from 0 to {MAX_EXPONENT}", place, "write it as a product")
+
+
+@lru_cache(maxsize=1 << 12)
+def is_constant(expression: Expression) -> bool:
+    """Whether it reads nothing, so that it is the same everywhere."""
+    return not names(expression) and not any(isinstance(node, ast.Call) for node in ast.walk(expression.tree))
 
 
 def names(expression: Expression) -> tuple[tuple[str, Span], ...]:

@@ -1,7 +1,7 @@
 """The graph of a model: values, operators with their contractions, loops that carry values, and choices between values.
 
 It is a tree of regions in static single assignment form: every value is made once, by an operator, a loop or a choice. A loop
-has one body whatever its count, so nothing is ever unrolled.
+has one body whatever its count: only iterations that differ by more than formulas can tell are written out.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import accumulate
 
 from sympy import Expr, Symbol
 
@@ -16,6 +18,8 @@ class Path:
 
     def __str__(self) -> str:
         """The path as people write it: ``*`` for each index of a repeat."""
+        if len(self.parts) == 1 and isinstance(self.parts[0], str):
+            return self.parts[0]
         return "".join(part if isinstance(part, str) else str(part) if part.is_Integer else "*" for part in self.parts)
 
     def join(self, name: str) -> Path:
@@ -24,6 +28,9 @@ class Path:
 
     def extend(self, parts: tuple[str | Expr, ...]) -> Path:
         """This path, a point, and ``parts``; neighbouring texts are merged."""
+        if len(self.parts) <= 1 and all(isinstance(part, str) for part in (*self.parts, *parts)):
+            text = "".join((*self.parts, "." if self.parts and parts else "", *parts))
+            return Path((text,) if text else ())
         merged: list[str | Expr] = []
         glue: tuple[str, ...] = (".",) if self.parts and parts else ()
         for part in (*self.parts, *glue, *parts):
@@ -66,6 +73,9 @@ class Visit:
 
 def prefixes(path: Path) -> Iterator[Path]:
     """The paths that lead to ``path``, shortest first, itself included."""
+    if len(path.parts) == 1 and isinstance(path.parts[0], str):  # as all are in a structure that is written out
+        heads = accumulate(path.parts[0].split("."), "{}.{}".format)
+        return (Path((head,)) for head in heads if head)
     chain = [path]
     while chain[-1].parent.parts:
         chain.append(chain[-1].parent)
@@ -74,7 +84,16 @@ def prefixes(path: Path) -> Iterator[Path]:
 
 def running(path: Path, visits: Sequence[Visit]) -> Iterator[Path]:
     """The modules that run while ``path`` does, outermost first: of those that lead to it, the ones that call it."""
+    if not visits:
+        yield from prefixes(path)
+        return
     start = 1
     for end, module in [*((visit.caller, visit.module) for visit in visits), (path, path)]:
         yield from (prefix for prefix in prefixes(end) if prefix.depth >= start)
         start = module.depth
+
+
+@lru_cache(maxsize=1 << 14)
+def running_texts(path: Path, visits: tuple[Visit, ...]) -> tuple[str, ...]:
+    """The modules of :func:`running` as people write them."""
+    return tuple(map(str, running(path, visits)))

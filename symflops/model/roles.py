@@ -6,7 +6,8 @@ operator's kind and the path of its module.
 
 from __future__ import annotations
 
-from fnmatch import fnmatchcase
+import re
+from fnmatch import fnmatchcase, translate
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -97,6 +98,7 @@ REGIONS = (
     ("*visual*", "vision"), ("*vision_tower*", "vision"), ("*vision_model*", "vision"), ("*audio_tower*", "audio"),
     ("*shared_expert*", "shared_experts"), ("*experts*", "experts"), ("*indexer*", "indexer"),
 )  # fmt: skip
+_SHOWN = re.compile("|".join(translate(pattern) for pattern, _ in REGIONS))
 
 
 def role_of(operator: Operator) -> str:
@@ -111,12 +113,22 @@ def role_of(operator: Operator) -> str:
 @lru_cache(maxsize=1 << 14)
 def _role_at(kind: str, path: str) -> str:
     """The role of the first pattern that fits, or none."""
-    return next((role for wanted, pattern, role in DEFAULTS if fnmatchcase(kind, wanted) and fnmatchcase(path, pattern)), "")
+    first = _lines_of(kind)[0].match(path)
+    return _lines_of(kind)[1][first.lastindex - 1] if first and first.lastindex else ""
+
+
+@lru_cache(maxsize=1 << 8)
+def _lines_of(kind: str) -> tuple[re.Pattern[str], list[str]]:
+    """The lines for an operator kind as one pattern, a group for each, and the role of each."""
+    fit = [(pattern, role) for wanted, pattern, role in DEFAULTS if fnmatchcase(kind, wanted)]
+    return re.compile("|".join(f"({translate(pattern)})" for pattern, _ in fit) or r"\b\B"), [role for _, role in fit]
 
 
 @lru_cache(maxsize=1 << 14)
 def _regions_at(path: str) -> list[str]:
     """The regions that a path shows."""
+    if not _SHOWN.match(path):
+        return []
     shown = [name for pattern, name in REGIONS if fnmatchcase(path, pattern)]
     return [name for name in shown if name != "experts"] if "shared_experts" in shown else shown
 

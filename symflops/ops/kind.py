@@ -52,10 +52,13 @@ class Definitions:
     def __init__(self) -> None:
         self.pairs: dict[Symbol, Expr] = {}
         self._known: dict[Expr, Polynomial] = {}
+        self._quotients: dict[tuple[Expr, Expr], Expr | None] = {}
 
     def define(self, symbol: Symbol, value: Expr) -> None:
         """Let ``symbol`` stand for ``value``."""
         self.pairs[symbol] = value
+        self._known.clear()
+        self._quotients.clear()
 
     def expand(self, expr: Expr) -> Polynomial:
         """``expr`` with every derived size replaced by what it stands for, multiplied out."""
@@ -77,6 +80,11 @@ class Definitions:
 
     def divide(self, a: Expr, b: Expr) -> Expr | None:
         """``a / b`` where it is a polynomial again, else None."""
+        if (a, b) not in self._quotients:
+            self._quotients[a, b] = self._divided(a, b)
+        return self._quotients[a, b]
+
+    def _divided(self, a: Expr, b: Expr) -> Expr | None:
         plain = Polynomial.of(a).quotient(Polynomial.of(b))
         if plain is None:
             plain = self.expand(a).quotient(self.expand(b))
@@ -106,6 +114,7 @@ class Call:
         self.flows = True
         self.caption = ""
         self.moved: tuple[tuple[Value, Truth], ...] | None = None  # values that it hands on as they are
+        self._lists: dict[str, tuple[Expr, ...]] = {}
 
     # what the kind reads
 
@@ -181,11 +190,14 @@ class Call:
 
     def numbers(self, field: str) -> tuple[Expr, ...]:
         """The list of numbers in ``field``; a single number is a list of one."""
+        if field in self._lists:
+            return self._lists[field]
         value = self.fields[field]
         items = tuple(plain(item) for item in (value if isinstance(value, tuple) else (value,)))
         if not all(isinstance(item, Expr) for item in items):
             self.fail("bad-field", f"'{field}' must be a list of numbers", field, "such as [3, 3]")
-        return tuple(self.whole(item, field) for item in items)
+        self._lists[field] = tuple(self.whole(item, field) for item in items)
+        return self._lists[field]
 
     def whole(self, value: Expr, field: str) -> Expr:
         """``value``, which is a whole number whatever the sizes are."""

@@ -25,6 +25,7 @@ class Stacks:
     def __init__(self) -> None:
         self.lists: dict[str, list[Entry]] = {}
         self.depth = 0
+        self.uses = 0
 
     def copy(self) -> dict[str, list[Entry]]:
         """What is on them, to come back to."""
@@ -37,6 +38,7 @@ class Stacks:
             Structural: the entry is in a repeat whose iterations are not written out.
         """
         name: str = call.fields["stack"]
+        self.uses += 1
         if self.depth:
             message = f"each iteration finds the stack '{name}' as the one before left it"
             hint = "a config, or a variant, that gives the count lets the iterations be written out"

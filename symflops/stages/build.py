@@ -25,6 +25,7 @@ from symflops.model.path import Path
 from symflops.model.spec import Spec
 from symflops.ops.kind import Definitions, plain
 from symflops.stages.frames import ABSENT, Binding, Frame
+from symflops.stages.limits import Oversized
 from symflops.stages.ordering import early_size
 from symflops.stages.place import Builder
 from symflops.stages.streams import Streams
@@ -48,7 +49,7 @@ def build_through(spec: Spec, fixed: Mapping[str, Any] | None = None, patterns: 
     """The graph of ``spec`` as far as it can be built, without the entries that are wrong, and the findings about those.
 
     Raises:
-        SpecError: sizes or streams are wrong.
+        SpecError: sizes or streams are wrong, or there are too many operators.
         Structural: as :func:`build`.
     """
     report = Reporter()
@@ -62,7 +63,10 @@ def build_through(spec: Spec, fixed: Mapping[str, Any] | None = None, patterns: 
     builder.keys = {key: size.name.text for size in spec.sizes for key in size.keys}
     frame = Frame(Path(()), names, {}, [], sizes=names)
     inputs = declare_inputs(spec, frame, builder)
-    builder.entries(spec.graph, frame)
+    try:
+        builder.entries(spec.graph, frame)
+    except Oversized as oversized:
+        raise SpecError([oversized.told(spec)]) from None
     for diagnostic in builder.stacks.left():
         report.add(diagnostic)
     outputs = []

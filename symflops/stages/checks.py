@@ -36,7 +36,7 @@ def check_patterns(graph: Graph, regime: Regime) -> None:
         ]
         if regime.lenient and len(missing) < len(patterns):
             return
-        names = sorted({str(path).removesuffix(below) for path in paths})
+        names = sorted({str(path).removesuffix(below) for path in paths} if missing else ())
         for pattern in (written.removesuffix(below) for written in missing):
             hint = did_you_mean(pattern, [*names, *tails(pattern, names)], f"e.g. {', '.join(names[:3])}")
             message = f"'{pattern}' under '{what}' of regime '{regime.name}' matches nothing"

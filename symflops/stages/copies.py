@@ -29,10 +29,11 @@ class Copies:
     def enter(self, parameter: Parameter, around: Sequence[tuple[Loop, Truth]]) -> None:
         """Note that an operator reads ``parameter`` in the loops ``around`` it, each with the bracket of the class it is in."""
         identity = (parameter.path, parameter.shape)
-        inside = [(loop, bracket) for loop, bracket in around if loop.index in parameter.path.indices]
+        indices = parameter.path.indices if around else frozenset()
+        inside = [(loop, bracket) for loop, bracket in around if loop.index in indices]
         exists = parameter.exists
         for loop, _ in around:
-            if loop.index not in parameter.path.indices:
+            if loop.index not in indices:
                 count = self.turns(loop, parameter)
                 if not count.free_symbols & self.lengths:
                     exists = exists & Truth.of(AtLeast(count, Integer(1)))
@@ -52,6 +53,9 @@ class Copies:
         found: list[ParameterCount] = []
         for identity, (parameter, loops) in self.met.items():
             exists, trains = self.exists[identity], self.trains(parameter)
+            if not loops and not parameter.lists and len(exists) == 1:
+                found.append(ParameterCount(parameter, Integer(1), next(iter(exists.values())), trains))
+                continue
             listed = Mul(*(count for _, count in parameter.lists))
             if len(set(exists.values())) == 1:
                 copies = listed * Mul(*(self.turns(loop, parameter) for loop in loops))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from sympy import Expr, Integer, Symbol
 
@@ -33,7 +34,7 @@ from symflops.stages.recompute import is_inside, repeated
 from symflops.stages.reentrant import reentrant
 from symflops.stages.regions import spread
 
-ZERO = Integer(0)
+ZERO, ONE = Integer(0), Integer(1)
 
 
 def derive(graph: Graph, regime: Regime, elements: frozenset[str] = frozenset()) -> Derivation:
@@ -88,14 +89,14 @@ def _passes(work: Work, passes: Passes) -> Work:
 
 def trainable(regime: Regime, chosen: Mapping[Expr, frozenset[str]]) -> Callable[[Parameter], bool]:
     """Whether the patterns of ``regime`` train a parameter."""
-    known: dict[Parameter, bool] = {}
+    known: dict[int, tuple[Parameter, bool]] = {}  # by identity: many are asked of, each several times
 
     def trains(parameter: Parameter) -> bool:
-        if parameter not in known:
+        if id(parameter) not in known:
             wanted = parameter.adapter or any(matches(pattern, parameter.path, chosen) for pattern in regime.train)
             frozen = any(matches(pattern, parameter.path, chosen) for pattern in regime.freeze)
-            known[parameter] = parameter.trainable and wanted and not frozen
-        return known[parameter]
+            known[id(parameter)] = (parameter, parameter.trainable and wanted and not frozen)
+        return known[id(parameter)][1]
 
     return trains
 
@@ -154,8 +155,17 @@ class _Entry:
         return "; ".join(reasons) or "only where both hold"
 
 
+@lru_cache(maxsize=1 << 12)
 def _reduced(expr: Expr) -> Expr:
-    return Polynomial.of(expr).expr
+    return expr if expr.is_Integer else Polynomial.of(expr).expr
+
+
+def _more(known: Expr, times: Expr, there: Truth) -> Expr:
+    """``known`` and ``times`` more where ``there`` holds; what is always or never needs no algebra."""
+    if there is NO:
+        return known
+    more = times if there is YES else there.expr if times is ONE else times * there.expr
+    return more if known is ZERO else known + more
 
 
 class _Tally:
@@ -221,10 +231,10 @@ class _Tally:
                 loops = tuple(loop for loop, _ in self.around)
                 self.entries[key] = _Entry(operator, contraction, loops, computed=list(zeros), needed=list(zeros))
             entry = self.entries[key]
-            entry.forward += times * operator.guard.expr
-            entry.lived += times * alive.expr
+            entry.forward = _more(entry.forward, times, operator.guard)
+            entry.lived = _more(entry.lived, times, alive)
             for side, operand in enumerate(contraction.operands):
                 wanted = operand_need(operand, operator, need, self.trains, by_name) & operator.guard
                 wanted = wanted if operator.flows else NO
-                entry.needed[side] += times * wanted.expr
-                entry.computed[side] += times * (wanted & alive).expr
+                entry.needed[side] = _more(entry.needed[side], times, wanted)
+                entry.computed[side] = _more(entry.computed[side], times, wanted & alive)

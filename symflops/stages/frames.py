@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from copy import copy
+from dataclasses import dataclass, field
 from typing import Any
 
 from sympy import Expr, Symbol
@@ -44,7 +45,9 @@ class Frame:
 
     def inside(self, **changes: Any) -> Frame:
         """A scope within this one that shares its region."""
-        return replace(self, **changes)
+        found = copy(self)
+        found.__dict__.update(changes)
+        return found
 
 
 def assigned(entries: Sequence[Entry]) -> frozenset[str]:

@@ -25,8 +25,9 @@ from symflops.model.spec import Repeat
 from symflops.stages.choosing import Chooser
 from symflops.stages.deciding import Decider, Segment, Undecided, renamed
 from symflops.stages.frames import ABSENT, Binding, Frame, assigned
+from symflops.stages.limits import MAX_UNROLLED
 from symflops.stages.meaning import is_index
-from symflops.stages.unrolling import MAX_UNROLLED, base, module_lists, write_out
+from symflops.stages.unrolling import base, module_lists, write_out
 
 if TYPE_CHECKING:
     from symflops.stages.place import Builder

@@ -7,6 +7,7 @@ expression of sizes, its coefficient.
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from math import lcm
@@ -19,8 +20,9 @@ from symflops.algebra.functions import Whole
 from symflops.algebra.polynomial import CONSTANT, Monomial, Polynomial, sorted_atoms
 from symflops.model.convention import Convention
 from symflops.model.derivation import Derivation, ParameterCount, Work
-from symflops.model.formula import ONE, ZERO, Formula
+from symflops.model.formula import Formula
 from symflops.model.graph import ONCE, SAMPLES, Graph
+from symflops.model.path import running_texts
 from symflops.model.program import (
     Amount,
     Case,
@@ -29,14 +31,13 @@ from symflops.model.program import (
     Moment,
     Program,
     RegimeLines,
-    Tensor,
 )  # fmt: skip
 from symflops.model.roles import regions_of, role_of
 from symflops.stages.formulas import Formulas
+from symflops.stages.held import Held
 from symflops.stages.interface import input_infos, stream_infos
 from symflops.stages.naming import definition_infos, distinct, last_words, moment_name, row_names, size_fields
 from symflops.stages.regions import (
-    enclosing,
     executions,
     frozen,
     labels,
@@ -86,11 +87,13 @@ class _Lower:
         self.measures = measures(graph, self.derivations[0])
         lengths = [length for group in self.measures.values() for length in group]
         self.lengths = frozenset(length.symbol for length in lengths)
+        counts_of_work = {expr for derivation in self.all for work in derivation.work for expr in executions(work)}
         self.count_atoms = frozenset(
-            atom for derivation in self.all for work in derivation.work for expr in executions(work)
-            for monomial in Polynomial.of(expr).terms for atom, _ in monomial
-        )  # fmt: skip
+            atom for expr in counts_of_work for monomial in Polynomial.of(expr).terms for atom, _ in monomial
+        )
         self.counts: dict[Expr, Formula] = {}
+        self.units: dict[tuple[Expr, Fraction], Formula] = {}
+        self.held = Held(self.formulas)
         self.vectors: dict[tuple[str, Expr], Vector] = {}
         self.moments = self.collect_moments()
         self.index = {key: position for position, key in enumerate(self.moments)}
@@ -113,10 +116,9 @@ class _Lower:
 
     def collect_moments(self) -> list[Key]:
         found: set[Key] = set()
-        for derivation in self.all:
-            for work in derivation.work:
-                for extent in self.extents(work):
-                    found |= self.vector(work.contraction.items, extent).keys()
+        works = (work for derivation in self.all for work in derivation.work)
+        for items, extent in {(work.contraction.items, extent) for work in works for extent in self.extents(work)}:
+            found |= self.vector(items, extent).keys()
         sets = list(dict.fromkeys([ONCE, SAMPLES, *(length.items for length in self.graph.lengths)]))
         for items in sets:
             if items in (key[0] for key in found) and items != ONCE:
@@ -174,17 +176,19 @@ class _Lower:
 
     def line(self, work: Work) -> Line:
         amount, factor = self.amount(work)
-        unit = Polynomial.of(work.contraction.size).scale(2 * factor)
+        size = (work.contraction.size, factor)
+        if size not in self.units:
+            self.units[size] = self.formulas.plain(Polynomial.of(size[0]).scale(2 * factor))
         gradients = tuple(
             GradientLine(gradient.operand, gradient.kind, self.count(gradient.count), gradient.reason)
             for gradient in work.gradients
         )
         return Line(
             str(work.operator.path), work.contraction.name, work.operator.kind, work.operator.caption,
-            self.formulas.plain(unit), amount, self.count(work.forward), gradients,
+            self.units[size], amount, self.count(work.forward), gradients,
             self.count(work.recomputed),
             work.contraction.seen,
-            tuple(map(str, work.operator.modules)), work.contraction.side,
+            running_texts(work.operator.path, work.operator.visits), work.contraction.side,
             role_of(work.operator), regions_of(work.operator),
         )  # fmt: skip
 
@@ -195,14 +199,16 @@ class _Lower:
 
     def form(self, works: Sequence[tuple[Work, Expr]], convention: Convention) -> tuple[tuple[int, Formula], ...]:
         """A closed form: the sum of ``size * extent * executions``, by moment."""
-        parts: dict[Key, list[Polynomial]] = {}
+        alike: Counter[tuple[Expr, Expr, str, Expr]] = Counter()
         for work, times in works:
             contraction = work.contraction
-            if not (contraction.seen or convention.unseen):
-                continue
-            extent = contraction.extent.useful if convention.pairs == "useful" else contraction.extent.executed
-            cost = Polynomial.of(times) * Polynomial.of(contraction.size).scale(2)
-            for key, part in self.vector(contraction.items, extent).items():
+            if contraction.seen or convention.unseen:
+                extent = contraction.extent.useful if convention.pairs == "useful" else contraction.extent.executed
+                alike[times, contraction.size, contraction.items, extent] += 1
+        parts: dict[Key, list[Polynomial]] = {}
+        for (times, size, items, extent), number in alike.items():
+            cost = Polynomial.of(times) * Polynomial.of(size).scale(2 * number)
+            for key, part in self.vector(items, extent).items():
                 parts.setdefault(key, []).append(part * cost)
         totals = {self.index[key]: Polynomial.total(some) for key, some in parts.items()}
         formulas = {position: self.formulas.factored(total, self.count_atoms) for position, total in totals.items() if total}
@@ -215,32 +221,8 @@ class _Lower:
         forms = (self.form(executions, convention) for executions in (forward, backward, recomputed))
         return Case(derivation.regime.name, convention.name, *forms)
 
-    # parameters
-
-    def tensor(self, derivation: Derivation, entry: ParameterCount) -> Tensor:
-        parameter = entry.parameter
-        template = tuple(part if isinstance(part, str) else self.formulas.of(part) for part in parameter.path.parts)
-        ranges = tuple(
-            (
-                loop.index.name,
-                self.formulas.of(loop.offset),
-                self.formulas.of(loop.offset + loop.count),
-                self.formulas.of(bracket),
-            )
-            for loop, bracket in enclosing(derivation.graph.body, entry)
-        ) + tuple((index.name, ZERO, self.formulas.of(count), ONE) for index, count in parameter.lists)
-        return Tensor(
-            str(parameter.path), tuple(self.formulas.of(size) for size in parameter.shape), self.formulas.of(entry.copies),
-            self.formulas.plain(self.elements(entry)), template, self.formulas.of(entry.exists.expr), ranges,
-        )  # fmt: skip
-
     def total(self, entries: Sequence[ParameterCount]) -> Formula:
-        total = Polynomial.total(map(self.elements, entries))
-        return self.formulas.factored(total, self.count_atoms)
-
-    def elements(self, entry: ParameterCount) -> Polynomial:
-        """The elements of all copies of a parameter."""
-        return Polynomial.of(entry.parameter.count) * Polynomial.of(entry.copies) * Polynomial.of(entry.exists.expr)
+        return self.formulas.factored(self.held.total(entries), self.count_atoms)
 
     # the program
 
@@ -249,7 +231,7 @@ class _Lower:
         regimes = tuple(
             RegimeLines(
                 derivation.regime.name, derivation.regime.doc, tuple(self.line(work) for work in merged(derivation.work)),
-                tuple(self.tensor(derivation, entry) for entry in derivation.parameters),
+                tuple(self.held.tensor(derivation, entry) for entry in derivation.parameters),
                 tuple(entry.trains for entry in derivation.parameters),
                 self.total(derivation.parameters),
                 self.total([entry for entry in derivation.parameters if entry.trains]),

@@ -11,7 +11,7 @@ from symflops.algebra.evaluate import evaluate
 from symflops.algebra.structural import Structural
 from symflops.algebra.truth import NO, YES, Truth
 from symflops.ground.diagnostics import Diagnostic, SpecError, did_you_mean
-from symflops.ground.expression import Expression
+from symflops.ground.expression import Expression, is_constant
 from symflops.model.path import Path
 from symflops.model.spec import Template
 from symflops.stages.frames import ABSENT, Frame
@@ -25,8 +25,15 @@ def is_index(name: str) -> bool:
 class Meaning:
     """Evaluates expressions and path templates in a frame."""
 
+    def __init__(self) -> None:
+        self.constants: dict[Expression, Any] = {}  # what those without names are, wherever they stand
+        self.rooted = 0  # paths so far that are said from the root
+
     def value(self, expression: Expression, frame: Frame) -> Any:
         """What ``expression`` means here, with what is decided about loop indices put in."""
+        known = self.constants.get(expression, self)
+        if known is not self:
+            return known
         result = evaluate(expression, frame.names, {"width": lambda walker, node: self.width_of(walker, node, frame)})
         result = frame.decide(result)
         if isinstance(result, Expr) and any(is_index(symbol.name) for symbol in result.free_symbols):
@@ -34,7 +41,10 @@ class Meaning:
             raise Structural(
                 "", Diagnostic("structural-size", message, expression.span, "the repeat must be over a known list")
             )
-        return result.symbol if isinstance(result, Setting) and result.kind == "number" and not result.nullable else result
+        result = result.symbol if isinstance(result, Setting) and result.kind == "number" and not result.nullable else result
+        if is_constant(expression):
+            self.constants[expression] = result
+        return result
 
     def width_of(self, walker: Any, node: Any, frame: Frame) -> Expr:
         """``width(v)``: the inferred width of a value."""
@@ -82,6 +92,7 @@ class Meaning:
         for truth, parts in cases:
             absolute = bool(parts) and isinstance(parts[0], str) and parts[0].startswith("/")
             start = Path(()) if absolute else base
+            self.rooted += absolute
             tail = (str(parts[0])[1:], *parts[1:]) if absolute else parts
             found.append((truth, start.extend(tail) if any(part != "" for part in tail) else Path(())))
         return found

@@ -8,22 +8,23 @@ from typing import Any
 
 from symflops.algebra.structural import Structural
 from symflops.algebra.truth import NO, YES, Truth
-from symflops.ground.diagnostics import Diagnostic, Label, Span, SpecError
+from symflops.ground.diagnostics import Diagnostic, Label, Reporter, Span, SpecError
 from symflops.ground.expression import Expression
 from symflops.model.graph import Operator, Value
 from symflops.model.path import Path, Visit
 from symflops.model.patterns import selectors
 from symflops.model.spec import BlockCall, Entry, Faulty, Group, OperatorEntry, Repeat, Template
 from symflops.ops.fields import Form
-from symflops.ops.kind import Call, Kind, operand_place
+from symflops.ops.kind import Call, Definitions, Kind, operand_place
 from symflops.ops.table import KINDS
 from symflops.stages import loops
 from symflops.stages.experts import place_experts
 from symflops.stages.frames import ABSENT, Binding, Frame, assigned, made
 from symflops.stages.meaning import is_index
 from symflops.stages.ordering import early_value
+from symflops.stages.replay import Replays
 from symflops.stages.steps import Steps
-from symflops.stages.streams import StreamScope
+from symflops.stages.streams import Streams, StreamScope
 
 MAX_CALLS = 4
 OPTIONAL = ("with", "gate", "bias")
@@ -32,6 +33,10 @@ LOOKED_AT = ("like", "axes_of")  # values that are looked at, and not read
 
 class Builder(Steps):
     """Collects the nodes of a graph while entries are placed."""
+
+    def __init__(self, report: Reporter, definitions: Definitions, streams: Streams, patterns: Sequence[str] = ()) -> None:
+        super().__init__(report, definitions, streams, patterns)
+        self.replays = Replays(self)
 
     def entries(self, entries: Sequence[Entry], frame: Frame) -> None:
         """Place entries in order; a mistake in one does not hide those in the next."""
@@ -62,11 +67,13 @@ class Builder(Steps):
     def entry(self, entry: Entry, frame: Frame) -> None:
         """Place one entry, under its condition."""
         if isinstance(entry, Faulty):
-            self.recover(entry, frame)
-            return
+            return self.recover(entry, frame)
         fields = getattr(entry, "fields", None) or getattr(entry, "common", None) or {}
         when = entry.when if isinstance(entry, (Repeat, Group)) else fields.get("when")
-        self.conditional(frame, self.condition(when, frame), assigned([entry]), lambda inner: self.place(entry, inner))
+        condition = self.condition(when, frame)
+        if condition is YES:
+            return self.place(entry, frame)
+        return self.conditional(frame, condition, assigned([entry]), lambda inner: self.place(entry, inner))
 
     def place(self, entry: Entry, frame: Frame) -> None:
         """Place one entry whose condition is seen to; the role of all but an operator is a region."""
@@ -101,10 +108,13 @@ class Builder(Steps):
     def group(self, entry: Group, frame: Frame) -> None:
         """Entries under one path, perhaps without gradients, perhaps as routed experts."""
         without = NO if frame.no_grad else self.condition(entry.no_grad, frame) if entry.no_grad is not None else NO
+        if without is NO:
+            return self.under(entry, frame, frame.no_grad)
         names = assigned([entry])
         for condition, no_grad in ((~without, frame.no_grad), (without, True)):
             if condition is not NO:
                 self.conditional(frame, condition, names, lambda inner, stop=no_grad: self.under(entry, inner, stop))  # type: ignore[misc]
+        return None
 
     def under(self, entry: Group, frame: Frame, no_grad: bool) -> None:
         """The entries of a group whose conditions are seen to."""
@@ -129,12 +139,20 @@ class Builder(Steps):
         path, shared = self.path(entry.path, frame), self.shares(entry.common, frame)
         inner = frame.inside(path=path, names=names, values=values, visits=self.visits(entry, path, shared, frame))
         self.sharing += shared
+        try:
+            results = self.replays.place(block, inner, lambda: self.body_of(entry, inner))
+        finally:
+            self.sharing -= shared
+        self.finish(entry.common, entry.path, entry.span, results, frame)
+
+    def body_of(self, entry: BlockCall, inner: Frame) -> list[Binding]:
+        """What a block makes in the frame of its call: its results."""
+        block = entry.block
         self.calls.append(Label(entry.span, f"in this call of block '{block.name}'"))
         around, self.ahead = self.ahead, []
         try:
             self.entries(block.body, inner)
         finally:
-            self.sharing -= shared
             self.calls.pop()
             self.ahead = around
         results = []
@@ -143,7 +161,7 @@ class Builder(Steps):
             if output.text not in inner.values:
                 self.report.error("unknown-value", f"block '{block.name}' never makes its output '{output}'", output.span)
             results.append(binding)
-        self.finish(entry.common, entry.path, entry.span, results, frame)
+        return results
 
     def visits(self, entry: BlockCall | OperatorEntry, path: Path, shared: bool, frame: Frame) -> tuple[Visit, ...]:
         """The calls that ``entry`` stands in: one more where it uses a module of another place a second time."""
@@ -151,6 +169,7 @@ class Builder(Steps):
 
     def operator(self, entry: OperatorEntry, frame: Frame) -> None:
         """An operator: evaluate its fields, let its kind declare what it does, and bind its results."""
+        self.grow()
         kind = KINDS[entry.kind.text]
         fields, values = self.read_fields(kind, entry, frame)
         places = {**entry.places, **self.operand_places(kind, entry, frame)}
@@ -202,7 +221,9 @@ class Builder(Steps):
         for field in kind.fields:
             given = entry.fields.get(field.name)
             try:
-                if field.form is Form.VALUES and field.name != "fold":
+                if given is None and field.form is not Form.VALUES and field.form is not Form.WINDOW:
+                    fields[field.name] = None
+                elif field.form is Form.VALUES and field.name != "fold":
                     bindings = [self.look_up(name, frame, field.name in OPTIONAL) for name in given or ()]
                     values[field.name] = tuple(binding.value for binding in bindings if binding.value is not None)
                 elif field.form is Form.VALUES:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import lru_cache
 from itertools import compress
 
 from sympy import Expr, Integer, Symbol
@@ -12,9 +13,16 @@ from sympy import Expr, Integer, Symbol
 from symflops.algebra.polynomial import Polynomial
 from symflops.model.derivation import Derivation, ParameterCount, Work
 from symflops.model.graph import Graph, Length, Loop, Node, mentions
+from symflops.model.path import running_texts
 from symflops.model.spec import Layout
 from symflops.stages.decode import variables
 from symflops.stages.statistics import without_padding
+
+
+@lru_cache(maxsize=1 << 12)
+def letters_of(count: Expr) -> frozenset[Symbol]:
+    """The symbols of a count, which is that of many pieces of work."""
+    return frozenset(count.free_symbols)
 
 
 def executions(work: Work) -> list[Expr]:
@@ -110,7 +118,7 @@ def spread(work: Work, lengths: frozenset[Symbol]) -> list[Work]:
     ``x`` steps forward and ``max(0, x - 1)`` gradients are one work per step and one per step but the first.
     """
     counts = executions(work)
-    if not any(count.free_symbols & lengths for count in counts):
+    if not any(letters_of(count) & lengths for count in counts):
         return [work]
     parts = [Polynomial.of(count).split(lambda atom: bool(atom.free_symbols & lengths)) for count in counts]
     executed, useful = (Polynomial.of(expr) for expr in (work.contraction.extent.executed, work.contraction.extent.useful))
@@ -145,7 +153,7 @@ def merged(works: Sequence[Work]) -> list[Work]:
     for work in works:
         contraction = work.contraction
         operands = tuple(gradient.kind for gradient in work.gradients)
-        modules = tuple(map(str, work.operator.modules))
+        modules = running_texts(work.operator.path, work.operator.visits)
         key = (modules, contraction.name, contraction.seen, contraction.size, contraction.extent, contraction.items, operands)
         found[key] = _added(found[key], work) if key in found else work
     return list(found.values())

@@ -13,10 +13,11 @@ from symflops.algebra.truth import NO, YES
 from symflops.ground.diagnostics import Diagnostic, Label, Reporter, SpecError
 from symflops.model.graph import Parameter, Stream, Value
 from symflops.model.path import Path
-from symflops.model.spec import Entry, Name, OperatorEntry
+from symflops.model.spec import Entry, Name, OperatorEntry, Repeat
 from symflops.ops.kind import Call, Definitions
 from symflops.ops.stacks import Stacks
 from symflops.stages.frames import Binding, Frame
+from symflops.stages.limits import MAX_OPERATORS, Oversized
 from symflops.stages.meaning import Meaning
 from symflops.stages.streams import Streams
 
@@ -30,17 +31,21 @@ class Mark(NamedTuple):
     nodes: int
     bindings: dict[str, Binding]
     stacks: dict[str, list[Any]]
+    placed: int
 
 
 class Registry(Meaning):
     """Values, parameters and indices, each made once."""
 
     def __init__(self, report: Reporter, definitions: Definitions, streams: Streams, patterns: Sequence[str] = ()) -> None:
+        super().__init__()
         self.report = report
         self.definitions = definitions
         self.streams = streams
         self.values: list[Value] = []
         self.count = 0
+        self.placed = 0
+        self.written: list[tuple[Repeat, int]] = []  # the repeats around that are written out, with their iterations
         self.parameters: dict[Path, tuple[tuple[Parameter, bool], ...]] = {}
         self.indices: dict[tuple[Any, ...], Symbol] = {}
         self.patterns = tuple(patterns)
@@ -63,12 +68,13 @@ class Registry(Meaning):
 
     def mark(self, frame: Frame) -> Mark:
         """Where the graph stands, to come back to when a repeat is built anew."""
-        here = (len(frame.nodes), dict(frame.values), self.stacks.copy())
+        here = (len(frame.nodes), dict(frame.values), self.stacks.copy(), self.placed)
         return Mark(len(self.values), dict(self.parameters), list(self.report.diagnostics), *here)
 
     def reset(self, mark: Mark, frame: Frame) -> None:
         """Forget what was placed since ``mark``."""
         del self.values[mark.values :]
+        self.placed = mark.placed
         self.returned = {value for value in self.returned if value < mark.values}
         del frame.nodes[mark.nodes :]
         self.parameters = dict(mark.parameters)
@@ -100,6 +106,16 @@ class Registry(Meaning):
         self.count += 1
         return self.count
 
+    def grow(self, operators: int = 1) -> None:
+        """Count operators that are about to be placed.
+
+        Raises:
+            Oversized: they are too many.
+        """
+        self.placed += operators
+        if self.placed > MAX_OPERATORS:
+            raise Oversized(self.written, self.calls)
+
     def declare(self, entry: OperatorEntry, frame: Frame, call: Call) -> None:
         """Enter the parameters: a path has one shape at a time, and is used twice only where the spec says so."""
         tied = {name for name in ("weight", "bias_name") if entry.fields.get(name)}
@@ -107,7 +123,9 @@ class Registry(Meaning):
         for position, parameter in enumerate(call.parameters):
             shape = (*frame.copies, *parameter.shape)
             lists = tuple(entry for entry in frame.lists if entry[0] in parameter.path.indices)
-            parameter = replace(parameter, shape=shape, exists=parameter.exists & frame.guard, lists=lists)
+            exists = parameter.exists & frame.guard
+            if frame.copies or lists or exists is not parameter.exists:
+                parameter = replace(parameter, shape=shape, exists=exists, lists=lists)
             call.parameters[position] = parameter
             known = self.parameters.get(parameter.path, ())
             same = next((item for item in known if self.alike(item[0].shape, parameter.shape)), None)

@@ -105,6 +105,7 @@ class Steps(Registry):
         product of a gate and the sum of a residual of the block (``frame``), what ``with`` combines of the module that holds
         the operator (``norm1`` modulates what its ``norm1.norm`` normalises).
         """
+        self.grow()
         first = values[0]
         result = self.new_value(first.name, first.stream, first.width, entry.span)
         frame.nodes.append(

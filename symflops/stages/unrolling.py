@@ -12,11 +12,10 @@ from symflops.model.path import Path
 from symflops.model.spec import Entry, Group, Repeat
 from symflops.stages.choosing import Chooser
 from symflops.stages.frames import Frame
+from symflops.stages.limits import MAX_UNROLLED
 
 if TYPE_CHECKING:
     from symflops.stages.place import Builder
-
-MAX_UNROLLED = 512
 
 
 def module_list(builder: Builder, entry: Repeat, frame: Frame) -> Path | None:
@@ -58,6 +57,7 @@ def write_out(builder: Builder, entry: Repeat, frame: Frame, items: tuple[Any, .
     if len(items) > MAX_UNROLLED:
         message = f"a repeat that must be written out has at most {MAX_UNROLLED} iterations"
         raise SpecError([Diagnostic("bad-repeat", message, entry.span)])
+    builder.written.append((entry, len(items)))
     chooser = Chooser(builder.patterns, module_lists(builder, entry, frame), start, start + len(items))
     for number, item in enumerate(items):
         index = start + number
@@ -78,3 +78,4 @@ def write_out(builder: Builder, entry: Repeat, frame: Frame, items: tuple[Any, .
             if new is not old and new.value is not None:
                 builder.returned.add(new.value.id)
             frame.values[name] = new
+    builder.written.pop()

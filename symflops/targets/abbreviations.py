@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass, replace
 from fractions import Fraction
 from operator import is_
@@ -15,7 +15,7 @@ from symflops.targets.lines import width
 
 TALLY, CELL, UNIT = 60.0, 130.0, 260.0  # points: a sum over iterations, a count, and a product, in the lines of a narrow cell
 WORD = 10  # letters of a text that fits in one line of a narrow cell, which cannot break there
-ATOMS = (str, int, Fraction, type(None))
+ATOMS = frozenset({str, int, bool, float, Fraction, type(None)})
 HEADS = ("N", "K", "M", "C", "R", "Z")
 
 
@@ -37,7 +37,7 @@ def long_parts(program: Program) -> Iterator[Formula]:
         for part in parts(formula):
             yield from outermost(part)
 
-    for formula in (*counts(program), *units(program)):
+    for formula in distinct([*counts(program), *units(program)]):
         for part in outermost(formula):
             if width(printer.text(part)) > (TALLY if isinstance(part, TallyOf) else CELL):
                 yield part
@@ -46,11 +46,16 @@ def long_parts(program: Program) -> Iterator[Formula]:
 def long_counts(program: Program) -> Iterator[Formula]:
     """The counts that are still wide, and the FLOPs of one that are."""
     printer = LatexPrinter(letters(program))
-    for formula in counts(program):
+    for formula in distinct(counts(program)):
         stiff = any(isinstance(part, Text) and len(part.value) > WORD for part in walk(formula))
         if stiff or width(printer.text(formula)) > CELL:
             yield formula
-    yield from (unit for unit in units(program) if width(printer.text(unit)) > UNIT)
+    yield from (unit for unit in distinct(units(program)) if width(printer.text(unit)) > UNIT)
+
+
+def distinct(formulas: Iterable[Formula]) -> Iterable[Formula]:
+    """Each object once, in order: many lines share one."""
+    return {id(formula): formula for formula in formulas}.values()
 
 
 def counts(program: Program) -> Iterator[Formula]:
@@ -99,7 +104,7 @@ class _Rewriting:
         self.known: dict[int, tuple[Any, Any]] = {}  # by identity; the first is kept so that no other takes its place
 
     def __call__(self, value: Any) -> Any:
-        if isinstance(value, ATOMS):
+        if type(value) in ATOMS:
             return value
         found = self.known.get(id(value))
         if found is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import reduce
@@ -63,14 +64,16 @@ class _Analyser:
     def cost(self, lines: Sequence[Line], work: str) -> dict[str, Powers]:
         """The coefficients of each part, by moment."""
         pairs, unseen = dict(self.program.pairs)[self.convention], dict(self.program.unseen)[self.convention]
-        found: dict[str, Powers] = {}
+        alike: Counter[tuple[str, Formula, tuple[Formula, ...], tuple[tuple[int, Formula], ...]]] = Counter()
         for line in lines:
-            if not (line.seen or unseen):
-                continue
-            counts = (line.forward, *(line.backward if work == BOTH else ()))
-            times = expanded(line.unit) * reduce(Poly.__add__, map(expanded, counts))
-            part = found.setdefault(part_of(line), {})
-            for position, factor in line.amount.under(pairs):
+            if line.seen or unseen:
+                counts = (line.forward, *(line.backward if work == BOTH else ()))
+                alike[part_of(line), line.unit, counts, line.amount.under(pairs)] += 1
+        found: dict[str, Powers] = {}
+        for (name, unit, counts, amount), number in alike.items():
+            times = (expanded(unit) * reduce(Poly.__add__, map(expanded, counts))).scale(number)
+            part = found.setdefault(name, {})
+            for position, factor in amount:
                 part[position] = part.get(position, Poly({})) + times * expanded(factor)
         return found
 

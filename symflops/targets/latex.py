@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from math import ceil
 
 from symflops.model.formula import ZERO, Formula
@@ -51,6 +52,8 @@ def render_fragments(program: Program, version: str) -> dict[str, str]:
 
 def escape(text: str) -> str:
     """Any text as LaTeX text; a character that the fonts may lack as its code point."""
+    if text.isascii() and text.isalnum():
+        return text
     return "".join(SPECIAL.get(character) or _plain(character) for character in text)
 
 
@@ -63,6 +66,7 @@ def _plain(character: str) -> str:
     return character if 32 <= ord(character) < 127 or 192 <= ord(character) < 383 else f"U+{ord(character):04X}"
 
 
+@lru_cache(maxsize=1 << 12)
 def code(text: str) -> str:
     """A name in the typewriter face, with breaks after its separators and before its capitals, at need within long words."""
     pieces = re.findall(r"[A-Z][a-z0-9]+|[._/-]|[^._/A-Z-]+|[A-Z]", text)

@@ -28,7 +28,8 @@ def times(*formulas: Formula) -> Formula:
         for factor in formula.factors if isinstance(formula, Prod) else (formula,):
             base, exponent = (factor.base, factor.exponent) if isinstance(factor, Power) else (factor, 1)
             if isinstance(base, Num):
-                number *= base.value**exponent
+                value = base.value if exponent == 1 else base.value**exponent
+                number *= value.numerator if value.denominator == 1 else value
             else:
                 powers[base] = powers.get(base, 0) + exponent
     bases = sorted(powers, key=lambda base: isinstance(base, (Bracket, Sum)))

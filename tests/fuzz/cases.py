@@ -110,10 +110,6 @@ class Stock:
                 found[owners[record["class"]]].append(record["config_json"])
         return found
 
-    def decides(self, name: str) -> bool:
-        """Whether a config of the spec decides its structure."""
-        return bool(self.programs[name].fixed)
-
     def streams(self, name: str) -> dict[str, int]:
         """The streams of a batch for a spec, with the number of their axes."""
         return {stream.name: len(stream.variables) for stream in self.programs[name].streams if stream.given}

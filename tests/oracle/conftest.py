@@ -7,13 +7,16 @@ from collections.abc import Iterator
 import pytest
 
 from symflops.algebra import polynomial
-from symflops.model import patterns
+from symflops.model import path, patterns
+from symflops.stages import derive
 
 
 def forget() -> None:
     polynomial._known.cache_clear()
     polynomial.text_of.cache_clear()
     patterns._regex.cache_clear()
+    path.running_texts.cache_clear()
+    derive._reduced.cache_clear()
 
 
 @pytest.fixture(autouse=True)

@@ -21,7 +21,7 @@ Fault = Callable[[pytest.MonkeyPatch], None]
 SEEDS = range(400)  # negative ones are written by hand
 CLEAN = 400
 FACTS, DERIVE, LOWER = "symflops.stages.facts", "symflops.stages.derive", "symflops.stages.lower"
-COPIES = "symflops.stages.copies:Copies"
+COPIES, HELD = "symflops.stages.copies:Copies", "symflops.stages.held:Held.measure"
 TRUTH, SPARSE, POLYNOMIAL = "symflops.algebra.truth:Truth", "symflops.algebra.sparse:Sparse", "symflops.algebra.polynomial"
 
 
@@ -107,19 +107,21 @@ FAULTS: dict[str, Fault] = {
     ),
     # what is counted
     "a nested loop is counted once": edit(f"{DERIVE}:_Tally.loop", "times * count,", "count,"),
-    "the last visit of a contraction counts alone": edit(f"{DERIVE}:_Tally.operator", "entry.forward +=", "entry.forward ="),
-    "forward ignores the guard": edit(
-        f"{DERIVE}:_Tally.operator", "entry.forward += times * operator.guard.expr", "entry.forward += times"
+    "the last visit of a contraction counts alone": edit(
+        f"{DERIVE}:_Tally.operator", "_more(entry.forward, times", "_more(ZERO, times"
     ),
-    "gradients are counted at dead ends": edit(f"{DERIVE}:_Tally.operator", "(wanted & alive)", "wanted"),
+    "forward ignores the guard": edit(
+        f"{DERIVE}:_Tally.operator", "_more(entry.forward, times, operator.guard)", "_more(entry.forward, times, YES)"
+    ),
+    "gradients are counted at dead ends": edit(f"{DERIVE}:_Tally.operator", "wanted & alive)", "wanted)"),
     "weight gradients are not counted": edit(
-        f"{DERIVE}:_Tally.operator", "(wanted & alive).expr", "(NO if operand.is_weight else wanted & alive).expr"
+        f"{DERIVE}:_Tally.operator", "wanted & alive)", "NO if operand.is_weight else wanted & alive)"
     ),
     "everything trains": edit(f"{DERIVE}:trainable", "and wanted and not frozen", ""),
     "the loss uses one output": edit(f"{DERIVE}:loss_values", "in graph.outputs if", "in graph.outputs[:1] if"),
     # parameters
     "a shared parameter is counted per iteration": edit(
-        f"{COPIES}.enter", "for loop, bracket in around if loop.index in parameter.path.indices]", "for loop, bracket in around]"
+        f"{COPIES}.enter", "for loop, bracket in around if loop.index in indices]", "for loop, bracket in around]"
     ),
     "a parameter of a loop is counted once": edit(
         f"{COPIES}.counts", "Mul(*(self.turns(loop, parameter) for loop in loops))", "Integer(1)"
@@ -129,8 +131,8 @@ FAULTS: dict[str, Fault] = {
     ),
     "a parameter exists as its last reader does": edit(f"{COPIES}.enter", "exists | known.get(within, NO)", "exists"),
     "a parameter exists in one class as in the others": edit(f"{COPIES}.counts", "len(set(exists.values())) == 1", "True"),
-    "parameters ignore when they exist": edit(f"{LOWER}:_Lower.elements", " * Polynomial.of(entry.exists.expr)", ""),
-    "parameters ignore their copies": edit(f"{LOWER}:_Lower.elements", " * Polynomial.of(entry.copies)", ""),
+    "parameters ignore when they exist": edit(HELD, " * Polynomial.of(exists)", ""),
+    "parameters ignore their copies": edit(HELD, " * Polynomial.of(entry.copies)", ""),
     # units, extents and moments
     "a multiply-add is one": edit(f"{LOWER}:_Lower.line", "2 * factor", "factor"),
     "the fraction of an extent is lost": edit(f"{LOWER}:_Lower.line", "2 * factor", "2"),
