@@ -16,24 +16,34 @@ SAMPLES = 3
 
 def absent(laboratory: Laboratory, samples: Sequence[Any], names: Names, defaults: Mapping[str, Any]) -> dict[str, str]:
     """A default in other sizes for each size that a class has no number for: what it takes instead in several samples."""
-    places = [0, *range(len(samples) - 1, 0, -1)][:SAMPLES]
+    order = [0, *range(len(samples) - 1, 0, -1)]
     found: dict[str, str] = {}
+
+    def asked(key: Sequence[Any], places: Sequence[int]) -> list[int | None]:
+        return [taken(laboratory.at(samples[place].state), key) for place in places]
+
     for letter, key in names.sizes.items():
         given = value_at(laboratory.subject.config, key)
         plain = isinstance(given, int) and not isinstance(given, bool) and letter in names.vectors
         if not plain or isinstance(value_at(defaults, key), int) or laboratory.late():
             continue
-        values = [taken(laboratory.at(samples[place].state), key) for place in places]
+        places = order[:SAMPLES]
+        values = asked(key, places)
         own = [value_at(laboratory.at(samples[place].state).config, key) for place in places]
-        if None not in values and values != own:  # where it is never missed, nothing is known of what the class takes
-            known = {
-                name: tuple(vector[place] for place in places)
-                for name, vector in names.vectors.items()
-                if name in names.sizes and name != letter and name not in found
-            }
-            text = next((text for text, vector in texts(known) if vector == tuple(values)), None)
-            if text is not None:
-                found[letter] = text
+        if None in values or values == own:  # where it is never missed, nothing is known of what the class takes
+            continue
+        known = {
+            name: tuple(vector[place] for place in places)
+            for name, vector in names.vectors.items()
+            if name in names.sizes and name != letter and name not in found
+        }
+        number = len(set(values)) == 1  # one, where no size that moved gives it, in further samples neither
+        moved = {name: vector for name, vector in known.items() if not number or len(set(vector)) > 1}
+        text = next((text for text, vector in texts(moved) if vector == tuple(values)), None)
+        if text is None and number and set(asked(key, order[SAMPLES : 2 * SAMPLES])) <= set(values):
+            text = str(values[0])
+        if text is not None:
+            found[letter] = text
     return found
 
 

@@ -40,7 +40,7 @@ def replaced(entries: list[Any], patterns: Sequence[Pattern], kept: set[str]) ->
 
 
 def plainness(found: tuple[tuple[int, str, dict[str, Any]], Pattern]) -> tuple[int, ...]:
-    """What orders calls: first the one of most entries, then the one that says least, of the block with fewest parameters."""
+    """What orders calls: most entries first, then what says least, then fewest inputs and defaults made of others."""
     (count, _, call), pattern = found
     made_of_others = sum(default not in (None, "true", "false") for default in pattern.parameters.values())
     return -count, len(call), len(pattern.inputs), made_of_others

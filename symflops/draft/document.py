@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -133,10 +133,19 @@ def document(
             elif "default" not in said and letter in names.filled:
                 said = {"default": names.filled[letter]}
             sizes[letter] = {"key": ".".join(map(str, key)), **said}
-    sizes |= {letter: sizes.pop(letter) for letter in names.filled if letter in sizes}  # after what they are made of
+    sizes |= {letter: sizes.pop(letter) for letter in ordered(names.filled) if letter in sizes}
     derived = {letter: text for letter, text in writer.fitter.derived.items() if letter in present}
     lengths = {name: slot.label for name, slot in names.lengths.items()}
     return Document(title, reference, sizes, derived, streams, inputs, entries, outputs, writer.unsolved, lengths)
+
+
+def ordered(filled: Mapping[str, str]) -> Iterator[str]:
+    """Letters after those that their expressions are made of."""
+    left = dict(filled)
+    while left:
+        letter = next((letter for letter, text in left.items() if not words_of(text) & left.keys()), next(iter(left)))
+        del left[letter]
+        yield letter
 
 
 def words_of(text: str) -> set[str]:

@@ -1,0 +1,40 @@
+"""What a class takes for a field that a config does not have: another size, or a number of its own."""
+
+import pytest
+from torch import nn
+
+from symflops.draft.document import ordered
+from symflops.draft.drafting import draft
+from symflops.draft.subject import Subject
+
+
+class Part(nn.Module):
+    """Its config stands within another one, so that nobody knows the defaults of its fields from a signature."""
+
+    def __init__(self, part):
+        super().__init__()
+        width = part["width"]
+        self.up = nn.Linear(width, part.get("hidden", 4 * width))
+        self.down = nn.Linear(part.get("hidden", 4 * width), part.get("out", 40))
+
+    def forward(self, x):
+        return self.down(self.up(x).relu())
+
+
+@pytest.fixture(scope="module")
+def found():
+    config = {"part": {"width": 24, "hidden": 88, "out": 36}}
+    return draft(Subject(f"{__file__}:Part", config, {"x": {"shape": [2, 7, 24], "dtype": "float32"}}), 120.0)
+
+
+def test_a_size_that_is_made_of_others_and_a_number_are_told_apart(found):
+    assert found.exact, (found.given_up, found.unsolved, found.proofs)
+    sizes = [line.split(": ", 1) for line in found.text.split("sizes:\n")[1].split("streams")[0].splitlines()]
+    told = {fields.split("part.")[1].split(",")[0].rstrip("}"): fields for _, fields in sizes}
+    assert "default: 4*" in told["hidden"]
+    assert told["out"].endswith("default: 40}")
+
+
+def test_letters_stand_after_those_that_they_are_made_of():
+    assert list(ordered({"H": "n//G", "G": "n//s", "d": "2*H"})) == ["G", "H", "d"]
+    assert list(ordered({"G": "H", "d": "D//H"})) == ["G", "d"]
