@@ -1,4 +1,4 @@
-"""Two real classes, drafted from a small config and held against published sizes; the table of all of them is in the documentation."""
+"""Real classes, drafted from a small config and held against published sizes; the table of all of them is in the documentation."""
 
 import json
 from pathlib import Path
@@ -25,7 +25,7 @@ def drafted(name):
         ("LlamaForCausalLM", 32, ("repeat: L", "op: attention", "block: ")),
         # a router with experts is one block, and a field that the published config lacks has the default that the class takes
         ("Qwen3MoeForCausalLM", 37, ("repeat: L", "block: routed_mlp", "default: D//H")),
-        ("PixArtTransformer2DModel", 40, ("block: adaln_single", "block: self_attention", "block: cross_attention", "block: feed_forward")),
+        ("DiTTransformer2DModel", 40, ("block: timestep_mlp", "block: self_attention", "block: feed_forward")),
     ],
 )
 def test_it_is_exact_and_reads_like_a_written_one(name, most, wanted):
