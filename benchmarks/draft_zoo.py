@@ -54,10 +54,10 @@ def work(records: list[dict[str, Any]], timeout: float, pipe: Any) -> None:
     import transformers
 
     from symflops.cli.draft import report
-    from symflops.draft.apart import REFUSED
-    from symflops.draft.drafting import draft
-    from symflops.draft.patience import sparing
-    from symflops.draft.subject import Subject
+    from symflops.draft.draft import draft
+    from symflops.draft.limits import sparing
+    from symflops.draft.trace.subject import Subject
+    from symflops.draft.worker import REFUSED
 
     torch.set_num_threads(1)
     sparing(REFUSED)

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from symflops.api import Derived, Model, load
-    from symflops.ground.diagnostics import SpecError, SymflopsError
-    from symflops.lookup import estimate
+    from symflops.catalog.lookup import estimate
+    from symflops.diagnostics.findings import SpecError, SymflopsError
     from symflops.meter.mfu import MFUMeter
 
 __version__ = "0.1.0"
@@ -25,9 +25,9 @@ _WHERE = {
     "Derived": "symflops.api",
     "MFUMeter": "symflops.meter.mfu",
     "Model": "symflops.api",
-    "SpecError": "symflops.ground.diagnostics",
-    "SymflopsError": "symflops.ground.diagnostics",
-    "estimate": "symflops.lookup",
+    "SpecError": "symflops.diagnostics.findings",
+    "SymflopsError": "symflops.diagnostics.findings",
+    "estimate": "symflops.catalog.lookup",
     "load": "symflops.api",
 }
 

@@ -8,10 +8,16 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from symflops.algebra.structural import Structural
+from symflops.build.build import build
+from symflops.catalog.library import NotFoundError, SpecFile, find_spec, page
 from symflops.compiler import AS_DERIVED, compile_graphs, derived
-from symflops.ground.diagnostics import SpecError, did_you_mean
-from symflops.ground.expression import names
-from symflops.library import NotFoundError, SpecFile, find_spec, page
+from symflops.derive.derive import derive
+from symflops.diagnostics.findings import SpecError, did_you_mean
+from symflops.emit.markdown.notebook import Shown
+from symflops.frontend.conventions import read_convention
+from symflops.frontend.read import read
+from symflops.frontend.regimes import inline_regime, read_regime
+from symflops.frontend.variants import DEFAULT, config_of, fixed_by, needless_sizes, value_in
 from symflops.model.convention import Convention
 from symflops.model.derivation import Derivation
 from symflops.model.graph import Graph
@@ -20,13 +26,7 @@ from symflops.model.program import Case, Program
 from symflops.model.regime import Regime
 from symflops.model.spec import SizeSpec, Spec, VariantSpec
 from symflops.runtime.interpreted import InterpretedEstimator
-from symflops.stages.build import build
-from symflops.stages.conventions import read_convention
-from symflops.stages.data import inline_regime, read_regime
-from symflops.stages.derive import derive
-from symflops.stages.read import read
-from symflops.stages.variants import DEFAULT, config_of, fixed_by, needless_sizes, value_in
-from symflops.targets.notebook import Shown
+from symflops.syntax.expression import names
 
 T = TypeVar("T")
 
@@ -66,7 +66,7 @@ class Derived(Shown):
     case: Case
 
     def _texts(self, form: Sequence[tuple[int, Any]]) -> dict[str, str]:
-        from symflops.targets.python_printer import PythonPrinter
+        from symflops.emit.python.printer import PythonPrinter
 
         return {self.program.moments[position].name: PythonPrinter().text(formula) for position, formula in form}
 

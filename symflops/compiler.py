@@ -14,18 +14,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from symflops.ground.diagnostics import Source
+from symflops.build.build import build
+from symflops.count.count import counted
+from symflops.derive.derive import derive, step_of
+from symflops.diagnostics.findings import Source
+from symflops.frontend.entries import BlockText
+from symflops.frontend.read import read
+from symflops.lower.lower import lower
 from symflops.model.convention import Convention
 from symflops.model.derivation import Derivation
 from symflops.model.graph import Graph
 from symflops.model.program import Program
 from symflops.model.regime import Regime
-from symflops.stages.build import build
-from symflops.stages.counting import counted
-from symflops.stages.derive import derive, step_of
-from symflops.stages.entries import BlockText
-from symflops.stages.lower import lower
-from symflops.stages.read import read
 
 
 def graph_of(source: Source, library: BlockText, fixed: Mapping[str, Any] | None = None) -> Graph:

@@ -13,13 +13,13 @@ from typing import Any
 from operators import table
 from ruamel.yaml import YAML
 
-from symflops.algebra.listing import FUNCTIONS
+from symflops.algebra.language_functions import FUNCTIONS
 from symflops.api import convention_of, load, regime_of
+from symflops.catalog.library import page, pages
 from symflops.cli.main import COMMANDS
-from symflops.ground.kinds import kinds
-from symflops.library import page, pages
+from symflops.diagnostics.codes import kinds
+from symflops.frontend import fields as tables
 from symflops.model.roles import ROLES
-from symflops.stages import tables
 
 WORDS: dict[str, str] = YAML(typ="safe").load(Path(__file__).with_name("words.yaml").read_text("utf-8"))
 KEYS = {

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from symflops import lookup
+from symflops.catalog import lookup
 from symflops.meter.mfu import MFUMeter
 
 PHASES = {"actor": "full", "actor_infer": "forward", "ref": "forward"}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from symflops import lookup
+from symflops.catalog import lookup
 from symflops.meter.batches import prompts, streams_of
 from symflops.meter.mfu import MFUMeter
 from symflops.runtime.lengths import Lengths, plain

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
-from sympy import Basic, Expr, Symbol, expand
+from sympy import Basic, Expr, Integer, Symbol, expand
 
 from symflops.algebra import functions as fn
 from symflops.algebra.truth import NO, YES, Truth, any_of
@@ -124,3 +125,25 @@ def describe(value: Any) -> str:
     if isinstance(value, Truth):
         return "a condition"
     return f"'{value}'"
+
+
+def known(value: Any) -> Any:
+    """A plain value of a config in the domain of expressions."""
+    if isinstance(value, bool):
+        return YES if value else NO
+    if isinstance(value, int):
+        return Integer(value)
+    if isinstance(value, (list, tuple)):
+        return tuple(known(item) for item in value)
+    return value
+
+
+def plain(value: Any) -> Any:
+    """A known value as Python has it."""
+    if isinstance(value, Integer):
+        return int(value)
+    if isinstance(value, Truth):
+        return bool(value.expr)
+    if isinstance(value, Expr):
+        return Fraction(int(value.p), int(value.q))
+    return tuple(plain(item) for item in value) if isinstance(value, tuple) else value

@@ -16,11 +16,11 @@ from sympy.core.symbol import Str
 
 from symflops.algebra import functions as fn
 from symflops.algebra.domain import Choice, Setting, choose, describe, equal_numbers, is_null, same, sizes_behind
-from symflops.algebra.listing import FUNCTIONS, MAX_ITEMS
+from symflops.algebra.language_functions import FUNCTIONS, MAX_ITEMS
 from symflops.algebra.structural import Structural
 from symflops.algebra.truth import NO, YES, Truth, all_of, any_of
-from symflops.ground.diagnostics import Diagnostic, SpecError, did_you_mean
-from symflops.ground.expression import Expression
+from symflops.diagnostics.findings import Diagnostic, SpecError, did_you_mean
+from symflops.syntax.expression import Expression
 
 MAX_BITS = 512
 

@@ -14,6 +14,11 @@ from sympy import Expr, Function, Integer, Rational, Symbol
 ZERO, ONE = Integer(0), Integer(1)
 
 
+def is_index(name: str) -> bool:
+    """Whether ``name`` is the index of a repeat."""
+    return "@" in name
+
+
 def size_symbol(name: str) -> Symbol:
     """The symbol of a size, a length or an index: a non-negative integer."""
     return Symbol(name, integer=True, nonnegative=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from sympy import Expr, Symbol
 
 from symflops.algebra.functions import AtLeast, Bracket, Contains, is_bracket
-from symflops.ground.diagnostics import Diagnostic, Span
+from symflops.diagnostics.findings import Diagnostic, Span
 
 
 class Structural(Exception):

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from symflops.ground.diagnostics import Diagnostic, Span
+    from symflops.diagnostics.findings import Diagnostic, Span
 
 FORMATS = ("text", "json", "github")
 GITHUB = {"error": "error", "warning": "warning", "note": "notice"}
@@ -36,8 +36,8 @@ def run(args: argparse.Namespace) -> int:
     """Check specs; 1 when there are errors."""
     if args.explain:
         return explain(args.explain)
-    from symflops.checking import findings
-    from symflops.library import find_spec, roots, specs_in
+    from symflops.catalog.library import find_spec, roots, specs_in
+    from symflops.commands.check import findings
 
     files = [find_spec(spec) for spec in args.specs] or list(specs_in(roots()[0]))
     found = [findings(file, args.regime, args.convention) for file in files]
@@ -66,8 +66,8 @@ def explain(code: str) -> int:
     """Print what a kind of finding means."""
     import textwrap
 
-    from symflops.ground.errors import SymflopsError, did_you_mean
-    from symflops.ground.kinds import kinds
+    from symflops.diagnostics.codes import kinds
+    from symflops.diagnostics.errors import SymflopsError, did_you_mean
 
     if code not in kinds():
         hint = did_you_mean(code, kinds(), f"there are {', '.join(kinds())}")

@@ -30,9 +30,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Derive each regime or convention and print the table."""
     from symflops.api import load
+    from symflops.catalog.lookup import read_config
     from symflops.cli.estimate import batch_of
     from symflops.cli.explain import default_batch
-    from symflops.lookup import read_config
 
     config = read_config(args.config) if args.config else {}
     model = load(args.spec)
@@ -113,7 +113,7 @@ def convention_table(spec: str, regime: str, rows: list[dict[str, Any]]) -> list
 
 def plot(args: argparse.Namespace, batch: dict[str, Any], estimators: dict[str, Any], executed: bool) -> None:
     """The ratio of each to the first, over the length of the items of a stream; with recomputed work if ``executed``."""
-    from symflops.targets.pictures import ratios, save, sweep
+    from symflops.emit.page.plots import ratios, save, sweep
 
     grown = sweep(batch, args.over or "")
     lines: dict[str, list[float | None]] = {}

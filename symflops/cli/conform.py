@@ -50,8 +50,8 @@ def run(args: argparse.Namespace) -> int:
 
 def write_pages(folder: Path, found: list[Any]) -> None:
     """What comes out, how much conventions differ and why, and what tools say."""
-    from symflops.ground.files import write
-    from symflops.witness.pages import conformance_page, differences_page, tools_page
+    from symflops.system.files import write
+    from symflops.witness.convention_pages import conformance_page, differences_page, tools_page
 
     write(folder / "figures.md", conformance_page(found))
     write(folder / "differences.md", differences_page())

@@ -25,7 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Look up and print."""
     from symflops.devices.peaks import peak, table
-    from symflops.ground.errors import SymflopsError
+    from symflops.diagnostics.errors import SymflopsError
 
     if args.name is None:
         rows = [row for row in table() if row.dtype == args.dtype and row.confidence != "U"]

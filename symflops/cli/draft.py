@@ -49,8 +49,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Draft, print, and say what is proven."""
-    from symflops.draft.apart import drafted_apart
-    from symflops.draft.subject import Subject
+    from symflops.draft.trace.subject import Subject
+    from symflops.draft.worker import drafted_apart
 
     here = str(Path.cwd())
     if here not in sys.path:
@@ -79,7 +79,7 @@ def variants_of(args: argparse.Namespace, subject: Any) -> dict[str, Any]:
     Raises:
         SymflopsError: a name without a file, twice, or arguments of no variant.
     """
-    from symflops.ground.errors import SymflopsError
+    from symflops.diagnostics.errors import SymflopsError
 
     tables: list[dict[str, Any]] = []
     for option, texts in (("--variant", args.variant), ("--variant-inputs", args.variant_inputs)):
@@ -104,8 +104,8 @@ def save(path: Path, text: str) -> None:
     Raises:
         SymflopsError: it cannot be written.
     """
-    from symflops.ground.errors import SymflopsError
-    from symflops.ground.files import write
+    from symflops.diagnostics.errors import SymflopsError
+    from symflops.system.files import write
 
     name = text.partition("name: ")[2].partition("\n")[0]
     try:
@@ -117,8 +117,8 @@ def save(path: Path, text: str) -> None:
 
 def given(args: argparse.Namespace) -> tuple[Any, Any, Any]:
     """The config, the arguments of a call and further options."""
+    from symflops.diagnostics.errors import SymflopsError
     from symflops.draft.examples import example_of
-    from symflops.ground.errors import SymflopsError
 
     if args.config and args.inputs:
         return read(args.config), read(args.inputs), {}
@@ -131,7 +131,7 @@ def given(args: argparse.Namespace) -> tuple[Any, Any, Any]:
 
 def read(path: str) -> Any:
     """A JSON file with an object in it."""
-    from symflops.ground.errors import SymflopsError
+    from symflops.diagnostics.errors import SymflopsError
 
     try:
         found = json.loads(Path(path).read_text("utf-8"))

@@ -29,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Estimate and print."""
-    from symflops.ground.errors import SymflopsError
+    from symflops.diagnostics.errors import SymflopsError
 
     if not args.spec and not args.config:
         raise SymflopsError("say which model: a SPEC, or --config PATH")
@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
 
 def batch_of(text: str) -> dict[str, Any]:
     """The batch that was given as JSON or as a file of it."""
-    from symflops.ground.errors import SymflopsError
+    from symflops.diagnostics.errors import SymflopsError
 
     try:
         batch = json.loads(read(text[1:]) if text.startswith("@") else text)
@@ -67,7 +67,7 @@ def estimated(args: argparse.Namespace, batch: dict[str, Any]) -> dict[str, Any]
     """The estimate of the chosen model."""
     import sys
 
-    from symflops import lookup
+    from symflops.catalog import lookup
 
     config = lookup.read_config(args.config) if args.config else {}
     if args.spec and args.spec.endswith((".yaml", ".yml")):
@@ -89,7 +89,7 @@ def estimated(args: argparse.Namespace, batch: dict[str, Any]) -> dict[str, Any]
 def derived(args: argparse.Namespace, config: dict[str, Any], batch: dict[str, Any]) -> dict[str, Any]:
     """The estimate of a spec file, derived on the spot."""
     from symflops.api import load
-    from symflops.lookup import result
+    from symflops.catalog.lookup import result
 
     model = load(args.spec)
     estimator = model.estimator(config, args.regime, args.convention)

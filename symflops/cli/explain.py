@@ -40,9 +40,9 @@ class Module:
 def run(args: argparse.Namespace) -> int:
     """Print the tree and the closed form."""
     from symflops.api import load
+    from symflops.catalog.lookup import by_config, read_config
     from symflops.cli.estimate import batch_of
-    from symflops.ground.diagnostics import SymflopsError
-    from symflops.lookup import by_config, read_config
+    from symflops.diagnostics.findings import SymflopsError
 
     if not args.spec and not args.config:
         raise SymflopsError("say which model: a SPEC, or --config PATH")
@@ -64,8 +64,8 @@ def run(args: argparse.Namespace) -> int:
 
 def plot(args: argparse.Namespace, derived: Any, config: dict[str, Any], batch: dict[str, Any]) -> None:
     """The share of each part in a step, over the length of the items of a stream, and where attention is half."""
-    from symflops.targets.parts import ATTENTION, of_parts
-    from symflops.targets.pictures import breakdown, save, sweep
+    from symflops.emit.page.parts import ATTENTION, of_parts
+    from symflops.emit.page.plots import breakdown, save, sweep
 
     grown = sweep(batch, args.over or "")
     estimators = of_parts(derived.program, config, derived.case)
@@ -86,7 +86,7 @@ def plot(args: argparse.Namespace, derived: Any, config: dict[str, Any], batch: 
 
 def default_batch(program: Any) -> dict[str, list[Any]]:
     """One item per stream, of typical lengths."""
-    from symflops.targets.analysis import typical_batch
+    from symflops.emit.page.analysis import typical_batch
 
     return typical_batch(program)
 
@@ -144,7 +144,7 @@ def rows(root: Module, depth: int) -> list[str]:
 
 def closed_form(derived: Any) -> str:
     """The closed forms, a line per moment, and what the letters mean."""
-    from symflops.targets.python import symbol_table, wrapped
+    from symflops.emit.python.module import symbol_table, wrapped
 
     lines = ["closed form, FLOPs per batch:"]
     for name, form in (("forward", derived.forward), ("backward", derived.backward)):

@@ -28,8 +28,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Generate, check or diff."""
-    from symflops.ground.diagnostics import SymflopsError
-    from symflops.library import SpecFile, find_spec, shipped, specs_in
+    from symflops.catalog.library import SpecFile, find_spec, shipped, specs_in
+    from symflops.diagnostics.findings import SymflopsError
 
     root = Path(args.root or ("specs" if Path("specs").is_dir() else shipped("specs"))).resolve()
     if args.out is None and root != Path("specs").resolve():
@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _named(name: str, files: list[Any]) -> Any:
-    from symflops.ground.diagnostics import SymflopsError, did_you_mean
+    from symflops.diagnostics.findings import SymflopsError, did_you_mean
 
     for file in files:
         if file.name == name:
@@ -58,7 +58,7 @@ def _named(name: str, files: list[Any]) -> Any:
 
 class _Work:
     def __init__(self, root: Path, out: Path, names: set[str], everything: bool) -> None:
-        from symflops.project import CATALOG, MANIFEST, read_json, without
+        from symflops.commands.generate import CATALOG, MANIFEST, read_json, without
 
         self.root, self.out, self.names, self.everything = root, out, names, everything
         self.manifest, self.catalog = read_json(out / MANIFEST), read_json(out / CATALOG)
@@ -66,9 +66,9 @@ class _Work:
 
     def write(self, files: list[Any]) -> int:
         """Write what changed."""
-        from symflops.ground.digests import package_digest
-        from symflops.ground.files import write
-        from symflops.project import STAMP, printed, read_json, shared_files, stamp_of, unchanged
+        from symflops.commands.generate import STAMP, printed, read_json, shared_files, stamp_of, unchanged
+        from symflops.system.digests import package_digest
+        from symflops.system.files import write
 
         code = package_digest()
         stamps = read_json(self.out / STAMP)
@@ -91,7 +91,7 @@ class _Work:
 
     def compare(self, files: list[Any], diff: bool) -> int:
         """Derive anew and compare bytes; 1 when anything differs."""
-        from symflops.project import shared_files
+        from symflops.commands.generate import shared_files
 
         outputs = list(self.compiled(files))
         texts = {name: text for output in outputs for name, text in output.files.items()}
@@ -108,7 +108,7 @@ class _Work:
 
     def findings(self, texts: dict[str, str], diff: bool) -> Iterator[str]:
         """What differs between what is derived and what is there."""
-        from symflops.project import MANIFEST, orphans
+        from symflops.commands.generate import MANIFEST, orphans
 
         for name, text in sorted(texts.items()):
             path = self.out / name
@@ -137,9 +137,9 @@ class _Work:
     def compiled(self, files: list[Any]) -> Iterator[Any]:
         """Derive specs in their order, with a bar where a person waits."""
         from symflops.cli.progress import progress
-        from symflops.ground.diagnostics import SymflopsError
-        from symflops.ground.workers import mapped
-        from symflops.project import compile_spec
+        from symflops.commands.generate import compile_spec
+        from symflops.diagnostics.findings import SymflopsError
+        from symflops.system.workers import mapped
 
         outputs = mapped(compile_spec, files)
         for file in progress(files, "deriving", lambda file: file.name):

@@ -15,7 +15,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the graph."""
     from symflops.api import load
-    from symflops.lookup import read_config
+    from symflops.catalog.lookup import read_config
     from symflops.model.network import dot, mermaid
 
     config = read_config(args.config) if args.config else {}

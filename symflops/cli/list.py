@@ -12,7 +12,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the specs."""
-    from symflops.lookup import catalogs, class_name
+    from symflops.catalog.lookup import catalogs, class_name
 
     found = {name: entry for catalog in reversed(catalogs()) for name, entry in catalog.specs.items()}
     if args.json:

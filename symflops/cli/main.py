@@ -63,7 +63,7 @@ def _run(name: str, words: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog=f"symflops {name}", description=module.__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     module.configure(parser)
-    from symflops.ground.errors import SymflopsError
+    from symflops.diagnostics.errors import SymflopsError
 
     try:
         return int(module.run(parser.parse_args(words)))

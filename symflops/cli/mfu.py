@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     """Divide and print."""
     import math
 
-    from symflops.ground.errors import SymflopsError
+    from symflops.diagnostics.errors import SymflopsError
 
     flops = float(summed(args.kernel_details)) if args.kernel_details else args.flops
     rate, source = rate_of(args.peak, args.dtype)
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
 def rate_of(text: str, dtype: str) -> tuple[float, str]:
     """FLOP/s of one device and where they come from."""
     from symflops.devices.peaks import peak
-    from symflops.ground.errors import SymflopsError
+    from symflops.diagnostics.errors import SymflopsError
 
     try:
         value = float(text)
@@ -82,7 +82,7 @@ def summed(path: str) -> Decimal:
     from decimal import Decimal, InvalidOperation
     from pathlib import Path
 
-    from symflops.ground.errors import SymflopsError
+    from symflops.diagnostics.errors import SymflopsError
 
     total = Decimal(0)
     try:

@@ -23,7 +23,7 @@ def run(args: argparse.Namespace) -> int:
     """Write the start of a spec, and say what comes next."""
     from pathlib import Path
 
-    from symflops.starting import begin, start
+    from symflops.commands.new import begin, start
 
     found = start(args.name, Path(args.out), args.like)
     begin(found)

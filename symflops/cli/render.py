@@ -36,7 +36,8 @@ class Format:
 
 def formats() -> dict[str, Format]:
     """The formats by name."""
-    from symflops.targets import latex, markdown
+    from symflops.emit.latex import document as latex
+    from symflops.emit.markdown import document as markdown
 
     return {
         "latex": Format("tex", latex.render_page, latex.render_fragments),
@@ -70,8 +71,8 @@ def run(args: argparse.Namespace) -> int:
     if folder is None:
         print("\n".join(map(str, texts.values())), end="")
         return 0
-    from symflops.ground.errors import SymflopsError
-    from symflops.ground.files import write
+    from symflops.diagnostics.errors import SymflopsError
+    from symflops.system.files import write
 
     for name, text in texts.items():
         path = Path(folder) / name
@@ -87,8 +88,8 @@ def rendered(args: argparse.Namespace) -> dict[str, str | bytes]:
     """What to write, by file name."""
     from symflops import __version__
     from symflops.api import CONVENTIONS, REGIMES, load
-    from symflops.ground.errors import SymflopsError
-    from symflops.lookup import read_config
+    from symflops.catalog.lookup import read_config
+    from symflops.diagnostics.errors import SymflopsError
 
     model = load(args.spec)
     config = read_config(args.config) if args.config else None
@@ -115,8 +116,8 @@ def rendered(args: argparse.Namespace) -> dict[str, str | bytes]:
 def html_page(model: Any, config: Any, regimes: tuple[str, ...], conventions: tuple[str, ...], against: str | None) -> str:
     """The page with a calculator, as one file."""
     from symflops.api import CONVENTIONS
-    from symflops.project import baked
-    from symflops.site import AGAINST, standalone
+    from symflops.commands.generate import baked
+    from symflops.commands.site import AGAINST, standalone
 
     program = None
     if config is not None or regimes or conventions:
@@ -127,10 +128,10 @@ def html_page(model: Any, config: Any, regimes: tuple[str, ...], conventions: tu
 def page(model: Any, config: Any, regimes: tuple[str, ...], conventions: tuple[str, ...], against: str | None) -> Any:
     """The page, with figures of the regimes that the model takes and of the conventions to compare with."""
     from symflops.api import REGIMES
-    from symflops.project import baked
-    from symflops.stages.emit import page_of
-    from symflops.verified import verifications
-    from symflops.witness.figures import convention_figures
+    from symflops.commands.generate import baked
+    from symflops.emit.emit import page_of
+    from symflops.records.verified import verifications
+    from symflops.witness.convention_figures import convention_figures
 
     if config is None:
         program = model.typical(regimes or baked(model), conventions)
@@ -151,7 +152,7 @@ def tools() -> None:
     """
     import shutil
 
-    from symflops.ground.errors import SymflopsError
+    from symflops.diagnostics.errors import SymflopsError
 
     missing = [tool for tool in ("latexmk", "pdflatex") if not shutil.which(tool)]
     if missing:
@@ -168,7 +169,7 @@ def typeset(source: str, name: str) -> bytes:
     import subprocess
     import tempfile
 
-    from symflops.ground.errors import SymflopsError
+    from symflops.diagnostics.errors import SymflopsError
 
     tools()
     with tempfile.TemporaryDirectory(prefix="symflops-") as folder:

@@ -24,9 +24,9 @@ def run(args: argparse.Namespace) -> int:
     """Print or write the schema."""
     from pathlib import Path
 
-    from symflops.ground.errors import SymflopsError
-    from symflops.ground.files import write
-    from symflops.schema import schema
+    from symflops.diagnostics.errors import SymflopsError
+    from symflops.frontend.json_schema import schema
+    from symflops.system.files import write
 
     text = schema(args.page)
     if args.out is None:

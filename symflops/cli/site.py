@@ -21,13 +21,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Make the pages that changed, then the index."""
+    from symflops.catalog.library import find_spec, roots, specs_in
     from symflops.cli.progress import progress
-    from symflops.ground.errors import SymflopsError
-    from symflops.ground.files import write
-    from symflops.ground.workers import mapped
-    from symflops.library import find_spec, roots, specs_in
-    from symflops.project import printed, read_json, stamp_of, unchanged
-    from symflops.site import INDEX, STAMP, code_digest, compile_page, index, resource_files
+    from symflops.commands.generate import printed, read_json, stamp_of, unchanged
+    from symflops.commands.site import INDEX, STAMP, code_digest, compile_page, index, resource_files
+    from symflops.diagnostics.errors import SymflopsError
+    from symflops.system.files import write
+    from symflops.system.workers import mapped
 
     out = Path(args.out)
     files = [find_spec(spec) for spec in args.specs] or list(specs_in(roots()[0]))

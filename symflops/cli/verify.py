@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
 def chosen(args: argparse.Namespace) -> list[Any]:
     """The specs to verify, loaded."""
     from symflops.api import load
-    from symflops.library import roots, specs_in
+    from symflops.catalog.library import roots, specs_in
 
     return [load(spec) for spec in args.specs or specs_in(roots()[0])]
 
@@ -52,10 +52,10 @@ def chosen(args: argparse.Namespace) -> list[Any]:
 def records(args: argparse.Namespace) -> int:
     """Compare with measured records."""
     from symflops.cli.progress import progress
-    from symflops.ground.errors import SymflopsError
-    from symflops.inexact import known_inexact
-    from symflops.witness.judging import judged
+    from symflops.diagnostics.errors import SymflopsError
+    from symflops.records.inexact import known_inexact
     from symflops.witness.records import read_records, verify_records
+    from symflops.witness.verdicts import judged
 
     models = {reference.rpartition(".")[2]: model for model in chosen(args) for reference in model.spec.references}
     found = list(read_records(Path(args.records)))
@@ -95,8 +95,8 @@ def passes(verdict: Any) -> str:
 
 def save(path: Path, found: list[Any], verdicts: list[Any], models: dict[str, Any]) -> None:
     """Write the exact and the known inexact records by spec, for the pages."""
-    from symflops.ground.files import write
-    from symflops.project import printed
+    from symflops.commands.generate import printed
+    from symflops.system.files import write
 
     specs: dict[str, dict[str, Any]] = {}
     for record, verdict in zip(found, verdicts, strict=True):
@@ -116,9 +116,9 @@ def save(path: Path, found: list[Any], verdicts: list[Any], models: dict[str, An
 
 def save_published(path: Path, found: list[Any], models: dict[str, Any]) -> None:
     """Write sizes and batches of published models beside it, for the presets of pages."""
-    from symflops.ground.files import write
-    from symflops.project import printed
-    from symflops.published import FILE
+    from symflops.commands.generate import printed
+    from symflops.records.published import FILE
+    from symflops.system.files import write
     from symflops.witness.published import published_of
 
     write(path.with_name(FILE), printed({"schema": 1, "specs": published_of(found, models)}))
@@ -126,12 +126,12 @@ def save_published(path: Path, found: list[Any], models: dict[str, Any]) -> None
 
 def live(args: argparse.Namespace) -> int:
     """Compare with the real classes, as far as the specs go."""
-    from symflops.checking import as_far_as
+    from symflops.catalog.library import find_spec, roots, specs_in
     from symflops.cli.progress import progress
-    from symflops.library import find_spec, roots, specs_in
+    from symflops.commands.check import as_far_as
+    from symflops.witness.authoring_report import render
     from symflops.witness.cases import cases_of, cases_path
     from symflops.witness.defaults import default_differences
-    from symflops.witness.guide import render
     from symflops.witness.live import LiveReport, verify_live
 
     files = [find_spec(spec) for spec in args.specs] or list(specs_in(roots()[0]))
@@ -164,7 +164,7 @@ def in_regime(args: argparse.Namespace) -> int:
     from symflops.api import regime_of
     from symflops.cli.progress import progress
     from symflops.witness.cases import cases_of
-    from symflops.witness.in_regime import render_regime, verify_regime
+    from symflops.witness.live_regime import render_regime, verify_regime
 
     regime = regime_of(args.regime)
     pairs = [(model, case) for model in chosen(args) for case in cases_of(model.file)]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from symflops.draft.slots import applied, slots_of
-from symflops.draft.subject import Subject, summed
-from symflops.draft.symbols import FEWEST_IN_CHUNK
-from symflops.draft.tape import Tape, record
+from symflops.draft.fit.symbols import FEWEST_IN_CHUNK
+from symflops.draft.trace.subject import Subject, summed
+from symflops.draft.trace.tape import Tape, record
+from symflops.draft.vary.variables import applied, slots_of
 from symflops.witness.tensors import needed
 
 CHUNKS = 8

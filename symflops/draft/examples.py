@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from symflops.api import load
-from symflops.draft.subject import class_of
-from symflops.library import roots, specs_in
+from symflops.catalog.library import roots, specs_in
+from symflops.draft.trace.subject import class_of
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.witness.cases import cases_of
 from symflops.witness.tensors import arguments_of

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from symflops.draft import gate
-from symflops.draft.document import Document
-from symflops.draft.family import Family
-from symflops.draft.prove import Proof
-from symflops.draft.sampling import Laboratory
-from symflops.draft.subject import Subject
-from symflops.draft.symbols import Names
-from symflops.draft.vary import Moves, Variable
+from symflops.draft.fit.symbols import Names
+from symflops.draft.prove.prove import Proof
+from symflops.draft.sample.family import Family
+from symflops.draft.sample.sampling import Laboratory
+from symflops.draft.trace import gate
+from symflops.draft.trace.subject import Subject
+from symflops.draft.vary.vary import Moves, Variable
+from symflops.draft.write.document import Document
 
 HOLD_OUTS = 5
 WITH = " with "

@@ -256,7 +256,7 @@ def _line(phase: str, values: Mapping[str, float]) -> str:
 
 
 def _estimators(config: Any, regimes: Mapping[str, str], convention: str, spec: str | None) -> dict[str, Estimates]:
-    from symflops import lookup
+    from symflops.catalog import lookup
 
     if config is None:
         raise ValueError("there is no config")

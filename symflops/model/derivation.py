@@ -8,7 +8,8 @@ from sympy import Expr, Integer, Symbol
 
 from symflops.algebra.truth import Truth
 from symflops.model.contraction import Contraction
-from symflops.model.graph import Graph, Operator, Parameter
+from symflops.model.graph import Graph
+from symflops.model.nodes import Operator, Parameter
 from symflops.model.regime import Regime
 
 NONE = Integer(0)

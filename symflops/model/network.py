@@ -2,18 +2,36 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import networkx
 
-from symflops.model.graph import Checkpoint, Graph, Loop, Node, Operator, Select
+from symflops.algebra.truth import Truth
+from symflops.model.nodes import Checkpoint, Loop, Node, Operator, Select, Value
 
 
-def network(graph: Graph) -> networkx.DiGraph:
+class Drawable(Protocol):
+    """What is read of a graph: its name, its inputs and outputs, its values and its nodes."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def inputs(self) -> tuple[tuple[str, int, Truth], ...]: ...
+    @property
+    def outputs(self) -> tuple[tuple[str, int], ...]: ...
+    @property
+    def values(self) -> tuple[Value, ...]: ...
+    @property
+    def body(self) -> tuple[Node, ...]: ...
+
+
+def network(graph: Drawable) -> networkx.DiGraph:
     """A node per operator, input and output; an edge per value from what makes it to what reads it.
 
     Nodes have ``label``, ``kind`` and ``loops`` (the repeats around them); edges have ``value`` and ``carried`` (through
     an iteration).
     """
-    drawn = networkx.DiGraph(name=graph.spec.name)
+    drawn = networkx.DiGraph(name=graph.name)
     makers: dict[int, set[str]] = {}
     for name, value, _ in graph.inputs:
         drawn.add_node(f"input:{name}", label=name, kind="input", loops=())
@@ -25,13 +43,13 @@ def network(graph: Graph) -> networkx.DiGraph:
     return drawn
 
 
-def _connect(graph: Graph, drawn: networkx.DiGraph, makers: dict[int, set[str]], value: int, reader: str) -> None:
+def _connect(graph: Drawable, drawn: networkx.DiGraph, makers: dict[int, set[str]], value: int, reader: str) -> None:
     for maker in sorted(makers.get(value, ())):
         drawn.add_edge(maker, reader, value=graph.values[value].name)
 
 
 def _region(
-    graph: Graph, nodes: tuple[Node, ...], loops: tuple[str, ...], drawn: networkx.DiGraph, makers: dict[int, set[str]]
+    graph: Drawable, nodes: tuple[Node, ...], loops: tuple[str, ...], drawn: networkx.DiGraph, makers: dict[int, set[str]]
 ) -> None:
     for node in nodes:
         match node:
@@ -51,7 +69,7 @@ def _region(
                 _loop(graph, node, loops, drawn, makers)
 
 
-def _loop(graph: Graph, loop: Loop, loops: tuple[str, ...], drawn: networkx.DiGraph, makers: dict[int, set[str]]) -> None:
+def _loop(graph: Drawable, loop: Loop, loops: tuple[str, ...], drawn: networkx.DiGraph, makers: dict[int, set[str]]) -> None:
     inside = (*loops, f"{loop.path} x {loop.count}")
     for (_, body), carries in zip(loop.classes, loop.carries, strict=True):
         for carry in carries:
@@ -66,7 +84,7 @@ def _loop(graph: Graph, loop: Loop, loops: tuple[str, ...], drawn: networkx.DiGr
                     drawn.add_edge(maker, reader, value=graph.values[carry.argument].name, carried=True)
 
 
-def _reads(graph: Graph, body: tuple[Node, ...], value: int, name: str) -> bool:
+def _reads(graph: Drawable, body: tuple[Node, ...], value: int, name: str) -> bool:
     return any(isinstance(node, Operator) and f"op:{node.id}" == name and value in node.operands for node in body)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from symflops.model.formula import ZERO, Formula, Num, symbols
-from symflops.model.graph import ONCE
+from symflops.model.index_sets import ONCE
 from symflops.model.spec import Layout
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from symflops.ground.diagnostics import Span
+from symflops.diagnostics.findings import Span
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase, translate
 from functools import lru_cache
 from typing import NamedTuple
 
-from symflops.model.graph import Operator
+from symflops.model.nodes import Operator
 
 
 class Role(NamedTuple):

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from symflops.ground.diagnostics import Source, Span
-from symflops.ground.expression import Expression
+from symflops.diagnostics.findings import Source, Span
+from symflops.syntax.expression import Expression
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ from symflops.algebra.domain import Setting, is_null
 from symflops.algebra.functions import FloorDiv, Modulo, Most, Reading
 from symflops.algebra.masks import Mask, useful_pairs
 from symflops.algebra.truth import NO, YES, Truth, all_of
-from symflops.ground.diagnostics import did_you_mean
+from symflops.diagnostics.findings import did_you_mean
 from symflops.model.contraction import Extent, Pairs
-from symflops.model.graph import Part, Value
+from symflops.model.nodes import Part, Value
 from symflops.ops.fields import Field, Form
 from symflops.ops.kind import Call, Operand, cases
 

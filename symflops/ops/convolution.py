@@ -6,7 +6,7 @@ from sympy import Expr, Integer, Mul
 
 from symflops.algebra.functions import FloorDiv, Reading, text_of
 from symflops.algebra.polynomial import Polynomial
-from symflops.model.graph import Part, Stream, Value
+from symflops.model.nodes import Part, Stream, Value
 from symflops.ops.fields import FROM, Field, Form
 from symflops.ops.kind import Call, Operand, whole
 

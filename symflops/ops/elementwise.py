@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from symflops.algebra.structural import undecided
-from symflops.model.graph import SAMPLES, Part, Stream, Value
+from symflops.model.index_sets import SAMPLES
+from symflops.model.nodes import Part, Stream, Value
 from symflops.ops.fields import FROM, Field, Form
 from symflops.ops.kind import Call
 

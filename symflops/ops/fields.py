@@ -1,7 +1,7 @@
 """What an entry may say: the fields of the operators, and the form that each field's text takes.
 
 A field is an expression, the name of a value, or a path template. Which of them is fixed per field, never guessed. The rest of
-the language (documents, sizes, repeats, regimes, ...) is said in the same terms, in :mod:`symflops.stages.tables`.
+the language (documents, sizes, repeats, regimes, ...) is said in the same terms, in :mod:`symflops.frontend.fields`.
 """
 
 from __future__ import annotations

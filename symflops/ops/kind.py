@@ -16,9 +16,9 @@ from sympy import Expr, Symbol
 from symflops.algebra.domain import Choice, Setting
 from symflops.algebra.polynomial import Polynomial
 from symflops.algebra.truth import NO, YES, Truth
-from symflops.ground.diagnostics import Diagnostic, Label, Span, SpecError
+from symflops.diagnostics.findings import Diagnostic, Label, Span, SpecError
 from symflops.model.contraction import Contraction, Extent, Operand
-from symflops.model.graph import Parameter, Stream, Value
+from symflops.model.nodes import Parameter, Stream, Value
 from symflops.model.path import Path
 from symflops.ops.fields import Field
 

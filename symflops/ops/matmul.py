@@ -5,7 +5,8 @@ from __future__ import annotations
 from sympy import Integer, Mul
 
 from symflops.algebra.truth import NO, YES
-from symflops.model.graph import ONCE, Stream, Value
+from symflops.model.index_sets import ONCE
+from symflops.model.nodes import Stream, Value
 from symflops.ops.fields import FROM, Field, Form
 from symflops.ops.kind import Call, whole
 

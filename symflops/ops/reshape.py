@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from sympy import Add, Expr
 
-from symflops.model.graph import ONCE, Stream, Value
+from symflops.model.index_sets import ONCE
+from symflops.model.nodes import Stream, Value
 from symflops.ops.elementwise import rows_match
 from symflops.ops.fields import FROM, Field, Form
 from symflops.ops.kind import Call

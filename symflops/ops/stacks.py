@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 from symflops.algebra.structural import Structural
 from symflops.algebra.truth import Truth
-from symflops.ground.diagnostics import Diagnostic, Span
-from symflops.model.graph import Value
+from symflops.diagnostics.findings import Diagnostic, Span
+from symflops.model.nodes import Value
 from symflops.ops.fields import FROM, Field, Form
 from symflops.ops.kind import Call
 

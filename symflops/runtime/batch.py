@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from symflops.ground.diagnostics import SymflopsError, did_you_mean
-from symflops.model.graph import ONCE
+from symflops.diagnostics.findings import SymflopsError, did_you_mean
+from symflops.model.index_sets import ONCE
 from symflops.model.program import Program, StreamInfo
 from symflops.runtime.sizes import settled
 

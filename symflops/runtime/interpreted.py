@@ -11,8 +11,8 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from symflops.ground.diagnostics import SymflopsError
-from symflops.model.graph import ONCE
+from symflops.diagnostics.findings import SymflopsError
+from symflops.model.index_sets import ONCE
 from symflops.model.program import Line, Program
 from symflops.runtime.batch import BatchError, items_of, moments_of
 from symflops.runtime.columnwise import Columnwise

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from symflops.ground.diagnostics import SymflopsError
+from symflops.diagnostics.findings import SymflopsError
 from symflops.model.formula import Apply, Bracket, Formula, Num, Power, Prod, Sum, Sym, TallyOf, Text, evaluate
 from symflops.model.program import Field, Program
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from symflops.ground.diagnostics import Reporter, Source, Span, did_you_mean
-from symflops.ground.nodes import Mapping, Node, Sequence, read_yaml
-from symflops.ground.values import plain
-from symflops.library import SpecFile, read_source
+from symflops.catalog.library import SpecFile, read_source
+from symflops.diagnostics.findings import Reporter, Source, Span, did_you_mean
+from symflops.syntax.plain_values import plain
+from symflops.syntax.yaml_nodes import Mapping, Node, Sequence, read_yaml
 
 FIELDS = ("config", "batch", "arguments", "options", "reference", "device")
 DEVICES = ("meta", "cpu")

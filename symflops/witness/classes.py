@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from symflops.ground.diagnostics import SymflopsError, did_you_mean
+from symflops.diagnostics.findings import SymflopsError, did_you_mean
 from symflops.witness.tensors import needed
 
 PACKAGES = ("transformers", "diffusers", "torch")

@@ -16,13 +16,13 @@ from sympy import Add
 from symflops.algebra.masks import bound_of
 from symflops.algebra.polynomial import Monomial, Polynomial
 from symflops.api import Model, convention_of
+from symflops.derive.token_loops import executions
+from symflops.emit.python.printer import PythonPrinter
+from symflops.lower.formulas import Formulas
 from symflops.model.convention import Backward, Convention, Rule
 from symflops.model.derivation import Derivation
 from symflops.model.regime import Regime
 from symflops.model.roles import ROLES
-from symflops.stages.formulas import Formulas
-from symflops.stages.regions import executions
-from symflops.targets.python_printer import PythonPrinter
 
 NOTHING = Rule()
 WORDS = {

@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from symflops.ground.diagnostics import SymflopsError
+from symflops.diagnostics.findings import SymflopsError
 from symflops.model.formula import symbols
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.witness.cases import LiveCase
 from symflops.witness.classes import class_of, package_of
 from symflops.witness.counting import counter, plain_attention
-from symflops.witness.instances import Shape, instances_of
 from symflops.witness.modes import in_evaluation
-from symflops.witness.modules import rolled_up, starred
+from symflops.witness.module_work import rolled_up, starred
 from symflops.witness.outputs import summed_tensors
+from symflops.witness.parameter_names import Shape, instances_of
 from symflops.witness.tensors import arguments_of, moved, needed
 
 if TYPE_CHECKING:

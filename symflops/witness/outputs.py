@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from symflops.ground.diagnostics import SymflopsError
+from symflops.diagnostics.findings import SymflopsError
 from symflops.witness.tensors import needed
 
 OUTPUTS = ("logits", "sample", "last_hidden_state")

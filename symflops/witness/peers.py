@@ -16,12 +16,12 @@ from typing import Any
 from sympy import Integer
 
 from symflops.api import Model, load
-from symflops.ground.diagnostics import SpecError, SymflopsError
-from symflops.library import PACKAGE, read_source
+from symflops.catalog.library import PACKAGE, read_source
+from symflops.diagnostics.findings import SpecError, SymflopsError
+from symflops.frontend.peer_pages import PeerCase, PeerPage, read_peers
 from symflops.model.program import Program
 from symflops.runtime.interpreted import InterpretedEstimator
-from symflops.stages.peers import PeerCase, PeerPage, read_peers
-from symflops.witness.translating import Names, batch_of, config_of, names_of, regime_of, value_of
+from symflops.witness.record_expressions import Names, batch_of, config_of, names_of, regime_of, value_of
 
 Record = Mapping[str, Any]
 TOLERANCE = 1e-12

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from symflops.api import Model
-from symflops.ground.diagnostics import SymflopsError
+from symflops.diagnostics.findings import SymflopsError
 from symflops.model.program import Field
 from symflops.runtime.layouts import batch_of
 from symflops.runtime.sizes import is_null, look_up

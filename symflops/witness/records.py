@@ -17,14 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from symflops.api import Model
-from symflops.ground.diagnostics import SymflopsError
+from symflops.diagnostics.findings import SymflopsError
+from symflops.frontend.regimes import regime_of_words
 from symflops.model.regime import Regime
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.runtime.layouts import batch_of
-from symflops.stages.data import regime_of_words
-from symflops.witness.instances import instances_of
 from symflops.witness.modes import in_evaluation
-from symflops.witness.modules import rolled_up, starred
+from symflops.witness.module_work import rolled_up, starred
+from symflops.witness.parameter_names import instances_of
 
 Record = Mapping[str, Any]
 WITHIN = re.compile(r"[^.]\*|\*[^.]")

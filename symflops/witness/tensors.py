@@ -10,9 +10,9 @@ import importlib
 from collections.abc import Mapping
 from typing import Any
 
-from symflops.ground.diagnostics import SymflopsError
+from symflops.diagnostics.findings import SymflopsError
 from symflops.model.formula import evaluate
-from symflops.model.graph import SAMPLES
+from symflops.model.index_sets import SAMPLES
 from symflops.model.program import InputInfo, Program
 from symflops.runtime.batch import BatchError, Item, items_of
 

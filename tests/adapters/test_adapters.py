@@ -13,9 +13,9 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from symflops import lookup
 from symflops.adapters import lightning, megatron, torchtitan, verl, verl_omni
 from symflops.adapters.sums import flops_of_sums
+from symflops.catalog import lookup
 from symflops.runtime.lengths import LengthError
 
 CONFIG = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 100}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from symflops import lookup
+from symflops.catalog import lookup
 
 CONFIG = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 64}
 LINE = re.compile(r"MFU (\d\S*)", re.I)

@@ -20,10 +20,10 @@ from sympy import Integer
 from symflops.algebra.functions import size_symbol
 from symflops.algebra.masks import Mask, useful_pairs
 from symflops.algebra.polynomial import Polynomial
-from symflops.ground.diagnostics import SpecError
+from symflops.diagnostics.findings import SpecError
+from symflops.lower.formulas import Formulas
+from symflops.lower.names import atom_name
 from symflops.model.formula import Formula, evaluate
-from symflops.stages.formulas import Formulas
-from symflops.stages.naming import atom_name
 
 from ..oracle.interpreter import run
 from ..oracle.package import CONVENTIONS, generated, interpreted, program_of, symbolic

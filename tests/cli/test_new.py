@@ -9,12 +9,12 @@ from jsonschema import Draft7Validator
 from ruamel.yaml import YAML
 
 from symflops.api import load
-from symflops.checking import findings
+from symflops.catalog.library import find_spec, roots, specs_in
 from symflops.cli.main import main
-from symflops.library import find_spec, roots, specs_in
-from symflops.schema import schema
-from symflops.stages.tables import DOCUMENT, EXTENDS
-from symflops.starting import COMMENTS, OTHERS
+from symflops.commands.check import findings
+from symflops.commands.new import COMMENTS, OTHERS
+from symflops.frontend.fields import DOCUMENT, EXTENDS
+from symflops.frontend.json_schema import schema
 
 NAMES = [file.name for file in specs_in(roots()[-1])]
 VALIDATOR = Draft7Validator(json.loads(schema("spec")))

@@ -10,8 +10,8 @@ import pytest
 
 from symflops.api import load
 from symflops.cli.main import main
-from symflops.targets.parts import ATTENTION, of_parts
-from symflops.targets.pictures import breakdown, ratios, sweep
+from symflops.emit.page.parts import ATTENTION, of_parts
+from symflops.emit.page.plots import breakdown, ratios, sweep
 
 PNG = b"\x89PNG\r\n\x1a\n"
 

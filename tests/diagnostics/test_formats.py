@@ -8,7 +8,7 @@ import pytest
 
 from symflops.cli.check import escaped
 from symflops.cli.main import main
-from symflops.ground.diagnostics import Diagnostic, Label, Source, Span
+from symflops.diagnostics.findings import Diagnostic, Label, Source, Span
 from tests.diagnostics.cases import CASES, FOLDER, LARGE
 
 SMALL = [case for case in CASES if case not in LARGE]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from symflops.cli.main import main
-from symflops.ground.kinds import kinds
+from symflops.diagnostics.codes import kinds
 from tests.diagnostics.cases import CASES, FOLDER, shown
 
 PACKAGE = Path(__file__).resolve().parents[2] / "symflops"

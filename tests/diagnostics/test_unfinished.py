@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from symflops.checking import as_far_as, findings
-from symflops.ground.diagnostics import SymflopsError
-from symflops.library import find_spec
+from symflops.catalog.library import find_spec
+from symflops.commands.check import as_far_as, findings
+from symflops.diagnostics.findings import SymflopsError
 from tests.diagnostics.cases import CASES, FOLDER, LARGE
 from tests.fuzz.mutators import mutate_alike, mutate_fields, mutate_lines
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from symflops.catalog.library import pages
 from symflops.cli.main import COMMANDS
-from symflops.ground.kinds import kinds
-from symflops.library import pages
+from symflops.diagnostics.codes import kinds
+from symflops.frontend import fields as tables
 from symflops.ops.table import KINDS
-from symflops.stages import tables
 from tests.docs.pages import DOCS, ROOT, blocks, commands, run, same
 
 EXTENSIONS = DOCS / "_ext"

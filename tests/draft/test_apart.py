@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from symflops.cli.main import main
-from symflops.draft.apart import drafted_apart
-from symflops.draft.patience import TooLongError, within
-from symflops.draft.subject import Subject
-from symflops.ground.errors import SymflopsError
+from symflops.diagnostics.errors import SymflopsError
+from symflops.draft.limits import TooLongError, within
+from symflops.draft.trace.subject import Subject
+from symflops.draft.worker import drafted_apart
 
 MODULES = str(Path(__file__).parent / "slow_models.py")
 INPUTS = {"x": {"shape": [2, 6], "dtype": "float32"}}

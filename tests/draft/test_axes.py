@@ -1,8 +1,8 @@
 """Axes of convolutions have the form that the operator derives; lists that shrink and lengths are what they were."""
 
-from symflops.draft.axes import Axes
-from symflops.draft.fit import Fitter
-from symflops.draft.slots import Slot, applied
+from symflops.draft.fit.axes import Axes
+from symflops.draft.fit.fit import Fitter
+from symflops.draft.vary.variables import Slot, applied
 
 LENGTHS = (32, 33, 34, 35, 47, 90, 121)
 KERNELS = (3, 5, 2, 7, 4, 3, 6)

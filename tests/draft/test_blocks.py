@@ -2,10 +2,10 @@
 
 import pytest
 
-from symflops.draft.blocks import called
-from symflops.draft.patterns import patterns_in
-from symflops.draft.sums import sum_of
-from symflops.library import roots
+from symflops.catalog.library import roots
+from symflops.draft.polish.block_calls import called
+from symflops.draft.polish.block_patterns import patterns_in
+from symflops.draft.polish.sums import sum_of
 
 PATTERNS = patterns_in(roots()[0])
 WIDTHS = {"width": "H*d", "hidden": "F", "heads": "H", "norm_dim": "d", "head_dim": "d", "vectors": "4", "bias": "false"}

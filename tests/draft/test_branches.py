@@ -6,13 +6,13 @@ import pytest
 import torch
 from torch import nn
 
-from symflops.draft.conditions import Rows, condition
-from symflops.draft.fold import folded
-from symflops.draft.inlining import inlined
-from symflops.draft.steps import Branch, Loop, steps_of
-from symflops.draft.subject import summed
-from symflops.draft.symbols import Names
-from symflops.draft.tape import record
+from symflops.draft.fit.index_conditions import Rows, condition
+from symflops.draft.fit.symbols import Names
+from symflops.draft.fold.fold import folded
+from symflops.draft.polish.inlining import inlined
+from symflops.draft.trace.steps import Branch, Loop, steps_of
+from symflops.draft.trace.subject import summed
+from symflops.draft.trace.tape import record
 
 
 class Plain(nn.Module):

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from symflops.draft.drafting import draft
-from symflops.draft.subject import Subject
+from symflops.draft.draft import draft
+from symflops.draft.trace.subject import Subject
 
 TRUTH = Path(__file__).resolve().parents[1] / "data" / "truth"
 

@@ -3,9 +3,9 @@
 import pytest
 from torch import nn
 
-from symflops.draft.document import ordered
-from symflops.draft.drafting import draft
-from symflops.draft.subject import Subject
+from symflops.draft.draft import draft
+from symflops.draft.trace.subject import Subject
+from symflops.draft.write.document import ordered
 
 
 class Part(nn.Module):

@@ -5,9 +5,9 @@ import random
 import pytest
 
 from symflops.algebra.evaluate import evaluate
-from symflops.draft.fit import Fitter
-from symflops.ground.diagnostics import Source, Span
-from symflops.ground.expression import parse_expression
+from symflops.diagnostics.findings import Source, Span
+from symflops.draft.fit.fit import Fitter
+from symflops.syntax.expression import parse_expression
 
 FORMULAS = {
     "constant": lambda s: 7,

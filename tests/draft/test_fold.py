@@ -3,10 +3,10 @@
 import torch
 from torch import nn
 
-from symflops.draft.fold import folded
-from symflops.draft.steps import Loop, steps_of
-from symflops.draft.subject import summed
-from symflops.draft.tape import record
+from symflops.draft.fold.fold import folded
+from symflops.draft.trace.steps import Loop, steps_of
+from symflops.draft.trace.subject import summed
+from symflops.draft.trace.tape import record
 
 
 def plan_of(model):

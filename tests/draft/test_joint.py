@@ -4,8 +4,8 @@ import copy
 
 import pytest
 
-from symflops.draft.joint import listed
-from symflops.draft.scopes import Val
+from symflops.draft.polish.joint_attention import listed
+from symflops.draft.write.scopes import Val
 
 X, Y = (5, 7, 9), (4, 4, 6)
 BOTH = tuple(map(sum, zip(X, Y, strict=True)))

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from symflops.draft.drafting import draft
-from symflops.draft.holding import ranks
-from symflops.draft.sampling import Laboratory
-from symflops.draft.subject import Subject
+from symflops.draft.draft import draft
+from symflops.draft.prove.holdouts import ranks
+from symflops.draft.sample.sampling import Laboratory
+from symflops.draft.trace.subject import Subject
 
 MODULE = Path(__file__).parent / "picture_model.py"
 CONFIG = {"width": 24, "heads": 4, "shares": [2, 4], "patch": 2, "channels": 5, "depth": 2, "multiple": 8, "words": 20}

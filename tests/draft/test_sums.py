@@ -1,8 +1,8 @@
 """Widths of fused projections, and rounded shares in multiples."""
 
-from symflops.draft.fit import products
-from symflops.draft.proportion import proportion
-from symflops.draft.triples import triple
+from symflops.draft.fit.fit import products
+from symflops.draft.fit.proportion import proportion
+from symflops.draft.fit.three_terms import triple
 
 SIZES = {
     "H": (8, 8, 16, 8, 12, 24, 4),

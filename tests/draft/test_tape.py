@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch import nn
 
-from symflops.draft import gate
-from symflops.draft.subject import summed
-from symflops.draft.tape import record
+from symflops.draft.trace import gate
+from symflops.draft.trace.subject import summed
+from symflops.draft.trace.tape import record
 
 
 class Base(nn.Module):

@@ -14,18 +14,19 @@ from unittest.mock import patch
 
 from sympy import Expr, Integer, Symbol
 
-from symflops import lookup, spot
 from symflops.algebra.domain import Setting
 from symflops.algebra.evaluate import evaluate
 from symflops.algebra.functions import flag_symbol, size_symbol
 from symflops.algebra.structural import Structural
 from symflops.algebra.truth import Truth
 from symflops.api import load
-from symflops.ground.diagnostics import Source, Span, SymflopsError
-from symflops.ground.expression import parse_expression
-from symflops.library import roots, specs_in
+from symflops.catalog import cache as spot
+from symflops.catalog import lookup
+from symflops.catalog.library import roots, specs_in
+from symflops.diagnostics.findings import Source, Span, SymflopsError
+from symflops.emit.emit import ENDINGS, emit
 from symflops.runtime.interpreted import InterpretedEstimator
-from symflops.stages.emit import ENDINGS, emit
+from symflops.syntax.expression import parse_expression
 from tests.fuzz.mutators import INJECTIONS, NASTY, mutate_yaml, replace_token, token
 from tests.fuzz.values import a_batch, a_config, as_text
 

@@ -18,7 +18,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from symflops.stages.emit import emit
+from symflops.emit.emit import emit
 from tests.fuzz.cases import KINDS, Case, Stock, draw, prepare
 from tests.fuzz.guard import MEGABYTES, SECONDS, WATCH, Limits
 from tests.fuzz.mutators import SENTINEL

@@ -11,8 +11,8 @@ import types
 import pytest
 
 from symflops.api import load
-from symflops.ground.diagnostics import SpecError, SymflopsError
-from symflops.stages.emit import emit
+from symflops.diagnostics.findings import SpecError, SymflopsError
+from symflops.emit.emit import emit
 from tests.fuzz.mutators import INJECTIONS, SENTINEL
 
 SPEC = """name: small

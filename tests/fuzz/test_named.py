@@ -8,14 +8,14 @@ import sys
 
 import pytest
 
-from symflops import lookup
 from symflops.algebra.evaluate import evaluate
 from symflops.api import load
+from symflops.catalog import lookup
+from symflops.catalog.library import find_spec
 from symflops.cli.main import main
-from symflops.ground.diagnostics import Source, SpecError, SymflopsError
-from symflops.ground.expression import parse_expression
-from symflops.ground.nodes import read_yaml
-from symflops.library import find_spec
+from symflops.diagnostics.findings import Source, SpecError, SymflopsError
+from symflops.syntax.expression import parse_expression
+from symflops.syntax.yaml_nodes import read_yaml
 from tests.fuzz.cases import NAMES, SPAN
 from tests.fuzz.guard import Limits
 

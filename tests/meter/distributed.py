@@ -9,7 +9,7 @@ import warnings
 import torch
 import torch.distributed as dist
 
-from symflops import lookup
+from symflops.catalog import lookup
 from symflops.meter.accumulate import Accumulator
 from symflops.meter.mfu import MFUMeter
 from symflops.runtime.lengths import of_cu_seqlens, of_rows

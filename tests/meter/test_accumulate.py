@@ -11,7 +11,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from symflops import lookup
+from symflops.catalog import lookup
 from symflops.meter.accumulate import Accumulator
 from symflops.runtime.lengths import LengthError, of_cu_seqlens, of_mask, of_nested, of_position_ids, of_rows, same
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from symflops import lookup
-from symflops.ground.errors import SymflopsError
-from symflops.library import shipped, specs_in
+from symflops.catalog import lookup
+from symflops.catalog.library import shipped, specs_in
+from symflops.diagnostics.errors import SymflopsError
 from symflops.meter.batches import streams_of
+from symflops.runtime.diffusion_passes import forward_passes
 from symflops.runtime.lengths import LengthError
-from symflops.runtime.passes import forward_passes
 from symflops.witness.cases import cases_of
 
 FILES = {file.name: file for file in specs_in(shipped("specs"))}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from symflops import lookup
+from symflops.catalog import lookup
 from symflops.meter.accumulate import Accumulator
 
 SCRIPT = Path(__file__).with_name("distributed.py")

@@ -7,7 +7,7 @@ import warnings
 import pytest
 import torch
 
-from symflops import lookup
+from symflops.catalog import lookup
 from symflops.meter.keys import PRESETS
 from symflops.meter.mfu import MFUMeter
 from symflops.runtime.lengths import of_cu_seqlens, same

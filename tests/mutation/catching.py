@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from symflops.api import STRUCTURAL, Model
-from symflops.ground.diagnostics import Source, SpecError, SymflopsError
-from symflops.library import SpecFile, roots, specs_in
+from symflops.catalog.library import SpecFile, roots, specs_in
+from symflops.diagnostics.findings import Source, SpecError, SymflopsError
+from symflops.frontend.read import read
 from symflops.model.regime import Adapter, Recompute, Regime
 from symflops.runtime.interpreted import InterpretedEstimator
-from symflops.stages.read import read
-from symflops.witness.live_regimes import NAMES, derived
+from symflops.witness.random_regimes import NAMES, derived
 from symflops.witness.records import verify_record
 from tests.mutation.mutants import Mutant, mutants
 from tests.mutation.trees import tree_of, written

@@ -18,12 +18,12 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from symflops.ground.diagnostics import SymflopsError
-from symflops.library import find_spec
+from symflops.catalog.library import find_spec
+from symflops.diagnostics.findings import SymflopsError
 from symflops.model.regime import Recompute
 from symflops.witness.cases import LiveCase, cases_of
-from symflops.witness.live_regimes import Bench, Choice
-from symflops.witness.modules import starred
+from symflops.witness.module_work import starred
+from symflops.witness.random_regimes import Bench, Choice
 from tests.mutation.catching import PARTIAL, RANK, Subject, alone, useful
 from tests.mutation.test_specs import listed
 from tests.mutation.trees import written

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from symflops.library import find_spec
+from symflops.catalog.library import find_spec
 from tests.mutation.catching import SPECS, Subject, subjects
 
 SURVIVORS = Path(__file__).parent / "survivors.yaml"

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from symflops.api import load
-from symflops.ground.diagnostics import SpecError
-from symflops.model.graph import walk
+from symflops.diagnostics.findings import SpecError
+from symflops.model.nodes import walk
 from symflops.model.regime import Regime
-from symflops.witness.instances import instances_of
+from symflops.witness.parameter_names import instances_of
 
 CASES = (
     {"kernel": [3], "n": [11]},

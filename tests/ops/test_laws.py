@@ -22,16 +22,16 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 from symflops.api import CONVENTIONS, Model
-from symflops.ground.diagnostics import Source
-from symflops.library import SpecFile
+from symflops.catalog.library import SpecFile
+from symflops.diagnostics.findings import Source
+from symflops.emit.python.module import render
+from symflops.frontend.fields import GROUP, REPEAT
+from symflops.frontend.read import read
 from symflops.model.convention import Convention
 from symflops.ops.fields import COMMON
 from symflops.ops.table import KINDS
 from symflops.runtime.batch import BatchError
 from symflops.runtime.interpreted import InterpretedEstimator
-from symflops.stages.read import read
-from symflops.stages.tables import GROUP, REPEAT
-from symflops.targets.python import render
 
 from .laws import LAWS, Item, Law, each
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from symflops.ground.diagnostics import Source
+from symflops.build.build import build
+from symflops.derive.derive import derive
+from symflops.diagnostics.findings import Source
+from symflops.frontend.read import read
+from symflops.lower.lower import lower
 from symflops.model.convention import Convention
 from symflops.model.regime import Regime
-from symflops.stages.build import build
-from symflops.stages.derive import derive
-from symflops.stages.lower import lower
-from symflops.stages.read import read
 
 SPEC = """
 name: small

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from symflops.api import Model
-from symflops.ground.diagnostics import Source, SpecError
-from symflops.library import SpecFile
+from symflops.catalog.library import SpecFile
+from symflops.diagnostics.findings import Source, SpecError
+from symflops.frontend.read import read
 from symflops.model.regime import Regime
 from symflops.runtime.interpreted import InterpretedEstimator
-from symflops.stages.read import read
 
 HEAD = """name: stacked
 sizes: {D: width, L: layers, at: {key: at, default: "[]"}}

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from symflops.api import Model
-from symflops.ground.diagnostics import Source
-from symflops.library import SpecFile
-from symflops.stages.read import read
+from symflops.catalog.library import SpecFile
+from symflops.diagnostics.findings import Source
+from symflops.frontend.read import read
 
 CLASS_TOKEN = """name: class_token
 sizes: {{D: width}}

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from symflops.algebra import polynomial
+from symflops.derive import derive
 from symflops.model import path, patterns
-from symflops.stages import derive
 
 
 def forget() -> None:

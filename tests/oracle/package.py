@@ -8,16 +8,16 @@ from pathlib import Path
 from types import ModuleType
 
 from symflops.api import CONVENTIONS, Model
-from symflops.ground.diagnostics import Source, SpecError, SymflopsError
-from symflops.library import SpecFile
+from symflops.catalog.library import SpecFile
+from symflops.diagnostics.findings import Source, SpecError, SymflopsError
+from symflops.emit.python.module import render
+from symflops.frontend.read import read
 from symflops.model.formula import Formula
 from symflops.model.formula import evaluate as value_of
 from symflops.model.patterns import matches
 from symflops.model.program import Program
 from symflops.model.regime import Regime
 from symflops.runtime.interpreted import InterpretedEstimator
-from symflops.stages.read import read
-from symflops.targets.python import render
 
 from .interpreter import Result
 from .specs import Case, to_yaml

@@ -20,8 +20,8 @@ from .specs import Case, make_case
 Fault = Callable[[pytest.MonkeyPatch], None]
 SEEDS = range(400)  # negative ones are written by hand
 CLEAN = 400
-FACTS, DERIVE, LOWER = "symflops.stages.facts", "symflops.stages.derive", "symflops.stages.lower"
-COPIES, HELD = "symflops.stages.copies:Copies", "symflops.stages.held:Held.measure"
+FACTS, DERIVE, LOWER = "symflops.derive.facts", "symflops.derive.derive", "symflops.lower.lower"
+COPIES, HELD = "symflops.derive.parameter_copies:Copies", "symflops.lower.parameters:Held.measure"
 TRUTH, SPARSE, POLYNOMIAL = "symflops.algebra.truth:Truth", "symflops.algebra.sparse:Sparse", "symflops.algebra.polynomial"
 
 
@@ -158,7 +158,7 @@ FAULTS: dict[str, Fault] = {
     "squares are lost": edit(f"{POLYNOMIAL}:Polynomial.product", "1 if is_bracket(a) else e", "1"),
     "a bracket is absorbed by a wider count": edit(f"{POLYNOMIAL}:_absorb", "slack >= 0", "slack >= -1"),
     "common factors are lost": edit(
-        "symflops.stages.formulas:Formulas.group", "Prod((*factors, self.plain(rest)))", "self.plain(rest)"
+        "symflops.lower.formulas:Formulas.group", "Prod((*factors, self.plain(rest)))", "self.plain(rest)"
     ),
 }
 

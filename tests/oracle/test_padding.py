@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from symflops.ground.diagnostics import SymflopsError
+from symflops.diagnostics.findings import SymflopsError
 from symflops.runtime.interpreted import InterpretedEstimator
 
 from .interpreter import run

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from symflops import lookup
+from symflops.catalog import lookup
 
 SCRIPT = Path(__file__).resolve().parents[2] / "benchmarks" / "speed.py"
 

@@ -64,8 +64,8 @@ def test_two_hash_seeds_give_the_same_bytes(tmp_path):
         "specs/inexact.yaml",
         "specs/blocks/gated_mlp.yaml",
         "specs/language/llama.yaml",
-        "symflops/targets/templates/estimator.py.jinja",
-        "symflops/targets/templates/derivation.md.jinja",
+        "symflops/emit/templates/estimator.py.jinja",
+        "symflops/emit/templates/derivation.md.jinja",
         "symflops/conventions/torch.yaml",
     ],
 )
@@ -154,7 +154,7 @@ def test_generated_modules_are_clean(tmp_path):
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
-    from symflops.ground import files
+    from symflops.system import files
 
     path = tmp_path / "a.txt"
     assert files.write(path, "old") and not files.write(path, "old")

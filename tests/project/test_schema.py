@@ -11,14 +11,14 @@ from jsonschema import Draft7Validator
 from ruamel.yaml import YAML
 
 from symflops.cli.main import main
-from symflops.ground.diagnostics import Source, SpecError
+from symflops.diagnostics.findings import Source, SpecError
+from symflops.frontend import fields as tables
+from symflops.frontend.conventions import read_convention
+from symflops.frontend.json_schema import PAGES, schema
+from symflops.frontend.read import read
+from symflops.frontend.regimes import read_regime
 from symflops.ops.fields import COMMON
 from symflops.ops.table import ALL
-from symflops.schema import PAGES, schema
-from symflops.stages import tables
-from symflops.stages.conventions import read_convention
-from symflops.stages.data import read_regime
-from symflops.stages.read import read
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = {"spec": "specs/schema.json", "block": "specs/blocks/schema.json", "regime": "symflops/regimes/schema.json", "convention": "symflops/conventions/schema.json"}

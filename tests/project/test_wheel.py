@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from symflops import __version__
-from symflops.library import find_spec
-from symflops.project import compile_spec
+from symflops.catalog.library import find_spec
+from symflops.commands.generate import compile_spec
 
 ROOT = Path(__file__).resolve().parents[2]
 BATCH = '{"latent": [4096], "prompt": [256]}'
@@ -104,7 +104,7 @@ def test_the_wheel_holds_exactly_what_it_should(wheel: Path) -> None:
     assert "symflops = symflops.cli.main:main" in entry
     for name in (
         "specs/verified.json", "specs/blocks/self_attention.yaml", "specs/language/llama.yaml", "specs/language/llama.cases.yaml",
-        "conventions/torch.yaml", "regimes/full.yaml", "targets/templates/derivation.tex.jinja", "targets/templates/forms.md.jinja",
+        "conventions/torch.yaml", "regimes/full.yaml", "emit/templates/derivation.tex.jinja", "emit/templates/forms.md.jinja",
         "generated/__init__.py", "generated/language/llama.py", "generated/language/llama.tex", "generated/language/llama.md",
         "generated/catalog.json", "generated/manifest.json", "py.typed",
     ):  # fmt: skip

@@ -15,9 +15,10 @@ import numpy as np
 import pytest
 import torch
 
-from symflops import load, lookup
-from symflops.ground.errors import SymflopsError
-from symflops.library import shipped, specs_in
+from symflops import load
+from symflops.catalog import lookup
+from symflops.catalog.library import shipped, specs_in
+from symflops.diagnostics.errors import SymflopsError
 from symflops.meter.accumulate import Accumulator
 from symflops.runtime import vectors
 from symflops.runtime.bounds import LIMIT, Bound, bounds_of

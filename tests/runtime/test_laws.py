@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from symflops.api import load
-from symflops.ground.diagnostics import SymflopsError
-from symflops.library import shipped, specs_in
+from symflops.catalog.library import shipped, specs_in
+from symflops.diagnostics.findings import SymflopsError
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.witness.cases import cases_of
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from symflops.api import Model
-from symflops.ground.diagnostics import Source
-from symflops.library import SpecFile
+from symflops.catalog.library import SpecFile
+from symflops.diagnostics.findings import Source
+from symflops.frontend.read import read
 from symflops.runtime.layouts import batch_of
-from symflops.stages.read import read
 
 SPEC = """
 name: one

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from symflops.api import Model, load
-from symflops.ground.diagnostics import SymflopsError
-from symflops.targets.python import render
+from symflops.diagnostics.findings import SymflopsError
+from symflops.emit.python.module import render
 
 SPEC = """
 name: one

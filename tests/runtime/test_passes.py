@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from symflops.runtime.passes import forward_passes, timesteps
+from symflops.runtime.diffusion_passes import forward_passes, timesteps
 
 CASES = json.loads((Path(__file__).resolve().parents[1] / "data" / "cfg_passes.json").read_text())
 

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from symflops import lookup, spot
 from symflops.api import load
+from symflops.catalog import cache as spot
+from symflops.catalog import lookup
 from symflops.cli.main import main
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from symflops.api import load
-from symflops.library import roots, specs_in
+from symflops.catalog.library import roots, specs_in
 
 SPECS = sorted((Path(__file__).parents[2] / "specs" / "assumed").glob("*.yaml"))
 

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from symflops import library
 from symflops.api import convention_of, load
-from symflops.ground.diagnostics import Source, SpecError
-from symflops.library import NotFoundError, pages
+from symflops.catalog import library
+from symflops.catalog.library import NotFoundError, pages
+from symflops.diagnostics.findings import Source, SpecError
+from symflops.frontend.conventions import read_convention
 from symflops.model.convention import Backward, Convention, Rule
 from symflops.model.roles import ROLES, regions_of, role_of
-from symflops.stages.conventions import read_convention
 
 MODELS = {
     "gpt_oss": ({"num_hidden_layers": 4, "hidden_size": 24, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8,

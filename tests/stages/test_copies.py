@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from symflops.api import load
-from symflops.witness.instances import instances_of
+from symflops.witness.parameter_names import instances_of
 
 SPEC = """name: small
 sizes: {L: layers, K: first, kinds: {key: kinds, type: list, optional: true}}

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import symflops
-from symflops.ground.diagnostics import SpecError
+from symflops.diagnostics.findings import SpecError
 
 SMALL = {"num_hidden_layers": 2, "hidden_size": 12, "num_attention_heads": 3, "intermediate_size": 20, "vocab_size": 30}
 MODEL = symflops.load("llama")

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from symflops.api import Model
-from symflops.ground.diagnostics import Source, SpecError
-from symflops.library import SpecFile
-from symflops.stages.build import build
-from symflops.stages.read import read
+from symflops.build.build import build
+from symflops.catalog.library import SpecFile
+from symflops.diagnostics.findings import Source, SpecError
+from symflops.frontend.read import read
 
 HEAD = """name: small
 sizes:

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from symflops.api import load, regime_of
-from symflops.ground.diagnostics import Source, SpecError
+from symflops.build.build import build
+from symflops.diagnostics.findings import Source, SpecError
+from symflops.frontend.read import read
 from symflops.model.regime import Regime
-from symflops.stages.build import build
-from symflops.stages.read import read
-from symflops.witness.instances import instances_of
+from symflops.witness.parameter_names import instances_of
 
 HEAD = """name: small
 sizes: {D: width, E: experts, k: chosen, M: hidden, L: {key: layers, default: 1}, flag: {key: flag, default: false}}

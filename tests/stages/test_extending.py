@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from symflops.ground.diagnostics import Source, SpecError
-from symflops.stages.build import build
-from symflops.stages.read import read
+from symflops.build.build import build
+from symflops.diagnostics.findings import Source, SpecError
+from symflops.frontend.read import read
 
 BASE = """name: base
 title: the first

@@ -10,12 +10,12 @@ import pytest
 import yaml
 
 from symflops.api import Model
-from symflops.ground.diagnostics import Source, SpecError
-from symflops.library import SpecFile
+from symflops.build.build import build
+from symflops.catalog.library import SpecFile
+from symflops.diagnostics.findings import Source, SpecError
+from symflops.frontend.read import read
 from symflops.model.regime import Regime
 from symflops.runtime.interpreted import InterpretedEstimator
-from symflops.stages.build import build
-from symflops.stages.read import read
 
 from ..oracle.interpreter import run
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from symflops.api import Model
-from symflops.ground.diagnostics import Source
-from symflops.library import SpecFile
+from symflops.catalog.library import SpecFile
+from symflops.diagnostics.findings import Source
+from symflops.frontend.read import read
 from symflops.model.regime import Recompute, Regime
-from symflops.stages.read import read
 
 TEXT = """name: between
 sizes: {D: width, there: {key: between, default: true}}

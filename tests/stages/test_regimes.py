@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from symflops.api import Model, load, phases_of, regime_of
-from symflops.ground.diagnostics import SpecError, SymflopsError
+from symflops.diagnostics.findings import SpecError, SymflopsError
 from symflops.model.regime import Adapter, Passes, Recompute, Regime
 from symflops.witness.records import Verdict, read_records, verify_record
 

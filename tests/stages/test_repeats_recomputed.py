@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from symflops.api import Model
-from symflops.ground.diagnostics import Source, SpecError
-from symflops.library import SpecFile
+from symflops.catalog.library import SpecFile
+from symflops.diagnostics.findings import Source, SpecError
+from symflops.frontend.read import read
 from symflops.model.regime import Recompute, Regime
 from symflops.runtime.interpreted import InterpretedEstimator
-from symflops.stages.read import read
 
 HEAD = """name: inner
 sizes: {D: width, L: layers, N: steps}

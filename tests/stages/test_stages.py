@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from symflops.api import Model, load
-from symflops.ground.diagnostics import SpecError
+from symflops.diagnostics.findings import SpecError
 
 SPEC = """
 name: staged

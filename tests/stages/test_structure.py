@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from symflops.api import Model
-from symflops.ground.diagnostics import Source, SpecError, SymflopsError
-from symflops.library import SpecFile
-from symflops.stages.emit import emit
-from symflops.stages.read import read
+from symflops.catalog.library import SpecFile
+from symflops.diagnostics.findings import Source, SpecError, SymflopsError
+from symflops.emit.emit import emit
+from symflops.frontend.read import read
 
 HEAD = """name: shaped
 sizes: {D: width, pick: {key: pick, default: 0}, F: {key: hidden, type: each, default: 3}}

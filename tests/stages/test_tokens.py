@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from symflops.api import Model, load
-from symflops.ground.diagnostics import Source, SpecError
-from symflops.library import SpecFile
+from symflops.catalog.library import SpecFile
+from symflops.diagnostics.findings import Source, SpecError
+from symflops.frontend.read import read
 from symflops.model.regime import Regime
-from symflops.stages.read import read
 
 STEPS = """name: steps
 sizes: {I: inner, H: hidden}

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from symflops.api import Model, load
-from symflops.ground.diagnostics import Source, SpecError
-from symflops.library import NotFoundError, SpecFile
+from symflops.catalog.library import NotFoundError, SpecFile
+from symflops.diagnostics.findings import Source, SpecError
+from symflops.frontend.read import read
 from symflops.model.formula import symbols
-from symflops.stages.read import read
 
 SPEC = """name: stages
 sizes:

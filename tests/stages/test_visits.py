@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from symflops.api import Model, load
-from symflops.ground.diagnostics import Source
-from symflops.library import SpecFile, find_spec
+from symflops.catalog.library import SpecFile, find_spec
+from symflops.diagnostics.findings import Source
+from symflops.frontend.read import read
 from symflops.model.regime import Recompute, Regime
-from symflops.stages.read import read
 from symflops.witness.cases import cases_of
-from symflops.witness.live_regimes import Bench, Choice
-from symflops.witness.modules import rolled_up
+from symflops.witness.module_work import rolled_up
+from symflops.witness.random_regimes import Bench, Choice
 
 SPEC = """name: visited
 sizes: {D: width, L: layers}

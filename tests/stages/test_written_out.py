@@ -9,14 +9,15 @@ from typing import Any
 
 import pytest
 
-from symflops import lookup
 from symflops.api import Model, load
-from symflops.ground.diagnostics import SpecError
-from symflops.library import roots, specs_in
-from symflops.model.graph import Graph, walk
-from symflops.stages.limits import MAX_OPERATORS
-from symflops.stages.place import Builder
-from symflops.stages.replay import Replays
+from symflops.build.block_reuse import Replays
+from symflops.build.builder import Builder
+from symflops.build.limits import MAX_OPERATORS
+from symflops.catalog import lookup
+from symflops.catalog.library import roots, specs_in
+from symflops.diagnostics.findings import SpecError
+from symflops.model.graph import Graph
+from symflops.model.nodes import walk
 from symflops.witness.cases import LiveCase
 from symflops.witness.live import verify_live
 from tests.fuzz.guard import Limits

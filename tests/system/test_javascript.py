@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from symflops.library import find_spec
-from symflops.published import published
+from symflops.catalog.library import find_spec
+from symflops.records.published import published
 from tests.system.conftest import Site, Watched
 
 pytestmark = pytest.mark.system

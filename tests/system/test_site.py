@@ -13,9 +13,9 @@ from urllib.parse import unquote
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from symflops.catalog.library import find_spec
 from symflops.cli.main import main
-from symflops.library import find_spec
-from symflops.published import published
+from symflops.records.published import published
 from tests.system.conftest import MODELS, Site, Watched
 
 pytestmark = pytest.mark.system

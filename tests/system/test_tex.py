@@ -12,11 +12,11 @@ import pytest
 
 from symflops.api import load
 from symflops.cli.main import main
+from symflops.emit.latex.document import render, render_fragments
 from symflops.model.formula import Apply, Bracket, Power, Prod, Sum, Sym, number
-from symflops.model.graph import ONCE
+from symflops.model.index_sets import ONCE
 from symflops.model.program import Moment, Program
 from symflops.model.verification import Verification, VerifiedCase
-from symflops.targets.latex import render, render_fragments
 from tests.targets.programs import SPECS, program
 
 pytestmark = pytest.mark.system

@@ -8,15 +8,15 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from symflops.ground.diagnostics import Source
+from symflops.build.build import build
+from symflops.derive.derive import derive
+from symflops.diagnostics.findings import Source
+from symflops.frontend.read import read
+from symflops.lower.lower import lower
 from symflops.model.convention import Convention
 from symflops.model.formula import evaluate
 from symflops.model.program import Program
 from symflops.model.regime import Regime
-from symflops.stages.build import build
-from symflops.stages.derive import derive
-from symflops.stages.lower import lower
-from symflops.stages.read import read
 
 ROOT = Path(__file__).parents[2]
 SPECS = ("specs/diffusion/qwen_image.yaml", "specs/language/llama.yaml")

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from symflops.algebra.functions import CeilDiv, FloorDiv, size_symbol
 from symflops.api import load
+from symflops.emit.math.abbreviations import abbreviated, counts
+from symflops.emit.page.page import default_sizes
 from symflops.model.formula import evaluate, tallies
-from symflops.targets.abbreviations import abbreviated, counts
-from symflops.targets.page import default_sizes
 from tests.targets.programs import SPECS, program
 
 

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from symflops.api import load
-from symflops.targets.drawing import drawing
-from symflops.targets.groups import MOST, PASSED, WORK, best, grouped, without_steps
-from symflops.targets.layout import layered
+from symflops.emit.html.boxes import MOST, PASSED, WORK, best, grouped, without_steps
+from symflops.emit.html.drawing import drawing
+from symflops.emit.html.layered_layout import layered
 
 MODELS = ("llama", "qwen_image", "deepseek_v3", "whisper", "wan", "kimi_linear", "unet_2d", "rnn", "linear", "clip")
 

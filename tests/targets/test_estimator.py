@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 import symflops
 from symflops.api import load
+from symflops.emit.python.module import render
 from symflops.runtime.sizes import ConfigError, sizes_of
-from symflops.targets.python import render
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = {

@@ -9,7 +9,7 @@ import pytest
 
 from symflops.api import load
 from symflops.cli.main import main
-from symflops.ground.diagnostics import SymflopsError
+from symflops.diagnostics.findings import SymflopsError
 from symflops.runtime.interpreted import InterpretedEstimator
 
 STAGES = """name: stages

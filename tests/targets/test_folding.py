@@ -8,7 +8,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from symflops.targets.folding import folded
+from symflops.emit.page.number_ranges import folded
 
 
 def spelled(pattern: str) -> set[str]:

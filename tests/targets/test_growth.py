@@ -14,16 +14,16 @@ from typing import Any
 import pytest
 
 from symflops.api import load
-from symflops.library import roots, specs_in
+from symflops.catalog.library import roots, specs_in
+from symflops.emit.page.analysis import BOTH, FORWARD, Analysis, Growth, typical_batch, typical_lengths
+from symflops.emit.page.growth import analysis
+from symflops.emit.page.length_polynomials import LONG, SHORT, holds
+from symflops.emit.page.parts import ATTENTION, part_of
+from symflops.emit.page.worked_figures import default_sizes
 from symflops.model.formula import Apply, Num, Power, Sym, evaluate, symbols, walk
 from symflops.model.program import Line, Program
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.runtime.sizes import ConfigError
-from symflops.targets.analysis import BOTH, FORWARD, Analysis, Growth, typical_batch, typical_lengths
-from symflops.targets.growth import analysis
-from symflops.targets.lengths import LONG, SHORT, holds
-from symflops.targets.parts import ATTENTION, part_of
-from symflops.targets.worked import default_sizes
 
 NAMES = sorted(file.name for root in roots() for file in specs_in(root))
 DRAWS, MOST = 4, 200

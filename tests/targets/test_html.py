@@ -10,9 +10,12 @@ from html.parser import HTMLParser
 import pytest
 
 from symflops.api import load
-from symflops.stages.emit import page_of
-from symflops.targets import html, html_index, javascript, resources
-from symflops.targets.html_calculator import Preset, Setting, needed_lengths
+from symflops.emit.emit import page_of
+from symflops.emit.html import document as html
+from symflops.emit.html import index as html_index
+from symflops.emit.html import resources
+from symflops.emit.html.calculator import Preset, Setting, needed_lengths
+from symflops.emit.javascript import script as javascript
 from tests.targets.programs import SPECS, program
 
 EVIL = '</script><script>alert(1)</script>"\'<b>&amp;'

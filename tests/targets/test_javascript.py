@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from symflops.api import load
+from symflops.emit.code.whole_numbers import NODES, Divided, in_whole_numbers
+from symflops.emit.javascript import script as javascript
+from symflops.emit.javascript.printer import WORDS, JavaScriptPrinter, LengthsPrinter
 from symflops.model.formula import Apply, Bracket, Num, Power, Prod, Sum, Sym, TallyOf, Text, evaluate, walk
-from symflops.targets import javascript
-from symflops.targets.javascript_printer import WORDS, JavaScriptPrinter, LengthsPrinter
-from symflops.targets.whole import NODES, Divided, in_whole_numbers
 from tests.targets.javascript import value
 
 LETTERS = {"L": 3, "D": 7, "b": 2, "in": 5, "r": Fraction(5, 2)}

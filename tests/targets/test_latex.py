@@ -12,12 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from symflops.emit.latex import document as latex
+from symflops.emit.markdown import document as markdown
+from symflops.emit.math.lines import fold, width
+from symflops.emit.math.printer import LatexPrinter, letters
 from symflops.model.formula import Apply, Bracket, Formula, Power, Prod, Sum, Sym, TallyOf, Text, evaluate, number
 from symflops.model.program import Program
 from symflops.model.verification import Verification, VerifiedCase
-from symflops.targets import latex, markdown
-from symflops.targets.latex_printer import LatexPrinter, letters
-from symflops.targets.lines import fold, width
 from tests.targets.programs import SPECS, program, sizes_of
 
 TOKEN = re.compile(

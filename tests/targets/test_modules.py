@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from symflops import lookup
 from symflops.api import load
-from symflops.library import shipped, specs_in
+from symflops.catalog import lookup
+from symflops.catalog.library import shipped, specs_in
 from symflops.runtime.batch import BatchError
 from symflops.runtime.sizes import look_up
 from symflops.witness.cases import cases_of

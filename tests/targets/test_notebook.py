@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from symflops.api import load
+from symflops.emit.math.printer import letters
+from symflops.emit.page.worked_figures import default_sizes
+from symflops.emit.python import module as python
 from symflops.model.formula import evaluate
-from symflops.targets import python
-from symflops.targets.latex_printer import letters
-from symflops.targets.worked import default_sizes
 from tests.targets.test_latex import read
 
 

@@ -9,13 +9,13 @@ from fractions import Fraction
 import pytest
 
 from symflops.api import load
+from symflops.emit.emit import page_of
+from symflops.emit.math.abbreviations import abbreviated
+from symflops.emit.page.analysis import typical_batch
+from symflops.emit.page.page import page, regime_notes
+from symflops.emit.page.worked_figures import default_sizes, worked
 from symflops.model.formula import evaluate
 from symflops.runtime.interpreted import InterpretedEstimator
-from symflops.stages.emit import page_of
-from symflops.targets.abbreviations import abbreviated
-from symflops.targets.analysis import typical_batch
-from symflops.targets.page import page, regime_notes
-from symflops.targets.worked import default_sizes, worked
 
 NAMES = ("llama", "qwen_image", "deepseek_v3", "wan", "sd3", "t5", "mamba", "gemma3", "whisper", "unet_2d", "qwen2_vl")
 

@@ -13,16 +13,17 @@ from hypothesis import strategies as st
 
 from symflops import __version__
 from symflops.api import load
+from symflops.catalog.library import shipped, specs_in
 from symflops.cli.main import main
-from symflops.library import shipped, specs_in
+from symflops.commands.generate import baked
+from symflops.emit.emit import emit
+from symflops.emit.latex import document as latex
+from symflops.emit.markdown import document as markdown
+from symflops.emit.math.printer import letters
+from symflops.emit.page.fragments import PIECES, fragments
 from symflops.model.formula import evaluate
 from symflops.model.program import Program
-from symflops.project import baked
-from symflops.stages.emit import emit
-from symflops.targets import latex, markdown
-from symflops.targets.fragments import PIECES, fragments
-from symflops.targets.latex_printer import letters
-from symflops.verified import verifications
+from symflops.records.verified import verifications
 from tests.targets.programs import SPECS, program, sizes_of
 from tests.targets.test_latex import TOKEN, displayed, printed_values, read
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from symflops.emit.code.sharing import LEAST, Row, Table, Use, columns_aligned, named_parts, shared
+from symflops.emit.python.printer import PythonPrinter
+from symflops.lower.names import last_words
 from symflops.model.formula import Apply, Bracket, Num, Power, Prod, Sum, Sym, Text, evaluate
-from symflops.stages.naming import last_words
-from symflops.targets.python_printer import PythonPrinter
-from symflops.targets.sharing import LEAST, Row, Table, Use, columns_aligned, named_parts, shared
 
 ROOT = Path(__file__).resolve().parents[2]
 LARGEST = 250_000

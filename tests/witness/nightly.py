@@ -9,10 +9,10 @@ from collections import Counter
 from random import Random
 
 from symflops.api import load
-from symflops.ground.diagnostics import SymflopsError
-from symflops.library import find_spec
+from symflops.catalog.library import find_spec
+from symflops.diagnostics.findings import SymflopsError
 from symflops.witness.cases import cases_of
-from symflops.witness.live_regimes import Bench, Choice, benches
+from symflops.witness.random_regimes import Bench, Choice, benches
 
 MODELS = ("llama", "qwen_image", "wan", "sd3", "flux", "qwen3_moe", "deepseek_v3")
 

@@ -8,10 +8,10 @@ import pytest
 from peft import LoraConfig, get_peft_model
 
 from symflops.api import load, regime_of
-from symflops.library import find_spec
+from symflops.catalog.library import find_spec
 from symflops.witness.cases import cases_of
 from symflops.witness.live import run
-from symflops.witness.live_regimes import Bench, derived
+from symflops.witness.random_regimes import Bench, derived
 
 # model, case, targets as peft takes them: the ends of module paths
 CASES = (

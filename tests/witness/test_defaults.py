@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from symflops.api import load
-from symflops.library import shipped, specs_in
+from symflops.catalog.library import shipped, specs_in
 from symflops.witness.defaults import default_differences
 
 NAMES = [file.name for file in specs_in(shipped("specs"))]

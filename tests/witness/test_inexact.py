@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from symflops.api import load
+from symflops.catalog.library import shipped
 from symflops.cli.main import main
-from symflops.ground.diagnostics import SpecError
-from symflops.inexact import FILE, known_inexact
-from symflops.library import shipped
+from symflops.diagnostics.findings import SpecError
 from symflops.model.verification import KnownInexact
-from symflops.verified import all_verifications
-from symflops.witness.judging import judged
+from symflops.records.inexact import FILE, known_inexact
+from symflops.records.verified import all_verifications
 from symflops.witness.records import verify_record
+from symflops.witness.verdicts import judged
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORD = next(record for record in json.loads((ROOT / "tests/data/truth/LlamaForCausalLM.json").read_text()) if record["tag"] == "tiny-c")

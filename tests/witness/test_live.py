@@ -8,18 +8,18 @@ from pathlib import Path
 import pytest
 
 from symflops.api import Model, load
-from symflops.ground.diagnostics import Source, SpecError, SymflopsError
-from symflops.library import find_spec
+from symflops.catalog.library import find_spec
+from symflops.diagnostics.findings import Source, SpecError, SymflopsError
 from symflops.model.formula import ONE, Sym, number
 from symflops.model.program import Tensor
 from symflops.runtime.batch import BatchError
+from symflops.witness.authoring_report import render
 from symflops.witness.cases import LiveCase, cases_of, read_cases
 from symflops.witness.classes import class_of
-from symflops.witness.guide import render
-from symflops.witness.instances import _indices, _ranges
 from symflops.witness.live import LiveReport, counter, different, verify_live
-from symflops.witness.modules import rolled_up, starred
+from symflops.witness.module_work import rolled_up, starred
 from symflops.witness.outputs import summed_tensors
+from symflops.witness.parameter_names import _indices, _ranges
 from symflops.witness.tensors import described, moved
 
 SPECS = ("llama", "qwen_image")

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from symflops.api import load, regime_of
+from symflops.catalog.lookup import class_name
 from symflops.cli.main import main
-from symflops.ground.diagnostics import SpecError, SymflopsError
-from symflops.lookup import class_name
+from symflops.diagnostics.findings import SpecError, SymflopsError
 from symflops.witness.cases import cases_of
 from symflops.witness.classes import class_of
-from symflops.witness.in_regime import render_regime, verify_regime
+from symflops.witness.live_regime import render_regime, verify_regime
 
 SPEC = """name: small
 reference: networks:Small

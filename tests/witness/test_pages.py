@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from symflops.cli.main import main
-from symflops.witness.pages import compared, models, section, tools_page
+from symflops.witness.convention_pages import compared, models, section, tools_page
 
 ROOT = Path(__file__).parents[2]
 PAGES = ROOT / "generated" / "conventions"
 
 
 def test_what_comes_out_is_what_the_page_says(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("symflops.witness.pages.differences_page", lambda: "")
+    monkeypatch.setattr("symflops.witness.convention_pages.differences_page", lambda: "")
     assert main(["conform", "--peers", str(ROOT / "tests" / "data" / "peers"), "--pages", str(tmp_path)]) == 0
     assert (tmp_path / "figures.md").read_text() == (PAGES / "figures.md").read_text()
     capsys.readouterr()

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from symflops.api import load
+from symflops.catalog.library import find_spec, shipped, specs_in
 from symflops.cli.main import main
-from symflops.ground.errors import SymflopsError
-from symflops.library import find_spec, shipped, specs_in
-from symflops.published import FILE, published
+from symflops.diagnostics.errors import SymflopsError
+from symflops.records.published import FILE, published
 from symflops.witness.published import published_of
 
 ROOT = Path(__file__).resolve().parents[2]

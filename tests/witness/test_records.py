@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from symflops.api import load
-from symflops.inexact import known_inexact
-from symflops.library import shipped, specs_in
-from symflops.witness.judging import judged
+from symflops.catalog.library import shipped, specs_in
+from symflops.records.inexact import known_inexact
 from symflops.witness.records import arguments_of, config_of_record, loss_of, read_records, verify_record
+from symflops.witness.verdicts import judged
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 SPECS = {file.path: load(file.path) for file in specs_in(shipped("specs"))}

@@ -8,11 +8,11 @@ from random import Random
 import pytest
 
 from symflops.api import load
-from symflops.library import find_spec
+from symflops.catalog.library import find_spec
 from symflops.model.regime import Recompute
 from symflops.witness.cases import cases_of
-from symflops.witness.drawing import pattern_of
-from symflops.witness.live_regimes import Bench, Choice
+from symflops.witness.random_choices import pattern_of
+from symflops.witness.random_regimes import Bench, Choice
 
 # model, case, draws
 CASES = (

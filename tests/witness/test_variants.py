@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from symflops import lookup
 from symflops.api import load
+from symflops.catalog import lookup
 from symflops.model.regime import Regime
 from symflops.runtime.layouts import batch_of
 from symflops.witness.records import arguments_of, expected_of, read_records, regime_of_record

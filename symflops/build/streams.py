@@ -1,0 +1,174 @@
+"""Streams by name and by axes: what a declared stream is, and what views make of one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from typing import Any
+
+from sympy import Add, Expr, Integer, Symbol
+from sympy.core.symbol import Str
+
+from symflops.algebra.evaluate import evaluate
+from symflops.algebra.functions import Longest, Together, size_symbol
+from symflops.algebra.polynomial import Polynomial
+from symflops.diagnostics.findings import Reporter, SpecError, did_you_mean
+from symflops.model.graph import Length
+from symflops.model.index_sets import ONCE
+from symflops.model.nodes import Part, Stream
+from symflops.model.spec import Name, PartSpec, Spec, StreamSpec
+from symflops.ops.kind import Call
+from symflops.syntax.expression import Expression, names
+
+LENGTH = "a length is a batch variable, a size, or arithmetic over these"
+
+
+class Streams:
+    """The declared streams and the batch variables that they are made of."""
+
+    def __init__(self, spec: Spec, sizes: Mapping[str, Any], report: Reporter) -> None:
+        self.declared: dict[str, Stream] = {"once": Stream(ONCE, (Part(()),))}
+        self.lengths: dict[str, Length] = {}
+        self.sizes = sizes
+        for stream in spec.streams:
+            try:
+                self.declared[stream.name.text] = self.declare(stream)
+            except SpecError as error:
+                for diagnostic in error.diagnostics:
+                    report.add(diagnostic)
+
+    def declare(self, spec: StreamSpec) -> Stream:
+        """A declared stream; a name in an axis that is no size is a batch variable of its index set."""
+        parts = []
+        for part in spec.parts:
+            axes = []
+            for axis, expression in part.axes:
+                for name, span in names(expression):
+                    if name in self.sizes:
+                        continue
+                    known = self.lengths.get(name)
+                    if spec.over == ONCE and known:
+                        continue
+                    if spec.over == ONCE:
+                        raise _error(
+                            "unknown-size", f"'{name}' is no size, and stream '{spec.name}' has no items to measure", span
+                        )
+                    if known and known.items != spec.over:
+                        message = f"'{name}' measures items of '{known.items}' already"
+                        raise _error("length-reused", message, span, "give each index set its own batch variables")
+                    if not known:
+                        self.lengths[name] = Length(size_symbol(name), spec.over, spec.name.text, axis.text)
+                axes.append((axis.text, self.length(expression, {})))
+                if spec.over == ONCE and self.of_items(axes[-1][1]):
+                    message = f"'{expression.text}' is of one item, and stream '{spec.name}' is there once per batch"
+                    raise _error("length-of-items", message, expression.span, "longest(...) is that of the longest item")
+            parts.append(Part(tuple(axes)))
+        return Stream(spec.over, tuple(parts))
+
+    @property
+    def symbols(self) -> frozenset[Symbol]:
+        """The symbols of the batch variables."""
+        return frozenset(length.symbol for length in self.lengths.values())
+
+    def of_items(self, length: Expr) -> bool:
+        """Whether a length is one thing for one item and another for the next."""
+        return bool(length.replace(Longest, lambda _: Integer(0)).free_symbols & self.symbols)
+
+    def longest(self, length: Expr) -> Expr:
+        """The longest of a batch; what does not vary with the items of one is as long as it is."""
+        return Longest(Polynomial.of(length).expr) if self.of_items(length) else length
+
+    def asked(self, walker: Any, node: Any) -> Expr:
+        """``longest(x)`` as an author writes it."""
+        if len(node.args) != 1:
+            walker.fail("bad-expression", "longest takes one length", node)
+        length: Expr = walker.number(walker.visit(node.args[0]), node)
+        sets = {known.items for known in self.lengths.values() if known.symbol in length.free_symbols}
+        if len(sets) > 1:
+            walker.fail("index-set-mismatch", f"these are lengths of {' and '.join(sorted(sets))}", node)
+        return self.longest(length)
+
+    def length(self, expression: Expression, axes: Mapping[str, Expr], sizes: Mapping[str, Any] | None = None) -> Expr:
+        """A length as an expression of sizes, batch variables and the axes in scope."""
+        lengths = {name: length.symbol for name, length in self.lengths.items()}
+        scope = {**(self.sizes if sizes is None else sizes), **lengths, **axes}
+        value = evaluate(expression, scope, {"longest": self.asked})
+        if not isinstance(value, Expr):
+            raise _error("bad-length", f"'{expression.text}' is not a length", expression.span, LENGTH)
+        return value
+
+
+class StreamScope:
+    """Streams as an operator sees them, with the names of its frame."""
+
+    def __init__(self, streams: Streams, sizes: Mapping[str, Any]) -> None:
+        self.streams = streams
+        self.sizes = sizes
+
+    def named(self, name: str, call: Call) -> Stream:
+        """The declared stream ``name``."""
+        if name not in self.streams.declared:
+            hint = did_you_mean(name, self.streams.declared, "declare it under 'streams'")
+            call.fail("unknown-stream", f"there is no stream '{name}'", "stream", hint)
+        return self.streams.declared[name]
+
+    def resolve(self, field: Name | tuple[PartSpec, ...], old: Stream, call: Call, others: Iterable[Stream] = ()) -> Stream:
+        """A stream by name, or by axes of the index set of ``old``; those of ``others`` are known by names that it lacks."""
+        if isinstance(field, Name):
+            return self.named(field.text, call)
+        further = {name: length for name, length in axes_of(*others).items() if name not in self.sizes}
+        scope = {**further, **axes_of(old), "tokens": old.rows}
+        return Stream(old.items, tuple(self.part(part, scope) for part in field))
+
+    def lengths(self, expression: Expression, stream: Stream, others: Iterable[Stream] = ()) -> tuple[Expr, ...]:
+        """A list of sizes in which the axes of a stream have their lengths, and ``tokens`` is their product.
+
+        Axes of ``others`` are known by names that nothing else has.
+        """
+        variables = {name: length.symbol for name, length in self.streams.lengths.items()}
+        scope = {**axes_of(*others), **self.sizes, **variables, **axes_of(stream), "tokens": stream.rows}
+        value = evaluate(expression, scope)
+        found = value if isinstance(value, tuple) else (value,)
+        if not all(isinstance(item, Expr) for item in found):
+            raise _error("bad-length", f"'{expression.text}' is not a list of lengths", expression.span, LENGTH)
+        return found
+
+    def replace(self, field: tuple[PartSpec, ...], old: Stream, call: Call) -> Stream:
+        """``old`` with some axes changed, in every part that has them."""
+        parts = []
+        for part in old.parts:
+            axes = dict(part.axes)
+            for name, expression in field[0].axes:
+                if name.text not in axes:
+                    known = ", ".join(axes)
+                    call.fail("unknown-axis", f"the stream has no axis '{name}'", "axes", f"it has {known}")
+                axes[name.text] = self.streams.length(expression, dict(part.axes), self.sizes)
+            parts.append(Part(tuple(axes.items())))
+        return Stream(old.items, tuple(parts))
+
+    def padded(self, stream: Stream) -> Stream:
+        """``stream`` with every item as long as the longest, along each axis; parts one after another become one."""
+        axes = stream.parts[0].axes if len(stream.parts) == 1 else (("tokens", stream.rows),)
+        return Stream(stream.items, (Part(tuple((name, self.streams.longest(length)) for name, length in axes)),))
+
+    def together(self, stream: Stream) -> Stream:
+        """The rows of all items one after another, once per batch: one axis, of the name of the index set."""
+        items, symbols = Str(stream.items), self.streams.symbols
+        parts = Polynomial.of(stream.rows).split(lambda atom: bool(atom.free_symbols & symbols))
+        sums = (part.expr * Together(items, Polynomial({rows: Fraction(1)}).expr) for rows, part in parts.items())
+        return Stream(ONCE, (Part(((stream.items, Add(*sums)),)),))
+
+    def part(self, spec: PartSpec, scope: Mapping[str, Expr]) -> Part:
+        """One part from its axes."""
+        return Part(tuple((name.text, self.streams.length(value, scope, self.sizes)) for name, value in spec.axes))
+
+
+def axes_of(*streams: Stream) -> dict[str, Expr]:
+    """The axes of streams of one part."""
+    return {name: length for stream in streams if len(stream.parts) == 1 for name, length in stream.parts[0].axes}
+
+
+def _error(code: str, message: str, span: Any, hint: str = "") -> SpecError:
+    from symflops.diagnostics.findings import Diagnostic
+
+    return SpecError([Diagnostic(code, message, span, hint)])

@@ -1,0 +1,162 @@
+"""Where specs, blocks, regimes, conventions and generated files are found: in the current project, or as installed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from symflops.diagnostics.findings import Source, SymflopsError, did_you_mean
+
+PACKAGE = Path(__file__).parent.parent
+
+
+class NotFoundError(SymflopsError):
+    """There is no spec, regime or convention of that name."""
+
+
+def shipped(folder: str) -> Path:
+    """``specs`` or ``generated`` as installed, or in the checkout that the package is run from."""
+    inside = PACKAGE / folder
+    return inside if (inside / "catalog.json").exists() or (inside / "blocks").exists() else PACKAGE.parent / folder
+
+
+@dataclass(frozen=True, slots=True)
+class SpecFile:
+    """A spec on disk: the root of its library, its group and its name; ``label`` is how messages and headers call it."""
+
+    root: Path
+    path: Path
+    label: str
+
+    @property
+    def name(self) -> str:
+        """The spec's name, as its file says it."""
+        return self.path.stem
+
+    @property
+    def group(self) -> str:
+        """The folder under the root, empty for a file elsewhere."""
+        return self.path.parent.name if self.path.is_relative_to(self.root) and self.path.parent != self.root else ""
+
+    def source(self) -> Source:
+        """The text of the spec."""
+        return read_source(self.path, self.label)
+
+    def blocks(self) -> Callable[[str], Source | None]:
+        """Finds a block of this library, else a shipped one."""
+
+        def find(name: str) -> Source | None:
+            for root in (self.root, shipped("specs")):
+                path = root / "blocks" / f"{name}.yaml"
+                if there(path):
+                    return read_source(path, f"specs/blocks/{name}.yaml")
+            return None
+
+        return find
+
+    def bases(self) -> Callable[[str], Source | None]:
+        """Finds a spec of this library by its name, else a shipped one."""
+
+        def find(name: str) -> Source | None:
+            for root in (self.root, shipped("specs")):
+                for file in specs_in(root):
+                    if file.name == name:
+                        return file.source()
+            beside = self.path.parent / f"{name}.yaml"
+            return read_source(beside) if name.isidentifier() and there(beside) else None
+
+        return find
+
+
+def there(path: Path) -> bool:
+    """Whether there is such a file; a name that no file system takes has none."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
+
+
+def read_source(path: Path, label: str | None = None) -> Source:
+    """The text of a file.
+
+    Raises:
+        SymflopsError: it cannot be read, or is not UTF-8.
+    """
+    try:
+        if path.stat().st_size > 4_000_000:
+            raise SymflopsError(f"{path}: larger than a spec may be")
+        return Source(label or str(path), path.read_bytes().decode("utf-8"))
+    except UnicodeDecodeError:
+        raise SymflopsError(f"{path}: not UTF-8 text") from None
+    except OSError as error:
+        raise SymflopsError(f"{path}: {error.strerror or error}") from None
+
+
+def roots() -> list[Path]:
+    """The libraries in which a name is looked up: ``./specs`` where there is one, then the shipped one."""
+    local = Path("specs")
+    found = [local.resolve()] if local.is_dir() else []
+    return [*found, *(root for root in [shipped("specs").resolve()] if root not in found)]
+
+
+ASSUMED = "assumed"  # the structures that frameworks take models for: to be derived, not to be shipped as modules
+
+
+def specs_in(root: Path, folders: str = "*") -> Iterator[SpecFile]:
+    """Every spec of a library, by group and name; structures that are only assumed, where their folder is asked for."""
+    for path in sorted(root.glob(f"{folders}/*.yaml")):
+        if path.parent.name not in ("blocks", ASSUMED if folders == "*" else "") and "." not in path.stem:
+            yield SpecFile(root, path, f"specs/{path.parent.name}/{path.name}")
+
+
+def find_spec(spec: str | Path) -> SpecFile:
+    """A spec by name or path.
+
+    Raises:
+        NotFoundError: with the nearest names.
+    """
+    path = Path(spec)
+    if path.suffix in (".yaml", ".yml"):
+        if not there(path):
+            raise NotFoundError(f"there is no file '{spec}'")
+        path = path.resolve()
+        near, far = path.parent, path.parent.parent
+        root = far if (far / "blocks").is_dir() and not (near / "blocks").is_dir() else near
+        inside = path.parent.parent.name == "specs"
+        return SpecFile(root, path, f"specs/{path.parent.name}/{path.name}" if inside else str(spec))
+    known: list[str] = []
+    for root in roots():
+        for file in specs_in(root):
+            if file.name == str(spec):
+                return file
+            known.append(file.name)
+    group, _, name = str(spec).partition("/")
+    for root in roots() if name else ():
+        for file in specs_in(root, ASSUMED):
+            if (group, name) == (ASSUMED, file.name):
+                return file
+    hint = did_you_mean(str(spec), known, "'symflops list' shows all")
+    raise NotFoundError(f"there is no spec '{spec}': {hint}")
+
+
+def page(kind: str, name: str | Path) -> Source:
+    """The page of a regime or convention (``kind`` is ``regimes`` or ``conventions``), by name or path.
+
+    Raises:
+        NotFoundError: with the nearest names.
+    """
+    path = Path(name)
+    if path.suffix in (".yaml", ".yml"):
+        return read_source(path, str(name))
+    found = PACKAGE / kind / f"{name}.yaml"
+    if there(found):
+        return read_source(found, f"{kind}/{name}.yaml")
+    known = pages(kind)
+    hint = did_you_mean(str(name), known, f"there is {', '.join(known)}")
+    raise NotFoundError(f"there is no {kind.removesuffix('s')} '{name}': {hint}")
+
+
+def pages(kind: str) -> list[str]:
+    """The names of the shipped regimes or conventions."""
+    return sorted(path.stem for path in (PACKAGE / kind).glob("*.yaml"))

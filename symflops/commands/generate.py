@@ -1,0 +1,219 @@
+"""A project on disk: its specs, what is generated from them, and whether the two still agree.
+
+``generated/manifest.json`` holds the digests of every input (specs, blocks, templates, regimes, conventions, what was verified)
+and output, so that a changed template or block is named even where no byte of the output moved. ``generated/.stamp.json``,
+which is not committed, also knows the package's own code, and lets an unchanged spec be skipped.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from symflops import __version__
+from symflops.api import Model
+from symflops.catalog.library import PACKAGE, SpecFile
+from symflops.diagnostics.findings import SpecError
+from symflops.emit.markdown import summary
+from symflops.emit.python.module import fixed_sizes
+from symflops.records.inexact import FILE as INEXACT
+from symflops.records.verified import FILE as VERIFIED
+from symflops.records.verified import all_verifications, verifications
+from symflops.system.digests import digest
+
+MANIFEST, CATALOG, STAMP, SUMMARY = "manifest.json", "catalog.json", ".stamp.json", "verified.md"
+BAKED = ("full", "forward", "lora", "checkpointed")
+OPTIONAL = ("unmatched-pattern", "bad-recompute", "bad-adapter")
+PAGES = "conventions/"  # what 'symflops conform --pages' writes
+
+
+def package_inputs() -> dict[str, str]:
+    """Templates, regimes and conventions, each with its digest."""
+    found = {}
+    for folder, pattern in (("emit/templates", "*.jinja"), ("regimes", "*.yaml"), ("conventions", "*.yaml")):
+        for path in sorted((PACKAGE / folder).glob(pattern)):
+            found[f"symflops/{folder}/{path.name}"] = digest(path.read_bytes())
+    return found
+
+
+def records_of(root: Path) -> dict[str, str]:
+    """What a library knows of measured records, each file with its digest."""
+    return {f"specs/{name}": digest((root / name).read_bytes()) for name in (VERIFIED, INEXACT) if (root / name).is_file()}
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What one spec becomes: files by name, its entry in the catalog, and the digests of what it was made from.
+
+    ``verified`` is the digest of what its records say.
+    """
+
+    name: str
+    group: str
+    files: Mapping[str, str]
+    entry: Mapping[str, Any]
+    sources: Mapping[str, str]
+    verified: str
+
+    def has(self, module: str) -> bool:
+        """Whether one of the files is a module of that name."""
+        return any(Path(path).name == f"{module}.py" for path in self.files)
+
+
+def compile_spec(file: SpecFile) -> Output:
+    """Derive one spec and print all its files.
+
+    Raises:
+        SpecError: the spec is not valid.
+    """
+    from symflops.api import load
+    from symflops.emit.emit import emit
+
+    model = load(file)
+    program = model.typical(baked(model))
+    published = [model.published(variant, baked(model, variant)) for variant in model.variants]
+    texts = emit(program, __version__, verifications(file))
+    stem = f"{file.group}/{program.name}" if file.group else program.name
+    files = {f"{stem}.{ending}": text for ending, text in texts.items()}
+    for other in published:
+        files |= {f"{stem}_{other.variant}.{ending}": text for ending, text in emit(other, __version__, (), ["py"]).items()}
+    sources = {source.path: digest(source.text) for source in model.spec.sources}
+    entry = {
+        "group": file.group,
+        "title": program.title,
+        "references": list(program.references),
+        "model_types": list(program.model_types),
+        "pipelines": list(program.pipelines),
+        "streams": {stream.name: list(stream.variables) for stream in program.streams if stream.given},
+        "structures": {structure.variant: fixed_sizes(structure) for structure in (program, *published) if structure.fixed},
+        "crc32": zlib.crc32(model.spec.sources[0].text.encode()),
+    }
+    return Output(program.name, file.group, files, entry, sources, verified_digest(file))
+
+
+def verified_digest(file: SpecFile) -> str:
+    """One digest of what the records of a spec say, which its pages show."""
+    return digest(repr(verifications(file)))
+
+
+def files_of(name: str, entry: Mapping[str, Any], paths: Iterable[str]) -> list[str]:
+    """Those of ``paths`` that were generated from the spec with this entry in the catalog."""
+    stem = f"{entry['group']}/{name}" if entry.get("group") else name
+    own = (f"{stem}.", *(f"{stem}_{variant}." for variant in entry.get("structures", ())))
+    return [path for path in paths if path.startswith(own)]
+
+
+def baked(model: Model, variant: str = "") -> list[str]:
+    """The regimes that a generated module knows: all of ``BAKED`` that fit the model and have forms as general as its own."""
+    from symflops.api import STRUCTURAL
+
+    config: dict[str, Any] | None = None
+    found: list[str] = []
+    for regime in BAKED:
+        try:
+            try:
+                model.check_regime(regime, config, variant)
+            except SpecError as error:
+                if found or any(diagnostic.code not in STRUCTURAL for diagnostic in error.diagnostics):
+                    raise
+                config = {}  # the structure that the defaults have
+                model.check_regime(regime, config, variant)
+        except SpecError as error:
+            if not found or any(diagnostic.code not in (*OPTIONAL, *STRUCTURAL) for diagnostic in error.diagnostics):
+                raise
+            continue
+        found.append(regime)
+    return found
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object from a file, empty where there is none or it is damaged."""
+    try:
+        found = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def printed(value: Mapping[str, Any]) -> str:
+    """JSON for a committed file: sorted, indented, with a last newline."""
+    return json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def shared_files(outputs: Sequence[Output], known: Mapping[str, Any], catalog: Mapping[str, Any], root: Path) -> dict[str, str]:
+    """The catalog, the summary and the manifest; specs that were not compiled in this run keep what stands there about them."""
+    entries = {**catalog.get("specs", {}), **{output.name: output.entry for output in outputs}}
+    files = {name: value for output in outputs for name, value in output.files.items()}
+    made = dict(known.get("outputs", {}))
+    for output in outputs:
+        for path in files_of(output.name, catalog.get("specs", {}).get(output.name, {}), list(made)):
+            made.pop(path)
+    made |= {name: digest(text) for name, text in files.items()}
+    sources = {**known.get("specs", {})}
+    for output in outputs:
+        sources[output.name] = dict(sorted(output.sources.items()))
+    shared = {CATALOG: printed({"schema": 1, "specs": entries})}
+    if records_of(root):
+        shared[SUMMARY] = summary_of(root, entries)
+    manifest = {
+        "schema": 1,
+        "version": __version__,
+        "inputs": {**package_inputs(), **records_of(root)},
+        "specs": sources,
+        "outputs": {**made, **{name: digest(text) for name, text in shared.items()}},
+    }
+    return {**shared, MANIFEST: printed(manifest)}
+
+
+def summary_of(root: Path, entries: Mapping[str, Mapping[str, Any]]) -> str:
+    """The table of what was verified, of the specs in a catalog."""
+    verified = all_verifications(root)
+    families = []
+    for group in sorted({entry["group"] for entry in entries.values()}):
+        names = sorted(name for name, entry in entries.items() if entry["group"] == group)
+        specs = {name: verified[name] for name in names if name in verified}
+        families.append(summary.Family(group, specs, [name for name in names if name not in verified]))
+    return summary.render(families, __version__)
+
+
+def without(names: set[str], manifest: dict[str, Any], catalog: dict[str, Any]) -> None:
+    """Forget specs that are no longer there."""
+    for name in set(manifest.get("specs", {})) - names:
+        entry = catalog.get("specs", {}).pop(name, {})
+        manifest["specs"].pop(name)
+        for path in files_of(name, entry, list(manifest.get("outputs", {}))):
+            manifest["outputs"].pop(path)
+
+
+def stamp_of(code: str, output: Output) -> dict[str, Any]:
+    """What a stamp remembers of one spec."""
+    outputs = {name: digest(text) for name, text in output.files.items()}
+    return {"code": code, "verified": output.verified, "sources": dict(output.sources), "outputs": outputs}
+
+
+def unchanged(file: SpecFile, stamp: Mapping[str, Any], code: str, out: Path) -> bool:
+    """Whether neither the package, nor the spec, its blocks or its records, nor the files made from them have changed."""
+    if stamp.get("code") != code or stamp.get("verified") != verified_digest(file) or not stamp.get("sources"):
+        return False
+    find, bases = file.blocks(), file.bases()
+    for label, known in stamp["sources"].items():
+        name = Path(label).stem
+        source = file.source() if label == file.label else find(name) if Path(label).parent.name == "blocks" else bases(name)
+        if source is None or digest(source.text) != known:
+            return False
+    return all(
+        (out / name).is_file() and digest((out / name).read_bytes()) == known for name, known in stamp["outputs"].items()
+    )
+
+
+def orphans(out: Path, expected: set[str]) -> Iterator[str]:
+    """Files below ``out`` that no spec makes."""
+    for path in sorted(out.rglob("*")):
+        name = path.relative_to(out).as_posix()
+        hidden = any(part.startswith(".") or part == "__pycache__" for part in path.relative_to(out).parts)
+        if path.is_file() and not hidden and name not in expected and not name.startswith(PAGES):
+            yield name

@@ -1,0 +1,145 @@
+"""The start of a new spec: one that there is, under another name, with a comment on each of its parts."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+
+from symflops.catalog.library import PACKAGE, SpecFile, find_spec
+from symflops.commands.check import findings
+from symflops.diagnostics.findings import SpecError, SymflopsError
+from symflops.frontend.fields import EXTENDS
+from symflops.frontend.json_schema import schema
+from symflops.syntax.identifiers import MODULE, why_not_identifier
+from symflops.system.files import write
+
+SKELETON = PACKAGE / "emit" / "templates" / "skeleton.yaml"
+LINE = "# yaml-language-server: $schema="
+SCHEMAS = ("schema.json", "../schema.json", "symflops.schema.json")
+OTHERS = ("model_type", "pipelines")  # by these a config finds its spec: a copy of them would take the other one's place
+
+HEAD = """\
+{name}, begun {origin}. A spec says what the model is, never what it costs.
+  symflops check {file}     every mistake, with its place and a hint
+  symflops explain {file}   where the FLOPs go, and the closed form
+  symflops verify {file}    the real class against this, once 'reference' names it
+"""
+COMMENTS = {
+    "reference": "The class that this describes, 'package.Class': 'symflops verify' builds it. Change it to yours.",
+    EXTENDS.name: "Everything that is not said below is as in this spec.",
+    "sizes": "A letter for each number of the config: 'key' is where the config holds it, 'default' may use the letters above.",
+    "derived": "Formulas that get a letter of their own.",
+    "variants": "Published configs whose structure is another one: the fields in which they differ.",
+    "streams": "What varies with the batch: rows per sample. A name in an axis that is no size is a length that a batch gives.",
+    "inputs": "What the model receives: stream, width (none for token ids), and the dimensions of its tensor, 'b' the items.",
+    "blocks": "Pieces of graph that are called by name with 'block:'.",
+    "graph": """\
+The operators in the order of the forward pass. A name is the path of the module in the real model, as in its parameters'
+names; 'from' reads values, 'to' names the result, 'add_to' is a residual, 'repeat' a list of equal layers.""",
+    "outputs": "What the loss can use.",
+}
+CASE = """\
+# Small configs and batches with which 'symflops verify' builds the real class and runs it: config, then lengths per stream.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Files to write for a new spec: the spec itself, its schema and its cases where there are none."""
+
+    spec: Path
+    files: tuple[tuple[Path, str], ...]
+
+
+def start(name: str, folder: Path, like: str | None = None) -> Start:
+    """What a new spec begins as; nothing is written yet.
+
+    Raises:
+        SymflopsError: the name cannot be one, there is no spec to begin from, or a file of that name is there already.
+    """
+    reason = why_not_identifier(name) or ("" if MODULE.match(name) else "lower case letters, digits and underscores")
+    if reason:
+        raise SymflopsError(f"'{name}' cannot name a spec: {reason}")
+    path = folder / f"{name}.yaml"
+    source = find_spec(like) if like is not None else SpecFile(SKELETON.parent, SKELETON, "skeleton")
+    files = [(path, spec_text(name, source, like, path, schema_line(folder)))]
+    cases = source.path.with_name(f"{source.path.stem}.cases.yaml")
+    if cases.is_file():
+        files.append((folder / f"{name}.cases.yaml", CASE + cases.read_text("utf-8")))
+    if not is_schema(beside(folder, schema_line(folder))):
+        files.append((beside(folder, schema_line(folder)), schema("spec")))
+    taken = [path for path, _ in files if path.exists()]
+    if taken:
+        raise SymflopsError(f"{taken[0]} is there already, and is left as it is: choose another name or folder")
+    return Start(path, tuple(files))
+
+
+def is_schema(path: Path) -> bool:
+    """Whether a file is the JSON Schema of specs."""
+    try:
+        found = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(found, dict) and found.get("title") == "symflops spec"
+
+
+def beside(folder: Path, place: str) -> Path:
+    """A place seen from a folder that need not be there yet."""
+    return folder.resolve().parent / place[3:] if place.startswith("../") else folder / place
+
+
+def schema_line(folder: Path) -> str:
+    """Where the schema is, or is going to be, seen from ``folder``."""
+    known = (place for place in SCHEMAS if is_schema(beside(folder, place)))
+    return next(known, SCHEMAS[0] if not (folder / SCHEMAS[0]).exists() else SCHEMAS[-1])
+
+
+def spec_text(name: str, source: SpecFile, like: str | None, path: Path, where: str) -> str:
+    """The text of the new spec."""
+    yaml = YAML(typ="rt")
+    yaml.preserve_quotes, yaml.width = True, 10_000
+    yaml.indent(mapping=2, sequence=4, offset=2)
+    text = source.source().text
+    lines = text.split("\n", 1)
+    document: Any = yaml.load(lines[1] if lines[0].startswith(LINE) else text)
+    document["name"] = name
+    if like is not None:
+        document["title"] = f"{name}, begun like {source.name}"
+        for key in OTHERS:
+            document.pop(key, None)
+    origin = f"like {source.name}" if like is not None else "as a small decoder"
+    document.yaml_set_start_comment(HEAD.format(name=name, origin=origin, file=path))
+    for key, comment in COMMENTS.items():
+        if key in document:
+            document.yaml_set_comment_before_after_key(key, before=f"\n{comment}")
+    printed = StringIO()
+    yaml.dump(document, printed)
+    return f"{LINE}{where}\n{printed.getvalue()}"
+
+
+def begin(found: Start) -> None:
+    """Write the files of a start, and check the spec; where it is not valid there, nothing stays behind.
+
+    Raises:
+        SpecError: the spec is not valid in its new place: it calls a block of another library, say.
+        SymflopsError: a file cannot be written.
+    """
+    written: list[Path] = []
+    try:
+        for path, text in found.files:
+            write(path, text)
+            written.append(path)
+        errors = [finding for finding in findings(find_spec(found.spec)) if finding.severity == "error"]
+        if errors:
+            raise SpecError(errors)
+    except BaseException as error:
+        for path in written:
+            path.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise SymflopsError(f"{error.filename}: {error.strerror or error}") from None
+        raise

@@ -1,0 +1,181 @@
+"""The pages of a library as a site: a page and a calculator per model, and an index, all of which work from files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from symflops import __version__
+from symflops.api import Model, load
+from symflops.catalog.library import SpecFile
+from symflops.commands.generate import Output, baked, verified_digest
+from symflops.diagnostics.findings import SymflopsError
+from symflops.emit.emit import ON_PAGES, page_of
+from symflops.emit.html import document as html
+from symflops.emit.html import resources
+from symflops.emit.html.calculator import Preset, Setting
+from symflops.emit.html.drawing import drawing
+from symflops.emit.html.index import Entry
+from symflops.emit.javascript import script as javascript
+from symflops.emit.page.worked_figures import ConventionFigures
+from symflops.model.program import Program
+from symflops.records.published import FILE as PUBLISHED
+from symflops.records.published import Published, published
+from symflops.records.verified import verifications
+from symflops.system.digests import digest, package_digest
+from symflops.witness.cases import cases_of
+from symflops.witness.convention_figures import convention_figures
+
+AGAINST = ("torch", "palm", "megatron", "deepspeed")
+"""The conventions that a page compares: each takes as long as the rest of a page."""
+
+MOST = 150
+"""The lines of a structure up to which it does."""
+
+INDEX, ASSETS, STAMP = "index.html", "assets", ".stamp.json"
+
+
+@dataclass(frozen=True, slots=True)
+class _Structure:
+    """A structure of a model: the key and the text of its estimator, and its program."""
+
+    program: Program
+    script: str
+
+    @property
+    def key(self) -> str:
+        return javascript.key_of(self.program)
+
+
+def structures(model: Model) -> list[_Structure]:
+    """The structures that a page calculates: that of the defaults, and those of the published variants."""
+    programs = [model.typical(baked(model))]
+    programs += [model.published(variant, baked(model, variant)) for variant in model.variants]
+    return [_Structure(program, javascript.render(program, __version__)) for program in programs]
+
+
+def compile_page(file: SpecFile) -> Output:
+    """Derive one spec and print its page and its scripts, as files of a site.
+
+    Raises:
+        SpecError: the spec is not valid.
+    """
+    model = load(file.path)
+    found = structures(model)
+    program = found[0].program
+    folder = file.group or "models"
+    scripts = [script_name(structure.program) for structure in found]
+    setting = setting_of(file, model, found, tuple(scripts), f"../{INDEX}")
+    shown = resources.linked(f"../{ASSETS}", more=(scripts[0],))
+    derivation = page_of(program, verifications(file), conventions=figures(model, program, AGAINST))
+    files = {f"{folder}/{program.name}.html": html.render(program, derivation, __version__, setting, shown)}
+    files |= {f"{folder}/{name}": structure.script for name, structure in zip(scripts, found, strict=True)}
+    sources = {source.path: digest(source.text) for source in model.spec.sources}
+    return Output(program.name, file.group, files, entry_of(file, program), sources, verified_digest(file))
+
+
+def standalone(model: Model, program: Program | None = None, against: Sequence[str] = ()) -> str:
+    """The page of one model, or of a ``program`` of it, as a single file with everything in it.
+
+    ``against`` are conventions whose figures it tells.
+
+    Raises:
+        SpecError: the spec is not valid.
+    """
+    found = structures(model) if program is None else [_Structure(program, javascript.render(program, __version__))]
+    setting = setting_of(model.file, model, found, ("",) * len(found), "")
+    carried = resources.within(tuple(structure.script for structure in found))
+    shown = found[0].program
+    names = [regime.name for regime in shown.regimes]
+    counted = figures(model, shown, against)
+    derivation = page_of(shown, verifications(model.file), [name for name in ON_PAGES if name in names] or names, counted)
+    return html.render(shown, derivation, __version__, setting, carried)
+
+
+def figures(model: Model, program: Program, against: Sequence[str]) -> tuple[ConventionFigures, ...]:
+    """What conventions count of a typical batch; nothing where the model has no such batch, or its structure is large."""
+    if not against or program.whole or len(program.regimes[0].lines) > MOST:
+        return ()  # what a batch is as a whole has no formula to tell differences by
+    try:
+        return convention_figures(model, program, config_of(program), list(dict.fromkeys((program.conventions[0], *against))))
+    except SymflopsError:
+        return ()
+
+
+def setting_of(file: SpecFile, model: Model, found: Sequence[_Structure], scripts: Sequence[str], home: str) -> Setting:
+    """What stands on a page beside the derivation."""
+    return Setting(
+        family=file.group,
+        presets=tuple(presets(published(file), model, found[0].program)),
+        drawing=drawing(model.graph(config_of(found[0].program)).to_networkx()),
+        estimators=tuple((structure.key, script) for structure, script in zip(found, scripts, strict=True)),
+        home=home,
+    )
+
+
+def config_of(program: Program) -> dict[str, Any]:
+    """A config of the structure that a program is of."""
+    keys = {field.letter: field.keys[0] for field in program.fields}
+    config: dict[str, Any] = {}
+    for letter, value in program.fixed:
+        place = config
+        *outer, last = keys[letter].split(".")
+        for word in outer:
+            place = place.setdefault(word, {})
+        place[last] = list(value) if isinstance(value, tuple) else value
+    return config
+
+
+def script_name(program: Program) -> str:
+    """The file of a program's estimator."""
+    return f"{javascript.key_of(program).replace('/', '_')}.js"
+
+
+def presets(measured: Iterable[Published], model: Model, program: Program) -> Iterable[Preset]:
+    """The models that were measured, then those variants of which none was."""
+    measured = list(measured)
+    if not measured and not model.variants:
+        yield from (Preset(f"example {number}", case.config, case.batch) for number, case in enumerate(cases_of(model.file), 1))
+    for item in measured:
+        label = re.sub(r"^pub-", "", item.name)
+        class_name = item.reference.rpartition(".")[2]
+        yield Preset(f"{label} ({class_name})" if len(program.references) > 1 else label, item.config, item.batch)
+    batch = measured[0].batch if measured else {}
+    for name, config in model.variants.items():
+        if not any(name in item.name for item in measured):
+            yield Preset(name, config, batch)
+
+
+def entry_of(file: SpecFile, program: Program) -> dict[str, Any]:
+    """What an index says of a model."""
+    return {
+        "name": program.name,
+        "group": file.group,
+        "title": program.title,
+        "references": list(program.references),
+        "pipelines": list(program.pipelines),
+        "model_types": list(program.model_types),
+        "parameters": html.default_parameters(program),
+        "verified": sum(len(item.cases) for item in verifications(file)),
+    }
+
+
+def index(entries: Sequence[Mapping[str, Any]]) -> str:
+    """The page that lists all models."""
+    from symflops.emit.html.index import render
+
+    return render([Entry(**entry) for entry in entries], __version__, resources.linked(ASSETS, resources.SEARCH))
+
+
+def resource_files() -> Iterable[tuple[str, bytes]]:
+    """What a site holds beside its pages: name and content."""
+    return ((f"{ASSETS}/{name}", data) for name, data in resources.files())
+
+
+def code_digest(root: Path) -> str:
+    """One digest of what all pages depend on: the package, and what is known of published models."""
+    path = root / PUBLISHED
+    return digest(package_digest() + (digest(path.read_bytes()) if path.is_file() else ""))

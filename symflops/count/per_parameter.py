@@ -1,0 +1,97 @@
+"""Parameters as work: each counts as one multiply-add per token of the main stream, whatever reads it and how often."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from sympy import Add, Expr, Integer
+
+from symflops.algebra.polynomial import Polynomial
+from symflops.derive.decode import run_in_all
+from symflops.model.contraction import Contraction, Extent, Operand
+from symflops.model.derivation import Derivation, Gradient, ParameterCount, Work
+from symflops.model.graph import Graph
+from symflops.model.index_sets import ONCE, SAMPLES
+from symflops.model.nodes import Operator
+from symflops.model.roles import regions_of, role_of
+
+CHOICE = "expert_choice"
+TOWERS = frozenset(("vision", "audio"))
+
+
+class ParameterWork(NamedTuple):
+    """One parameter as work, its role and regions, and whether it trains."""
+
+    work: Work
+    role: str
+    regions: tuple[str, ...]
+    trains: bool
+
+
+def parameter_work(derivation: Derivation, experts: str) -> Iterator[ParameterWork]:
+    """Each parameter once with all its copies; of ``experts``, all or the ``active`` ones."""
+    graph = derivation.graph
+    readers: dict[object, tuple[Operator, int]] = {}
+    for operator in graph.operators():
+        for position, parameter in enumerate(operator.parameters):
+            readers.setdefault((parameter.path, parameter.shape), (operator, position))
+    items, rows = main_rows(graph)
+    rows = rows.xreplace(run_in_all(derivation.decodes, derivation.regime.decode))
+    for entry in derivation.parameters:
+        operator, position = readers[entry.parameter.path, entry.parameter.shape]
+        bias = operator.kind in ("linear", "conv") and is_bias(operator, position)
+        role = ("conv_bias" if operator.kind == "conv" else "bias") if bias else role_of(operator)
+        extent = Extent(rows, rows)
+        side = Operand("W", parameters=(position,))
+        size = entry.parameter.count * (share(graph, operator) if experts == "active" else Integer(1))
+        name = str(entry.parameter.path).rpartition(".")[2]
+        contraction = Contraction(name, (side,), size, items, extent, "parameters", True, role)
+        times = copies(entry) * derivation.regime.passes.runs
+        gradient = Gradient("W", "weight", times if entry.trains else Integer(0), "")
+        yield ParameterWork(Work(operator, contraction, times, (gradient,)), role, regions_of(operator), entry.trains)
+
+
+def is_bias(operator: Operator, position: int) -> bool:
+    """Whether a parameter of a linear or convolution is none of those that a contraction reads."""
+    return all(position not in side.parameters for work in operator.contractions for side in work.operands)
+
+
+def copies(entry: ParameterCount) -> Expr:
+    """How many of a parameter there are, where it exists."""
+    return entry.copies * entry.exists.expr
+
+
+def share(graph: Graph, operator: Operator) -> Expr:
+    """The share of routed experts that a row goes through; all, outside of experts."""
+    for value in (*operator.operands, *operator.results):
+        chosen = graph.values[value].stream.parts[0].get(CHOICE)
+        if chosen is not None and operator.parameters:
+            return chosen / operator.parameters[0].shape[0]
+    return Integer(1)
+
+
+def main_rows(graph: Graph) -> tuple[str, Expr]:
+    """The tokens of a model, as index set and rows: those that query in its first attention, outside of towers.
+
+    Without attention it is the first stream that varies with the batch.
+    """
+    for operator in graph.operators():
+        queries = next((work.operands[0].values for work in operator.contractions if work.extent.pairs is not None), ())
+        streams = [graph.values[query].stream for query in queries]
+        if streams and streams[0].items == SAMPLES and not TOWERS & set(regions_of(operator)):
+            return SAMPLES, Add(*(stream.rows for stream in streams))
+    stream = next(stream for name, stream in graph.streams if name != ONCE and stream.rows.free_symbols)
+    return stream.items, stream.rows
+
+
+def main_width(graph: Graph) -> Expr | None:
+    """The width of the first value with one row a token that an operator makes: that of the model."""
+    items, rows = main_rows(graph)
+    for operator in graph.operators():
+        for result in operator.results:
+            value = graph.values[result]
+            same = value.stream.items == items and Polynomial.of(value.stream.rows) == Polynomial.of(rows)
+            if value.width is not None and same:
+                return value.width
+    return None

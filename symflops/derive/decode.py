@@ -1,0 +1,79 @@
+"""Decoding: the same work when causal self-attention runs over a cache of keys and values.
+
+A step runs ``x`` new tokens over ``past`` ones: queries see ``past + x`` keys, all else costs what ``x`` tokens cost. A
+generation of ``new`` tokens after a ``prompt`` runs the prompt at once, which gives the first new token, and then one token
+at a time, ``max(0, new - 1)`` times. Its rows of queries together are those of one sequence of ``prompt + max(0, new - 1)``
+tokens, whatever the mask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from sympy import Add, Expr, Rational, Symbol
+
+from symflops.algebra.functions import Excess, size_symbol
+from symflops.algebra.masks import useful_pairs
+from symflops.diagnostics.findings import Diagnostic, SpecError
+from symflops.model.contraction import Extent
+from symflops.model.derivation import Work
+from symflops.model.graph import Length
+
+PAST, PROMPT, NEW = (size_symbol(name) for name in ("past", "prompt", "new"))
+
+
+def decoded(works: Sequence[Work], mode: str, name: str) -> tuple[Work, ...]:
+    """``works`` under a cache; ``mode`` is ``step`` or ``generate``.
+
+    Raises:
+        SpecError: nothing in the model is causal self-attention over one length.
+    """
+    tokens = decoded_tokens(works)
+    if not tokens:
+        message = f"regime '{name}' decodes, and the model has no causal self-attention"
+        raise SpecError(
+            [Diagnostic("no-decoder", message, None, "an attention with 'mask: causal', query and key of one stream")]
+        )
+    change = _step if mode == "step" else _generate(tokens)
+    return tuple(replace(work, contraction=replace(work.contraction, extent=change(work.contraction.extent))) for work in works)
+
+
+def decoded_tokens(works: Sequence[Work]) -> frozenset[Symbol]:
+    """The lengths whose tokens come one by one."""
+    found = (work.contraction.extent.tokens for work in works)
+    return frozenset(tokens for tokens in found if isinstance(tokens, Symbol))
+
+
+def variables(mode: str, length: Length) -> tuple[Length, ...]:
+    """The batch variables of a stream that decodes, in the order of a batch entry: ``[x, past]`` or ``[prompt, new]``."""
+    if mode == "step":
+        return (length, replace(length, symbol=PAST, axis="past"))
+    return tuple(replace(length, symbol=symbol, axis=symbol.name) for symbol in (PROMPT, NEW))
+
+
+def _step(extent: Extent) -> Extent:
+    if extent.tokens is None or extent.pairs is None:
+        return extent
+    keys = PAST + extent.tokens
+    useful = Add(*(case.expr * useful_pairs(mask, extent.tokens, keys) for mask, case in extent.pairs.masks))
+    return replace(extent, executed=extent.tokens * keys, useful=useful)
+
+
+def run_in_all(tokens: frozenset[Symbol], mode: str) -> dict[Symbol, Expr]:
+    """What stands for the lengths whose tokens come one by one: in a generation, the tokens that run through the model."""
+    return dict.fromkeys(tokens, PROMPT + Excess(NEW - 1)) if mode == "generate" else {}
+
+
+def _generate(tokens: frozenset[Symbol]) -> Callable[[Extent], Extent]:
+    steps: Expr = Excess(NEW - 1)
+    whole = dict.fromkeys(tokens, PROMPT + steps)
+
+    def change(extent: Extent) -> Extent:
+        if extent.tokens is None or extent.pairs is None:
+            return replace(extent, executed=extent.executed.xreplace(whole), useful=extent.useful.xreplace(whole))
+        useful = Add(*(case.expr * useful_pairs(mask, PROMPT + steps, PROMPT + steps) for mask, case in extent.pairs.masks))
+        executed = PROMPT**2 + steps * PROMPT + Rational(1, 2) * steps * (steps + 1)
+        return replace(extent, executed=executed, useful=useful)
+
+    return change

@@ -1,0 +1,68 @@
+"""Work that is no contraction, element by element, as contractions of their own: for conventions that count it.
+
+A look-up, norm, product or sum has the elements of its result, a bias those of the result that it is added to, the weighted sum
+of experts those of all that they made, a softmax one for each score.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from sympy import Integer
+
+from symflops.model.contraction import Contraction, Extent, Operand
+from symflops.model.graph import Graph
+from symflops.model.nodes import Loop, Node, Operator
+from symflops.model.roles import ROLES, role_of
+
+
+def with_elements(graph: Graph, wanted: frozenset[str]) -> Graph:
+    """``graph`` with the elements of the ``wanted`` roles as contractions."""
+    return replace(graph, body=_region(graph, graph.body, wanted)) if wanted else graph
+
+
+def _region(graph: Graph, nodes: tuple[Node, ...], wanted: frozenset[str]) -> tuple[Node, ...]:
+    found: list[Node] = []
+    for node in nodes:
+        if isinstance(node, Loop):
+            node = replace(node, classes=tuple((truth, _region(graph, body, wanted)) for truth, body in node.classes))
+        elif isinstance(node, Operator):
+            more = tuple(work for work in _elements(graph, node) if work.role in wanted)
+            node = replace(node, contractions=(*node.contractions, *more)) if more else node
+        found.append(node)
+    return tuple(found)
+
+
+def _elements(graph: Graph, operator: Operator) -> Iterator[Contraction]:
+    role = role_of(operator)
+    read = Operand("x", tuple(dict.fromkeys(operator.operands)))
+    if ROLES.get(role, ROLES["linear"]).group == "elements" and operator.results:
+        yield _work(graph, operator, role, read, tuple(range(len(operator.parameters))))
+    elif operator.kind in ("linear", "conv"):
+        used = {position for work in operator.contractions for side in work.operands for position in side.parameters}
+        for position in range(len(operator.parameters)):
+            if position not in used:
+                yield _bias(graph, operator, position)
+    for work in operator.contractions:
+        if work.extent.pairs is not None and work.name.startswith("scores"):
+            yield replace(work, name="softmax", size=work.extent.pairs.heads, kind="elements", seen=False, role="softmax")
+
+
+def _work(graph: Graph, operator: Operator, role: str, read: Operand, parameters: tuple[int, ...]) -> Contraction:
+    result = graph.values[operator.operands[0] if role == "combine" else operator.results[0]]
+    sides = (read, Operand("W", parameters=parameters)) if parameters else (read,)
+    width = Integer(1) if result.width is None else result.width
+    rows = Extent(result.stream.rows, result.stream.rows)
+    return Contraction(role, sides, width, result.stream.items, rows, "elements", False, role)
+
+
+def _bias(graph: Graph, operator: Operator, position: int) -> Contraction:
+    """The width of all results, where the bias exists."""
+    bias = operator.parameters[position]
+    results = [graph.values[result] for result in operator.results]
+    width = sum((value.width for value in results if value.width is not None), Integer(0)) * bias.exists.expr
+    rows = Extent(results[0].stream.rows, results[0].stream.rows)
+    side = Operand("b", parameters=(position,))
+    role = "conv_bias" if operator.kind == "conv" else "bias"
+    return Contraction(role, (side,), width, results[0].stream.items, rows, "elements", False, role)

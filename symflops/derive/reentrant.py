@@ -1,0 +1,175 @@
+"""Reentrant checkpoints: a graph in which each recomputed group is one autograd function, as ``use_reentrant=True`` makes it.
+
+PyTorch runs such a group without gradients, and again in the backward pass. From outside it is one function: whatever leaves
+it needs a gradient where any of what enters it does (a group of trained weights on frozen inputs gets no gradients at all),
+and its backward pass fills what nobody used with zeros, so that every value that leaves it is live where one is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from symflops.derive.recompute import Chosen, groups_of
+from symflops.model.contraction import Contraction
+from symflops.model.graph import Graph
+from symflops.model.nodes import Checkpoint, Loop, Node, Operator, Select, Value
+from symflops.model.regime import Recompute
+
+Names = Mapping[int, int]
+
+
+def reentrant(graph: Graph, recompute: Recompute | None) -> Graph:
+    """``graph`` with a :class:`Checkpoint` after each group of a reentrant ``recompute``; any other as it is."""
+    if recompute is None or not recompute.reentrant or recompute.attention_only:
+        return graph
+    work = _Checkpointing(recompute, dict(graph.chosen), list(graph.values))
+    body, names = work.region(graph.body, graph.returned | {value for _, value in graph.outputs})
+    outputs = tuple((name, names.get(value, value)) for name, value in graph.outputs)
+    return replace(graph, body=body, outputs=outputs, values=tuple(work.values))
+
+
+@dataclass
+class _Checkpointing:
+    recompute: Recompute
+    chosen: Chosen
+    values: list[Value]
+
+    def region(self, nodes: tuple[Node, ...], leaving: frozenset[int]) -> tuple[tuple[Node, ...], dict[int, int]]:
+        """The nodes with checkpoints, and the new names of what leaves the region."""
+        found_groups = groups_of(nodes, self.recompute, self.chosen).values()
+        for members in found_groups:
+            nodes = _together(nodes, _members(nodes, members))
+        groups = [_members(nodes, members) for members in found_groups]
+        names: dict[int, int] = {}
+        found: list[Node] = []
+        for position, node in enumerate(nodes):
+            group = next((group for group in groups if position in group), None)
+            local = names if group is None else {old: new for old, new in names.items() if old not in _made(nodes, group)}
+            inner = isinstance(node, Loop) and group is None
+            found.append(self.loop(renamed(node, local)) if inner else renamed(node, local))
+            if group is not None and position == group[-1]:
+                found.append(self.checkpoint(nodes, group, leaving, names))
+        return tuple(found), names
+
+    def loop(self, loop: Node) -> Node:
+        """A loop with checkpoints in its bodies."""
+        assert isinstance(loop, Loop)
+        classes, rows = [], []
+        for (truth, body), carries in zip(loop.classes, loop.carries, strict=True):
+            nodes, names = self.region(body, frozenset(carry.final for carry in carries))
+            classes.append((truth, nodes))
+            rows.append(tuple(replace(carry, final=names.get(carry.final, carry.final)) for carry in carries))
+        return replace(loop, classes=tuple(classes), carries=tuple(rows))
+
+    def checkpoint(
+        self, nodes: tuple[Node, ...], group: list[int], leaving: frozenset[int], names: dict[int, int]
+    ) -> Checkpoint:
+        """What stands after the last node of a group; ``names`` learns what its values are called from there on."""
+        made = _made(nodes, group)
+        later = {value for node in nodes[group[-1] + 1 :] for value in reads(node)} | leaving
+        entering = {names.get(value, value) for position in group for value in reads(nodes[position])} - made
+        inner = sorted(made & later)
+        outer = []
+        for value in inner:
+            outer.append(len(self.values))
+            self.values.append(replace(self.values[value], id=outer[-1]))
+        names.update(zip(inner, outer, strict=True))
+        members = frozenset(node.id for node in (nodes[position] for position in group) if isinstance(node, (Operator, Loop)))
+        return Checkpoint(tuple(sorted(entering)), tuple(inner), tuple(outer), members)
+
+
+def _members(nodes: tuple[Node, ...], nodes_of_group: Iterable[Operator | Loop]) -> list[int]:
+    """The positions of a group's nodes, and of the choices between a value that it makes and one that was there before."""
+    wanted = {node.id for node in nodes_of_group}
+    made: set[int] = set()
+    since: set[int] = set()  # made by others after it began
+    found = []
+    for position, node in enumerate(nodes):
+        sides = {node.then, node.otherwise} if isinstance(node, Select) else set()
+        if (sides & made and not sides & since) or (isinstance(node, (Operator, Loop)) and node.id in wanted):
+            made |= set(results(node))
+            found.append(position)
+        elif found:
+            since |= set(results(node))
+    return found
+
+
+def _together(nodes: tuple[Node, ...], group: list[int]) -> tuple[Node, ...]:
+    """The nodes with those that stand between a group's, and read what it makes, behind it: a module runs at once.
+
+    Where the group reads in turn what they make, it is no module of one run, and everything stays where it is.
+    """
+    made, waiting = _made(nodes, group), set[int]()
+    early: list[Node] = []
+    late: list[Node] = []
+    for position in range(group[0], group[-1] + 1):
+        node = nodes[position]
+        if position in group:
+            if waiting & set(reads(node)):
+                return nodes
+            early.append(node)
+        elif (made | waiting) & set(reads(node)):
+            late.append(node)
+            waiting |= set(results(node))
+        else:
+            early.append(node)
+    return (*nodes[: group[0]], *early, *late, *nodes[group[-1] + 1 :])
+
+
+def _made(nodes: tuple[Node, ...], group: Iterable[int]) -> set[int]:
+    return {value for position in group for value in results(nodes[position])}
+
+
+def results(node: Node) -> Iterator[int]:
+    """The values that a node makes."""
+    match node:
+        case Operator() | Checkpoint():
+            yield from node.results
+        case Select():
+            yield node.result
+        case Loop():
+            yield from (carry.result for carry in node.carries[0])
+
+
+def reads(node: Node) -> Iterator[int]:
+    """The values that a node reads, in the bodies of loops, too: those that are there before it."""
+    match node:
+        case Operator():
+            yield from node.operands
+        case Checkpoint():
+            yield from (*node.inputs, *node.made)
+        case Select():
+            yield from (node.then, node.otherwise)
+        case Loop():
+            yield from (carry.initial for carries in node.carries for carry in carries)
+            for (_, body), carries in zip(node.classes, node.carries, strict=True):
+                inside = {carry.argument for carry in carries} | _made(body, range(len(body)))
+                yield from (value for inner in body for value in reads(inner) if value not in inside)
+
+
+def renamed(node: Node, names: Names) -> Node:
+    """A node that reads values under new names."""
+    if not names:
+        return node
+    match node:
+        case Operator():
+            works = tuple(_contraction(contraction, names) for contraction in node.contractions)
+            return replace(node, operands=_all(node.operands, names), contractions=works)
+        case Checkpoint():
+            return replace(node, inputs=_all(node.inputs, names))
+        case Select():
+            return replace(node, then=names.get(node.then, node.then), otherwise=names.get(node.otherwise, node.otherwise))
+        case Loop():
+            rows = (tuple(replace(c, initial=names.get(c.initial, c.initial)) for c in carries) for carries in node.carries)
+            classes = tuple((truth, tuple(renamed(inner, names) for inner in body)) for truth, body in node.classes)
+            return replace(node, classes=classes, carries=tuple(rows))
+
+
+def _contraction(contraction: Contraction, names: Names) -> Contraction:
+    operands = tuple(replace(operand, values=_all(operand.values, names)) for operand in contraction.operands)
+    return replace(contraction, operands=operands)
+
+
+def _all(values: tuple[int, ...], names: Names) -> tuple[int, ...]:
+    return tuple(names.get(value, value) for value in values)

@@ -1,0 +1,221 @@
+"""Findings about something that a user wrote: a place, a code, a message and a hint.
+
+A stage collects every problem of a file in a :class:`Reporter` and stops once, so that an author sees all of them in one
+run. A finding is an object; how it looks is decided when it is rendered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from symflops.diagnostics.errors import SymflopsError, did_you_mean
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A text that a user wrote, and what to call it in messages."""
+
+    path: str
+    text: str = field(repr=False)
+
+    def line(self, number: int) -> str:
+        """The text of line ``number`` (from 1), or nothing past the end."""
+        lines = self.text.split("\n")
+        return lines[number - 1].rstrip("\r") if 0 < number <= len(lines) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Columns ``column`` up to, not including, ``end`` of one line; both count from 1."""
+
+    source: Source
+    line: int
+    column: int
+    end: int
+
+    @property
+    def text(self) -> str:
+        """What stands there."""
+        return self.source.line(self.line)[self.column - 1 : self.end - 1]
+
+    def part(self, start: int, end: int) -> Span:
+        """The piece from ``start`` to ``end``, counted from this span's own beginning."""
+        begin = self.column + max(0, start)
+        return Span(self.source, self.line, begin, max(begin + 1, min(self.column + end, self.end)))
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A further place that belongs to a finding, and what is there."""
+
+    span: Span
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One finding: ``code`` names its kind, ``hint`` alone proposes a fix.
+
+    ``label`` says what is at ``span``, ``also`` are the other places that explain it (where the other side of a mismatch
+    comes from), ``note`` a fact that belongs to none of them. What each code means is in :mod:`symflops.diagnostics.codes`.
+    """
+
+    code: str
+    message: str
+    span: Span | None = None
+    hint: str = ""
+    severity: str = "error"
+    label: str = ""
+    also: tuple[Label, ...] = ()
+    note: str = ""
+
+    def render(self, colour: bool = False) -> str:
+        """The finding as a person reads it in a terminal."""
+        paint = Paint(self.severity) if colour else Plain()
+        head = f"{paint.head(f'{self.severity}[{self.code}]')}: {paint.bold(self.message)}"
+        span = self.span
+        labels = [*((Label(span, self.label),) if span else ()), *self.also]
+        gap = " " * max([2, *(len(str(label.span.line)) for label in labels)])
+        ends = [f"{gap} {paint.frame('=')} {name}: {text}" for name, text in (("note", self.note), ("hint", self.hint)) if text]
+        if span is None:
+            return "\n".join([head, *ends])
+        lines = [f"{span.source.path}:{span.line}:{span.column}: {head}"]
+        for path in dict.fromkeys(label.span.source.path for label in labels):
+            here = [label for label in labels if label.span.source.path == path]
+            if path != span.source.path:
+                first = here[0].span
+                lines.append(f"{gap} {paint.frame(':::')} {path}:{first.line}:{first.column}")
+            lines += excerpt(here, span, gap, paint)
+        return "\n".join([*lines, *ends])
+
+
+def excerpt(labels: Sequence[Label], primary: Span, gap: str, paint: Plain) -> list[str]:
+    """The lines of one file with what is marked in them: ``^`` where the finding is, ``-`` at its other places."""
+    bar = paint.frame("|")
+    lines = [f"{gap} {bar}"]
+    last = 0
+    for number in sorted({label.span.line for label in labels}):
+        source = labels[0].span.source.line(number)
+        if last and number > last + 1:
+            lines.append(paint.frame("..."))
+        last = number
+        lines.append(f"{paint.frame(f'{number:>{len(gap)}} |')} {source}")
+        here = [label for label in labels if label.span.line == number]
+        for label in sorted(here, key=lambda label: (label.span is not primary, label.span.column)):
+            mark = paint.head if label.span is primary else paint.frame
+            marked = caret(source, label.span, "^" if label.span is primary else "-")
+            lines.append(f"{gap} {bar} " + mark(f"{marked} {label.text}".rstrip()))
+    return lines
+
+
+class Plain:
+    """Text as it is."""
+
+    def head(self, text: str) -> str:
+        """What the finding is, and the marks under its place."""
+        return text
+
+    def bold(self, text: str) -> str:
+        """The message."""
+        return text
+
+    def frame(self, text: str) -> str:
+        """Line numbers, bars and the marks of other places."""
+        return text
+
+
+class Paint(Plain):
+    """Text in the colours of a terminal."""
+
+    def __init__(self, severity: str) -> None:
+        self.colour = {"error": "31", "warning": "33"}.get(severity, "36")
+
+    def head(self, text: str) -> str:
+        return f"\x1b[1;{self.colour}m{text}\x1b[0m"
+
+    def bold(self, text: str) -> str:
+        return f"\x1b[1m{text}\x1b[0m"
+
+    def frame(self, text: str) -> str:
+        return f"\x1b[1;34m{text}\x1b[0m"
+
+
+def caret(source: str, span: Span, mark: str = "^") -> str:
+    """The line of marks under ``span``; tabs of the source line are kept, so the marks stand where they should."""
+    before = "".join("\t" if char == "\t" else " " for char in source[: span.column - 1])
+    return before + " " * (span.column - 1 - len(before)) + mark * max(1, span.end - span.column)
+
+
+class SpecError(SymflopsError):
+    """A spec is not valid. ``diagnostics`` holds every finding."""
+
+    exit_code = 1
+
+    def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
+        self.diagnostics = tuple(diagnostics)
+        super().__init__("\n".join(diagnostic.render() for diagnostic in self.diagnostics))
+
+    def __reduce__(self) -> tuple[type[SpecError], tuple[tuple[Diagnostic, ...]]]:
+        """Pickles as what it was made of, so that it passes from a process to another."""
+        return type(self), (self.diagnostics,)
+
+
+class Reporter:
+    """Collects the findings of one stage; :meth:`check` stops it when there is an error among them."""
+
+    def __init__(self) -> None:
+        self.diagnostics: list[Diagnostic] = []
+        self._seen: set[tuple[str, str, str, int, int]] = set()
+
+    def add(self, diagnostic: Diagnostic) -> None:
+        """Keep a finding, once: a block that is called twice says its mistake a single time."""
+        key = (diagnostic.code, diagnostic.message, *_place(diagnostic))
+        if key not in self._seen:
+            self._seen.add(key)
+            self.diagnostics.append(diagnostic)
+
+    def error(self, code: str, message: str, span: Span | None = None, hint: str = "", **more: Any) -> None:
+        """Report that what stands at ``span`` is wrong; ``more`` are further fields of the finding."""
+        self.add(Diagnostic(code, message, span, hint, **more))
+
+    def restore(self, diagnostics: list[Diagnostic]) -> None:
+        """Go back to what was known earlier, before a second attempt."""
+        self.diagnostics = list(diagnostics)
+        self._seen = {(item.code, item.message, *_place(item)) for item in diagnostics}
+
+    @property
+    def failed(self) -> bool:
+        """Whether an error was reported."""
+        return any(diagnostic.severity == "error" for diagnostic in self.diagnostics)
+
+    def check(self) -> None:
+        """Raise :class:`SpecError` with the errors, in the order of the file, if there are any."""
+        errors = [diagnostic for diagnostic in self.diagnostics if diagnostic.severity == "error"]
+        if errors:
+            raise SpecError(in_order(errors))
+
+
+def in_order(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """Findings in the order of the file."""
+    return sorted(diagnostics, key=_place)
+
+
+def _place(diagnostic: Diagnostic) -> tuple[str, int, int]:
+    span = diagnostic.span
+    return (span.source.path, span.line, span.column) if span else ("", 0, 0)
+
+
+__all__ = [
+    "Diagnostic",
+    "Label",
+    "Reporter",
+    "Source",
+    "Span",
+    "SpecError",
+    "SymflopsError",
+    "caret",
+    "did_you_mean",
+    "in_order",
+]

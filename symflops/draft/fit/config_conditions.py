@@ -1,0 +1,102 @@
+"""Conditions on fields of a config that tell variants of a class apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+from symflops.diagnostics.findings import SymflopsError
+from symflops.draft.fit.symbols import fresh, value_at
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A field that a condition asks for: its letter, its key, and its value in each of the configs."""
+
+    letter: str
+    key: str
+    values: tuple[Any, ...]
+
+    def equals(self, value: Any) -> str:
+        """Where the field has this value."""
+        if isinstance(value, bool) and all(isinstance(one, bool) for one in self.values):
+            return self.letter if value else f"not {self.letter}"
+        if value is None:
+            return f"{self.letter} == null"
+        if None in self.values and len(set(map(repr, self.values))) == 2:
+            return f"{self.letter} != null"
+        return f"{self.letter} == {written(value)}"
+
+    def among(self, chosen: Sequence[int]) -> str:
+        """Where the field is as in these configs; any value that no config has counts as the first one's."""
+        others = [number for number in range(len(self.values)) if number not in chosen]
+        texts = list(dict.fromkeys(self.equals(self.values[number]) for number in (others if 0 in chosen else chosen)))
+        if 0 not in chosen or set(map(type, self.values)) == {bool}:
+            return " or ".join(texts) if 0 not in chosen else self.equals(self.values[chosen[0]])
+        if len(texts) > 1:
+            return f"not ({' or '.join(texts)})"
+        return texts[0].replace(" != ", " == ") if " != " in texts[0] else texts[0].replace(" == ", " != ")
+
+    def decides(self, chosen: Sequence[int]) -> bool:
+        """Whether the field alone tells these configs from the others."""
+        inside = {repr(self.values[number]) for number in chosen}
+        return not inside & {repr(value) for number, value in enumerate(self.values) if number not in chosen}
+
+
+def written(value: Any) -> str:
+    """A value as an expression has it."""
+    return f"'{value}'" if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Guards:
+    """The settings that tell all configs apart."""
+
+    settings: tuple[Setting, ...]
+    count: int
+
+    def of(self, chosen: frozenset[int]) -> str:
+        """The condition that holds in these configs and in no other; nothing where it holds in all."""
+        numbers = sorted(chosen)
+        if len(numbers) == self.count:
+            return ""
+        alone = [one.among(numbers) for one in self.settings if one.decides(numbers)]
+        if alone:
+            return min(alone, key=len)
+        return " or ".join(f"({' and '.join(one.equals(one.values[number]) for one in self.settings)})" for number in numbers)
+
+    @property
+    def sizes(self) -> dict[str, dict[str, Any]]:
+        """The settings as sizes of a spec; the default is what the first config has."""
+        found = {}
+        for one in self.settings:
+            first = one.values[0]
+            found[one.letter] = {"key": one.key} | ({"optional": "true"} if first is None else {"default": written(first)})
+        return found
+
+
+def guards_between(configs: Sequence[Mapping[str, Any]], given: Sequence[str], taken: set[str], names: Sequence[str]) -> Guards:
+    """The fewest fields in which all configs differ: switches and words before numbers; ``given`` are those to look at.
+
+    Raises:
+        SymflopsError: two configs do not differ in any.
+    """
+    settings = []
+    for key in given:
+        values = tuple(value_at(config, key.split(".")) for config in configs)
+        simple = all(value is None or isinstance(value, (bool, str, int)) for value in values)
+        if simple and len(set(map(repr, values))) > 1:
+            settings.append(Setting(fresh(key.rpartition(".")[2], taken), key, values))
+    settings.sort(key=lambda one: sum(isinstance(value, int) and not isinstance(value, bool) for value in one.values))
+    for number in range(1, len(settings) + 1):
+        for some in combinations(settings, number):
+            if len({tuple(repr(one.values[place]) for one in some) for place in range(len(configs))}) == len(configs):
+                return Guards(some, len(configs))
+    if len(configs) == 1:
+        return Guards((), 1)
+    raise SymflopsError(
+        f"variants {', '.join(filter(None, names))}: two of the configs do not differ in any switch, word or number that a "
+        "condition could ask for"
+    )

@@ -1,0 +1,91 @@
+"""A share of a size, rounded: a width that is two thirds of another, or the next multiple of a number above it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from itertools import combinations_with_replacement
+from math import gcd, prod
+
+from symflops.draft.fit.formula import Formula, Monomial, Vector, powers
+
+LEAST_VALUES = 4
+LARGEST = 64
+FEW = (2, 3, 4)
+
+
+def proportion(vector: Vector, atoms: Mapping[str, Vector]) -> Formula | None:
+    """``a * x // b``, or the next multiple of ``m`` above that, with a size or a product of two for ``x``; None for others."""
+    if len(set(vector)) < LEAST_VALUES or min(vector) < 1:
+        return None
+    for multiple, column in multiples(vector, atoms):
+        for degree in (1, 2):
+            for chosen in combinations_with_replacement(atoms, degree):
+                if multiple in chosen:
+                    continue
+                whole = tuple(map(prod, zip(*(atoms[name] for name in chosen), strict=True)))
+                for up in (True, False):
+                    share = simplest(vector, whole, column, up) if up or multiple.isdigit() else None
+                    if share is not None:
+                        return written(share, chosen, multiple, up)
+    return None
+
+
+def multiples(vector: Vector, atoms: Mapping[str, Vector]) -> Iterator[tuple[str, Vector]]:
+    """What a vector may be rounded to: a number, or a size that divides it."""
+    common = gcd(*vector)
+    for number in dict.fromkeys((1, *(few for few in FEW if common % few == 0), common)):
+        yield str(number), (number,) * len(vector)
+    for name, values in atoms.items():
+        if len(set(values)) > 1 and all(value % size == 0 for value, size in zip(vector, values, strict=True) if size):
+            yield name, values
+
+
+def simplest(vector: Vector, whole: Vector, multiple: Vector, up: bool) -> Fraction | None:
+    """The simplest share of ``whole`` that is ``vector`` when rounded to multiples, up or down; None where there is none."""
+    low, high = Fraction(0), Fraction(10**9)
+    for value, size, step in zip(vector, whole, multiple, strict=True):
+        if size <= 0 or step <= 0:
+            return None
+        low = max(low, Fraction(value - step if up else value, size))
+        high = min(high, Fraction(value if up else value + step, size))
+        if low >= high:
+            return None
+    # one end belongs to what rounds to these values, the other one does not
+    found = next((share for share in (high if up else low, between(low, high)) if simple(share)), None)
+    inner = between(low, high)
+    if simple(inner) and (found is None or inner.denominator < found.denominator):
+        found = inner
+    return found if found is not None and found > 0 and found != 1 else None
+
+
+def simple(share: Fraction) -> bool:
+    """Whether a person would write a share."""
+    return share.numerator <= LARGEST and share.denominator <= LARGEST
+
+
+def between(low: Fraction, high: Fraction) -> Fraction:
+    """The fraction with the smallest denominator strictly between two."""
+    whole = low.numerator // low.denominator
+    if whole + 1 < high:
+        return Fraction(whole + 1)
+    if low == whole:
+        rest = high - whole
+        return whole + Fraction(1, rest.denominator // rest.numerator + 1)
+    return whole + 1 / between(1 / (high - whole), 1 / (low - whole))
+
+
+def written(share: Fraction, chosen: tuple[str, ...], multiple: str, up: bool) -> Formula:
+    """A rounded share as a formula."""
+    part = share / int(multiple) if multiple.isdigit() else share
+    top = "*".join(([str(part.numerator)] if part.numerator > 1 else []) + list(chosen))
+    number = part.denominator
+    bottom = "*".join(([str(number)] if number > 1 else []) + ([] if multiple.isdigit() else [multiple]))
+    atom = top if not bottom else f"ceil({top}, {bottom})" if up else f"({top}//{bottom})"
+    monomial: Monomial = ((atom, 1),)
+    factor = Fraction(1)
+    if multiple.isdigit():
+        factor = Fraction(int(multiple))
+    elif multiple != "1":
+        monomial = (*powers((multiple,), ()), *monomial)
+    return Formula(((monomial, factor),))

@@ -1,0 +1,140 @@
+"""What is drafted: a class, the config that builds it, and the arguments that it is called with, as plain data."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import importlib.util
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from symflops.diagnostics.findings import SymflopsError, did_you_mean
+from symflops.witness.live import OPTIONS
+from symflops.witness.outputs import summed_tensors
+from symflops.witness.tensors import described, needed
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A module class with a config and arguments.
+
+    ``{shape: [2, 24], dtype: float32}`` is a tensor, ``{value: ...}`` one with values. ``measured`` are the FLOPs of both
+    passes when all trains, where somebody has measured them already: they stand in for a run that this device does not allow.
+    """
+
+    reference: str
+    config: Mapping[str, Any] = field(default_factory=dict)
+    inputs: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    device: str = "meta"
+    measured: tuple[int, int] | None = None
+
+    @property
+    def package(self) -> str:
+        """The package, or the file, of the class."""
+        return self.reference.partition(":")[0]
+
+    @property
+    def name(self) -> str:
+        """The name of the class."""
+        return self.reference.rpartition(":")[2]
+
+    def having(self, config: Mapping[str, Any], inputs: Mapping[str, Any]) -> Subject:
+        """The same class with another config and other arguments."""
+        return replace(self, config=config, inputs=inputs, measured=None)
+
+    def build(self) -> Any:
+        """The module in evaluation mode."""
+        torch = needed("torch")
+        torch.manual_seed(0)
+        kind = class_of(self.reference)
+        options = {**OPTIONS.get(self.package.partition(".")[0], {}), **self.options}
+        given = copy.deepcopy(dict(self.config))
+        with torch.device(self.device):
+            config_class = getattr(kind, "config_class", None)
+            if config_class is not None:
+                return kind(config_class(**{**given, **options})).eval()
+            return kind(**{**given, **options}).eval()
+
+    def arguments(self) -> dict[str, Any]:
+        """The arguments of a call."""
+        return {name: argument(value, self.device) for name, value in self.inputs.items()}
+
+
+def argument(value: Any, device: str) -> Any:
+    """An argument from its description; tensors may stand within mappings and lists, ``int64(ones)`` is a mask of ones."""
+    if isinstance(value, Mapping) and "shape" in value:
+        torch = needed("torch")
+        dtype, _, filled = str(value.get("dtype", "float32")).partition("(")
+        kind = getattr(torch, dtype, None)
+        if not isinstance(kind, torch.dtype):
+            raise SymflopsError(f"torch has no dtype '{dtype}'")
+        make = torch.ones if filled else torch.zeros
+        return make(value["shape"], dtype=kind, device=device)
+    if isinstance(value, Mapping) and "value" in value:
+        return described(value)
+    if isinstance(value, Mapping):
+        return {name: argument(item, device) for name, item in value.items()}
+    return [argument(item, device) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def full_config(model: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The complete config of a built module: what the class fills in included."""
+    config: Any = getattr(model, "config", None)
+    if hasattr(config, "to_dict"):
+        return {**dict(given), **config.to_dict()}
+    return {**(dict(config) if isinstance(config, Mapping) else {}), **dict(given)}
+
+
+def summed(output: Any) -> list[Any]:
+    """The tensors of an output that the loss sums."""
+    if isinstance(output, Mapping) and not hasattr(output, "to_tuple"):
+        output = list(output.values())
+    return summed_tensors(output, ())
+
+
+def class_of(reference: str) -> Any:
+    """The class of ``package.module:Class`` or ``path/to/file.py:Class``; the module is imported, as running it asks.
+
+    Raises:
+        SymflopsError: there is no such module or class.
+    """
+    place, colon, name = reference.rpartition(":")
+    if not colon or not place or not name:
+        raise SymflopsError(f"'{reference}' names no class: write package.module:Class, or file.py:Class")
+    module = module_of(place)
+    try:
+        found = getattr(module, name)
+    except AttributeError:
+        known = (one for one in dir(module) if one[:1].isupper())
+        raise SymflopsError(f"'{place}' has no class '{name}': {did_you_mean(name, known, 'look at its names')}") from None
+    if not (isinstance(found, type) and issubclass(found, needed("torch").nn.Module)):
+        raise SymflopsError(f"'{reference}' is no module class")
+    return found
+
+
+def module_of(place: str) -> Any:
+    """A Python module by name or by file."""
+    if place.endswith(".py"):
+        path = Path(place).resolve()
+        if not path.is_file():
+            raise SymflopsError(f"there is no file {place}")
+        name = f"_drafted_{path.stem}"
+        if name in sys.modules and getattr(sys.modules[name], "__file__", "") == str(path):
+            return sys.modules[name]
+        described_as = importlib.util.spec_from_file_location(name, path)
+        assert described_as is not None
+        assert described_as.loader is not None
+        module = importlib.util.module_from_spec(described_as)
+        sys.modules[name] = module
+        described_as.loader.exec_module(module)
+        return module
+    try:
+        return importlib.import_module(place)
+    except ImportError as error:
+        if error.name == place.partition(".")[0]:
+            raise SymflopsError(f"there is no module '{place}': is it installed, and on the path?") from None
+        raise SymflopsError(f"'{place}' cannot be imported: {error}") from error

@@ -1,0 +1,191 @@
+"""Equal things of a table once: the rows of equal modules as one block, equal parts of formulas under one name."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Generic, TypeVar
+
+from symflops.emit.code.printer import CodePrinter
+from symflops.model.formula import Bracket, Formula, Num, Power, Prod, Sym, TallyOf, Text, parts, walk
+
+T = TypeVar("T")
+LEAST = 8
+"""The nodes from which on a part that stands twice is worth a name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row(Generic[T]):
+    """A row of a table at its path."""
+
+    path: str
+    cells: T
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """All rows of a block below a path."""
+
+    path: str
+    block: str
+
+
+@dataclass(frozen=True, slots=True)
+class Table(Generic[T]):
+    """Rows in order, and before them, by name, the blocks that they and later blocks use."""
+
+    blocks: tuple[tuple[str, tuple[Row[T] | Use, ...]], ...]
+    rows: tuple[Row[T] | Use, ...]
+
+    def cells(self) -> list[T]:
+        """What is printed: the cells of every row, those of a block once."""
+        every = [*(entry for _, entries in self.blocks for entry in entries), *self.rows]
+        return [entry.cells for entry in every if isinstance(entry, Row)]
+
+
+def shared(rows: Sequence[tuple[str, T]], taken: set[str]) -> Table[T]:
+    """A table in which modules whose rows are equal, paths relative to them included, are one block.
+
+    ``taken`` are names that no block may have; those of the blocks are added.
+    """
+    return _Printing(_Tree(rows), taken).table()
+
+
+Item = tuple[str, bool, int]
+"""A row (False) or a module (True) of a module: its name, and the number of its cells or of its node."""
+
+
+class _Tree(Generic[T]):
+    """The modules of a table as nodes, equal ones as one node; a node stands after those that it is made of."""
+
+    def __init__(self, rows: Sequence[tuple[str, T]]) -> None:
+        self.cells: dict[T, int] = {}
+        self.nodes: dict[tuple[Item, ...], int] = {}
+        self.uses: Counter[int] = Counter()
+        numbered = [(path.split("."), self.cells.setdefault(cells, len(self.cells))) for path, cells in rows]
+        self.root = self.node(numbered)
+        self.values = list(self.cells)
+        self.items = list(self.nodes)
+
+    def node(self, rows: Sequence[tuple[list[str], int]]) -> int:
+        """The node of consecutive rows."""
+        found = tuple(self.items_of(rows))
+        if found not in self.nodes:
+            self.nodes[found] = len(self.nodes)
+            self.uses.update(number for _, module, number in found if module)
+        return self.nodes[found]
+
+    def items_of(self, rows: Sequence[tuple[list[str], int]]) -> Iterator[Item]:
+        """Rows, and modules of consecutive rows; a module that is all that another one has is said with the other's name."""
+        for (name, module), group in groupby(rows, lambda row: (row[0][0], len(row[0]) > 1)):
+            if not module:
+                yield from ((name, False, cells) for _, cells in group)
+                continue
+            inner = [(path[1:], cells) for path, cells in group]
+            alone = list(self.items_of(inner)) if len({path[0] for path, _ in inner}) == 1 else []
+            if len(alone) == 1:
+                yield f"{name}.{alone[0][0]}", *alone[0][1:]
+            else:
+                yield name, True, self.node(inner)
+
+
+class _Printing(Generic[T]):
+    def __init__(self, tree: _Tree[T], taken: set[str]) -> None:
+        self.tree = tree
+        self.taken = taken
+        self.names: dict[int, str] = {}
+        self.blocks: list[tuple[str, tuple[Row[T] | Use, ...]]] = []
+        self.sizes: list[int] = []
+        for items in tree.items:
+            self.sizes.append(sum(1 if not module or self.repeats(inner) else self.sizes[inner] for _, module, inner in items))
+
+    def repeats(self, node: int) -> bool:
+        """Whether a node is a block: modules have it in common, and it is more than a row."""
+        return self.tree.uses[node] > 1 and self.sizes[node] > 1
+
+    def table(self) -> Table[T]:
+        rows = tuple(self.entries(self.tree.root, ""))
+        return Table(tuple(self.blocks), rows)
+
+    def entries(self, node: int, before: str) -> list[Row[T] | Use]:
+        """The rows of a node, below the path ``before``."""
+        found: list[Row[T] | Use] = []
+        for name, module, number in self.tree.items[node]:
+            path = f"{before}{name}"
+            if not module:
+                found.append(Row(path, self.tree.values[number]))
+            elif self.repeats(number):
+                found.append(Use(path, self.block(number, path)))
+            else:
+                found.extend(self.entries(number, f"{path}."))
+        return found
+
+    def block(self, node: int, path: str) -> str:
+        """The name of a block, which is printed when it is first used."""
+        if node not in self.names:
+            entries = tuple(self.entries(node, ""))
+            words = [word for word in path.split(".") if word.isidentifier()]
+            self.names[node] = unused(words[-1] if words else "module", self.taken)
+            self.blocks.append((self.names[node], entries))
+        return self.names[node]
+
+
+def unused(word: str, taken: set[str]) -> str:
+    """``word_1``, or the next number whose name is free, which is taken from then on."""
+    number = 1
+    while f"{word}_{number}" in taken:
+        number += 1
+    taken.add(f"{word}_{number}")
+    return f"{word}_{number}"
+
+
+def named_parts(formulas: Iterable[Formula], printer: CodePrinter, taken: set[str]) -> list[tuple[str, str]]:
+    """Names and texts of long parts which stand more than once in ``formulas``; ``printer`` says the names from then on.
+
+    Counts of iterations are left alone.
+    """
+    uses: Counter[Formula] = Counter()
+    order: list[Formula] = []
+
+    def count(formula: Formula) -> None:
+        uses[formula] += 1
+        if uses[formula] == 1 and not isinstance(formula, TallyOf):
+            for part in parts(formula):
+                count(part)
+            order.append(formula)
+
+    for formula in formulas:
+        count(formula)
+    found = []
+    for formula in order:
+        if uses[formula] > 1 and is_worth(formula):
+            name = unused("case" if isinstance(formula, Bracket) else "part", taken)
+            found.append((name, printer.alone(formula)))
+            printer.named[formula] = name
+    return found
+
+
+def is_worth(formula: Formula) -> bool:
+    """Whether a formula can stand alone, and is long: a comparison with a text, or many nodes.
+
+    A divisor, which only a product prints, and a term with a minus cannot.
+    """
+    match formula:
+        case Num() | Sym() | Text() | TallyOf():
+            return False
+        case Bracket() if any(isinstance(argument, Text) for argument in formula.arguments):
+            return True
+        case Power() if formula.exponent < 0:
+            return False
+        case Prod() if isinstance(formula.factors[0], Num) and formula.factors[0].value < 0:
+            return False
+    return sum(1 for _ in walk(formula)) >= LEAST
+
+
+def columns_aligned(table: Sequence[Sequence[str]], widest: int) -> list[str]:
+    """Rows with aligned columns; a cell of more than ``widest`` characters pushes its own row only."""
+    count = len(table[0]) if table else 0
+    widths = [max((len(row[column]) for row in table if len(row[column]) <= widest), default=0) for column in range(count)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]

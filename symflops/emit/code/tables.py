@@ -1,0 +1,294 @@
+"""The tables of an estimator in any language: work and parameters, with the statements before them.
+
+What is decided here holds for all languages: which letters a function reads, what counts and parts get names, which modules
+are one block, how rows are aligned. A :class:`Language` says how each of it is written.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from symflops.emit.code.printer import CodePrinter
+from symflops.emit.code.sharing import Row, Table, Use, columns_aligned, named_parts, shared
+from symflops.model.formula import ONE, ZERO, Formula, Sym, brackets, symbols, tallies
+from symflops.model.program import Amount, Field, Line, Program, RegimeLines, Tensor
+
+T = TypeVar("T")
+WIDEST = 72
+"""The characters of a cell to which a column is aligned."""
+
+LONG = 24
+"""The characters of a name that a shorter one may stand for."""
+
+Cells = tuple[str, Formula, Formula, tuple[Formula, ...], Formula, str]
+"""What a line runs over, FLOPs of one, how often forward, each gradient and forward again, and its contraction."""
+
+
+class Language(ABC):
+    """How a language writes the statements and the rows of tables."""
+
+    @abstractmethod
+    def printer(self) -> CodePrinter:
+        """A printer of formulas, which names may be given to."""
+
+    @abstractmethod
+    def assigned(self, name: str, text: str) -> str:
+        """The statement that gives an expression a name."""
+
+    @abstractmethod
+    def remark(self, text: str) -> str:
+        """A comment that is a line."""
+
+    @abstractmethod
+    def size(self, field: Field) -> str:
+        """A size that is read, as formulas take it."""
+
+    @abstractmethod
+    def given(self, field: Field) -> str:
+        """Whether a size that may be null is not."""
+
+    @abstractmethod
+    def vector(self, cells: Sequence[str]) -> str:
+        """A vector over the moments."""
+
+    @abstractmethod
+    def choice(self, useful: str, executed: str) -> str:
+        """The vector of useful pairs, or that of all, as conventions differ."""
+
+    @abstractmethod
+    def line(
+        self, path: str, amount: str, counts: tuple[str, str], gradients: Sequence[str], again: str, what: str
+    ) -> list[str]:
+        """The cells of a row of work: module, what it runs over, FLOPs of one and times forward, gradients, forward again."""
+
+    @abstractmethod
+    def lines_at(self, path: str, block: str) -> str:
+        """The row that stands for a block of work at a path."""
+
+    @abstractmethod
+    def count(self, name: str, elements: str) -> list[str]:
+        """The cells of a row of parameters."""
+
+    @abstractmethod
+    def counts_at(self, path: str, block: str) -> str:
+        """The row that stands for a block of parameters at a path."""
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function that returns a table, or that of the function ``base`` without gradients."""
+
+    name: str
+    doc: str
+    statements: list[str] = field(default_factory=list)
+    blocks: list[tuple[str, list[str]]] = field(default_factory=list)
+    rows: list[str] = field(default_factory=list)
+    base: str = ""
+
+
+def identifier(regime: str) -> str:
+    """The name of a regime in names of functions."""
+    return re.sub(r"\W", "_", regime)
+
+
+def needed(formulas: Iterable[Formula], program: Program) -> list[str]:
+    """The letters that ``formulas`` read, and those that their derived sizes read, in the program's order."""
+    wanted = {name for formula in formulas for name in symbols(formula)}
+    for definition in reversed(program.definitions):
+        if definition.letter in wanted:
+            wanted |= set(symbols(definition.formula))
+    return [field.letter for field in program.fields if field.letter in wanted] + [
+        item.letter for item in program.definitions if item.letter in wanted
+    ]
+
+
+class Tables:
+    """The functions of a program in one language."""
+
+    def __init__(self, program: Program, language: Language) -> None:
+        self.program = program
+        self.language = language
+
+    def letters(self, formulas: Iterable[Formula]) -> list[str]:
+        """Statements that bring the letters of ``formulas`` into scope from ``sizes``."""
+        formulas, language, program = list(formulas), self.language, self.program
+        wanted = needed(formulas, program)
+        inside = [*formulas, *(item.formula for item in program.definitions if item.letter in wanted)]
+        asked = {formula.arguments[0] for formula in brackets(inside) if formula.kind == "given"}
+        valued = {name for formula in inside for name in symbols(formula, given=False)}
+        lines, printer = [], language.printer()
+        for size in program.fields:
+            if size.letter in wanted and size.letter in valued:
+                lines.append(language.assigned(printer.symbol(size.letter), language.size(size)))
+            if size.nullable and Sym(size.letter) in asked:
+                lines.append(language.assigned(f"has_{size.letter}", language.given(size)))
+        definitions = [item for item in program.definitions if item.letter in wanted]
+        return lines + [language.assigned(printer.symbol(item.letter), printer.text(item.formula)) for item in definitions]
+
+    def scope(self, formulas: Sequence[Formula]) -> Scope:
+        """The body of a function that evaluates ``formulas``."""
+        return Scope(self, formulas)
+
+    def regimes(self) -> list[Function]:
+        """The function of each regime's work; one that is the first one's without gradients says so."""
+        first = self.program.regimes[0]
+        found = []
+        for regime in self.program.regimes:
+            doc = f"Regime '{regime.name}'{': ' + regime.doc if regime.doc else ''}."
+            if regime is not first and untrained(regime) and forward_only(regime) == forward_only(first):
+                found.append(Function(f"_{identifier(regime.name)}", doc, base=f"_{identifier(first.name)}"))
+            else:
+                found.append(self.regime(regime, doc))
+        return found
+
+    def regime(self, regime: RegimeLines, doc: str) -> Function:
+        """The function that returns the lines of a regime."""
+        amounts = list(dict.fromkeys(line.amount for line in regime.lines))
+        vectors = [formula for amount in amounts for _, formula in (*amount.useful, *amount.executed)]
+        rows = [(line.module, cells_of(line)) for line in regime.lines]
+        scope = self.scope([*vectors, *(formula for _, cells in rows for formula in formulas_of(cells))])
+        table = shared(rows, scope.taken)
+        scope.share([*vectors, *(formula for cells in table.cells() for formula in formulas_of(cells))])
+        moments = ", ".join(moment.name for moment in self.program.moments)
+        scope.statements.append(self.language.remark(f"what a contraction runs over, in multiples of ({moments})"))
+        names = short_names(amounts, self.program)
+        scope.statements += [
+            self.language.assigned(names[amount.name], self.amount(amount, scope.printer)) for amount in amounts
+        ]
+
+        def columns(path: str, cells: Cells) -> list[str]:
+            amount, unit, forward, backward, recomputed, contraction = cells
+            text = scope.printer.text
+            gradients, again = [text(count) for count in backward], text(recomputed)
+            return self.language.line(path, names[amount], (text(unit), text(forward)), gradients, again, contraction)
+
+        return printed(f"_{identifier(regime.name)}", doc, scope, table, columns, self.language.lines_at)
+
+    def amount(self, amount: Amount, printer: CodePrinter) -> str:
+        """A vector over the moments; a choice of two where conventions differ."""
+
+        def vector(terms: tuple[tuple[int, Formula], ...]) -> str:
+            found = dict(terms)
+            places = range(len(self.program.moments))
+            return self.language.vector([printer.text(found.get(position, ZERO)) for position in places])
+
+        useful, executed = vector(amount.useful), vector(amount.executed)
+        return useful if useful == executed else self.language.choice(useful, executed)
+
+    def parameters(self) -> tuple[list[tuple[str, str]], list[Function]]:
+        """The function that counts the parameters of each regime, and those functions."""
+        names: list[tuple[str, str]] = []
+        functions: dict[tuple[Tensor, ...], Function] = {}
+        for regime in self.program.regimes:
+            if regime.tensors not in functions:
+                name = "_parameters" + (f"_{identifier(regime.name)}" if functions else "")
+                functions[regime.tensors] = self.tensors(name, regime.tensors)
+            names.append((regime.name, functions[regime.tensors].name))
+        return names, list(functions.values())
+
+    def tensors(self, name: str, tensors: Sequence[Tensor]) -> Function:
+        """The function that counts elements by the names of parameters; those of one name together."""
+        counts: dict[str, tuple[Formula, ...]] = {}
+        for tensor in tensors:
+            counts[tensor.name] = (*counts.get(tensor.name, ()), tensor.count)
+        scope = self.scope([tensor.count for tensor in tensors])
+        table = shared(list(counts.items()), scope.taken)
+        scope.share(count for cells in table.cells() for count in cells)
+
+        def columns(path: str, cells: tuple[Formula, ...]) -> list[str]:
+            return self.language.count(path, " + ".join(scope.printer.text(count) for count in cells))
+
+        doc = "Elements per parameter, all copies together."
+        return printed(name, doc, scope, table, columns, self.language.counts_at)
+
+    def trained(self) -> list[tuple[str, str, list[str], str]]:
+        """Per regime in which not all parameters train: it and its function's name, statements, and how many elements do."""
+        found = []
+        for regime in self.program.regimes:
+            if not all(regime.trains):
+                scope = self.scope([regime.trainable])
+                scope.share([regime.trainable])
+                name = f"_trained_{identifier(regime.name)}"
+                found.append((regime.name, name, scope.statements, scope.printer.text(regime.trainable)))
+        return found
+
+
+class Scope:
+    """The body of a function that evaluates formulas: the names in it, its statements, and a printer that knows both."""
+
+    def __init__(self, tables: Tables, formulas: Sequence[Formula]) -> None:
+        self.language = tables.language
+        self.printer = tables.language.printer()
+        names, counts = self.tallied(formulas, tables.program)
+        self.statements = [*tables.letters(formulas), *counts]
+        self.printer.named |= names
+        letters = {size.letter for size in tables.program.fields} | {item.letter for item in tables.program.definitions}
+        self.taken = letters | set(names.values())
+
+    def tallied(self, formulas: Iterable[Formula], program: Program) -> tuple[dict[Formula, str], list[str]]:
+        """A name for each count of iterations that a formula does not say, and the statement that counts them."""
+        labels, lines = dict(program.loops), []
+        names: dict[Formula, str] = {}
+        for tally in dict.fromkeys(tally for formula in formulas for tally in tallies(formula)):
+            label = labels.get(tally.index, "layers")
+            names[tally] = f"{label}_{sum(name.rpartition('_')[0] == label for name in names.values()) + 1}"
+            lines.append(self.language.assigned(names[tally], self.printer.text(tally)))
+        return names, lines
+
+    def share(self, formulas: Iterable[Formula]) -> None:
+        """Name the parts that several of ``formulas`` have in common."""
+        self.statements += [self.language.assigned(*part) for part in named_parts(formulas, self.printer, self.taken)]
+
+
+def untrained(regime: RegimeLines) -> bool:
+    """Whether nothing but the forward pass runs."""
+    return all(count == ZERO for line in regime.lines for count in (*line.backward, line.recomputed))
+
+
+def forward_only(regime: RegimeLines) -> list[object]:
+    """The forward pass of a regime."""
+    return [(line.module, line.amount, line.unit, line.forward, line.contraction, len(line.backward)) for line in regime.lines]
+
+
+def short_names(amounts: Sequence[Amount], program: Program) -> dict[str, str]:
+    """How tables call what contractions run over: its name, or that of its one moment where its own is long."""
+    names = {amount.name: f"{amount.name}_" for amount in amounts}
+    for amount in amounts:
+        alone = amount.useful if amount.useful == amount.executed and [count for _, count in amount.useful] == [ONE] else ()
+        short = [f"{program.moments[position].name}_" for position, _ in alone]
+        if len(amount.name) > LONG and short and len(short[0]) < len(amount.name) and short[0] not in names.values():
+            names[amount.name] = short[0]
+    return names
+
+
+def cells_of(line: Line) -> Cells:
+    """What a row says of a line, beside its module."""
+    return line.amount.name, line.unit, line.forward, line.backward, line.recomputed, line.contraction
+
+
+def formulas_of(cells: Cells) -> list[Formula]:
+    """The formulas in the row of a line."""
+    _, unit, forward, backward, recomputed, _ = cells
+    return [unit, forward, *backward, recomputed]
+
+
+def printed(
+    name: str,
+    doc: str,
+    scope: Scope,
+    table: Table[T],
+    columns: Callable[[str, T], list[str]],
+    use: Callable[[str, str], str],
+) -> Function:
+    """The function that returns ``table``; ``columns`` are the cells of a row, ``use`` is the row of a block."""
+
+    def rows(entries: Sequence[Row[T] | Use]) -> list[str]:
+        aligned = iter(columns_aligned([columns(row.path, row.cells) for row in entries if isinstance(row, Row)], WIDEST))
+        return [next(aligned) if isinstance(entry, Row) else use(entry.path, entry.block) for entry in entries]
+
+    blocks = [(block, rows(entries)) for block, entries in table.blocks]
+    return Function(name, doc, scope.statements, blocks, rows(table.rows))

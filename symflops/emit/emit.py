@@ -1,0 +1,43 @@
+"""emit: :class:`~symflops.model.program.Program` -> the text of each file. A new language is one line of a table below."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from symflops.emit.latex import document as latex
+from symflops.emit.markdown import document as markdown
+from symflops.emit.math.abbreviations import abbreviated
+from symflops.emit.page.page import page
+from symflops.emit.page.types import Page
+from symflops.emit.page.worked_figures import ConventionFigures, worked
+from symflops.emit.python import module as python
+from symflops.model.program import Program
+from symflops.model.verification import Verification
+
+ON_PAGES = ("full", "forward")
+"""The regimes that a generated page derives; its table of regimes has all, and ``symflops render --regime`` derives others."""
+
+CODE: Mapping[str, Callable[[Program, str, Sequence[Verification]], str]] = {"py": python.render}
+PAGES: Mapping[str, Callable[[Page, str], str]] = {"tex": latex.render_page, "md": markdown.render_page}
+ENDINGS = (*CODE, *PAGES)
+
+
+def emit(
+    program: Program, version: str, verified: Sequence[Verification] = (), endings: Collection[str] = ENDINGS
+) -> dict[str, str]:
+    """The text of every target by its file ending; ``verified`` is what the spec was checked against."""
+    texts = {ending: CODE[ending](program, version, verified) for ending in endings if ending in CODE}
+    if PAGES.keys() & set(endings):
+        shown = page_of(program, verified)
+        texts |= {ending: PAGES[ending](shown, version) for ending in endings if ending in PAGES}
+    return {ending: texts[ending] for ending in endings}
+
+
+def page_of(
+    program: Program,
+    verified: Sequence[Verification] = (),
+    regimes: Sequence[str] = ON_PAGES,
+    conventions: Sequence[ConventionFigures] = (),
+) -> Page:
+    """The page of a program that derives ``regimes`` and tells figures of all, and of ``conventions`` or its own."""
+    return page(abbreviated(program.showing(regimes)), verified, worked(program, conventions))

@@ -1,0 +1,120 @@
+"""The calculator of a page: what its form asks, what it begins with, and the data that its script reads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from symflops.emit.page.analysis import typical_batch
+from symflops.emit.python.printer import PythonPrinter
+from symflops.model.formula import symbols
+from symflops.model.program import Field, Program, StreamInfo
+
+TIMES = " \u00d7 "
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """Sizes and a batch that the calculator offers: what a config says, and one entry per item and stream."""
+
+    label: str
+    config: Mapping[str, Any]
+    batch: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a page shows beside a program: where it stands, its presets, its graph, and its estimators.
+
+    ``estimators`` are the keys under which their scripts register, that of the program first, each with the address of its
+    script, which is empty where the page carries it.
+    """
+
+    family: str
+    presets: tuple[Preset, ...]
+    drawing: str
+    estimators: tuple[tuple[str, str], ...]
+    home: str = ""
+
+
+def carried(value: object) -> str:
+    """JSON that stands within a script element."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def calculator(program: Program, setting: Setting) -> dict[str, Any]:
+    """The names of the template that are of the calculator."""
+    regimes = [(regime.name, regime.doc) for regime in program.regimes]
+    conventions = [(name, convention_doc(program, name)) for name in program.conventions]
+    streams = [(stream, stream_note(stream)) for stream in program.streams if stream.given]
+    data = {
+        "name": program.name,
+        "estimators": setting.estimators,
+        "regimes": dict(regimes),
+        "conventions": dict(conventions),
+        "streams": {stream.name: [stream.variables, stream.counts, stream.optional] for stream, _ in streams},
+        "presets": [{"label": preset.label, "config": preset.config, "batch": preset.batch} for preset in setting.presets],
+        "batch": first_batch(program, setting.presets),
+        "fields": {field.attribute: [field.keys[0], field.kind, field.nullable] for field in program.fields},
+    }
+    return {
+        "data": carried(data),
+        "presets": [(preset.label, preset.label) for preset in setting.presets],
+        "regimes": regimes,
+        "conventions": conventions,
+        "streams": streams,
+        "axes": any(len(stream.variables) > 1 for stream, _ in streams),
+        "inputs": [(field, size_note(field, program)) for field in program.fields],
+    }
+
+
+def first_batch(program: Program, presets: Sequence[Preset]) -> dict[str, Any]:
+    """What the calculator begins with: the batch of the first preset."""
+    return whole_batch(program, presets[0].batch if presets else {})
+
+
+def whole_batch(program: Program, batch: Mapping[str, Any]) -> dict[str, Any]:
+    """A batch with all that it must give; of streams that only count, the number of items."""
+    counted = {stream.name for stream in program.streams if stream.counts}
+    given = {
+        name: len(value) if name in counted and isinstance(value, (list, tuple)) else value for name, value in batch.items()
+    }
+    return {**needed_lengths(program, batch), **given}
+
+
+def needed_lengths(program: Program, batch: Mapping[str, Any]) -> dict[str, Any]:
+    """As many typical entries of the streams that a batch must give as the others have, for those that it does not."""
+    count = max([len(given) for given in batch.values() if isinstance(given, list)] or [1])
+    typical = typical_batch(program)
+    missing = [stream for stream in program.streams if stream.given and not stream.optional and stream.name not in batch]
+    return {stream.name: count if stream.counts else typical[stream.name] * count for stream in missing}
+
+
+def convention_doc(program: Program, name: str) -> str:
+    """What a convention of a program counts of attention."""
+    pairs, lengths = dict(program.pairs)[name], dict(program.lengths)[name]
+    if program.padded:
+        return "padding counted" if lengths == "padded" else "useful work, without padding"
+    return "useful pairs of masked attention" if pairs == "useful" else "all pairs of masked attention"
+
+
+def stream_note(stream: StreamInfo) -> str:
+    """What an entry of a stream is."""
+    if stream.counts:
+        return f"the number of {stream.items}"
+    return f"{TIMES.join(stream.variables)} per item of {stream.items}" + (", may be left out" if stream.optional else "")
+
+
+def size_note(field: Field, program: Program) -> str:
+    """What a size is, and the formula of its default where that is of other sizes."""
+    notes = [field.doc] if field.doc else []
+    if (
+        field.default is not None
+        and not isinstance(field.default, (bool, str, tuple))
+        and any(True for _ in symbols(field.default))
+    ):
+        names = {other.letter: other.attribute for other in program.fields}
+        notes.append(f"default {PythonPrinter(names).text(field.default)}")
+    return "; ".join(notes)

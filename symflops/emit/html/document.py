@@ -1,0 +1,211 @@
+"""The HTML target: a derivation page with a calculator, a plot and a graph, which works from a file without a network.
+
+Formulas stand in the page as LaTeX, which KaTeX sets where scripts run; figures come from the program's own estimator in
+JavaScript, which the page carries or loads.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from symflops.emit.html.calculator import Setting, calculator
+from symflops.emit.math.lines import aligned, fold, width
+from symflops.emit.math.printer import LatexPrinter, letters, moment_rows
+from symflops.emit.page.analysis import FORWARD
+from symflops.emit.page.page import located
+from symflops.emit.page.phrases import WIDEST, AnalysisWords, Display
+from symflops.emit.page.types import Cell, Form, Page
+from symflops.emit.page.worked_figures import default_sizes
+from symflops.emit.rendering import template
+from symflops.model.formula import ZERO, Formula, evaluate
+from symflops.model.program import Field, Program
+
+LINE = 560.0
+"""How wide a line of a formula may be, in points; what is wider is folded, and scrolls within its box on a phone."""
+
+SECTIONS = (
+    ("calculator", "Calculator"), ("plotted", "Over length"), ("graph", "The model"), ("streams", "Streams"),
+    ("modules", "Token scope"), ("definitions", "Definitions"), ("forms", "Closed forms"), ("passes", "Both passes"),
+    ("ratio", "Why not twice forward"), ("growth", "How the cost grows"), ("regimes", "Regimes and conventions"),
+    ("parameters", "Parameters"), ("verified", "Verification"),
+)  # fmt: skip
+FAMILIES = {
+    "nn": "torch.nn", "language": "Language", "diffusion": "Diffusion", "vision": "Vision", "audio": "Audio",
+    "multimodal": "Multimodal",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """The elements that bring a page its style sheets and scripts, as links or with all that they hold."""
+
+    styles: str
+    scripts: str
+
+
+def render(program: Program, shown: Page, version: str, setting: Setting, resources: Resources) -> str:
+    """The page of ``program``, whose derivation is ``shown``; the calculator has all regimes of the program."""
+    context = _Words(shown).context() | calculator(program, setting) | _head(program, shown, setting)
+    return template("html/derivation.html.jinja").render(version=version, resources=resources, home=setting.home, **context)
+
+
+def escape(text: object) -> str:
+    """Any text as HTML text, also within the quotes of an attribute."""
+    return html.escape(" ".join(str(text).split()))
+
+
+def code(text: str) -> str:
+    """A name, which may break after its separators."""
+    broken = escape(text).replace(".", ".<wbr>").replace("_", "_<wbr>")
+    return f"<code>{broken}</code>"
+
+
+def tex(text: str) -> str:
+    """A formula within a line; a number is one as it is."""
+    return f'<span class="num">{text}</span>' if text.isdecimal() else f'<span class="tex">{html.escape(text)}</span>'
+
+
+class _Words:
+    """What the template calls to place formulas and names."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.names = letters(page.program) | dict(page.letters)
+        self.printer = LatexPrinter(self.names)
+        self.grows = AnalysisWords(page, self.printer, LINE)
+
+    def context(self) -> dict[str, Any]:
+        """The names of the template."""
+        return {
+            "page": self.page, "text": escape, "code": code, "math": self.math, "tex": tex,
+            "latex": self.printer.text, "symbol": self.printer.symbol, "display": self.display, "total": self.total,
+            "cells": self.cells, "zero": ZERO, "default": self.default, "once": "" in self.names.values(),
+            "moments": moment_rows(self.page.program, self.names, self.printer), "names": names, "count": "{:,}".format,
+            "signed": "{:+,}".format, "located": located, "capital": capital, "program": self.page.program,
+            "grows": self.grows, "rows": self.rows, "short": self.short, "phrases": phrases,
+        }  # fmt: skip
+
+    def math(self, formula: Formula) -> str:
+        """A formula within a line."""
+        return tex(self.printer.text(formula))
+
+    def display(self, form: Form) -> str:
+        """A closed form as an alignment with its number."""
+        terms = [self.printer.term(formula, self.names[f"moment@{position}"], LINE) for position, formula in form.terms]
+        return alignment(aligned(form.name, terms), rf"\tag{{{form.number}}}")
+
+    def total(self, head: str, formula: Formula) -> str:
+        """A count as an alignment."""
+        return alignment(aligned(head, [fold(self.printer.text(formula), LINE)]))
+
+    def short(self, formula: Formula) -> str:
+        """A formula within a line; nothing where it is long."""
+        text = self.printer.text(formula)
+        return tex(text) if width(text) <= WIDEST else ""
+
+    @staticmethod
+    def rows(*displays: Display) -> str:
+        """Alignments as one."""
+        return alignment([row for display in displays for row in display.rows])
+
+    def cells(self, cells: Sequence[Cell]) -> str:
+        """How often gradients are computed, with the letters of their notes."""
+        return ", ".join(self.math(cell.count) + (f"<sup>{cell.note}</sup>" if cell.note else "") for cell in cells)
+
+    def default(self, field: Field) -> str:
+        """The default of a size."""
+        match field.default:
+            case None:
+                return "required" if field.required else "none"
+            case bool():
+                return "true" if field.default else "false"
+            case str() | tuple():
+                return code(field.default if isinstance(field.default, str) else json.dumps(field.default))
+        return self.math(field.default)
+
+
+def alignment(rows: Sequence[str], tag: str = "") -> str:
+    """Rows of an alignment as a formula that stands alone, and scrolls where it is too wide."""
+    body = " \\\\\n".join(rows)
+    text = html.escape(f"\\begin{{aligned}}\n{body}\n\\end{{aligned}}{tag}")
+    box = '<div class="scroll formula" tabindex="0" role="group" aria-label="formula">'
+    return f'{box}<div class="tex display">{text}</div></div>'
+
+
+def phrases(texts: Sequence[str]) -> list[str]:
+    """Phrases with math between dollars."""
+    return [
+        "".join(tex(part) if place % 2 else escape(part) or part for place, part in enumerate(text.split("$")))
+        for text in texts
+    ]
+
+
+def names(texts: Sequence[str]) -> str:
+    """Names in a sentence."""
+    printed = [code(text) for text in texts]
+    return printed[0] if len(printed) == 1 else f"{', '.join(printed[:-1])} and {printed[-1]}" if printed else ""
+
+
+def capital(text: str) -> str:
+    """A phrase as the beginning of a sentence."""
+    return text[:1].upper() + text[1:]
+
+
+def title_of(title: str, name: str) -> str:
+    """The name of a model as people write it: what its title begins with, else its name."""
+    head = title.partition(",")[0].partition(":")[0].strip()
+    return head if 0 < len(head) <= 60 else name
+
+
+def short_title(program: Program) -> str:
+    """The name of a program's model as people write it."""
+    return title_of(program.title, program.name)
+
+
+def about(title: str, short: str) -> str:
+    """What a title says beside the name."""
+    return capital(title[len(short) :].lstrip(",:; ") if title.startswith(short) else title)
+
+
+def default_parameters(program: Program) -> int | None:
+    """Parameters at the default sizes; None where a config must give one."""
+    sizes = default_sizes(program)
+    return None if sizes is None else int(evaluate(program.parameters, sizes))
+
+
+def family_title(group: str) -> str:
+    """The name of a family of models."""
+    return FAMILIES.get(group, capital(group))
+
+
+def _head(program: Program, shown: Page, setting: Setting) -> dict[str, Any]:
+    hidden = {"graph": not setting.drawing, "growth": not shown.analysis.items}
+    short = short_title(program)
+    return {
+        "headline": short, "about": about(program.title, short), "facts": list(_facts(shown)),
+        "family": family_title(setting.family), "drawing": setting.drawing,
+        "sections": [(id, name) for id, name in SECTIONS if not hidden.get(id)],
+        "description": f"Parameters and FLOPs of {short} in closed form, with an exact calculator.",
+    }  # fmt: skip
+
+
+def _facts(shown: Page) -> Iterator[tuple[str, str, str]]:
+    """What a reader wants to know first: name, value, and a note."""
+    if shown.default_parameters is not None:
+        yield "Parameters", f"{shown.default_parameters:,}", "at the default sizes"
+    if shown.worked and shown.worked.regimes[0].forward:
+        first = shown.worked.regimes[0]
+        if first.backward:
+            yield "Backward over forward", f"{float(Fraction(first.backward, first.forward)):.4f}", f"regime {first.name}"
+    grows = (growth for items in shown.analysis.items for growth in items.growth)
+    crossed = [(growth, found) for growth in grows for found in growth.crossovers if found.value and found.work == FORWARD]
+    for growth, found in crossed[:1]:
+        yield "Attention overtakes", f"{found.value:,}", f"tokens of {' and '.join(growth.unknown.streams)}"
+    cases = sum(len(item.cases) for item in shown.verified)
+    if cases:
+        yield "Verified", f"{cases} measured {'case' if cases == 1 else 'cases'}", "equal to the last FLOP"

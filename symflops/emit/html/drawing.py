@@ -1,0 +1,178 @@
+"""The graph of a model as a picture (SVG): modules as boxes, repeats as frames, drawn when a page is made."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import networkx
+
+from symflops.emit.html.boxes import LETTER, PAD, Group, best, without_steps
+from symflops.emit.html.layered_layout import Layout, Point, layered
+
+FUNCTIONS = (
+    (re.compile(r"CeilDiv\(([^(),]+), ([^(),]+)\)"), "\u2308\\1/\\2\u2309"),
+    (re.compile(r"FloorDiv\(([^(),]+), ([^(),]+)\)"), "\u230a\\1/\\2\u230b"),
+    (re.compile("Least"), "min"), (re.compile("Most"), "max"), (re.compile(r"\*\*"), "^"), (re.compile(r"\*"), "\u00b7"),
+)  # fmt: skip
+"""Functions in counts of iterations, and how people write them."""
+
+HEAD = 30.0
+"""The height of the title of a frame."""
+
+
+def drawing(graph: networkx.DiGraph) -> str:
+    """The picture of a graph as :func:`symflops.model.network.network` makes it; empty where there is nothing to show."""
+    whole = without_steps(graph)
+    groups, edges = best(whole)
+    if len(groups) < 2:
+        return ""
+    frame = _Frame((), groups, edges)
+    width, height = frame.size
+    said = html.escape(f"{graph.name}: {frame.told()}")
+    body = "\n".join(frame.svg((1.0, 1.0)))
+    return (
+        f'<svg viewBox="0 0 {width + 2:.0f} {height + 2:.0f}" width="{width + 2:.0f}" height="{height + 2:.0f}" role="img" '
+        f'aria-labelledby="graph-title graph-said">\n<title id="graph-title">Graph of {html.escape(graph.name)}</title>\n'
+        f'<desc id="graph-said">{said}</desc>\n<defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" '
+        f'markerHeight="7" orient="auto"><path class="arrow" d="M0 0.8 8 4 0 7.2z"/></marker></defs>\n{body}\n</svg>'
+    )
+
+
+class _Frame:
+    """A frame with its boxes and the frames in it; edges from outside come in through ports at its top and bottom."""
+
+    def __init__(self, key: tuple[str, ...], groups: dict[str, Group], edges: Sequence[tuple[str, str]]) -> None:
+        self.key = key
+        depth = len(key)
+        inside = {name: group for name, group in groups.items() if group.frame[:depth] == key}
+        self.groups = {name: group for name, group in inside.items() if len(group.frame) == depth}
+        deeper = dict.fromkeys(group.frame[: depth + 1] for group in inside.values() if len(group.frame) > depth)
+        self.frames = {f"f{'/'.join(child)}": _Frame(child, inside, edges) for child in deeper}
+        child_of = {
+            name: f"f{'/'.join(group.frame[: depth + 1])}" for name, group in inside.items() if len(group.frame) > depth
+        }
+
+        self.child_of = child_of
+        self.wires: dict[tuple[str, str], dict[tuple[str, str], None]] = {}
+        for one, two in edges:
+            if one in inside or two in inside:
+                start, end = self.here(one, True), self.here(two, False)
+                end = f"out:{start}" if end.startswith("out:") else end
+                if start != end:
+                    ports = (
+                        self.frames[start].port_out(one) if start in self.frames else "",
+                        f"in:{one}" if end in self.frames else "",
+                    )
+                    self.wires.setdefault((start, end), {})[ports] = None
+        self.entries = list(dict.fromkeys(one for one, _ in self.wires if one.startswith("in:")))
+        self.exits = list(dict.fromkeys(two for _, two in self.wires if two.startswith("out:")))
+        boxes = {name: group.size for name, group in self.groups.items()}
+        boxes |= {name: frame.size for name, frame in self.frames.items()}
+        boxes |= dict.fromkeys((*self.entries, *self.exits), (2.0, 0.0))
+        self.layout: Layout = layered(boxes, list(self.wires), self.entries, self.exits)
+
+    def here(self, name: str, comes: bool) -> str:
+        """What stands for a box in this frame: itself, the frame that holds it, or a port."""
+        return self.child_of.get(name) or (name if name in self.groups else f"{'in' if comes else 'out'}:{name}")
+
+    def port_out(self, name: str) -> str:
+        """The port through which the lines of a box inside leave."""
+        return f"out:{self.here(name, True)}"
+
+    def port(self, name: str) -> float:
+        """How far a port stands from the middle of the frame."""
+        return self.layout.places[name][0] - self.layout.width / 2 if name else 0.0
+
+    @property
+    def title(self) -> str:
+        """What stands on the frame."""
+        path, _, times = self.key[-1].rpartition(" x ") if self.key else ("", "", "")
+        for pattern, written in FUNCTIONS:
+            times = pattern.sub(written, times)
+        return f"{path} \u00d7 {times}"
+
+    @property
+    def size(self) -> tuple[float, float]:
+        if not self.key:
+            return self.layout.width, self.layout.height
+        width = max(self.layout.width + 2 * PAD, LETTER * len(self.title) + 2 * PAD)
+        return width, self.layout.height + HEAD + PAD
+
+    def told(self) -> str:
+        """The modules in words, in the order of the rows."""
+        order = sorted(
+            [*self.groups, *self.frames], key=lambda name: (self.layout.places[name][1], self.layout.places[name][0])
+        )
+        texts = [
+            self.groups[name].label if name in self.groups else f"{self.frames[name].title} ({self.frames[name].told()})"
+            for name in order
+            if name in self.frames or not self.groups[name].is_sum
+        ]
+        return ", ".join(texts)
+
+    def svg(self, corner: Point) -> Iterator[str]:
+        """The elements of the frame, its upper left corner at ``corner``."""
+        x, y = corner
+        width, height = self.size
+        if self.key:
+            yield f'<rect class="frame" x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" rx="10"/>'
+            label = f'<text class="frame-label" x="{x + PAD:.1f}" y="{y + 19:.1f}">{html.escape(self.title)}</text>'
+            x, y = x + (width - self.layout.width) / 2, y + HEAD
+        for (one, two), points in self.layout.routes.items():
+            for leaves, enters in self.wires[one, two]:
+                route = [(x + a, y + b) for a, b in points]
+                if one in self.frames:
+                    route[0] = (route[0][0] + self.frames[one].port(leaves), route[0][1])
+                if two in self.frames:
+                    route[-1] = (route[-1][0] + self.frames[two].port(enters), route[-1][1])
+                    route.append((route[-1][0], route[-1][1] + HEAD))
+                if one in self.frames:
+                    route.insert(0, (route[0][0], route[0][1] - PAD))
+                yield f'<path class="edge" d="{curve(route)}"{"" if two.startswith("out:") else self.arrow(two)}/>'
+        for name, frame in self.frames.items():
+            place = self.layout.places[name]
+            yield from frame.svg((x + place[0] - frame.size[0] / 2, y + place[1] - frame.size[1] / 2))
+        if self.key:
+            yield label
+        for name, group in self.groups.items():
+            place = self.layout.places[name]
+            yield box(group, x + place[0], y + place[1])
+
+    def arrow(self, name: str) -> str:
+        """The mark at the end of a line, which those into a frame do not have."""
+        return "" if name in self.frames else ' marker-end="url(#arrow)"'
+
+
+def curve(points: Sequence[Point]) -> str:
+    """A line through ``points``, upright at each."""
+    path = f"M{points[0][0]:.1f} {points[0][1]:.1f}"
+    for (a, b), (c, d) in pairwise(points):
+        middle = (b + d) / 2
+        path += f"V{d:.1f}" if abs(a - c) < 0.5 else f"C{a:.1f} {middle:.1f} {c:.1f} {middle:.1f} {c:.1f} {d:.1f}"
+    return path
+
+
+def box(group: Group, x: float, y: float) -> str:
+    """A box with its label; a sum is a circle."""
+    if group.is_sum:
+        plus = f'<path class="edge" d="M{x - 5:.1f} {y:.1f}h10M{x:.1f} {y - 5:.1f}v10"/>'
+        return f'<g><circle class="box" cx="{x:.1f}" cy="{y:.1f}" r="11"/>{plus}</g>'
+    width, height = group.size
+    ends = group.kinds in (["input"], ["output"])
+    name = "end-box" if ends else f"box works-{group.work}" if group.work else "box"
+    rounding = height / 2 if ends else 6
+    top = y - height / 2
+    first = top + (21 if group.small else height / 2 + 4.5)
+    corner = f'x="{x - width / 2:.1f}" y="{top:.1f}"'
+    parts = [
+        f'<rect class="{name}" {corner} width="{width:.1f}" height="{height:.1f}" rx="{rounding:.0f}"/>',
+        f'<text x="{x:.1f}" y="{first:.1f}" text-anchor="middle">{html.escape(group.label)}</text>',
+    ]
+    if group.small:
+        parts.append(
+            f'<text class="small" x="{x:.1f}" y="{first + 15:.1f}" text-anchor="middle">{html.escape(group.small)}</text>'
+        )
+    return f"<g>{''.join(parts)}</g>"

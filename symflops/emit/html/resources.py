@@ -1,0 +1,54 @@
+"""The style sheets and scripts of a page: as links to files beside it, or with all that they hold."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from symflops.emit.html.document import Resources
+
+ASSETS = Path(__file__).parent / "assets"
+STYLES = ("katex/katex.min.css", "style.css")
+SCRIPTS = ("katex/katex.min.js", "page.js", "calculator.js", "plot.js")
+SEARCH = ("page.js", "search.js")
+"""The scripts of an index."""
+
+
+def files() -> Iterator[tuple[str, bytes]]:
+    """What a site needs beside its pages: path below its folder of assets, and content."""
+    for path in sorted(ASSETS.rglob("*")):
+        if path.is_file():
+            yield path.relative_to(ASSETS).as_posix(), path.read_bytes()
+
+
+def linked(folder: str, scripts: tuple[str, ...] = SCRIPTS, more: tuple[str, ...] = ()) -> Resources:
+    """Links to the assets in ``folder``, as a page's address has it, then to scripts ``more``."""
+    styles = "\n".join(f'<link rel="stylesheet" href="{folder}/{name}">' for name in STYLES)
+    sources = [*more, *(f"{folder}/{name}" for name in scripts)]
+    return Resources(styles, "\n".join(f'<script src="{source}"></script>' for source in sources))
+
+
+def within(more: tuple[str, ...] = ()) -> Resources:
+    """Everything within the page, fonts included, and the texts of scripts ``more``: one file is all there is."""
+    styles = "\n".join(f"<style>\n{style(name)}\n</style>" for name in STYLES)
+    texts = [*more, *((ASSETS / name).read_text("utf-8") for name in SCRIPTS)]
+    return Resources(styles, "\n".join(f"<script>\n{safe(text)}\n</script>" for text in texts))
+
+
+@cache
+def style(name: str) -> str:
+    """A style sheet with its fonts in it."""
+
+    def font(found: re.Match[str]) -> str:
+        data = (ASSETS / name).parent.joinpath(found[1]).read_bytes()
+        return f"url(data:font/woff2;base64,{base64.b64encode(data).decode()})"
+
+    return re.sub(r"url\((fonts/[\w-]+\.woff2)\)", font, (ASSETS / name).read_text("utf-8"))
+
+
+def safe(script: str) -> str:
+    """A script that cannot end the element that it stands in."""
+    return re.sub(r"</(?=script)|<!--", lambda found: found[0].replace("<", "\\x3c"), script, flags=re.IGNORECASE)

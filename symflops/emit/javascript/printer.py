@@ -1,0 +1,78 @@
+"""Formulas as JavaScript expressions over BigInt; what begins with ``$`` is a function of the template."""
+
+from __future__ import annotations
+
+from symflops.emit.code.infix import ATOM, SUM, UNARY
+from symflops.emit.code.printer import CodePrinter
+from symflops.model.formula import ZERO, Apply, Bracket, Power, Sym, TallyOf
+
+WORDS = frozenset((
+    "abstract", "arguments", "async", "await", "boolean", "break", "byte", "case", "catch", "char", "class", "const",
+    "continue", "debugger", "default", "delete", "do", "double", "else", "enum", "eval", "export", "extends", "false",
+    "final", "finally", "float", "for", "function", "get", "goto", "if", "implements", "import", "in", "instanceof",
+    "int", "interface", "let", "long", "native", "new", "null", "of", "package", "private", "protected", "public",
+    "return", "set", "short", "static", "super", "switch", "synchronized", "this", "throw", "throws", "transient",
+    "true", "try", "typeof", "undefined", "var", "void", "volatile", "while", "with", "yield", "BigInt", "Infinity",
+    "NaN",
+))  # fmt: skip
+"""Words that cannot be names, or mean something else as one."""
+
+
+def name_of(name: str) -> str:
+    """A letter as an identifier; no letter has a ``$``."""
+    return f"{name}$" if name in WORDS else name
+
+
+class JavaScriptPrinter(CodePrinter):
+    """JavaScript source. Truth values are 0n and 1n, as they are in formulas."""
+
+    def symbol(self, name: str) -> str:
+        return self.names[name] if name in self.names else name_of(name.partition("@")[0])
+
+    def literal(self, value: int) -> str:
+        return f"{value}n"
+
+    def quotient(self, top: str, bottom: str, product: bool) -> tuple[str, int]:
+        return f"$div({top}, {bottom})", ATOM
+
+    def power(self, formula: Power) -> str:
+        """A power; in parentheses, since a minus cannot stand before one."""
+        base = self.inside(formula.base, ATOM)
+        return base if formula.exponent == 1 else f"({base}**{formula.exponent}n)"
+
+    def apply(self, formula: Apply) -> tuple[str, int]:
+        arguments = [self.text(argument) for argument in formula.arguments]
+        match formula.function:
+            case "floordiv":
+                return f"$div({arguments[0]}, {arguments[1]})", ATOM
+            case "ceildiv":
+                return f"-$div(-{self.inside(formula.arguments[0], UNARY)}, {arguments[1]})", SUM
+            case "excess":
+                return f"$max(0n, {arguments[0]})", ATOM
+        return f"${formula.function}({', '.join(arguments)})", ATOM
+
+    def bracket(self, formula: Bracket) -> tuple[str, int]:
+        first, *others = formula.arguments
+        match formula.kind:
+            case "flag":
+                return self.text(first), ATOM
+            case "given":
+                assert isinstance(first, Sym)
+                return (f"$given({self.names[first.name]})" if first.name in self.names else f"has_{first.name}"), ATOM
+            case "at_least":
+                return f"BigInt({self.inside(first, SUM)} >= {self.inside(others[0], SUM)})", ATOM
+            case "contains":
+                return f"$contains({self.text(others[0])}, {self.text(first)})", ATOM
+        return f"$equal({self.text(first)}, {self.text(others[0])})", ATOM
+
+    def tally(self, formula: TallyOf) -> tuple[str, int]:
+        low = "0n" if formula.low == ZERO else self.text(formula.low)
+        index = self.symbol(formula.index)
+        return f"$tally({low}, {self.text(formula.high)}, ({index}) => {self.text(formula.condition)})", ATOM
+
+
+class LengthsPrinter(JavaScriptPrinter):
+    """Functions of lengths, which are checked where the model divides them without a remainder."""
+
+    def quotient(self, top: str, bottom: str, product: bool) -> tuple[str, int]:
+        return f"$exact({top}, {bottom})", ATOM

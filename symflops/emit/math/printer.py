@@ -1,0 +1,237 @@
+"""Formulas as LaTeX, with the letters of papers, and long ones as lines that fit on a page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+from itertools import pairwise
+
+from symflops.emit.code.infix import ATOM, PRODUCT, SUM, UNARY, Printer
+from symflops.emit.math.lines import LINE, fold
+from symflops.model.formula import Apply, Bracket, Formula, Num, Power, Prod, Sum, Sym, TallyOf, symbols
+from symflops.model.index_sets import ONCE, SAMPLES
+from symflops.model.program import Moment, Program, Statistic
+from symflops.syntax.identifiers import latex_symbol
+
+PLAIN = re.compile(r"[0-9]+|[A-Za-z](\^\{[0-9]+\})?")
+INDEX = "bjkstuvw"
+COUNTS = ("n", "B", "m", "N", r"\nu")
+SUBSCRIPT = 26
+
+
+class LatexPrinter(Printer):
+    """LaTeX math; ``names`` maps letters to their LaTeX, ``space`` is what stands between factors that would run together.
+
+    ``after`` follows the limits of a sum.
+    """
+
+    def __init__(self, names: Mapping[str, str] | None = None, space: str = r"\,", after: str = "") -> None:
+        self.names = dict(names or {})
+        self.space = space
+        self.after = after
+
+    def sum(self, terms: tuple[Formula, ...]) -> str:
+        """Terms with their signs, one with a plus first where there is one."""
+        return super().sum(tuple(sorted(terms, key=self.negative))) if self.negative(terms[0]) else super().sum(terms)
+
+    @staticmethod
+    def negative(formula: Formula) -> bool:
+        """Whether a term prints with a minus."""
+        head = formula.factors[0] if isinstance(formula, Prod) else formula
+        return isinstance(head, Num) and head.value < 0
+
+    def number(self, value: Fraction) -> tuple[str, int]:
+        sign, top = "-" if value < 0 else "", abs(value.numerator)
+        text = str(top) if value.denominator == 1 else rf"\frac{{{top}}}{{{value.denominator}}}"
+        return sign + text, PRODUCT if sign else ATOM
+
+    def symbol(self, name: str) -> str:
+        if name not in self.names and "@" in name:
+            head, _, number = name.partition("@")
+            return f"{head}_{{{number}}}" if head in self.names else head
+        return self.names[name] if name in self.names else latex_symbol(name)
+
+    def quoted(self, text: str) -> str:
+        return rf"\text{{{re.sub(r'[^A-Za-z0-9 .,:/-]', '-', text)}}}"
+
+    def product(self, factors: tuple[Formula, ...]) -> tuple[str, int]:
+        number = Fraction(1)
+        rest: list[Formula] = []
+        under: list[Formula] = []
+        for factor in factors:
+            if isinstance(factor, Num):
+                number *= factor.value
+            elif isinstance(factor, Power) and factor.exponent < 0:
+                under.append(factor.base if factor.exponent == -1 else Power(factor.base, -factor.exponent))
+            else:
+                rest.append(factor)
+        sign, head = "-" if number < 0 else "", abs(number)
+        if under:
+            return sign + self.quotient(head, rest, under), PRODUCT
+        parts = [self.inside(factor, UNARY) for factor in rest]
+        if head != 1 or not parts:
+            parts.insert(0, self.number(head)[0])
+        return sign + self.joined(parts), PRODUCT
+
+    def quotient(self, number: Fraction, factors: list[Formula], under: list[Formula]) -> str:
+        """A fraction; sums stand beside it, where a line can break."""
+        beside = [self.inside(factor, UNARY) for factor in factors if isinstance(factor, Sum)]
+        above = [self.inside(factor, UNARY) for factor in factors if not isinstance(factor, Sum)]
+        below = [self.inside(factor, UNARY if len(under) > 1 else SUM) for factor in under]
+        if number.numerator != 1 or not above:
+            above.insert(0, str(number.numerator))
+        if number.denominator != 1:
+            below = [str(number.denominator), *(self.inside(factor, UNARY) for factor in under)]
+        return self.joined([rf"\frac{{{self.joined(above)}}}{{{self.joined(below)}}}", *beside])
+
+    def joined(self, parts: list[str]) -> str:
+        """Factors side by side: plain letters as they are, others with a thin space between."""
+        text = parts[0]
+        for before, part in pairwise(parts):
+            if part[0].isdigit():
+                text += rf" \cdot {part}"
+            elif PLAIN.fullmatch(before) and PLAIN.fullmatch(part):
+                text += f" {part}"
+            else:
+                text += f" {self.space} {part}"
+        return text
+
+    def power(self, formula: Power) -> str:
+        if formula.exponent < 0:
+            below = formula.base if formula.exponent == -1 else Power(formula.base, -formula.exponent)
+            return rf"\frac{{1}}{{{self.text(below)}}}"
+        base = self.inside(formula.base, ATOM)
+        if isinstance(formula.base, Sym) and "^" in base:
+            base = f"{{{base}}}"
+        return base if formula.exponent == 1 else f"{base}^{{{formula.exponent}}}"
+
+    def apply(self, formula: Apply) -> tuple[str, int]:
+        first, *rest = formula.arguments
+        match formula.function:
+            case "floordiv":
+                return rf"\lfloor {self.inside(first, PRODUCT)} / {self.inside(rest[0], UNARY)} \rfloor", ATOM
+            case "ceildiv":
+                return rf"\lceil {self.inside(first, PRODUCT)} / {self.inside(rest[0], UNARY)} \rceil", ATOM
+            case "mod":
+                return rf"{self.inside(first, UNARY)} \bmod {self.inside(rest[0], UNARY)}", PRODUCT
+            case "excess":
+                return f"({self.text(first)})^{{+}}", UNARY
+            case "item" | "each":
+                name = self.inside(first, ATOM)
+                return f"{f'({name})' if '_' in name else name}_{{{self.text(rest[0])}}}", ATOM
+            case "len":
+                return rf"\lvert {self.text(first)} \rvert", ATOM
+        arguments = ", ".join(self.text(argument) for argument in formula.arguments)
+        if formula.function in ("min", "max"):
+            return rf"\{formula.function}({arguments})", ATOM
+        return rf"\operatorname{{{'sum' if formula.function == 'total' else formula.function}}}({arguments})", ATOM
+
+    def bracket(self, formula: Bracket) -> tuple[str, int]:
+        texts = [self.text(argument) for argument in formula.arguments]
+        match formula.kind:
+            case "flag":
+                return f"[{texts[0]}]", ATOM
+            case "given":
+                return rf"[{texts[0]} \ne \varnothing]", ATOM
+            case "at_least":
+                return rf"[{texts[0]} \ge {texts[1]}]", ATOM
+            case "contains":
+                return rf"[{texts[0]} \in {texts[1]}]", ATOM
+        return f"[{texts[0]} = {texts[1]}]", ATOM
+
+    def tally(self, formula: TallyOf) -> tuple[str, int]:
+        index = self.symbol(formula.index)
+        high = self.text(Num(formula.high.value - 1)) if isinstance(formula.high, Num) else f"{self.text(formula.high)} - 1"
+        limits = rf"\sum_{{{index}={self.text(formula.low)}}}^{{{high}}}{self.after}"
+        return f"{limits} {self.inside(formula.condition, PRODUCT)}", PRODUCT
+
+    # long formulas
+
+    def term(self, coefficient: Formula, factor: str, line: float = LINE) -> list[str]:
+        """``coefficient factor`` as lines; no factor where it is 1."""
+        if not factor:
+            return fold(self.text(coefficient), line)
+        if coefficient == Num(Fraction(1)):
+            return [factor]
+        return fold(self.joined([self.inside(coefficient, PRODUCT), factor]), line)
+
+
+def letters(program: Program) -> dict[str, str]:
+    """How every letter of a program prints; ``moment@0``, ``moment@1`` ... are its moments, an empty text being 1."""
+    found = {field.letter: field.latex for field in program.fields}
+    found |= {definition.letter: definition.latex for definition in program.definitions}
+    for stream in program.streams:
+        for variable in stream.variables:
+            found.setdefault(variable, latex_symbol(variable))
+    for statistic in program.statistics:
+        found[statistic.name] = statistic_symbol(statistic, found)
+    printer = LatexPrinter(found)
+    moments = enumerate(program.moments)
+    return found | {f"moment@{position}": moment_symbol(moment, position, printer) for position, moment in moments}
+
+
+def moment_symbol(moment: Moment, position: int, printer: LatexPrinter) -> str:
+    """``n`` for the samples (another letter where that is a size), ``S_{xy}`` for products of lengths, ``S_{...}`` with the
+    function itself where it is short. A short product of figures of the whole batch is its own symbol.
+    """
+    if moment.constant:
+        return ""
+    if not any(True for _ in symbols(moment.formula)):
+        letter = next(letter for letter in COUNTS if letter not in printer.names.values())
+        return letter if moment.items == SAMPLES else rf"{letter}_{{\mathrm{{{moment.items.replace('_', ' ')}}}}}"
+    words: list[str] = []
+    for factor in moment.formula.factors if isinstance(moment.formula, Prod) else (moment.formula,):
+        power = isinstance(factor, Power) and factor.exponent > 0
+        base = factor.base if isinstance(factor, Power) and power else factor
+        words += [printer.inside(base, PRODUCT)] * (factor.exponent if isinstance(factor, Power) and power else 1)
+    if any(len(word) > 1 for word in words):
+        counts = {word: words.count(word) for word in words}
+        words = [word if count == 1 else f"{word}^{{{count}}}" for word, count in counts.items()]
+    text = "".join(words) if all(len(word) == 1 for word in words) else r"\,".join(words)
+    if len(text) > SUBSCRIPT or r"\frac" in text:
+        return f"S_{{{position}}}"
+    return text if moment.items == ONCE else f"S_{{{text}}}"
+
+
+def moment_definition(moment: Moment, program: Program, printer: LatexPrinter) -> str:
+    """The sum that a moment is, each length with the index of its item."""
+    if moment.items == ONCE:
+        return printer.text(moment.formula)
+    return over_items(r"\sum", moment, program, printer)
+
+
+def statistic_symbol(statistic: Statistic, names: Mapping[str, str]) -> str:
+    """A number of items, a sum of lengths; a length with a hat for the longest, one that is computed by its name."""
+    words = statistic.name.partition("_")[2].replace("_plus_", "+").replace("_", r"\ ")
+    if statistic.kind == "sum":
+        symbol = moment_symbol(Moment("", statistic.items, statistic.formula), 0, LatexPrinter(names))
+        return symbol if symbol != "S_{0}" else rf"S_{{\mathrm{{{words}}}}}"
+    if isinstance(statistic.formula, Sym):
+        return rf"\hat{{{names[statistic.formula.name]}}}"
+    return rf"\hat{{\ell}}_{{\mathrm{{{words}}}}}"
+
+
+def moment_rows(program: Program, names: Mapping[str, str], printer: LatexPrinter) -> list[tuple[str, str, str]]:
+    """Moments: symbol, sum, and what it is over; what they hold of the batch as a whole stands before. No symbol twice."""
+    rows: dict[str, tuple[str, str]] = {}
+    for statistic in program.statistics:
+        definition = over_items(rf"\{statistic.kind}", statistic, program, printer)
+        rows[names[statistic.name]] = (definition, f"the {statistic.items} of the batch")
+    for position, moment in enumerate(program.moments):
+        symbol = names[f"moment@{position}"]
+        if moment.items != ONCE:
+            rows[symbol] = (moment_definition(moment, program, printer), f"the {moment.items} of the batch")
+        elif symbol == f"S_{{{position}}}":
+            rows[symbol] = (moment_definition(moment, program, printer), "the whole batch")
+    return [(symbol, *row) for symbol, row in rows.items()]
+
+
+def over_items(word: str, what: Moment | Statistic, program: Program, printer: LatexPrinter) -> str:
+    """A sum or a maximum over items, each length with the index of its item."""
+    index = next((letter for letter in INDEX if letter not in printer.names), "s")
+    mine = [name for stream in program.streams if stream.items == what.items for name in stream.variables]
+    marked = {name: f"{printer.symbol(name)}_{{{index}}}" for name in mine if "_" not in printer.symbol(name)}
+    marked |= {name: f"{{{printer.symbol(name)}}}_{{,{index}}}" for name in mine if name not in marked}
+    under = index if what.items == SAMPLES else rf"{index} \in \mathrm{{{what.items.replace('_', ' ')}}}"
+    return rf"{word}_{{{under}}} {LatexPrinter(printer.names | marked, printer.space).inside(what.formula, PRODUCT)}"

@@ -1,0 +1,84 @@
+"""The length from which on attention does at least as much as all else: in closed form, and at given sizes exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from math import gcd, isqrt, lcm
+
+from symflops.emit.page.analysis import Crossover
+from symflops.emit.page.parts import ATTENTION
+from symflops.emit.page.polynomials import Poly, Writer, signs
+
+Powers = dict[int, Poly]
+
+
+def crossover(work: str, attention: Powers, others: Powers, writer: Writer, value: int | None) -> Crossover:
+    """Where both are equal."""
+    powers = difference(attention, others)
+    if len(powers) < 2:
+        sign = sum(signs(poly) for poly in powers.values())
+        return Crossover(work, "always" if sign > 0 else "never" if sign < 0 else "ratio", value=value)
+    least, most = min(powers), max(powers)
+    if most - least == 1:
+        above, below = powers[least].scale(-1), powers[most]
+        if signs(above) * signs(below) < 0:
+            return Crossover(work, "always" if signs(below) > 0 else "never", value=value)
+        one, two = map(writer.factored, cancelled(above, below))
+        return Crossover(work, "quotient", one, two, value=value)
+    if most - least == 2:
+        square, linear, constant = cancelled(*(powers.get(least + step, Poly({})) for step in (2, 1, 0)))
+        one, two, three = map(writer.factored, (square, linear, constant))
+        return Crossover(work, "root", square=one, linear=two, constant=three, value=value)
+    return Crossover(work, "open", value=value)
+
+
+def difference(attention: Powers, others: Powers) -> Powers:
+    """Attention less all else, by the power of the length."""
+    powers = {power: attention.get(power, Poly({})) - others.get(power, Poly({})) for power in {*attention, *others}}
+    return {power: poly for power, poly in powers.items() if poly}
+
+
+def cancelled(*polys: Poly) -> tuple[Poly, ...]:
+    """Polynomials without what all have in common."""
+    some = [poly for poly in polys if poly]
+    shared = dict(some[0].common[0])
+    for poly in some[1:]:
+        powers = dict(poly.common[0])
+        shared = {atom: min(exponent, powers.get(atom, 0)) for atom, exponent in shared.items()}
+        shared |= {atom: exponent for atom, exponent in powers.items() if exponent < 0 and atom not in shared}
+    numbers = [poly.common[1] for poly in some]
+    number = Fraction(gcd(*(each.numerator for each in numbers)), lcm(*(each.denominator for each in numbers)))
+    divisor = frozenset((atom, exponent) for atom, exponent in shared.items() if exponent)
+    return tuple(poly.over(divisor, number) for poly in polys)
+
+
+def first_from(powers: Mapping[int, Fraction], start: int = 1) -> int | None:
+    """The first whole number, ``start`` or above, from which on a polynomial of degree two at most is not negative."""
+    scale = lcm(*(value.denominator for value in powers.values())) if powers else 1
+    a, b, c = (int(powers.get(power, Fraction(0)) * scale) for power in (2, 1, 0))
+    if a < 0 or (a == 0 and b < 0) or (a == b == 0 and c < 0):
+        return None
+    if a == 0:
+        return max(start, -(c // b)) if b else start
+    root = b * b - 4 * a * c
+    if root < 0:
+        return start
+    near = (-b + isqrt(root)) // (2 * a)
+    found = next(z for z in range(near - 1, near + 4) if (a * z + b) * z + c >= 0 and 2 * a * z + b >= 0)
+    return max(start, found)
+
+
+def sides(cost: Mapping[str, Powers]) -> tuple[Powers, Powers]:
+    """The powers of attention, and of all else."""
+    others = merged(powers for part, powers in cost.items() if part != ATTENTION)
+    return cost.get(ATTENTION, {}), others
+
+
+def merged(parts: Iterable[Powers]) -> Powers:
+    """The sum of polynomials by power."""
+    found: Powers = {}
+    for powers in parts:
+        for power, poly in powers.items():
+            found[power] = found.get(power, Poly({})) + poly
+    return {power: poly for power, poly in found.items() if poly}

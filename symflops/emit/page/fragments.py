@@ -1,0 +1,70 @@
+"""Pieces of a derivation that stand alone in somebody's paper: what is in them, free of any markup."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from symflops.emit.code.terms import plus, times
+from symflops.emit.math.printer import LatexPrinter
+from symflops.emit.page.page import elements, located, owner, page, term
+from symflops.emit.page.types import FormGroup, Page
+from symflops.model.formula import Formula
+from symflops.model.program import Program, Tensor
+
+PIECES = ("forms", "symbols", "modules")
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleRow:
+    """A module that computes, with the parameters and the forward work of all its copies."""
+
+    group: str
+    module: str
+    parameters: Formula
+    term: Formula
+
+
+@dataclass(frozen=True, slots=True)
+class Fragments:
+    """The closed forms by regime, the modules as ``convention`` counts them, and the notations to explain."""
+
+    page: Page
+    convention: str
+    groups: tuple[tuple[str, FormGroup], ...]
+    modules: tuple[ModuleRow, ...]
+    brackets: bool
+    excess: bool
+
+
+def fragments(program: Program) -> Fragments:
+    """What the fragments of ``program`` show; modules are counted as its first convention does."""
+    whole, first = page(program), program.conventions[0]
+    groups = tuple((regime.name, group) for regime in whole.regimes for group in regime.groups if group.forms)
+    modules = tuple(module_rows(program, dict(program.pairs)[first], dict(program.unseen)[first]))
+    shown: list[Formula] = [program.parameters, *(definition.formula for definition in program.definitions)]
+    shown += [formula for _, group in groups for form in group.forms for _, formula in form.terms]
+    shown += [formula for module in modules for formula in (module.parameters, module.term)]
+    shown += [moment.formula for moment in program.moments]
+    text = " ".join(map(LatexPrinter().text, shown))
+    return Fragments(whole, first, groups, modules, "[" in text, "^{+}" in text)
+
+
+def module_rows(program: Program, pairs: str, unseen: bool) -> Iterable[ModuleRow]:
+    """The modules that have contractions, with what a convention counts of them."""
+    lines = program.regimes[0].lines
+    for module in dict.fromkeys(line.module for line in lines):
+        counted = [line for line in lines if line.module == module and (unseen or line.seen)]
+        own = [tensor for tensor in program.tensors if owner(tensor) == module]
+        yield ModuleRow(*located(module), held(own), term(counted, program, pairs))
+
+
+def held(tensors: Iterable[Tensor]) -> Formula:
+    """The elements of all copies of some tensors; those that have equal sizes, then those that are as many, taken together."""
+    copies: dict[tuple[str, Formula], list[Formula]] = {}
+    for tensor in tensors:
+        copies.setdefault((tensor.name, elements(tensor)), []).append(tensor.copies)
+    sizes: dict[Formula, list[Formula]] = {}
+    for (_, size), counts in copies.items():
+        sizes.setdefault(plus(counts), []).append(size)
+    return plus([times(count, plus(each)) for count, each in sizes.items()])

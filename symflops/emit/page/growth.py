@@ -1,0 +1,295 @@
+"""Finds the analysis of a regime: the cost of one item as a polynomial in its lengths, part by part."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from functools import reduce
+from math import prod
+from typing import Any
+
+from symflops.emit.page.analysis import (
+    BOTH,
+    FORWARD,
+    PASSES,
+    Analysis,
+    Crossover,
+    Growth,
+    ItemAnalysis,
+    Order,
+    Orders,
+    Share,
+    left_out,
+    typical_lengths,
+)
+from symflops.emit.page.crossovers import Powers, crossover, difference, first_from, merged, sides
+from symflops.emit.page.length_polynomials import LONG, SHORT, Assumption, Lengths, Unknown, Unsettled, holds
+from symflops.emit.page.parts import ATTENTION, part_of
+from symflops.emit.page.polynomials import Monomial, Poly, Writer, expanded, joined
+from symflops.emit.page.token_products import in_tokens, product_of
+from symflops.model.formula import Formula, Sym, evaluate, symbols
+from symflops.model.index_sets import ONCE
+from symflops.model.program import Line, Moment, Program
+
+
+def analysis(program: Program, regime: str, convention: str, sizes: Mapping[str, Any] | None) -> Analysis:
+    """What symbols give of a regime under a convention; ``sizes`` are the defaults, where there are defaults.
+
+    Raises:
+        KeyError: there is no such regime.
+    """
+    return _Analyser(program, regime, convention, sizes).analysis()
+
+
+class _Analyser:
+    def __init__(self, program: Program, regime: str, convention: str, sizes: Mapping[str, Any] | None) -> None:
+        self.program = program
+        self.regime = regime
+        self.convention = convention
+        self.lengths = typical_lengths(program)
+        self.streams = [stream for stream in program.streams if stream.variables and stream not in list(left_out(program))]
+        self.values = None if sizes is None else {**sizes, **self.lengths}
+        lines = program.regime(regime).lines
+        letters = [name for line in lines for name in symbols(line.forward)]
+        letters += [definition.letter for definition in program.definitions] + [field.letter for field in program.fields]
+        counts = frozenset(atom for line in lines for term in expanded(line.forward).terms for atom, _ in term)
+        self.writer = Writer([*letters, *self.lengths], counts)
+        self.stands = {statistic.name: statistic.formula for statistic in program.statistics}
+        self.products = [found for stream in self.streams if (found := product_of(program, stream)) is not None]
+        if self.values is not None:
+            self.values |= {found.letter: self.count(found.axes) for found in self.products}
+        self.costs = {work: self.cost(lines, work) for work in PASSES}
+
+    def cost(self, lines: Sequence[Line], work: str) -> dict[str, Powers]:
+        """The coefficients of each part, by moment."""
+        pairs, unseen = dict(self.program.pairs)[self.convention], dict(self.program.unseen)[self.convention]
+        alike: Counter[tuple[str, Formula, tuple[Formula, ...], tuple[tuple[int, Formula], ...]]] = Counter()
+        for line in lines:
+            if line.seen or unseen:
+                counts = (line.forward, *(line.backward if work == BOTH else ()))
+                alike[part_of(line), line.unit, counts, line.amount.under(pairs)] += 1
+        found: dict[str, Powers] = {}
+        for (name, unit, counts, amount), number in alike.items():
+            times = (expanded(unit) * reduce(Poly.__add__, map(expanded, counts))).scale(number)
+            part = found.setdefault(name, {})
+            for position, factor in amount:
+                part[position] = part.get(position, Poly({})) + times * expanded(factor)
+        return found
+
+    def count(self, axes: Sequence[Formula]) -> int | None:
+        """The product of axes at typical lengths."""
+        values = [self.value(axis) for axis in axes]
+        return None if None in values else int(prod(value or 0 for value in values))
+
+    def analysis(self) -> Analysis:
+        """All of it."""
+        sets = dict.fromkeys(stream.items for stream in self.program.streams if stream.variables)
+        found = tuple(item for items in sets for item in self.of_items(items))
+        return Analysis(self.regime, self.convention, found, tuple(self.lengths.items()), tuple(self.products))
+
+    def of_items(self, items: str) -> Iterator[ItemAnalysis]:
+        """The items of one set, where they cost something."""
+        growth = tuple(found for unknowns in self.unknowns(items) for found in self.first_of(unknowns))
+        orders = tuple(self.orders(items))
+        if growth or orders:
+            yield ItemAnalysis(items, growth, orders)
+
+    def unknowns(self, items: str) -> Iterator[tuple[Sequence[Unknown], ...]]:
+        """What may vary, with what else may where that gives no polynomials."""
+        streams = [stream for stream in self.streams if stream.items == items]
+        for stream in streams:
+            axes = [Unknown(items, "axis", (stream.name,), (name,), name) for name in stream.variables]
+            plain = tuple(Sym(name) for name in stream.variables)
+            product = Unknown(items, "tokens", (stream.name,), stream.variables, f"tokens@{stream.name}", plain)
+            exact = [found for found in self.products if found.streams == (stream.name,)]
+            yield (exact, [product], axes) if len(axes) > 1 else (axes,)
+        if len(streams) > 1 and all(len(stream.variables) == 1 for stream in streams):
+            names = tuple(stream.variables[0] for stream in streams)
+            yield ([Unknown(items, "equal", tuple(stream.name for stream in streams), names, f"equal@{items}")],)
+
+    def first_of(self, alternatives: Sequence[Sequence[Unknown]]) -> list[Growth]:
+        """The growth with the first of these that gives polynomials."""
+        return next(filter(None, ([one for each in some for one in self.growths(each)] for some in alternatives)), [])
+
+    # one length
+
+    def growths(self, unknown: Unknown) -> Iterator[Growth]:
+        """The costs as functions of one length, of long sequences and of short ones where that differs."""
+        for reach in (LONG, SHORT):
+            same = {name: Sym(unknown.letter) for name in unknown.variables} if unknown.kind == "equal" else {}
+            varying = frozenset({*unknown.variables, unknown.letter})
+            products = [found for found in self.products if found is unknown or found.streams != unknown.streams]
+            lengths = Lengths(varying, reach, self.writer, {**self.stands, **same}, products=products)
+            try:
+                costs = {work: self.by_power(self.costs[work], unknown, lengths) for work in PASSES}
+            except Unsettled:
+                continue
+            if self.matters(merged(costs[BOTH].values())):
+                yield self.growth(unknown, reach if lengths.bounded else "", lengths.assumptions(), costs)
+            if not lengths.bounded:
+                return
+
+    def matters(self, powers: Powers) -> bool:
+        """Whether the length costs anything, at the default sizes where there are some."""
+        grows = [self.value(self.writer.plain(poly)) for power, poly in powers.items() if power > 0]
+        return any(value is None or value for value in grows)
+
+    def by_power(self, cost: Mapping[str, Powers], unknown: Unknown, lengths: Lengths) -> dict[str, Powers]:
+        """Per part, coefficients by the power of the unknown."""
+        found = {}
+        for part, terms in cost.items():
+            total = self.total(terms, unknown.items, lengths).without(lengths.given)
+            if unknown.kind == "tokens":
+                total = in_tokens(total, unknown.axes, Sym(unknown.letter))
+                if any(name in unknown.variables for monomial in total.terms for atom, _ in monomial for name in symbols(atom)):
+                    raise Unsettled
+            powers = total.powers(Sym(unknown.letter))
+            found[part] = {power: poly for power, poly in powers.items() if poly}
+        return {part: powers for part, powers in found.items() if powers}
+
+    def total(self, terms: Powers, items: str, lengths: Lengths) -> Poly:
+        """The cost of one item."""
+        found = Poly({})
+        for position, coefficient in terms.items():
+            moment = self.program.moments[position]
+            if self.set_of(moment) == items:
+                found = found + coefficient * lengths.of(moment.formula)
+        for product in lengths.products:
+            found = in_tokens(found, product.axes, Sym(product.letter))
+        return found
+
+    def set_of(self, moment: Moment) -> str:
+        """The index set whose items a moment is of; ``once`` where it is of none, or of several together."""
+        if moment.items != ONCE:
+            return moment.items
+        names = set(symbols(moment.formula))
+        sets = {statistic.items for statistic in self.program.statistics if statistic.name in names}
+        return sets.pop() if len(sets) == 1 else ONCE
+
+    def growth(
+        self, unknown: Unknown, reach: str, assumed: tuple[Assumption, ...], costs: Mapping[str, Mapping[str, Powers]]
+    ) -> Growth:
+        """What is told of one length."""
+        attention, others = sides(costs[FORWARD])
+        crossovers = tuple(
+            self.crossover(work, *sides(costs[work]), unknown, assumed) for work in PASSES if ATTENTION in costs[work]
+        )
+        marginal = tuple(self.marginal(work, merged(costs[work].values()), unknown, assumed) for work in PASSES)
+        return Growth(unknown, reach, assumed, self.written(attention), self.written(others), crossovers, marginal)
+
+    def written(self, powers: Powers) -> tuple[tuple[int, Formula], ...]:
+        """Coefficients as formulas, the greatest power first."""
+        return tuple((power, self.writer.factored(powers[power])) for power in sorted(powers, reverse=True))
+
+    def marginal(
+        self, work: str, powers: Powers, unknown: Unknown, assumed: Sequence[Assumption]
+    ) -> tuple[str, Formula, int | None]:
+        """What one more costs: ``p(z + 1) - p(z)``, by the power of the length."""
+        z = Poly.atom(Sym(unknown.letter))
+        steps = [poly * ((z + Poly.constant(1)) ** power - z**power) for power, poly in powers.items()]
+        formula = self.ordered(reduce(Poly.__add__, steps, Poly({})), frozenset([unknown.letter]))
+        first = self.lengths[unknown.variables[0]]
+        here = {unknown.letter: (self.count(unknown.axes) or 0) if unknown.kind == "tokens" else first}
+        value = self.value(formula, here) if self.holding(assumed, here) else None
+        return work, formula, None if value is None else round(value)
+
+    def holding(self, assumed: Sequence[Assumption], here: Mapping[str, int]) -> bool:
+        """Whether bounds hold, at the default sizes and at some length."""
+        for one in assumed:
+            left, right = (self.value(side, here) for side in (one.left, one.right))
+            missing = any((self.values or {}).get(name, 0) is None for name in symbols(one.right))
+            if missing and one.relation == "at_least":
+                return False
+            if not missing and one.relation != "multiple" and (left is None or right is None or not holds(one, left, right)):
+                return False
+        return True
+
+    def ordered(self, poly: Poly, lengths: frozenset[str]) -> Formula:
+        """A polynomial by products of lengths, each with its coefficient, the greatest degree first."""
+        parts = poly.split(lambda atom: any(name in lengths for name in symbols(atom)))
+
+        def order(monomial: Monomial) -> tuple[int, list[tuple[int, str]]]:
+            return (-sum(exponent for _, exponent in monomial), sorted(self.writer.key(atom) for atom, _ in monomial))
+
+        return joined(self.writer.factored(parts[each] * Poly({each: Fraction(1)})) for each in sorted(parts, key=order))
+
+    # crossovers at the default sizes
+
+    def crossover(
+        self, work: str, attention: Powers, others: Powers, unknown: Unknown, assumed: Sequence[Assumption]
+    ) -> Crossover:
+        """Where attention and all else are equal."""
+        powers = difference(attention, others)
+        values = {power: self.value(self.writer.plain(poly)) for power, poly in powers.items()}
+        known = {power: value for power, value in values.items() if value is not None}
+        first = first_from(known) if len(known) == len(powers) and max(powers, default=0) <= 2 else None
+        return crossover(work, attention, others, self.writer, self.within(first, unknown, assumed))
+
+    def within(self, first: int | None, unknown: Unknown, assumed: Sequence[Assumption]) -> int | None:
+        """A length where what is assumed holds, which may begin later."""
+        for assumption in assumed:
+            if first is None:
+                break
+            if any((self.values or {}).get(name, 0) is None for name in symbols(assumption.right)):
+                first = None if assumption.relation == "at_least" else first  # there is no bound
+                continue
+            left, right = (self.value(side, {unknown.letter: first}) for side in (assumption.left, assumption.right))
+            if assumption.relation not in ("at_least", "at_most") or left is None or right is None:
+                continue
+            if not holds(assumption, left, right):
+                begins = assumption.relation == "at_least" and assumption.left == Sym(unknown.letter)
+                first = -(-right.numerator // right.denominator) if begins else None
+                break
+        return first
+
+    def value(self, formula: Formula, more: Mapping[str, Any] | None = None) -> Fraction | None:
+        """What a formula is at the default sizes and typical lengths; None where it is nothing."""
+        if self.values is None:
+            return None
+        try:
+            return Fraction(evaluate(formula, {**self.values, **(more or {})}))
+        except (ArithmeticError, LookupError, TypeError, ValueError):
+            return None
+
+    # all lengths
+
+    def orders(self, items: str) -> Iterator[Orders]:
+        """The work of one item by how it grows when all its streams do alike: of long sequences, and of short ones."""
+        streams = [stream for stream in self.streams if stream.items == items]
+        weights: dict[Formula, Fraction] = {}
+        for stream in streams:
+            weights |= {Sym(name): Fraction(1, len(stream.variables)) for name in stream.variables}
+        for product in (found for found in self.products if found.items == items):
+            weights |= {Sym(product.letter): Fraction(1)}
+            weights |= {axis: Fraction(1, len(product.axes)) for axis in product.axes}
+        for reach in (LONG, SHORT):
+            varying = frozenset(name for atom in weights for name in symbols(atom))
+            lengths = Lengths(varying, reach, self.writer, self.stands, products=self.products)
+            degrees: dict[Fraction, dict[str, Poly]] = {}
+            try:
+                for part, terms in self.costs[FORWARD].items():
+                    total = self.total(terms, items, lengths).without(lengths.given)
+                    for chosen, poly in total.split(lambda atom: atom in weights).items():
+                        degree = sum((weights[atom] * power for atom, power in chosen), Fraction(0))
+                        mine = degrees.setdefault(degree, {})
+                        mine[part] = mine.get(part, Poly({})) + poly * Poly({chosen: Fraction(1)})
+            except Unsettled:
+                continue
+            found = [self.order(degree, degrees[degree]) for degree in sorted(degrees)]
+            if found:
+                yield Orders(
+                    reach if lengths.bounded else "", lengths.assumptions(), tuple(found[: None if reach == LONG else 1])
+                )
+            if not lengths.bounded:
+                return
+
+    def order(self, power: Fraction, parts: Mapping[str, Poly]) -> Order:
+        """The work that grows with one power of the tokens."""
+        names = frozenset([*self.lengths, *(product.letter for product in self.products)])
+        shown = {part: self.ordered(poly, names) for part, poly in parts.items() if poly}
+        work = self.ordered(reduce(Poly.__add__, parts.values()), names)
+        whole = self.value(work)
+        values = {part: self.value(formula) for part, formula in shown.items()}
+        shares = {part: value / whole if whole and value is not None else None for part, value in values.items()}
+        return Order(power, work, tuple(Share(part, formula, shares[part]) for part, formula in shown.items()))

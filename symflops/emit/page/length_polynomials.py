@@ -1,0 +1,241 @@
+"""What a function of lengths becomes where one of them varies: a polynomial, under assumptions that are said.
+
+``min(x, W)`` is ``W`` in sequences that are longer, ``x`` in shorter ones; ``x // c`` is ``x / c`` where ``c`` divides ``x``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from symflops.algebra.sparse import ratio
+from symflops.emit.code.terms import coefficient
+from symflops.emit.page.polynomials import Poly, Writer, expanded, signs
+from symflops.model.formula import Apply, Bracket, Formula, Sym, TallyOf, symbols
+
+LONG, SHORT = "long", "short"
+
+
+class Unsettled(Exception):
+    """No polynomial, whatever is assumed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assumption:
+    """What holds of a length: ``relation`` is ``multiple``, ``at_least``, ``at_most`` or ``equal``."""
+
+    relation: str
+    left: Formula
+    right: Formula
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A length that varies, as ``letter``, while all others stay.
+
+    ``kind`` is ``axis`` for one variable, ``tokens`` for a product of what the axes of a stream are in the model (``axes``),
+    ``equal`` where several streams are of one length.
+    """
+
+    items: str
+    kind: str
+    streams: tuple[str, ...]
+    variables: tuple[str, ...]
+    letter: str
+    axes: tuple[Formula, ...] = ()
+
+
+@dataclass(slots=True)
+class Lengths:
+    """Expands formulas of lengths; ``varying`` are those that vary, ``stands`` what a letter stands for.
+
+    ``reach`` is ``long`` or ``short``; what had to be assumed is in ``assumed``, and ``bounded`` tells whether it mattered.
+    What is beyond a bound is of models that have one: the brackets in ``given`` are 1 then. Axes of ``products`` stay whole.
+    """
+
+    varying: frozenset[str]
+    reach: str
+    writer: Writer
+    stands: Mapping[str, Formula] = field(default_factory=dict)
+    assumed: dict[Assumption, None] = field(default_factory=dict)
+    bounded: bool = False
+    given: frozenset[Formula] = frozenset()
+    products: Sequence[Unknown] = ()
+    known: dict[Formula, Poly] = field(default_factory=dict)
+
+    def of(self, formula: Formula) -> Poly:
+        """``formula`` multiplied out.
+
+        Raises:
+            Unsettled: it is no polynomial of what varies.
+        """
+        return expanded(formula, self.rule)
+
+    def rule(self, formula: Formula) -> Poly | None:
+        """What an atom stands for."""
+        if self.axis(formula):
+            return None
+        if isinstance(formula, Sym):
+            return self.of(self.stands[formula.name]) if formula.name in self.stands else None
+        if isinstance(formula, (Apply, Bracket, TallyOf)) and self.touched(formula):
+            if formula not in self.known:
+                self.known[formula] = self.settled(formula)
+            return self.known[formula]
+        return None
+
+    def axis(self, formula: Formula) -> bool:
+        """Whether it is an axis of a product."""
+        return any(formula in product.axes for product in self.products)
+
+    def touched(self, formula: Formula) -> bool:
+        """Whether it reads what varies, or a letter that stands for something."""
+        return any(name in self.varying or name in self.stands for name in symbols(formula))
+
+    def varies(self, poly: Poly) -> bool:
+        """Whether it holds a letter that varies."""
+        return any(self.letters(atom) for monomial in poly.terms for atom, _ in monomial)
+
+    def letters(self, atom: Formula) -> bool:
+        """Whether an atom holds a letter that varies."""
+        return any(name in self.varying for name in symbols(atom))
+
+    def settled(self, formula: Apply | Bracket | TallyOf) -> Poly:
+        """An atom that varies as a polynomial."""
+        if isinstance(formula, TallyOf):
+            raise Unsettled
+        arguments = [self.of(argument) for argument in formula.arguments]
+        if isinstance(formula, Apply) and any(name in self.stands for name in symbols(formula)):
+            formula = Apply(formula.function, tuple(self.writer.plain(argument) for argument in arguments))
+            if self.axis(formula):
+                return Poly.atom(formula)
+        if not any(map(self.varies, arguments)):
+            shown = tuple(self.writer.plain(argument) for argument in arguments)
+            return Poly.atom(Apply(formula.function, shown) if isinstance(formula, Apply) else Bracket(formula.kind, shown))
+        if isinstance(formula, Bracket):
+            return self.bracket(formula.kind, arguments)
+        match formula.function:
+            case "floordiv" | "ceildiv" | "mod":
+                return self.rounded(formula.function, *arguments)
+            case "min" | "max":
+                return self.extreme(formula.function, arguments)
+            case "excess":
+                return self.excess(arguments[0])
+        raise Unsettled
+
+    def parted(self, poly: Poly) -> tuple[Poly, Poly]:
+        """What varies of a sum, and what does not."""
+        free = {chosen: factor for chosen, factor in poly.terms.items() if any(self.letters(atom) for atom, _ in chosen)}
+        return Poly(free), Poly({chosen: factor for chosen, factor in poly.terms.items() if chosen not in free})
+
+    def rounded(self, function: str, above: Poly, below: Poly) -> Poly:
+        """A quotient, or its rest, of what the divisor divides where it varies."""
+        if self.varies(below):
+            raise Unsettled
+        free, rest = self.parted(above)
+        self.assume("multiple", free, below)
+        left = self.of_constants(function, rest, below)
+        return left if function == "mod" else divided(free, below, self.writer) + left
+
+    def of_constants(self, function: str, above: Poly, below: Poly) -> Poly:
+        """A quotient, or its rest, in which nothing varies."""
+        if not above:
+            return Poly({})
+        one, two = (poly.number for poly in (above, below))
+        if one is not None and two is not None:
+            floor = one // two
+            found: dict[str, Fraction | int] = {"floordiv": floor, "ceildiv": -(-one // two), "mod": one - floor * two}
+            return Poly.constant(found[function])
+        return Poly.atom(Apply(function, (self.writer.plain(above), self.writer.plain(below))))
+
+    def extreme(self, function: str, arguments: list[Poly]) -> Poly:
+        """The least or the greatest: of a length that varies and bounds that do not."""
+        free = list(dict.fromkeys(poly for poly in arguments if self.varies(poly)))
+        fixed = list(dict.fromkeys(poly for poly in arguments if not self.varies(poly)))
+        if len(free) > 1:
+            raise Unsettled
+        if not fixed:
+            return free[0]
+        bound = fixed[0]
+        if len(fixed) > 1:
+            bound = Poly.atom(Apply(function, tuple(self.writer.plain(poly) for poly in fixed)))
+        self.bounded = True
+        self.assume("at_least" if self.reach == LONG else "at_most", free[0], bound)
+        if self.reach == LONG:
+            names = dict.fromkeys(name for monomial in bound.terms for atom, _ in monomial for name in symbols(atom))
+            self.given |= {Bracket("given", (Sym(name),)) for name in names}
+        return bound if (function == "min") == (self.reach == LONG) else free[0]
+
+    def excess(self, inner: Poly) -> Poly:
+        """What is above zero; of what is counted there is always one."""
+        free, rest = self.parted(inner)
+        found = signs(free), signs(rest)
+        if 0 in found and rest:
+            raise Unsettled
+        if found[0] == found[1] or not rest:
+            return inner if found[0] > 0 else Poly({})
+        if found[0] > 0 and rest == Poly.constant(-1):
+            self.assume("at_least", free, Poly.constant(1))
+            return inner
+        self.bounded = True
+        long = self.reach == LONG
+        self.assume("at_least" if long else "at_most", free.scale(Fraction(found[0])), rest.scale(Fraction(-found[0])))
+        return inner if long == (found[0] > 0) else Poly({})
+
+    def bracket(self, kind: str, arguments: list[Poly]) -> Poly:
+        """A condition on a length."""
+        if kind == "equal" and all(map(self.varies, arguments)):
+            self.assume("equal", *arguments)
+            return Poly.constant(1)
+        if kind == "at_least" and not self.varies(arguments[1]):
+            self.bounded = True
+            if self.reach == LONG:
+                self.assume("at_least", *arguments)
+                return Poly.constant(1)
+            self.assume("at_most", arguments[0], arguments[1] - Poly.constant(1))
+            return Poly({})
+        raise Unsettled
+
+    def assume(self, relation: str, left: Poly, right: Poly) -> None:
+        """Remember what is assumed, that ``h`` is a multiple of 4 rather than ``h / 2`` of 2; of what always is no word."""
+        if relation == "multiple" and len(left.terms) == 1:
+            ((monomial, factor),) = left.terms.items()
+            under = frozenset((atom, -exponent) for atom, exponent in monomial if exponent < 0)
+            left, right = (poly * Poly({under: Fraction(factor.denominator)}) for poly in (left, right))
+        if relation == "multiple" and right == Poly.constant(1):
+            return
+        if relation == "at_least" and right == Poly.constant(1) and len(left.terms) == 1:
+            return
+        self.assumed.setdefault(Assumption(relation, self.writer.plain(left), self.writer.plain(right)))
+
+    def assumptions(self) -> tuple[Assumption, ...]:
+        """What is assumed, without what follows from the rest."""
+        return tuple(one for one in self.assumed if not any(other is not one and follows(one, other) for other in self.assumed))
+
+
+def follows(one: Assumption, other: Assumption) -> bool:
+    """Whether a multiple of a number is one because it is a multiple of another number, which the first divides."""
+    if not one.relation == other.relation == "multiple" or one.left != other.left:
+        return False
+    small, large = (coefficient(assumption.right) for assumption in (one, other))
+    return small[1] == large[1] and ratio(large[0], small[0]).denominator == 1
+
+
+def divided(above: Poly, below: Poly, writer: Writer) -> Poly:
+    """An exact quotient."""
+    if len(below.terms) == 1:
+        ((monomial, factor),) = below.terms.items()
+        return above.over(monomial, factor)
+    return above * Poly.atom(writer.plain(below), -1)
+
+
+def holds(assumption: Assumption, left: Fraction, right: Fraction) -> bool:
+    """Whether an assumption holds of the values of its sides."""
+    match assumption.relation:
+        case "multiple":
+            return bool(right) and (left / right).denominator == 1
+        case "at_least":
+            return left >= right
+        case "at_most":
+            return left <= right
+    return left == right

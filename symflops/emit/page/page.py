@@ -1,0 +1,253 @@
+"""A derivation page, free of any markup: what every table and formula of it holds, so that templates only place text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from symflops.emit.code.terms import Terms, in_moments, plus, times
+from symflops.emit.page.analysis import Analysis
+from symflops.emit.page.growth import analysis
+from symflops.emit.page.number_ranges import folded
+from symflops.emit.page.types import (
+    AmountRow,
+    Cell,
+    Flow,
+    Form,
+    FormGroup,
+    Note,
+    OperatorRow,
+    Page,
+    RegimePage,
+    Scope,
+    TensorRow,
+)
+from symflops.emit.page.worked_figures import Worked, default_sizes
+from symflops.model.formula import ZERO, Formula, Prod, evaluate, number, symbols
+from symflops.model.program import Case, Line, Program, RegimeLines, StreamInfo, Tensor
+from symflops.model.spec import Layout
+from symflops.model.verification import Verification
+
+
+def page(program: Program, verified: Sequence[Verification] = (), worked: Worked | None = None) -> Page:
+    """The page of ``program``, with what it was verified against, and figures of a typical batch."""
+    sizes = default_sizes(program)
+    found = analysis(program, program.regimes[0].name, program.conventions[0], sizes)
+    amounts = tuple(AmountRow(a.name, in_moments(a.useful, program), in_moments(a.executed, program)) for a in program.amounts)
+    return Page(
+        program=program,
+        streams=tuple(stream_rows(program)),
+        amounts=amounts,
+        scopes=tuple(scopes(program)),
+        flows=tuple(flows(program)),
+        regimes=tuple(regime_pages(program, sizes)),
+        tensors=tuple(tensor_rows(program)),
+        default_parameters=None if sizes is None else int(evaluate(program.parameters, sizes)),
+        pairs_differ=any(row.useful != row.executed for row in amounts),
+        unseen=any(not line.seen for regime in program.regimes for line in regime.lines),
+        verified=tuple(verified),
+        analysis=found,
+        letters=tuple(unknown_letters(found)),
+        worked=worked,
+        fixed=tuple(
+            (field.keys[0], json.dumps(value))
+            for letter, value in program.fixed
+            for field in program.fields
+            if field.letter == letter
+        ),
+    )
+
+
+def unknown_letters(found: Analysis) -> Iterable[tuple[str, str]]:
+    """The letters of lengths that stand for several."""
+    grown = (growth.unknown for items in found.items for growth in items.growth)
+    for unknown in dict.fromkeys([*found.tokens, *grown]):
+        if unknown.kind == "tokens":
+            yield unknown.letter, rf"N_{{\mathrm{{{unknown.streams[0].replace('_', chr(92) + ' ')}}}}}"
+        elif unknown.kind == "equal":
+            yield unknown.letter, r"\ell"
+
+
+def stream_rows(program: Program) -> Iterable[tuple[StreamInfo, tuple[tuple[str, str], ...]]]:
+    """The streams with the inputs that carry them."""
+    for stream in program.streams:
+        yield stream, tuple((item.name, layout_text(item.layout)) for item in program.inputs if item.stream == stream.name)
+
+
+def layout_text(layout: Layout | None) -> str:
+    """The dimensions of a tensor, or the columns of the values that hold lengths."""
+    columns = () if layout is None else layout.axes or layout.values
+    return " ".join(columns) + (f", rows sum to {layout.counts}" if layout and layout.counts else "")
+
+
+def located(path: str) -> tuple[str, str]:
+    """A module as the repeated block that it is in, and its name there."""
+    group, star, name = path.rpartition(".*.")
+    return (f"{group}.*", name) if star else ("", path)
+
+
+def scopes(program: Program) -> Iterable[Scope]:
+    """Every module that computes, once, with all its contractions; those that differ in numbers alone together."""
+    modules: dict[str, list[Line]] = {}
+    for line in program.regimes[0].lines:
+        modules.setdefault(line.module, []).append(line)
+    tensors: dict[str, list[Tensor]] = {}
+    for tensor in program.tensors:
+        tensors.setdefault(owner(tensor), []).append(tensor)
+    rows = []
+    for module, lines in modules.items():
+        own = {(tensor.name, elements(tensor)): None for tensor in tensors.get(module, ())}
+        runs = tuple(dict.fromkeys(line.amount.name for line in lines))
+        rows.append((runs, plus([count for _, count in own]), term(lines, program)))
+    for module, places in folded(list(modules), rows):
+        runs, parameters, work = rows[places[0]]
+        yield Scope(*located(module), runs, parameters, times(number(len(places)), work))
+
+
+def flows(program: Program) -> Iterable[Flow]:
+    """The forward work by what it runs over and the block that it is in: each stream, outside of blocks and within."""
+    found: dict[tuple[str, str], list[Line]] = {}
+    for line in program.regimes[0].lines:
+        found.setdefault((line.amount.name, located(line.module)[0]), []).append(line)
+    order = {amount.name: place for place, amount in enumerate(program.amounts)}
+    for (amount, group), lines in sorted(found.items(), key=lambda item: order.get(item[0][0], len(order))):
+        modules = tuple(name for name, _ in folded(list(dict.fromkeys(located(line.module)[1] for line in lines))))
+        yield Flow(amount, group, modules, term(lines, program))
+
+
+def term(lines: Iterable[Line], program: Program, pairs: str = "useful") -> Formula:
+    """The forward work of some lines; lines that do the same are taken together."""
+    same: dict[tuple[Formula, Formula], list[Formula]] = {}
+    for line in lines:
+        same.setdefault((line.unit, in_moments(line.amount.under(pairs), program)), []).append(line.forward)
+    return plus([times(plus(counts), unit, amount) for (unit, amount), counts in same.items()])
+
+
+def tensor_rows(program: Program) -> Iterable[TensorRow]:
+    """The parameters, those that differ in numbers alone together."""
+    tensors = program.tensors
+    for name, places in folded([each.name for each in tensors], [(each.shape, each.copies, each.count) for each in tensors]):
+        tensor, count = tensors[places[0]], number(len(places))
+        yield TensorRow(*located(name), tensor.shape, times(count, tensor.copies), times(count, tensor.count))
+
+
+def owner(tensor: Tensor) -> str:
+    """The module that has a tensor."""
+    return tensor.name.rpartition(".")[0]
+
+
+def elements(tensor: Tensor) -> Formula:
+    """The elements of one copy of a tensor, its letters in the order of the count."""
+    rank = {name: place for place, name in enumerate(dict.fromkeys(symbols(tensor.count)))}
+    factors = [factor for size in tensor.shape for factor in (size.factors if isinstance(size, Prod) else (size,))]
+    return times(tensor.exists, *sorted(factors, key=lambda part: min([rank.get(name, 0) for name in symbols(part)] or [0])))
+
+
+def regime_pages(program: Program, sizes: Mapping[str, Any] | None) -> Iterable[RegimePage]:
+    """The regimes; forms are numbered through the page."""
+    numbers: dict[tuple[str, Terms], int] = {}
+    for regime in program.regimes:
+        notes = regime_notes(regime, program)
+        letters = {note.reason: note.letter for note in notes}
+        cases = [case for case in program.cases if case.regime == regime.name]
+        rows = operator_rows(regime, letters)
+        trains = any(cell.count != ZERO for row in rows for cell in (*row.inputs, *row.weights))
+        ratios = tuple(moment_ratios(cases[0], sizes)) if cases and sizes and trains else ()
+        groups = tuple(form_groups(cases, numbers))
+        yield RegimePage(regime.name, regime.doc, regime.trainable, all(regime.trains), trains, rows, notes, groups, ratios)
+
+
+def operator_rows(regime: RegimeLines, letters: Mapping[str, str]) -> tuple[OperatorRow, ...]:
+    """The lines of a regime, those that differ in numbers alone together."""
+    rows = [operator_row(line, letters) for line in regime.lines]
+    found = []
+    for module, places in folded([line.module for line in regime.lines], [replace(row, module="", group="") for row in rows]):
+        row, count = rows[places[0]], number(len(places))
+        inputs, weights = (
+            tuple(replace(cell, count=times(count, cell.count)) for cell in cells) for cells in (row.inputs, row.weights)
+        )
+        group, name = located(module)
+        found.append(replace(row, group=group, module=name, forward=times(count, row.forward), inputs=inputs, weights=weights))
+    return tuple(found)
+
+
+def operator_row(line: Line, letters: Mapping[str, str]) -> OperatorRow:
+    """A line of a regime with its gradients by kind."""
+
+    def cells(kind: str) -> tuple[Cell, ...]:
+        mine = [gradient for gradient in line.gradients if (gradient.kind == "weight") == (kind == "weight")]
+        return tuple(Cell(gradient.count, letters.get(gradient.reason, "")) for gradient in mine)
+
+    group, module = located(line.module)
+    what = (line.contraction, line.amount.name, line.unit, line.forward)
+    return OperatorRow(group, module, *what, cells("input"), cells("weight"), line.seen)
+
+
+def regime_notes(regime: RegimeLines, program: Program) -> tuple[Note, ...]:
+    """The reasons in the order of the lines, lettered, with the gradients that they are about."""
+    found: dict[str, dict[tuple[Formula, Formula], dict[str, list[str]]]] = {}
+    missing: dict[str, dict[tuple[Formula, Formula], list[Formula]]] = {}
+    for line in regime.lines:
+        for gradient in line.gradients:
+            if gradient.reason:
+                key = (gradient.count, line.forward if gradient.count != ZERO else ZERO)
+                kinds = found.setdefault(gradient.reason, {}).setdefault(key, {}).setdefault(line.module, [])
+                same = (line.unit, in_moments(line.amount.useful, program))
+                lacks = [line.forward, times(number(-1), gradient.count)]
+                missing.setdefault(gradient.reason, {}).setdefault(same, []).extend(lacks)
+                kinds += [kind for kind in ("weight" if gradient.kind == "weight" else "input",) if kind not in kinds]
+    return tuple(
+        Note(
+            note_letter(number),
+            reason,
+            tuple((*key, clauses(modules)) for key, modules in groups.items()),
+            lacking(missing[reason]),
+        )
+        for number, (reason, groups) in enumerate(found.items())
+    )
+
+
+def lacking(missing: Mapping[tuple[Formula, Formula], Sequence[Formula]]) -> Formula:
+    """The work of gradients that are not computed."""
+    return plus([times(plus(counts), unit, amount) for (unit, amount), counts in missing.items()])
+
+
+def clauses(modules: Mapping[str, Sequence[str]]) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
+    """Modules by operands and block."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for path, kinds in modules.items():
+        group, name = located(path)
+        found.setdefault((" and ".join(kinds), group), []).append(name)
+    return tuple((*key, tuple(name for name, _ in folded(names))) for key, names in found.items())
+
+
+def note_letter(number: int) -> str:
+    """a, b, ... z, aa, ab, ..."""
+    return (note_letter(number // 26 - 1) if number >= 26 else "") + chr(ord("a") + number % 26)
+
+
+def form_groups(cases: Sequence[Case], numbers: dict[tuple[str, Terms], int]) -> Iterable[FormGroup]:
+    """The conventions of a regime by what they count."""
+    groups: dict[tuple[Terms, ...], list[str]] = {}
+    for case in cases:
+        groups.setdefault((case.forward, case.backward, case.recomputed), []).append(case.convention)
+    for (forward, backward, recomputed), conventions in groups.items():
+        forms = []
+        for name, terms in (("forward", forward), ("backward", backward), ("recomputed", recomputed)):
+            if terms:
+                same = numbers.get((name, terms), 0)
+                number = numbers.setdefault((name, terms), len(numbers) + 1)
+                forms.append(Form(name, number, terms, same))
+        yield FormGroup(tuple(conventions), tuple(forms))
+
+
+def moment_ratios(case: Case, sizes: Mapping[str, Any]) -> Iterable[tuple[str, int, int, str]]:
+    """Backward over forward, moment by moment."""
+    backward = dict(case.backward)
+    for position, formula in case.forward:
+        first, second = evaluate(formula, sizes), evaluate(backward.get(position, ZERO), sizes)
+        if first:
+            yield f"moment@{position}", first, second, f"{float(Fraction(second) / Fraction(first)):.4f}" if second else "0"

@@ -1,0 +1,137 @@
+"""Pictures of an analysis, with matplotlib: what parts take over a length, and how figures compare over it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from symflops.diagnostics.errors import SymflopsError
+from symflops.emit.page.parts import ORDER
+
+# told apart by those who see few colours, too (Okabe and Ito)
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
+TINTS = ("#0072B2", "#56B4E9", "#999999", "#F0E442", "#009E73", "#CC79A7", "#D55E00", "#8C6D31", "#332288", "#E69F00")
+SHADES = dict(zip(ORDER, TINTS, strict=True))
+DASHES = ("-", "--", "-.", ":")
+SIZE = (7.0, 4.2)
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """Batches whose items grow along one stream: of several axes the last two, as far as there are two."""
+
+    batch: Mapping[str, Any]
+    stream: str
+    entry: Any
+
+    @property
+    def sides(self) -> list[int]:
+        """What the axes that grow are, one after the other."""
+        return [2**power for power in (range(7, 18) if isinstance(self.entry, int) else range(3, 10))]
+
+    def grown(self, side: int) -> Any:
+        """The entry of an item at one of its sizes."""
+        return side if isinstance(self.entry, int) else [*self.entry[:-2], *[side] * min(2, len(self.entry))]
+
+    @property
+    def label(self) -> str:
+        """What the picture is over."""
+        what = "tokens" if isinstance(self.entry, int) else "positions"
+        return f"{what} of {self.stream} in an item"
+
+    def tokens(self, side: int) -> int:
+        """The tokens of an item."""
+        return side if isinstance(self.entry, int) else prod(self.grown(side))
+
+    def at(self, side: int) -> dict[str, Any]:
+        """The batch."""
+        return {**self.batch, self.stream: [self.grown(side)] * len(self.batch[self.stream])}
+
+    def first(self, holds: Callable[[dict[str, Any]], bool]) -> int | None:
+        """The tokens from which on something holds, where it does not at first but does in the end."""
+        low, *_, high = self.sides
+        if holds(self.at(low)) or not holds(self.at(high)):
+            return None
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if holds(self.at(middle)) else (middle, high)
+        return self.tokens(high)
+
+
+def sweep(batch: Mapping[str, Any], stream: str = "") -> Sweep:
+    """The sweep over a stream of a batch, the first one by default.
+
+    Raises:
+        SymflopsError: the batch has no such stream, or none with lengths.
+    """
+    given = {name: entries for name, entries in batch.items() if isinstance(entries, list) and entries}
+    if stream and stream not in given:
+        raise SymflopsError(f"a picture cannot be over '{stream}': the batch has {', '.join(given) or 'no stream with items'}")
+    if not given:
+        raise SymflopsError("a picture is over the length of a stream, and the batch has none with items")
+    name = stream or next(iter(given))
+    return Sweep(batch, name, given[name][0])
+
+
+def breakdown(title: str, label: str, tokens: Sequence[int], parts: Mapping[str, Sequence[int]], crossover: int | None) -> Any:
+    """The share of each part over the length of a stream, stacked; where attention overtakes all else is marked."""
+    figure, axes = _axes(title, label)
+    totals = [sum(values) or 1 for values in zip(*parts.values(), strict=True)]
+    shares = [[100 * value / total for value, total in zip(values, totals, strict=True)] for values in parts.values()]
+    colours = [SHADES[name] for name in parts]
+    axes.stackplot(tokens, *shares, labels=list(parts), colors=colours, alpha=0.9)
+    if crossover is not None:
+        axes.axvline(crossover, color="black", linewidth=1.2, linestyle="--")
+        told, away = f"half is attention\nfrom {crossover:,}", {"xytext": (-6, 0), "textcoords": "offset points"}
+        axes.annotate(told, (crossover, 97), ha="right", va="top", **away)
+    axes.set_ylim(0, 100)
+    axes.set_xlim(tokens[0], tokens[-1])
+    axes.set_ylabel("share of the FLOPs of a step, %")
+    handles, labels = axes.get_legend_handles_labels()
+    axes.legend(handles[::-1], labels[::-1], loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
+    return figure
+
+
+def ratios(title: str, label: str, tokens: Sequence[int], lines: Mapping[str, Sequence[float | None]], to: str) -> Any:
+    """Ratios over the length of a stream, a line for each name."""
+    figure, axes = _axes(title, label)
+    for place, (name, values) in enumerate(lines.items()):
+        numbers = [float("nan") if value is None else value for value in values]
+        colour, dash = COLOURS[place % len(COLOURS)], DASHES[place // len(COLOURS) % len(DASHES)]
+        axes.plot(tokens, numbers, dash, color=colour, label=name, linewidth=1.8)
+    axes.set_ylabel(f"ratio to {to}")
+    axes.grid(alpha=0.25)
+    axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
+    return figure
+
+
+def _axes(title: str, label: str) -> tuple[Any, Any]:
+    """A figure with one plot over a length.
+
+    Raises:
+        SymflopsError: matplotlib is not there.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise SymflopsError("a picture needs matplotlib: pip install 'symflops[plot]'") from None
+    figure = Figure(figsize=SIZE)
+    axes = figure.subplots()
+    axes.set_title(title, fontsize=11)
+    axes.set_xscale("log", base=2)
+    axes.set_xlabel(label)
+    return figure, axes
+
+
+def save(figure: Any, path: str) -> None:
+    """Write a picture, in the format that the ending of its file says.
+
+    Raises:
+        SymflopsError: the file cannot be written, or has an ending that is no format.
+    """
+    try:
+        figure.savefig(path, bbox_inches="tight", dpi=160)
+    except (OSError, ValueError) as error:
+        raise SymflopsError(f"the picture cannot be written: {error}") from None

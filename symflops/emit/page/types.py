@@ -1,0 +1,150 @@
+"""What a derivation page shows, free of any markup: the types of its tables and formulas."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from symflops.emit.code.terms import Terms
+from symflops.emit.page.analysis import Analysis
+from symflops.emit.page.worked_figures import Worked
+from symflops.model.formula import Formula
+from symflops.model.program import Program, StreamInfo
+from symflops.model.verification import Verification
+
+
+@dataclass(frozen=True, slots=True)
+class AmountRow:
+    """What contractions run over, in moments: the useful part and all that is executed."""
+
+    name: str
+    useful: Formula
+    executed: Formula
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """A module that computes: what it runs over, its parameters in one block, and its forward term."""
+
+    group: str
+    module: str
+    runs: tuple[str, ...]
+    parameters: Formula
+    term: Formula
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """What one amount of work flows through within one block (outside of all blocks where ``group`` is empty), and its term."""
+
+    amount: str
+    group: str
+    modules: tuple[str, ...]
+    term: Formula
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """How often a gradient is computed, and the letter of the note that says why not always."""
+
+    count: Formula
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorRow:
+    """A contraction in both passes."""
+
+    group: str
+    module: str
+    contraction: str
+    amount: str
+    unit: Formula
+    forward: Formula
+    inputs: tuple[Cell, ...]
+    weights: tuple[Cell, ...]
+    seen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Why some gradients are not always computed, and which: (times, of how many, and whose: operands, block, modules).
+
+    ``missing`` is the work that is not done, useful work only.
+    """
+
+    letter: str
+    reason: str
+    groups: tuple[tuple[Formula, Formula, tuple[tuple[str, str, tuple[str, ...]], ...]], ...]
+    missing: Formula
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A numbered closed form, or the number of the same one that came before (``same``)."""
+
+    name: str
+    number: int
+    terms: Terms
+    same: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FormGroup:
+    """The closed forms that some conventions share."""
+
+    conventions: tuple[str, ...]
+    forms: tuple[Form, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RegimePage:
+    """One regime: both passes operator by operator, and the closed forms.
+
+    ``ratios`` are the coefficients at the default sizes: (moment, forward, backward, backward / forward).
+    """
+
+    name: str
+    doc: str
+    trainable: Formula
+    everything: bool
+    trains: bool
+    rows: tuple[OperatorRow, ...]
+    notes: tuple[Note, ...]
+    groups: tuple[FormGroup, ...]
+    ratios: tuple[tuple[str, int, int, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TensorRow:
+    """A parameter: the shape of one copy, how many copies there are, and the elements of all."""
+
+    group: str
+    name: str
+    shape: tuple[Formula, ...]
+    copies: Formula
+    count: Formula
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Everything that a derivation page shows, in its order; streams come with the inputs that carry them and their layout.
+
+    ``analysis`` is of the first regime and convention; ``letters`` are those of its formulas that the program has not, with
+    their LaTeX. ``worked`` are figures of a typical batch, where all sizes have defaults.
+    """
+
+    program: Program
+    streams: tuple[tuple[StreamInfo, tuple[tuple[str, str], ...]], ...]
+    amounts: tuple[AmountRow, ...]
+    scopes: tuple[Scope, ...]
+    flows: tuple[Flow, ...]
+    regimes: tuple[RegimePage, ...]
+    tensors: tuple[TensorRow, ...]
+    default_parameters: int | None
+    pairs_differ: bool
+    unseen: bool
+    verified: tuple[Verification, ...]
+    analysis: Analysis
+    letters: tuple[tuple[str, str], ...]
+    worked: Worked | None = None
+    fixed: tuple[tuple[str, str], ...] = ()

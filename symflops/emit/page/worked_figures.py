@@ -1,0 +1,134 @@
+"""Worked figures: what regimes and conventions make of one typical batch at the default sizes, as exact integers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from symflops.diagnostics.findings import SymflopsError
+from symflops.emit.page.analysis import typical_batch
+from symflops.model.formula import evaluate
+from symflops.model.program import Case, Program
+from symflops.runtime.batch import moments_of
+
+
+@dataclass(frozen=True, slots=True)
+class RegimeFigures:
+    """FLOPs of one step of a regime; ratios count recomputed work, to the first regime and to three times forward."""
+
+    name: str
+    doc: str
+    trainable: int
+    forward: int
+    backward: int
+    recomputed: int
+    to_first: Fraction | None
+    to_three_forward: Fraction | None
+
+    @property
+    def executed(self) -> int:
+        """Forward, backward and recomputed."""
+        return self.forward + self.backward + self.recomputed
+
+
+@dataclass(frozen=True, slots=True)
+class ConventionFigures:
+    """FLOPs of one step that a convention counts, in both passes, its ratio to the first one, and the main reason."""
+
+    name: str
+    total: int
+    ratio: Fraction | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Worked:
+    """Figures of one step: ``batch`` is one entry per stream, ``convention`` that of the regimes."""
+
+    batch: tuple[tuple[str, object], ...]
+    convention: str
+    regimes: tuple[RegimeFigures, ...]
+    conventions: tuple[ConventionFigures, ...]
+
+
+def worked(program: Program, conventions: Sequence[ConventionFigures] = ()) -> Worked | None:
+    """The figures of all regimes of ``program`` under its first convention; None where sizes lack defaults.
+
+    Without ``conventions`` those of the program are told.
+    """
+    sizes = default_sizes(program)
+    if sizes is None or not program.cases:
+        return None
+    batch = typical_batch(program) | {stream.name: 1 for stream in program.streams if stream.counts}
+    try:
+        figures = _Figures(program, sizes, batch)
+    except SymflopsError:
+        return None  # a model that takes no such lengths
+    told = {name: entries[0] if isinstance(entries, list) else entries for name, entries in batch.items()}
+    shown = tuple(conventions) or tuple(figures.conventions())
+    return Worked(tuple(told.items()), program.conventions[0], tuple(figures.regimes()), shown)
+
+
+class _Figures:
+    def __init__(self, program: Program, sizes: Mapping[str, Any], batch: Mapping[str, Any]) -> None:
+        self.program = program
+        self.sizes = sizes
+        self.moments = {side: moments_of(program, batch, sizes, side) for side in ("lengths", "padded")}
+
+    def value(self, case: Case, terms: Sequence[tuple[int, Any]]) -> Any:
+        """A closed form as a number."""
+        side = "padded" if dict(self.program.lengths)[case.convention] == "padded" else "lengths"
+        return sum(evaluate(formula, self.sizes) * self.moments[side][position] for position, formula in terms)
+
+    def regimes(self) -> Iterator[RegimeFigures]:
+        """Regime by regime."""
+        first = 0
+        for regime in self.program.regimes:
+            case = self.program.case(regime.name, self.program.conventions[0])
+            forward, backward, again = (self.value(case, terms) for terms in (case.forward, case.backward, case.recomputed))
+            executed = forward + backward + again
+            first = first or executed
+            yield RegimeFigures(
+                regime.name, regime.doc, int(evaluate(regime.trainable, self.sizes)), forward, backward, again,
+                Fraction(executed, first) if first else None, Fraction(executed, 3 * forward) if forward else None,
+            )  # fmt: skip
+
+    def conventions(self) -> Iterator[ConventionFigures]:
+        """The program's own conventions, in its first regime."""
+        first = 0
+        for name in self.program.conventions:
+            case = self.program.case(self.program.regimes[0].name, name)
+            total = self.value(case, case.forward) + self.value(case, case.backward)
+            first = first or total
+            reason = self.reason(name) if total != first else ""
+            yield ConventionFigures(name, total, Fraction(total, first) if first else None, reason)
+
+    def reason(self, name: str) -> str:
+        """Why a convention of the program counts other work than its first one."""
+        lines, own = self.program.regimes[0].lines, self.program.conventions[0]
+        told = []
+        pairs, unseen = dict(self.program.pairs), dict(self.program.unseen)
+        if pairs[name] != pairs[own] and any(line.amount.useful != line.amount.executed for line in lines):
+            told.append("all pairs, not the pairs that a mask leaves")
+        if unseen[name] != unseen[own] and not all(line.seen for line in lines):
+            told.append("no work that profilers do not see")
+        return ", and ".join(told)
+
+
+def default_sizes(program: Program) -> dict[str, Any] | None:
+    """Every letter at its default, or as it decided the structure; None where a config must give one."""
+    found: dict[str, Any] = {}
+    fixed = dict(program.fixed)
+    for field in program.fields:
+        if field.letter in fixed:
+            found[field.letter] = fixed[field.letter]
+            continue
+        if field.required:
+            return None
+        plain = field.default is None or isinstance(field.default, (bool, str, tuple))
+        found[field.letter] = field.default if plain else evaluate(field.default, found)  # type: ignore[arg-type]
+    for definition in program.definitions:
+        found[definition.letter] = evaluate(definition.formula, found)
+    return found

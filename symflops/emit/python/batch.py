@@ -1,0 +1,118 @@
+"""How the Python target says batches: the arguments of ``moments``, the columns of lengths, and the sums over them."""
+
+from __future__ import annotations
+
+from symflops.emit.code.batches import Summed, stream_rows, summed
+from symflops.emit.code.infix import ATOM, UNARY
+from symflops.emit.python.printer import PythonPrinter
+from symflops.model.formula import Apply, Num, Power, Sym
+from symflops.model.program import Moment, Program, Statistic
+
+
+class MomentPrinter(PythonPrinter):
+    """Functions of lengths, which are checked where the model divides them without a remainder."""
+
+    def quotient(self, top: str, bottom: str, product: bool) -> tuple[str, int]:
+        return f"_exact({top}, {bottom})", ATOM
+
+
+class ElementPrinter(PythonPrinter):
+    """Functions of lengths that may be whole columns: what works on ints and, element by element, on integer arrays.
+
+    ``rests`` collects what divisions without a remainder would leave over.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rests: list[str] = []
+
+    def quotient(self, top: str, bottom: str, product: bool) -> tuple[str, int]:
+        rest = f"{top} % ({bottom})" if product else f"{top} % {bottom}"
+        if rest not in self.rests:
+            self.rests.append(rest)
+        return super().quotient(top, bottom, product)
+
+    def apply(self, formula: Apply) -> tuple[str, int]:
+        if formula.function == "excess":
+            return f"_most(0, {self.text(formula.arguments[0])})", ATOM
+        if formula.function in ("min", "max"):
+            texts = [self.text(argument) for argument in formula.arguments]
+            name = "_least" if formula.function == "min" else "_most"
+            nested = texts[0]
+            for text in texts[1:]:
+                nested = f"{name}({nested}, {text})"
+            return nested, ATOM
+        return super().apply(formula)
+
+
+PRINT = MomentPrinter()
+
+
+def signature(program: Program) -> str:
+    """The arguments of ``moments``."""
+    parts = [
+        f"{name}: {'Streams' if variables else 'Streams | int'}{' | None = None' if optional else ''}"
+        for name, _, variables, optional in stream_rows(program)
+    ]
+    return ", ".join(["*", *parts]) if parts else ""
+
+
+def slots(program: Program) -> list[str]:
+    """The fields of the moments; raw lengths among them where some moments depend on sizes."""
+    raw = ["lengths"] if any(moment.sizes for moment in program.moments) else []
+    return ["padded", *raw, *(moment.name for moment in program.moments)]
+
+
+def total(what: Moment | Statistic, program: Program) -> str:
+    """A moment or a statistic as a sum over columns."""
+    found = summed(what, program)
+    match found.kind:
+        case "once":
+            return PRINT.text(found.formula)
+        case "count":
+            count = f"len({found.columns[0]}_)" if found.columns else "0"
+            return count if isinstance(found.formula, Num) else f"{count}*{PRINT.inside(found.formula, UNARY)}"
+    first = found.columns[0]
+    if found.formula == Power(Sym(first), 2):
+        return f"sum([{first}*{first} for {first} in {first}_])"
+    return f"sum({over_items(found)})"
+
+
+def figure(statistic: Statistic, program: Program) -> str:
+    """A statistic as the sum over columns, or as the largest value in them."""
+    if statistic.kind == "sum":
+        return total(statistic, program)
+    items = over_items(summed(statistic, program))
+    return f"max({items if items.isidentifier() else f'({items})'}, default=0)"
+
+
+def over_items(found: Summed) -> str:
+    """The values of a formula for the items of a batch: a column, or a generator over columns."""
+    first, *others = found.columns
+    if found.kind == "column":
+        return f"{first}_"
+    text = PRINT.text(found.formula)
+    if not others:
+        return f"{text} for {first} in {first}_"
+    return f"{text} for {', '.join(found.columns)} in zip({', '.join(f'{name}_' for name in found.columns)})"
+
+
+def elements(program: Program) -> tuple[list[str], list[str]]:
+    """Each moment's function of one item, or of whole columns; and what divisions without a remainder would leave over.
+
+    There are none where moments are of a batch as a whole: no item tells what it adds to them.
+    """
+    printer = ElementPrinter()
+    terms = [] if program.whole else [printer.text(moment.formula) for moment in program.moments]
+    return terms, printer.rests
+
+
+def quick(program: Program) -> tuple[list[str], list[str]]:
+    """What says that a batch is plain lists of ints, and their columns; empty for models with other streams."""
+    rows = stream_rows(program)
+    if not rows or any(optional or len(axes) != 1 or items != rows[0][1] for _, items, axes, optional in rows):
+        return [], []
+    first, *others = [name for name, _, _, _ in rows]
+    asked = [f"type({name}) is list" for name, _, _, _ in rows] + [first]
+    asked += [f"len({name}) == len({first})" for name in others] + [f"type({name}[0]) is int" for name, _, _, _ in rows]
+    return asked, [f"_numbers({name})" for name, _, _, _ in rows]

@@ -1,0 +1,72 @@
+"""Formulas as Python expressions over ints."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from symflops.emit.code.infix import ATOM, PRODUCT, SUM, UNARY
+from symflops.emit.code.printer import CodePrinter
+from symflops.model.formula import ZERO, Apply, Bracket, Formula, Power, Sym, TallyOf
+
+
+class PythonPrinter(CodePrinter):
+    """Python source."""
+
+    def number(self, value: Fraction) -> tuple[str, int]:
+        return super().number(value) if value.denominator == 1 else (f"{value.numerator}/{value.denominator}", PRODUCT)
+
+    def alone(self, formula: Formula) -> str:
+        text = self.text(formula)
+        return text[1:-1] if isinstance(formula, Bracket) and text.startswith("(") else text
+
+    def literal(self, value: int) -> str:
+        return str(value)
+
+    def quotient(self, top: str, bottom: str, product: bool) -> tuple[str, int]:
+        """A division without a remainder, perhaps by a product."""
+        return f"{top}//({bottom})" if product else f"{top}//{bottom}", PRODUCT
+
+    def power(self, formula: Power) -> str:
+        base = self.inside(formula.base, ATOM)
+        return base if formula.exponent == 1 else f"{base}**{formula.exponent}"
+
+    def apply(self, formula: Apply) -> tuple[str, int]:
+        arguments = formula.arguments
+        match formula.function:
+            case "floordiv":
+                return f"{self.inside(arguments[0], UNARY)}//{self.inside(arguments[1], ATOM)}", PRODUCT
+            case "ceildiv":
+                return f"-(-{self.inside(arguments[0], ATOM)}//{self.inside(arguments[1], ATOM)})", PRODUCT
+            case "mod":
+                return f"{self.inside(arguments[0], UNARY)} % {self.inside(arguments[1], ATOM)}", PRODUCT
+            case "excess":
+                return f"max(0, {self.text(arguments[0])})", ATOM
+            case "item":
+                return f"{self.text(arguments[0])}[{self.text(arguments[1])}]", ATOM
+            case "each":
+                return f"_each({self.text(arguments[0])}, {self.text(arguments[1])})", ATOM
+            case "count":
+                return f"{self.text(arguments[0])}.count({self.text(arguments[1])})", ATOM
+            case "total":
+                return f"sum({self.text(arguments[0])})", ATOM
+        return f"{formula.function}({', '.join(self.text(argument) for argument in arguments)})", ATOM
+
+    def bracket(self, formula: Bracket) -> tuple[str, int]:
+        arguments = formula.arguments
+        match formula.kind:
+            case "flag":
+                return self.text(arguments[0]), ATOM
+            case "given":
+                assert isinstance(arguments[0], Sym)
+                name = arguments[0].name
+                return (f"({self.symbol(name)} is not None)" if name in self.names else f"has_{self.symbol(name)}"), ATOM
+            case "at_least":
+                return f"({self.inside(arguments[0], SUM)} >= {self.inside(arguments[1], SUM)})", ATOM
+            case "contains":
+                return f"({self.inside(arguments[0], SUM)} in {self.inside(arguments[1], SUM)})", ATOM
+        return f"({self.inside(arguments[0], SUM)} == {self.inside(arguments[1], SUM)})", ATOM
+
+    def tally(self, formula: TallyOf) -> tuple[str, int]:
+        index = formula.index.partition("@")[0]
+        bounds = self.text(formula.high) if formula.low == ZERO else f"{self.text(formula.low)}, {self.text(formula.high)}"
+        return f"sum({self.text(formula.condition)} for {index} in range({bounds}))", ATOM

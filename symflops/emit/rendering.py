@@ -1,0 +1,52 @@
+"""The jinja environment: templates place text and never decide; an unknown name is an error."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from functools import cache
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+
+
+@cache
+def environment() -> Environment:
+    """The one environment, with delimiters that neither Python nor LaTeX uses."""
+    made = Environment(
+        loader=PackageLoader("symflops.emit", "templates"),
+        undefined=StrictUndefined,
+        block_start_string="<%",
+        block_end_string="%>",
+        variable_start_string="<<",
+        variable_end_string=">>",
+        comment_start_string="<#",
+        comment_end_string="#>",
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,  # the outputs are Python, LaTeX and Markdown; each target escapes what it prints
+    )
+    made.filters["tuple_of"] = tuple_of
+    made.filters["dict_of"] = dict_of
+    made.filters["json"] = json.dumps
+    return made
+
+
+def tuple_of(items: Iterable[str]) -> str:
+    """Texts as a Python tuple."""
+    return tuple_text([json.dumps(item) for item in items])
+
+
+def tuple_text(cells: Sequence[str]) -> str:
+    """Expressions as a Python tuple; that of one has a comma."""
+    return f"({', '.join(cells)}{',' if len(cells) == 1 else ''})"
+
+
+def dict_of(items: Iterable[tuple[str, str]]) -> str:
+    """Pairs of texts as a Python dictionary."""
+    return "{" + ", ".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in items) + "}"
+
+
+def template(name: str) -> Template:
+    """The template called ``name``."""
+    return environment().get_template(name)

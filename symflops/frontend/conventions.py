@@ -1,0 +1,188 @@
+"""Reads the pages of conventions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+
+from symflops.diagnostics.findings import Reporter, Source, Span, did_you_mean
+from symflops.frontend.document import Shapes
+from symflops.frontend.fields import BACKWARD, CONVENTION, EXCEPTION, LENGTHS, MASKS, RULE
+from symflops.model.convention import Backward, Convention, Exceptional, Rule
+from symflops.model.roles import ROLES
+from symflops.ops.fields import words_of
+from symflops.syntax.yaml_nodes import Mapping as MappingNode
+from symflops.syntax.yaml_nodes import Node, Scalar, read_yaml
+
+WORDS = {field.name: field.words for field in (*CONVENTION, *RULE) if field.words}
+
+
+def read_convention(source: Source) -> Convention:
+    """The convention on a page.
+
+    Raises:
+        SpecError: an unknown field, word or role, or rules that contradict each other.
+    """
+    report = Reporter()
+    reader = _Reader(Shapes(report), report)
+    given = reader.shapes.known(read_yaml(source), words_of(CONVENTION), "a convention")
+    if "name" not in given:
+        report.error("missing-field", "a convention needs a 'name'", Span(source, 1, 1, 2), "name: mine")
+    found = reader.convention(given)
+    exceptions = tuple(
+        reader.exception(node, given) for node in reader.shapes.sequence(given.get("exceptions"), "'exceptions'")
+    )
+    report.check()
+    return replace(found, exceptions=exceptions)
+
+
+class _Reader:
+    def __init__(self, shapes: Shapes, report: Reporter) -> None:
+        self.shapes = shapes
+        self.report = report
+
+    def convention(self, given: Mapping[str, Node]) -> Convention:
+        text = self.shapes.text
+        pairs, masks = self.by_class(given.get("pairs"), "pairs", words_of(MASKS), "useful")
+        length, lengths = self.by_class(given.get("length"), "length", words_of(LENGTHS), "real")
+        if pairs not in ("useful", "all"):
+            masks = [(mask, pairs) for mask in words_of(MASKS)]
+            pairs = "useful"
+        counts = self.word(given, "counts", "work")
+        links = (self.shapes.text(item, "'links'") for item in self.shapes.sequence(given.get("links"), "'links'"))
+        return Convention(
+            text(given.get("name"), "'name'"), pairs, self.word(given, "unseen", "true") == "true", length,
+            self.shapes.prose(given.get("doc"), "'doc'"), self.word(given, "unit", "flops"), counts,
+            self.experts(given, counts), self.word(given, "tied", "each"), self.backward(given.get("backward")),
+            int(self.attention_backward(given)), self.word(given, "attention_width", "own"),
+            tuple(masks), tuple(lengths), tuple(self.roles(given.get("roles"), counts)), tuple(links),
+        )  # fmt: skip
+
+    def exception(self, node: Node, given: Mapping[str, Node]) -> Exceptional:
+        """Specs with what a convention says of them: all that it says of others, and then that."""
+        own = dict(self.shapes.known(node, words_of(EXCEPTION), "an exception"))
+        specs = tuple(self.shapes.text(item, "'specs'") for item in self.shapes.sequence(own.pop("specs", None), "'specs'"))
+        because = self.shapes.prose(own.pop("because", None), "'because'")
+        if not specs or not because:
+            self.report.error("missing-field", "an exception needs 'specs' and 'because'", node.span)
+        roles, more = given.get("roles"), own.get("roles")
+        if isinstance(roles, MappingNode) and isinstance(more, MappingNode):
+            kept = [entry for entry in roles.entries if more.get(entry[0].text) is None]
+            own["roles"] = MappingNode((*kept, *more.entries), more.span)
+        return Exceptional(specs, because, self.convention({**given, **own}))
+
+    def word(self, given: Mapping[str, Node], key: str, otherwise: str) -> str:
+        return self.one_of(given[key], key, f"'{key}'") if key in given else otherwise
+
+    def one_of(self, node: Node, key: str, what: str) -> str:
+        """One of the words that a field allows."""
+        text = self.shapes.text(node, what)
+        if text not in WORDS[key]:
+            hint = did_you_mean(text, WORDS[key], f"one of {', '.join(WORDS[key])}")
+            self.report.error("unknown-word", f"{what} cannot be '{text}'", node.span, hint)
+            return WORDS[key][0]
+        return text
+
+    def by_class(
+        self, node: Node | None, key: str, classes: tuple[str, ...], otherwise: str
+    ) -> tuple[str, list[tuple[str, str]]]:
+        """One word for all, or one for each class."""
+        if not isinstance(node, MappingNode):
+            return (self.one_of(node, key, f"'{key}'") if node is not None else otherwise), []
+        given = self.shapes.known(node, classes, f"'{key}'")
+        return otherwise, [(name, self.one_of(value, key, f"'{key}' of '{name}'")) for name, value in given.items()]
+
+    def experts(self, given: Mapping[str, Node], counts: str) -> str:
+        if "experts" in given and counts != "parameters":
+            hint = "the work of experts is that of the rows that go through them"
+            self.report.error("contradiction", "'experts' belongs to 'counts: parameters'", given["experts"].span, hint)
+        return self.word(given, "experts", "active")
+
+    def attention_backward(self, given: Mapping[str, Node]) -> str:
+        node, backward = given.get("attention_backward"), given.get("backward")
+        derived = backward is None or (isinstance(backward, Scalar) and backward.text == "derived")
+        if node is not None and not derived:
+            hint = "leave one of them out"
+            self.report.error("contradiction", "'attention_backward' belongs to a derived backward pass", node.span, hint)
+        return self.word(given, "attention_backward", "4")
+
+    def number(self, node: Node) -> Fraction:
+        """A number from 0 on: whole, decimal, or a quotient."""
+        text = node.text if isinstance(node, Scalar) else ""
+        above, _, below = text.partition("/")
+        decimal = above.replace(".", "", 1).isdigit() and len(above) <= 12
+        if not decimal or (below and not (below.isdigit() and int(below[:12]) > 0)):
+            self.report.error("bad-shape", "this is a number from 0 on", node.span, "such as 2, 0.5 or 3/2")
+            return Fraction(0)
+        return Fraction(above) / int(below or 1)
+
+    def backward(self, node: Node | None) -> Backward | None:
+        """A backward pass in multiples of the forward work; None where it is derived."""
+        if node is None or (isinstance(node, Scalar) and node.text == "derived"):
+            return None
+        if isinstance(node, Scalar):
+            multiple = self.number(node)
+            return Backward(multiple, multiple, multiple)
+        given = {key: self.number(value) for key, value in self.shapes.known(node, words_of(BACKWARD), "'backward'").items()}
+        missing = [field.name for field in BACKWARD if field.required and field.name not in given]
+        if missing:
+            hint = "trained, frozen and other, in multiples of the forward work"
+            self.report.error("missing-field", f"'backward' needs '{missing[0]}'", node.span, hint)
+            return None
+        return Backward(given["trained"], given["frozen"], given["other"], given.get("idle"))
+
+    def roles(self, node: Node | None, counts: str) -> list[tuple[str, Rule]]:
+        found = []
+        for key, value in self.shapes.mapping(node, "'roles'"):
+            if self.known_role(key.text, key):
+                rule = self.rule(value)
+                self.check(key, value, rule, counts)
+                found.append((key.text, rule))
+        return found
+
+    def known_role(self, text: str, node: Node) -> bool:
+        """Whether ``text`` is a role, or a role in a region (``vision.norm``)."""
+        region, _, role = text.rpartition(".")
+        for name in filter(None, (region, role)):
+            if name not in ROLES:
+                hint = did_you_mean(name, ROLES, f"roles: {', '.join(ROLES)}")
+                self.report.error("unknown-role", f"there is no role '{name}'", node.span, hint)
+                return False
+        if region and ROLES[region].group != "region":
+            self.report.error("unknown-role", f"'{region}' is no region", node.span, "a region, a point, a role")
+            return False
+        return True
+
+    def rule(self, node: Node) -> Rule:
+        if isinstance(node, Scalar):
+            return Rule(self.one_of(node, "count", "a role"))
+        given = self.shapes.known(node, words_of(RULE), "a role")
+        rows = self.shapes.text(given.get("rows"), "'rows'") or None
+        if rows is not None and rows not in ROLES:
+            hint = did_you_mean(rows, ROLES, f"roles: {', '.join(ROLES)}")
+            self.report.error("unknown-role", f"there is no role '{rows}'", given["rows"].span, hint)
+        numbers = {key: self.number(given[key]) for key in ("forward", "per_element") if key in given}
+        count = self.one_of(given["count"], "count", "'count'") if "count" in given else None
+        additions = self.one_of(given["additions"], "additions", "'additions'") if "additions" in given else None
+        backward = self.backward(given.get("backward"))
+        return Rule(count, numbers.get("forward"), numbers.get("per_element"), rows, backward, additions)
+
+    def check(self, key: Scalar, node: Node, rule: Rule, counts: str) -> None:
+        """Rules that say two things at once, or nothing that the role could mean."""
+        role = ROLES[key.text.rpartition(".")[2]]
+        wrong, hint = "", ""
+        if rule.count == "no" and rule != Rule("no"):
+            wrong, hint = "is left out and has other rules", "leave out 'count: no', or all else"
+        elif rule.count == "as_matmul" and rule.per_element is not None:
+            wrong, hint = "counts as a matmul and per element", "one of the two"
+        elif rule.count == "as_matmul" and role.group != "elements":
+            wrong, hint = "is matmuls already", "yes or no"
+        elif counts == "work" and role.group == "elements" and rule.count == "yes" and rule.per_element is None:
+            wrong, hint = "has no matmul to count", "as_matmul, or {per_element: FLOPs}"
+        elif counts == "parameters" and rule.count == "as_matmul":
+            wrong, hint = "counts by its parameters here", "yes or no"
+        elif role.group == "region" and "." not in key.text and (rule.per_element is not None or rule.rows is not None):
+            wrong, hint = "is a region", "say this of a role, or of a role in it such as 'vision.norm'"
+        if wrong:
+            self.report.error("contradiction", f"'{key.text}' {wrong}", node.span, hint)

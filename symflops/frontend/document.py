@@ -1,0 +1,172 @@
+"""Checks on the shape of a document: mappings, lists, names and texts, each with its diagnostic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from symflops.diagnostics.findings import Reporter, Span, SpecError, did_you_mean
+from symflops.model.spec import Name, PartSpec, Template
+from symflops.syntax.expression import Expression, parse_expression
+from symflops.syntax.identifiers import PATH, PROSE, why_not_identifier
+from symflops.syntax.yaml_nodes import Mapping as MappingNode
+from symflops.syntax.yaml_nodes import Node, Scalar, Sequence
+
+
+class Shapes:
+    """Reads pieces of a document, reporting what does not have the shape that it should."""
+
+    def __init__(self, report: Reporter) -> None:
+        self.report = report
+
+    def mapping(self, node: Node | None, what: str) -> tuple[tuple[Scalar, Node], ...]:
+        """The entries of a mapping; nothing for an absent or empty node."""
+        if isinstance(node, MappingNode):
+            return node.entries
+        if node is not None and not (isinstance(node, Scalar) and node.text in ("", "null", "~")):
+            self.report.error(
+                "bad-shape", f"{what} must be a mapping", node.span, "write 'name: value' lines, or {name: value}"
+            )
+        return ()
+
+    def sequence(self, node: Node | None, what: str) -> tuple[Node, ...]:
+        """The items of a list; a single item is a list of one."""
+        if isinstance(node, Sequence):
+            return node.items
+        if node is None or (isinstance(node, Scalar) and node.text == ""):
+            return ()
+        if isinstance(node, MappingNode):
+            self.report.error("bad-shape", f"{what} must be a list", node.span, "start each item with '- '")
+            return ()
+        return (node,)
+
+    def text(self, node: Node | None, what: str) -> str:
+        """The text of a scalar."""
+        if isinstance(node, Scalar):
+            return node.text
+        if node is not None:
+            self.report.error("bad-shape", f"{what} must be a text", node.span)
+        return ""
+
+    def prose(self, node: Node | None, what: str) -> str:
+        """Text for people, on one line."""
+        text = " ".join(self.text(node, what).split())
+        if node is not None and not PROSE.match(text):
+            hint = "no backslashes, control characters or triple quotes"
+            self.report.error("bad-text", f"{what} holds what the generated files could not show", node.span, hint)
+            return ""
+        return text
+
+    def known(self, node: Node, allowed: Iterable[str], what: str) -> Mapping[str, Node]:
+        """The entries of a mapping by key, after reporting every key that ``what`` does not have."""
+        allowed = tuple(allowed)
+        found: dict[str, Node] = {}
+        for key, value in self.mapping(node, what):
+            if key.text in allowed:
+                found[key.text] = value
+            else:
+                hint = did_you_mean(key.text, allowed, f"{what} has {', '.join(allowed)}")
+                self.report.error("unknown-field", f"{what} has no field '{key.text}'", key.span, hint)
+        return found
+
+    def name(self, node: Node, what: str) -> Name | None:
+        """A scalar as a name."""
+        if not isinstance(node, Scalar):
+            self.report.error("bad-shape", f"{what} must be a name", node.span)
+            return None
+        reason = why_not_identifier(node.text)
+        if reason:
+            self.report.error("bad-name", f"'{node.text}' cannot name {what}", node.span, reason)
+            return None
+        return Name(node.text, node.span)
+
+    def value_names(self, node: Node | None, what: str) -> tuple[Name, ...]:
+        """Names of values, which may also be paths as written (``to`` defaults to those)."""
+        names: list[Name] = []
+        for item in self.sequence(node, what):
+            if isinstance(item, Scalar) and item.text:
+                names.append(Name(item.text, item.span))
+            else:
+                self.report.error("bad-shape", f"{what} must be names of values", item.span)
+        return tuple(names)
+
+    def expression(self, node: Node | None, what: str) -> Expression | None:
+        """A scalar, or a list of scalars, as an expression."""
+        if node is None:
+            return None
+        if isinstance(node, Sequence):
+            items = [self.text(item, what) for item in node.items]
+            return self.parse(f"[{', '.join(items)}]", node.span)
+        if not isinstance(node, Scalar):
+            self.report.error("bad-shape", f"{what} must be an expression", node.span)
+            return None
+        inside = node.span if node.plain else Span(node.span.source, node.span.line, node.span.column + 1, node.span.end - 1)
+        return self.parse(node.text, inside)
+
+    def parse(self, text: str, span: Span) -> Expression | None:
+        """``text`` as an expression, or None after reporting why not."""
+        try:
+            return parse_expression(text, span)
+        except SpecError as error:
+            for diagnostic in error.diagnostics:
+                self.report.add(diagnostic)
+            return None
+
+    def template(self, node: Node, what: str) -> Template:
+        """A scalar as a path in which ``{expression}`` is replaced."""
+        text, span = self.text(node, what), node.span
+        pieces: list[str | Expression] = []
+        rest, offset = text, 0 if not isinstance(node, Scalar) or node.plain else 1
+        while "{" in rest:
+            literal, _, tail = rest.partition("{")
+            inside, closed, after = tail.partition("}")
+            if not closed:
+                self.report.error(
+                    "bad-path",
+                    f"'{text}' opens a brace that it does not close",
+                    span,
+                    "what is in braces is an expression: blocks.{i}",
+                )
+                break
+            if literal:
+                pieces.append(literal)
+            self.path(literal, what, span)
+            start = offset + len(text) - len(tail)
+            parsed = self.parse(inside, span.part(start, start + len(inside)))
+            if parsed:
+                pieces.append(parsed)
+            rest = after
+        if rest:
+            pieces.append(rest)
+            self.path(rest if "{" not in rest else "", what, span)
+        return Template(tuple(pieces), text, span)
+
+    def path(self, text: str, what: str, span: Span) -> None:
+        """Report what cannot stand in a path."""
+        if not PATH.match(text):
+            hint = "letters, digits, '_', '.', '-', and expressions in braces"
+            self.report.error("bad-path", f"{text!r} cannot stand in {what}", span, hint)
+
+    def parts(self, node: Node) -> tuple[PartSpec, ...]:
+        """The axes of a stream: ``[x]``, ``{x: length}``, or a list of such mappings for several parts."""
+        if isinstance(node, MappingNode):
+            return (self.part(node),)
+        items = self.sequence(node, "a stream")
+        if items and all(isinstance(item, MappingNode) for item in items):
+            return tuple(self.part(item) for item in items if isinstance(item, MappingNode))
+        axes = []
+        for item in items:
+            name = self.name(item, "an axis")
+            length = self.expression(item, "an axis")
+            if name and length:
+                axes.append((name, length))
+        return (PartSpec(tuple(axes)),)
+
+    def part(self, node: MappingNode) -> PartSpec:
+        """One part: axis -> length."""
+        axes = []
+        for key, value in node.entries:
+            name = self.name(key, "an axis")
+            length = self.expression(value, f"the length of axis '{key.text}'")
+            if name and length:
+                axes.append((name, length))
+        return PartSpec(tuple(axes))

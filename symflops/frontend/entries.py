@@ -1,0 +1,250 @@
+"""Reads the entries of a graph: operators, block calls, repeats and groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from symflops.diagnostics.findings import Reporter, Source, Span, did_you_mean
+from symflops.frontend.document import Shapes
+from symflops.frontend.fields import AXIS, BLOCK, CALL, GROUP, REPEAT
+from symflops.model.spec import Block, BlockCall, Entry, Faulty, Group, Name, OperatorEntry, Repeat, Template
+from symflops.ops.fields import COMMON, Field, Form, words_of
+from symflops.ops.table import KINDS
+from symflops.syntax.yaml_nodes import Mapping as MappingNode
+from symflops.syntax.yaml_nodes import Node, Scalar, Sequence, read_yaml
+
+BlockText = Callable[[str], Source | None]
+
+ENTRY = ("op", "block", "repeat", "graph")
+
+
+class Entries:
+    """Reads graphs; blocks are read once each, from the spec itself or from the library."""
+
+    def __init__(self, report: Reporter, library: BlockText) -> None:
+        self.report = report
+        self.shapes = Shapes(report)
+        self.library = library
+        self.local: dict[str, Node] = {}
+        self.blocks: dict[str, Block | None] = {}
+        self.sources: list[Source] = []
+        self.reading: list[str] = []
+
+    def graph(self, node: Node | None, source: Source) -> tuple[Entry, ...]:
+        """The entries of a graph, in order."""
+        entries = (self.entry(item, source) for item in self.shapes.sequence(node, "a graph"))
+        return tuple(entry for entry in entries if entry is not None)
+
+    def entry(self, node: Node, source: Source) -> Entry | None:
+        """One entry: ``path: {op|block|repeat|experts|graph: ...}``."""
+        if not isinstance(node, MappingNode) or len(node.entries) != 1:
+            hint = "write '- path: {op: ...}'"
+            self.report.error("bad-entry", "an entry is one path with its fields", node.span, hint)
+            return None
+        ((key, body),) = node.entries
+        path = self.shapes.template(key, "a path")
+        if not isinstance(body, MappingNode):
+            self.report.error(
+                "bad-entry", f"'{key.text}' needs fields", body.span, "write {op: ...}, {block: ...}, {repeat: ...}"
+            )
+            return None
+        graph = self.graph(body.get("graph"), source)
+        before = len(self.report.diagnostics)
+        made = self.of_kind(path, key, body, graph)
+        if made is None or len(self.report.diagnostics) > before:
+            return Faulty(path, tuple(_bound(key, body)), key.span)
+        return made
+
+    def of_kind(self, path: Template, key: Scalar, body: MappingNode, graph: tuple[Entry, ...]) -> Entry | None:
+        """An entry by the word that says what it is; ``graph`` are the entries in it."""
+        if body.get("op") is not None:
+            return self.operator(path, body, key.span)
+        if body.get("block") is not None:
+            return self.call(path, body, key.span)
+        if body.get("repeat") is not None:
+            return self.repeat(path, body, key.span, graph)
+        if body.get("graph") is not None:
+            return self.group(path, body, key.span, graph)
+        written = [name.text for name, _ in body.entries]
+        near = next((name for name in written if did_you_mean(name, ENTRY)), "")
+        hint = f"'{near}': {did_you_mean(near, ENTRY)}" if near else f"an entry has one of {', '.join(map(repr, ENTRY))}"
+        self.report.error("bad-entry", f"'{key.text}' says not what it is", key.span, hint)
+        return None
+
+    def operator(self, path: Template, body: MappingNode, span: Span) -> OperatorEntry | None:
+        """An operator and its fields, in the forms that its kind declares."""
+        node = body.get("op")
+        assert node is not None
+        word = self.shapes.text(node, "'op'")
+        kind = KINDS.get(word)
+        if kind is None:
+            hint = did_you_mean(word, KINDS, f"operators: {', '.join(KINDS)}")
+            self.report.error("unknown-operator", f"there is no operator '{word}'", node.span, hint)
+            return None
+        allowed = {field.name: field for field in (*COMMON, *kind.fields)}
+        given = self.shapes.known(body, allowed, f"operator '{word}'")
+        fields = {name: self.field(allowed[name], value) for name, value in given.items() if name != "op"}
+        for field in kind.fields:
+            if field.required and (field.name not in given or fields[field.name] == ()):
+                self.report.error("missing-field", f"operator '{word}' needs '{field.name}'", span, field.doc)
+            elif field.default is not None and field.name not in given:
+                fields[field.name] = field.default if field.form is Form.WORD else self.shapes.parse(field.default, span)
+        places = {name: value.span for name, value in given.items()}
+        return OperatorEntry(path, Name(word, node.span), fields, places, span)
+
+    def field(self, field: Field, node: Node | None) -> Any:
+        """The value of a field, in its form; None where there is none, and false where that is true or false."""
+        if node is None:
+            return False if field.form is Form.FLAG else None
+        match field.form:
+            case Form.FLAG:
+                return self.flag(node)
+            case Form.NAME:
+                return self.shapes.name(node, f"'{field.name}'")
+            case Form.EXPRESSION | Form.EXPRESSIONS | Form.LENGTHS:
+                if isinstance(node, Scalar) and node.text in field.words:
+                    return self.shapes.parse(repr(node.text), node.span)
+                return self.shapes.expression(node, f"'{field.name}'")
+            case Form.VALUES:
+                return self.shapes.value_names(node, f"'{field.name}'")
+            case Form.TEMPLATE:
+                return self.shapes.template(node, f"'{field.name}'")
+            case Form.AXES:
+                name = isinstance(node, Scalar) and node.plain
+                return Name(self.shapes.text(node, field.name), node.span) if name else self.shapes.parts(node)
+            case Form.WINDOW:
+                pairs = self.shapes.mapping(node, f"'{field.name}'")
+                return tuple((Name(key.text, key.span), self.shapes.expression(value, key.text)) for key, value in pairs)
+        word = self.shapes.text(node, f"'{field.name}'")
+        if field.words and word not in field.words:
+            hint = did_you_mean(word, field.words, f"one of {', '.join(field.words)}")
+            self.report.error("unknown-word", f"'{field.name}' cannot be '{word}'", node.span, hint)
+        return word
+
+    def common(self, given: Mapping[str, Node]) -> dict[str, Any]:
+        """The common fields of a block call."""
+        by_name = {field.name: field for field in COMMON}
+        return {name: self.field(by_name[name], node) for name, node in given.items() if name in by_name and name != "op"}
+
+    def call(self, path: Template, body: MappingNode, span: Span) -> BlockCall | None:
+        """A call of a block: values by position, parameters by name."""
+        node = body.get("block")
+        assert node is not None
+        name = self.shapes.text(node, "'block'")
+        block = self.block(name, node.span)
+        if block is None:
+            return None
+        parameters = [parameter.text for parameter, _ in block.parameters]
+        given = self.shapes.known(body, (*words_of(CALL), *parameters), f"block '{name}'")
+        common = self.common(given)
+        arguments = []
+        source = given.get("from")
+        for item in self.shapes.sequence(source, "'from'"):
+            names = self.shapes.value_names(item, "'from'")
+            arguments.append(names)
+        values = {key: self.shapes.expression(given[key], f"'{key}'") for key in parameters if key in given}
+        for parameter, default in block.parameters:
+            if default is None and parameter.text not in given:
+                self.report.error("missing-field", f"block '{name}' needs '{parameter}'", span)
+        required = [name for name in block.inputs if name not in block.optional]
+        if not len(required) <= len(arguments) <= len(block.inputs):
+            wanted = ", ".join(str(name) for name in block.inputs)
+            self.report.error("operand-count", f"block '{name}' takes the values {wanted}", source.span if source else span)
+        ready = {key: value for key, value in values.items() if value is not None}
+        return BlockCall(path, block, tuple(arguments), ready, common, span)
+
+    def block(self, name: str, span: Span) -> Block | None:
+        """The block ``name``, read once."""
+        if name in self.reading:
+            self.report.error("recursive-block", f"block '{name}' calls itself", span, " -> ".join([*self.reading, name]))
+            return None
+        if name not in self.blocks:
+            self.reading.append(name)
+            self.blocks[name] = self.read_block(name, span)
+            self.reading.pop()
+        return self.blocks[name]
+
+    def read_block(self, name: str, span: Span) -> Block | None:
+        if name in self.local:
+            return self.block_of(name, self.local[name], True, span.source)
+        source = self.library(name) if name.isidentifier() else None
+        if source is None:
+            hint = did_you_mean(name, self.local, "define it under 'blocks:', or in a file blocks/<name>.yaml")
+            self.report.error("unknown-block", f"there is no block '{name}'", span, hint)
+            return None
+        self.sources.append(source)
+        return self.block_of(name, read_yaml(source, self.report), False, source)
+
+    def block_of(self, name: str, node: Node, local: bool, source: Source) -> Block:
+        """A block from its document."""
+        given = self.shapes.known(node, words_of(BLOCK), f"block '{name}'")
+        parameters = []
+        for key, value in self.shapes.mapping(given.get("params"), "'params'"):
+            parameter = self.shapes.name(key, "a parameter")
+            required = isinstance(value, Scalar) and value.plain and value.text in ("null", "~", "")
+            if parameter:
+                parameters.append((parameter, None if required else self.shapes.expression(value, f"'{key.text}'")))
+        names = (self.shapes.value_names(given.get(key), f"'{key}'") for key in ("inputs", "optional", "outputs"))
+        inputs, optional, outputs = names
+        for extra in optional:
+            if extra not in inputs:
+                self.report.error("unknown-value", f"optional '{extra}' is no input of block '{name}'", extra.span)
+        body = self.graph(given.get("graph"), source)
+        return Block(name, tuple(parameters), inputs, optional, outputs, body, local, source)
+
+    def repeat(self, path: Template, body: MappingNode, span: Span, graph: tuple[Entry, ...]) -> Repeat:
+        """A repeat: over a count, a config list, or an axis of a stream."""
+        given = self.shapes.known(body, words_of(REPEAT), "a repeat")
+        node, axis, of, count = given["repeat"], None, None, None
+        if isinstance(node, MappingNode):
+            inner = self.fields(AXIS, self.shapes.known(node, words_of(AXIS), "'repeat'"))
+            axis, of = inner["axis"], inner["of"]
+            if axis is None:
+                self.report.error("missing-field", "a repeat over tokens names its axis", node.span, "write {axis: t}")
+        elif isinstance(node, Scalar) and not node.text:
+            self.report.error("missing-field", "'repeat' says not how often", node.span, "a size, a list, or {axis: t}")
+        else:
+            count = self.shapes.expression(node, "'repeat'")
+        if "graph" not in given:
+            self.report.error("missing-field", "a repeat needs 'graph'", span, "the entries that are repeated")
+        said = self.fields(REPEAT, given)
+        return Repeat(
+            path, count, axis, of, graph, said["index"], said["item"], said["start"], said["shared"] or axis is not None,
+            said["when"], span, said["role"] or "",
+        )  # fmt: skip
+
+    def group(self, path: Template, body: MappingNode, span: Span, graph: tuple[Entry, ...]) -> Group:
+        """Entries under one path."""
+        said = self.fields(GROUP, self.shapes.known(body, words_of(GROUP), "a group"))
+        return Group(
+            path, graph, said["when"], said["no_grad"], said["experts"], said["list"], said["choose"], said["from"] or (),
+            said["weights"][0] if said["weights"] else None, said["to"] or (), span, said["role"] or "",
+        )  # fmt: skip
+
+    def fields(self, table: tuple[Field, ...], given: Mapping[str, Node]) -> dict[str, Any]:
+        """The fields of a table in their forms, but for graphs and what has a form of its own; None or false where absent."""
+        plain = (field for field in table if field.form not in (Form.GRAPH, Form.OTHER))
+        return {field.name: self.field(field, given.get(field.name)) for field in plain}
+
+    def flag(self, node: Node | None) -> bool:
+        """A plain true or false."""
+        if node is None:
+            return False
+        if not isinstance(node, Scalar) or node.text not in ("true", "false"):
+            self.report.error("bad-shape", "this is true or false", node.span)
+            return False
+        return node.text == "true"
+
+
+def _bound(key: Scalar, body: MappingNode) -> Iterator[str]:
+    """The names that an entry makes, as far as its nodes show them."""
+    made = next((value for name, value in body.entries if name.text == "to" or did_you_mean(name.text, ("to",))), None)
+    names = made.items if isinstance(made, Sequence) else (made,)
+    found = [name.text for name in names if isinstance(name, Scalar)]
+    inner = body.get("graph")
+    for item in inner.items if isinstance(inner, Sequence) else ():
+        if isinstance(item, MappingNode) and len(item.entries) == 1 and isinstance(item.entries[0][1], MappingNode):
+            yield from _bound(item.entries[0][0], item.entries[0][1])
+    if body.get("graph") is None or found:
+        yield from found or [key.text]

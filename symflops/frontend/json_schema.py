@@ -1,0 +1,235 @@
+"""JSON Schema (draft-07) of the language, made from the tables that its readers use: what an editor completes and checks.
+
+It knows the form of a page: which fields there are, which words they take, what must be there. What a formula or a name means
+only ``symflops check`` knows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from symflops.frontend import fields as tables
+from symflops.model.roles import ROLES
+from symflops.ops.fields import COMMON, Field, Form, words_of
+from symflops.ops.table import ALL
+from symflops.syntax.identifiers import CLASS, CONFIG_KEY, IDENTIFIER, MODULE, VARIANT
+
+Schema = dict[str, Any]
+DRAFT = "http://json-schema.org/draft-07/schema#"
+SCALAR: Schema = {"type": ["string", "number", "boolean", "null"]}
+TEXT: Schema = {"type": "string"}
+PLAIN: Schema = {"type": ["string", "number"]}
+AXIS = ["string", "number", "object"]
+EXPRESSION: Schema = {"anyOf": [SCALAR, {"type": "array", "items": SCALAR}]}
+
+
+def ref(name: str) -> Schema:
+    """A reference to a definition of the same page."""
+    return {"$ref": f"#/definitions/{name}"}
+
+
+def one_or_more(item: Schema) -> Schema:
+    """An item, or a list of such."""
+    return {"anyOf": [item, {"type": "array", "items": item}]}
+
+
+def pattern(regex: Any) -> Schema:
+    """A text that matches all of a regular expression of Python's."""
+    return {"type": "string", "pattern": f"^{regex.pattern.removesuffix(chr(92) + 'Z')}$"}
+
+
+def mapping(value: Schema, keys: Schema | None = None) -> Schema:
+    """A mapping from names to ``value``; empty where nothing is written."""
+    return {"type": ["object", "null"], "additionalProperties": value, **({"propertyNames": keys} if keys else {})}
+
+
+NAME, NAMES = pattern(IDENTIFIER), one_or_more(TEXT)
+FORMS: dict[Form, Schema] = {
+    Form.EXPRESSION: ref("expression"), Form.EXPRESSIONS: ref("expression"), Form.LENGTHS: ref("expression"),
+    Form.VALUES: ref("values"), Form.TEMPLATE: TEXT, Form.AXES: ref("axes"), Form.WINDOW: mapping(ref("expression")),
+    Form.NAME: NAME, Form.TEXT: TEXT, Form.TEXTS: one_or_more(TEXT), Form.FLAG: {"type": "boolean"},
+    Form.COUNT: {"type": "integer", "minimum": 0}, Form.NUMBER: ref("number"), Form.GRAPH: ref("graph"),
+}  # fmt: skip
+
+
+def of_field(field: Field) -> Schema:
+    """The schema of what stands under a field."""
+    match field.form:
+        case Form.WORD:
+            found = {"enum": [*words(field.words)]} if field.words else dict(PLAIN)
+        case Form.FIELDS:
+            found = of_mapping(field.fields)
+        case Form.LIST:
+            found = one_or_more(of_mapping(field.fields))
+        case Form.CHOICE:
+            each = {"enum": list(field.words)}
+            found = {"anyOf": [each, {**of_mapping(field.fields), "properties": {one.name: each for one in field.fields}}]}
+        case Form.NAMED | Form.OTHER:
+            found = ref(field.name)
+        case _:
+            found = dict(FORMS[field.form])
+            if field.words:
+                found = {"anyOf": [{"enum": list(field.words)}, found]}
+    return {"description": field.doc, **({"allOf": [found]} if "$ref" in found else found)}
+
+
+def words(texts: Iterable[str]) -> Iterable[Any]:
+    """The values that YAML reads some words as: ``true`` and ``4`` are no texts there."""
+    for text in texts:
+        yield {"true": True, "false": False}.get(text, int(text) if text.isdigit() else text)
+
+
+def of_mapping(fields: Iterable[Field], **more: Schema) -> Schema:
+    """The schema of a mapping with known fields; ``more`` are those whose schema is not that of their form."""
+    fields = tuple(fields)
+    return {
+        "type": "object",
+        "properties": {field.name: more.get(field.name, of_field(field)) for field in fields},
+        "required": [field.name for field in fields if field.required],
+        "additionalProperties": False,
+    }
+
+
+# graphs
+
+
+def graph_definitions() -> dict[str, Schema]:
+    """What graphs are made of. A ``change`` is an entry of a spec that extends another one."""
+    shared = {field.name: ref(f"common_{field.name}") for field in COMMON}
+    operators = {}
+    for kind in ALL:
+        own = (field for field in kind.fields if field not in COMMON)
+        operators[kind.name] = of_mapping((*COMMON, *own), **{**shared, "op": {"const": kind.name, "description": kind.doc}})
+        operators[kind.name]["required"] += ["op"]
+    call = of_mapping(tables.CALL, **{**shared, "from": one_or_more(ref("values"))})
+    call["additionalProperties"] = ref("expression")
+    axis = of_mapping(tables.AXIS)
+    repeat = of_mapping(tables.REPEAT, role=shared["role"], repeat={"anyOf": [ref("expression"), axis]})
+    kinds = {"op": ref("operator"), "block": ref("call"), "repeat": ref("repeat"), "graph": ref("group")}
+    return {
+        "expression": EXPRESSION,
+        "values": NAMES,
+        "axes": {"anyOf": [PLAIN, mapping(ref("expression")), {"type": "array", "items": {"type": AXIS}}]},
+        "graph": {"type": "array", "items": ref("entry")},
+        "entry": {**mapping(chosen(kinds)), "type": "object", "minProperties": 1, "maxProperties": 1},
+        "operator": {
+            "properties": {"op": {"enum": list(operators)}},
+            "allOf": [having("op", name, ref(f"op_{name}")) for name in operators],
+        },
+        **{f"op_{name}": schema for name, schema in operators.items()},
+        "call": call,
+        "repeat": repeat,
+        "group": of_mapping(tables.GROUP, role=shared["role"]),
+        **{f"common_{field.name}": of_field(field) for field in COMMON},
+    }
+
+
+def chosen(kinds: dict[str, Schema], otherwise: Schema | None = None) -> Schema:
+    """The schema of a mapping by the first of some keys that it has."""
+    schema: Schema = {"type": "object", "required": list(kinds)[-1:]} if otherwise is None else otherwise
+    for key, found in reversed(kinds.items()):
+        schema = {"if": {"type": "object", "required": [key]}, "then": found, "else": schema}
+    return schema
+
+
+def having(key: str, value: str, then: Schema) -> Schema:
+    """``then`` for mappings that have ``value`` under ``key``."""
+    return {"if": {"type": "object", "required": [key], "properties": {key: {"const": value}}}, "then": then}
+
+
+def changes() -> dict[str, Schema]:
+    """Entries of a spec that extends another one: an operator or a call may be new, anything else changes what is there."""
+    places = {field.name: of_field(field) for field in tables.PLACES}
+    operators = {field for kind in ALL for field in kind.fields} | set(COMMON)
+    body: Schema = {"type": "object", "properties": {"graph": ref("changes"), **places}}
+    body["allOf"] = [
+        {"if": {"required": [key]}, "then": {"propertyNames": {"enum": sorted({*words_of(fields), *places})}}}
+        for key, fields in (("op", operators), ("repeat", tables.REPEAT))
+    ]
+    entry = {"type": "object", "minProperties": 1, "maxProperties": 1}
+    return {
+        "changes": {"type": "array", "items": {**entry, "additionalProperties": {"anyOf": [{"type": "null"}, body]}}},
+    }
+
+
+# pages
+
+
+def spec() -> Schema:
+    """A spec, or what differs from one that it extends."""
+    sized = {"anyOf": [NAMES, of_mapping(tables.SIZE, key=one_or_more(pattern(CONFIG_KEY)))]}
+    parts = ref("axes")
+    own = {
+        "name": pattern(MODULE),
+        "reference": one_or_more(pattern(CLASS)),
+        "sizes": sized,
+        "derived": ref("expression"),
+        "variants": {"type": ["object", "null"]},
+        "streams": {"anyOf": [{**of_mapping(tables.STREAM), "required": ["over"]}, parts]},
+        "inputs": of_mapping(tables.INPUT),
+        "blocks": block_body(),
+    }
+    docs = {field.name: field.doc for field in tables.DOCUMENT}
+    named = {"variants": pattern(VARIANT), "blocks": TEXT}
+    full, merged = {}, {}
+    for field in tables.DOCUMENT:
+        schema = own.get(field.name, FORMS.get(field.form, {}))
+        if field.form is Form.NAMED:
+            keys = named.get(field.name, NAME)
+            full[field.name] = mapping(schema, keys)
+            merged[field.name] = mapping({"anyOf": [{"type": "null"}, schema]}, keys)
+        else:
+            full[field.name] = merged[field.name] = schema
+    merged["graph"] = ref("changes")
+    merged[tables.EXTENDS.name] = of_field(tables.EXTENDS)
+    return {
+        "type": "object",
+        "properties": {**{name: {"description": doc} for name, doc in docs.items()}, "extends": of_field(tables.EXTENDS)},
+        "additionalProperties": False,
+        "if": {"required": [tables.EXTENDS.name]},
+        "then": {"required": ["name"], "properties": merged},
+        "else": {"required": [field.name for field in tables.DOCUMENT if field.required], "properties": full},
+        "definitions": {**graph_definitions(), **changes()},
+    }
+
+
+def block_body() -> Schema:
+    """A block under ``blocks``, or in a file of its own."""
+    return of_mapping(tables.BLOCK, params=mapping(ref("expression"), NAME))
+
+
+def block() -> Schema:
+    """A file of a block."""
+    return {**block_body(), "definitions": graph_definitions()}
+
+
+def regime() -> Schema:
+    """A regime."""
+    return of_mapping(tables.REGIME)
+
+
+def convention() -> Schema:
+    """A convention: roles by name, or by region and name."""
+    backward = {"anyOf": [{"const": "derived"}, ref("number"), of_mapping(tables.BACKWARD)]}
+    rule = {"anyOf": [{"enum": list(words(tables.RULE[0].words))}, of_mapping(tables.RULE, rows={"enum": list(ROLES)})]}
+    regions = "|".join(name for name, role in ROLES.items() if role.group == "region")
+    roles = mapping(rule, {"pattern": f"^(({regions})\\.)?({'|'.join(ROLES)})$"})
+    return {
+        **of_mapping(tables.CONVENTION),
+        "definitions": {
+            "number": {"anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "pattern": "^[0-9.]+(/[0-9]+)?$"}]},
+            "backward": backward,
+            "roles": roles,
+            "exceptions": one_or_more(of_mapping(tables.EXCEPTION)),
+        },
+    }
+
+
+PAGES: dict[str, Callable[[], Schema]] = {"spec": spec, "block": block, "regime": regime, "convention": convention}
+
+
+def schema(page: str) -> str:
+    """The schema of a kind of page (``PAGES``), as it stands in a file."""
+    return json.dumps({"$schema": DRAFT, "title": f"symflops {page}", **PAGES[page]()}, indent=1) + "\n"

@@ -1,0 +1,121 @@
+"""Reads the pages that map another framework's records: which spec, config and batch a record is about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from symflops.diagnostics.findings import Reporter, Source
+from symflops.frontend.document import Shapes
+from symflops.syntax.expression import Expression
+from symflops.syntax.yaml_nodes import Mapping as MappingNode
+from symflops.syntax.yaml_nodes import Node, read_yaml
+
+CASE = (
+    "when", "spec", "convention", "regime", "regime_with", "figure", "times", "rename", "drop", "set", "batch", "figures",
+    "tells", "because",
+)  # fmt: skip
+PAGE = ("system", "same_as", "notes", "cases", *CASE[1:])
+LENGTHS = ("from", "entry", "empty", "padded")
+
+
+@dataclass(frozen=True, slots=True)
+class Lengths:
+    """A stream of the batch: the list of a record that gives it, what an entry is, and what an empty list stands for."""
+
+    stream: str
+    source: Expression
+    entry: Expression | None
+    empty: Expression | None
+    padded: Expression | None
+
+
+@dataclass(frozen=True, slots=True)
+class PeerCase:
+    """Records of one kind.
+
+    ``when`` chooses them. ``rename``, ``drop`` and ``put`` (which the page calls ``set``) make a config of theirs ours.
+    ``changes`` (``regime_with``) say fields of the regime anew. A ``figure`` is ``'total'`` or ``'forward'``;
+    where a record has several, ``figures`` says each with the names of modules, and ``tells`` what is no count. ``because``
+    tells what is known to differ.
+    """
+
+    when: Expression | None
+    spec: str
+    convention: str
+    regime: str
+    changes: tuple[tuple[str, Expression], ...]
+    figure: Expression | None
+    times: Expression | None
+    rename: tuple[tuple[str, str], ...]
+    drop: tuple[str, ...]
+    put: tuple[tuple[str, Expression], ...]
+    batch: tuple[Lengths, ...]
+    figures: tuple[tuple[str, Expression], ...]
+    tells: tuple[tuple[str, Expression], ...]
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class PeerPage:
+    """How the records of one system are read; as those of another, where it is the ``same_as`` that."""
+
+    system: str
+    same_as: str
+    notes: str
+    cases: tuple[PeerCase, ...]
+
+
+def read_peers(source: Source) -> PeerPage:
+    """The mapping on a page.
+
+    Raises:
+        SpecError: an unknown field, or one of the wrong shape.
+    """
+    report = Reporter()
+    shapes = Shapes(report)
+    given = shapes.known(read_yaml(source), PAGE, "a mapping of records")
+    common = {key: value for key, value in given.items() if key in CASE}
+    cases = tuple(_case({**common, **shapes.known(node, CASE, "a case")}, shapes) for node in _listed(given, shapes))
+    report.check()
+    same_as = shapes.text(given.get("same_as"), "'same_as'")
+    return PeerPage(shapes.text(given.get("system"), "'system'"), same_as, shapes.prose(given.get("notes"), "'notes'"), cases)
+
+
+def _listed(given: Mapping[str, Node], shapes: Shapes) -> tuple[Node, ...]:
+    return shapes.sequence(given.get("cases"), "'cases'")
+
+
+def _case(given: Mapping[str, Node], shapes: Shapes) -> PeerCase:
+    """One case, which has what the page says of all where it says nothing."""
+    expression = {key: shapes.expression(given.get(key), f"'{key}'") for key in ("when", "times", "figure")}
+    figures = _expressions(given.get("figures"), "'figures'", shapes)
+    drop = tuple(shapes.text(item, "'drop'") for item in shapes.sequence(given.get("drop"), "'drop'"))
+    return PeerCase(
+        expression["when"], shapes.text(given.get("spec"), "'spec'"),
+        shapes.text(given.get("convention"), "'convention'"),
+        shapes.text(given.get("regime"), "'regime'") or "full",
+        _expressions(given.get("regime_with"), "'regime_with'", shapes), expression["figure"], expression["times"],
+        _texts(given.get("rename"), "'rename'", shapes), drop, _expressions(given.get("set"), "'set'", shapes),
+        tuple(_batch(given, shapes)), figures, _expressions(given.get("tells"), "'tells'", shapes),
+        shapes.prose(given.get("because"), "'because'"),
+    )  # fmt: skip
+
+
+def _texts(node: Node | None, what: str, shapes: Shapes) -> tuple[tuple[str, str], ...]:
+    return tuple((key.text, shapes.text(value, what)) for key, value in shapes.mapping(node, what))
+
+
+def _expressions(node: Node | None, what: str, shapes: Shapes) -> tuple[tuple[str, Expression], ...]:
+    read = ((key.text, shapes.expression(value, what)) for key, value in shapes.mapping(node, what))
+    return tuple((key, found) for key, found in read if found is not None)
+
+
+def _batch(given: Mapping[str, Node], shapes: Shapes) -> list[Lengths]:
+    found = []
+    for key, value in shapes.mapping(given.get("batch"), "'batch'"):
+        fields = shapes.known(value, LENGTHS, "lengths") if isinstance(value, MappingNode) else {"from": value}
+        source, entry, empty, padded = (shapes.expression(fields.get(name), f"'{name}'") for name in LENGTHS)
+        if source is not None:
+            found.append(Lengths(key.text, source, entry, empty, padded))
+    return found

@@ -1,0 +1,215 @@
+"""read: the text of a spec and of the blocks that it calls -> :class:`~symflops.model.spec.Spec`.
+
+Nothing is understood yet but the form: which fields there are, which text is an expression, a name or a path. Every problem of
+form of a file is reported in one run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from symflops.diagnostics.findings import Reporter, Source, did_you_mean
+from symflops.frontend.definition_order import check_defaults
+from symflops.frontend.document import Shapes
+from symflops.frontend.entries import BlockText, Entries
+from symflops.frontend.extends import extended, nothing
+from symflops.frontend.fields import DOCUMENT, INPUT, SIZE, STREAM, TYPES
+from symflops.frontend.variants import read_variants
+from symflops.model.spec import InputSpec, Layout, Name, SizeSpec, Spec, StreamSpec
+from symflops.ops.fields import words_of
+from symflops.syntax.expression import Expression
+from symflops.syntax.identifiers import CLASS, CONFIG_KEY, MODULE, why_not_latex
+from symflops.syntax.yaml_nodes import Mapping as MappingNode
+from symflops.syntax.yaml_nodes import Node, Scalar, read_yaml
+
+HARMLESS = ("unknown-field", "duplicate-key", "bad-text", "bad-latex")  # what leaves enough of a header to go on with
+
+
+def read(source: Source, library: BlockText, bases: BlockText = nothing) -> Spec:
+    """Read the spec in ``source``; ``library`` finds the text of a block by its name, ``bases`` that of a spec to extend.
+
+    Raises:
+        SpecError: with every finding about the form of the spec and its blocks.
+    """
+    reading = read_through(source, library, bases)
+    reading.report.check()
+    return reading.spec
+
+
+class Reading(NamedTuple):
+    """What could be read of a spec, the findings about it, and whether all of those are about entries of its graph."""
+
+    spec: Spec
+    report: Reporter
+    buildable: bool
+
+
+def read_through(source: Source, library: BlockText, bases: BlockText = nothing) -> Reading:
+    """Read the spec in ``source`` as far as that goes; an entry that cannot be read leaves the names that it would make.
+
+    Raises:
+        SpecError: it is no YAML.
+    """
+    report = Reporter()
+    node, extends = extended(read_yaml(source, report), bases, report)
+    document = _Document(report, library)
+    spec = document.spec(node, source)
+    return Reading(replace(spec, sources=(source, *extends, *spec.sources[1:])), report, document.buildable)
+
+
+class _Document:
+    def __init__(self, report: Reporter, library: BlockText) -> None:
+        self.report = report
+        self.shapes = Shapes(report)
+        self.entries = Entries(report, library)
+        self.buildable = False
+
+    def spec(self, node: Node, source: Source) -> Spec:
+        given = self.shapes.known(node, words_of(DOCUMENT), "a spec")
+        for field in DOCUMENT:
+            if field.required and field.name not in given:
+                self.report.error("missing-field", f"a spec needs '{field.name}'", node.span, field.doc)
+        name = self.shapes.text(given.get("name"), "'name'")
+        if "name" in given and not MODULE.match(name):
+            hint = "lower case letters, digits and underscores, for it becomes a file name"
+            self.report.error("bad-name", f"'{name}' cannot name a spec", given["name"].span, hint)
+        for block, body in self.shapes.mapping(given.get("blocks"), "'blocks'"):
+            self.entries.local[block.text] = body
+        before = len(self.report.diagnostics)
+        graph = self.entries.graph(given.get("graph"), source)
+        inside = len(self.report.diagnostics) - before
+        sizes = self.sizes(given.get("sizes"))
+        spec = Spec(
+            name=name,
+            title=self.shapes.prose(given.get("title"), "'title'"),
+            references=self.words(given.get("reference"), "'reference'"),
+            model_types=self.words(given.get("model_type"), "'model_type'"),
+            pipelines=self.words(given.get("pipelines"), "'pipelines'"),
+            sizes=sizes,
+            derived=self.derived(given.get("derived")),
+            streams=self.streams(given.get("streams")),
+            inputs=self.inputs(given.get("inputs")),
+            graph=graph,
+            outputs=self.shapes.value_names(given.get("outputs"), "'outputs'"),
+            sources=(source, *sorted(self.entries.sources, key=lambda block: block.path)),
+            variants=read_variants(given.get("variants"), sizes, self.shapes),
+        )
+        outside = (*self.report.diagnostics[:before], *self.report.diagnostics[before + inside :])
+        self.buildable = all(finding.code in HARMLESS for finding in outside)
+        return spec
+
+    def words(self, node: Node | None, what: str) -> tuple[str, ...]:
+        found = []
+        for item in self.shapes.sequence(node, what):
+            text = self.shapes.text(item, what)
+            if what == "'reference'" and not CLASS.match(text):
+                hint = "write package.ClassName, or module:ClassName for module.py beside the spec"
+                self.report.error("bad-name", f"'{text}' is not a class", item.span, hint)
+            found.append(text)
+        return tuple(found)
+
+    def sizes(self, node: Node | None) -> tuple[SizeSpec, ...]:
+        found = (self.size(key, value) for key, value in self.shapes.mapping(node, "'sizes'"))
+        sizes = tuple(size for size in found if size is not None)
+        check_defaults(sizes, self.report)
+        return sizes
+
+    def size(self, key: Scalar, value: Node) -> SizeSpec | None:
+        name = self.shapes.name(key, "a size")
+        keys: tuple[Node, ...] = (value,)
+        given: dict[str, Node] = {}
+        if not isinstance(value, Scalar):
+            given = dict(self.shapes.known(value, words_of(SIZE), "a size"))
+            keys = self.shapes.sequence(given.get("key"), "'key'")
+        texts = []
+        for item in keys:
+            text = self.shapes.text(item, "'key'")
+            if not CONFIG_KEY.match(text):
+                hint = "words of a config joined by points"
+                self.report.error("bad-key", f"'{text}' is not a place in a config", item.span, hint)
+            texts.append(text)
+        if not texts:
+            self.report.error("missing-field", f"size '{key.text}' needs 'key'", value.span, "the config field that holds it")
+        default = self.shapes.expression(given.get("default"), "'default'")
+        latex = self.latex(given.get("latex"))
+        doc = self.shapes.prose(given.get("doc"), "'doc'")
+        optional = self.entries.flag(given.get("optional"))
+        kind = self.kind(given.get("type"), given.get("default"))
+        evaluation = self.entries.flag(given["evaluation"]) if "evaluation" in given else None
+        if evaluation is not None and kind != "flag":
+            self.report.error("bad-field", f"'{key.text}' is no flag, which 'evaluation' would set", given["evaluation"].span)
+        return SizeSpec(name, tuple(texts), kind, default, optional, doc, latex, evaluation) if name else None
+
+    def latex(self, node: Node | None) -> str:
+        text = self.shapes.text(node, "'latex'")
+        reason = why_not_latex(text) if node is not None else None
+        if reason and node is not None:
+            self.report.error("bad-latex", f"'{text}' cannot stand in a formula", node.span, reason)
+            return ""
+        return text
+
+    def kind(self, node: Node | None, default: Node | None) -> str:
+        """The type of a size: as written, else as its default shows."""
+        if node is not None:
+            word = self.shapes.text(node, "'type'")
+            if word not in TYPES:
+                self.report.error(
+                    "unknown-word", f"there is no type '{word}'", node.span, did_you_mean(word, TYPES, ", ".join(TYPES))
+                )
+            return TYPES.get(word, "number")
+        text = default.text if isinstance(default, Scalar) else ""
+        if text in ("true", "false"):
+            return "flag"
+        if text[:1] in ("'", '"'):
+            return "text"
+        if text.startswith("[") or (default is not None and not isinstance(default, (Scalar, MappingNode))):
+            return "list"
+        if text[:1] == "-" and text[1:].isdigit():
+            return "position"
+        return "rational" if text.count(".") == 1 and text.replace(".", "").isdigit() else "number"
+
+    def derived(self, node: Node | None) -> tuple[tuple[Name, Expression], ...]:
+        found: list[tuple[Name, Expression]] = []
+        for key, value in self.shapes.mapping(node, "'derived'"):
+            name, expression = self.shapes.name(key, "a derived size"), self.shapes.expression(value, f"'{key.text}'")
+            if name and expression:
+                found.append((name, expression))
+        return tuple(found)
+
+    def streams(self, node: Node | None) -> tuple[StreamSpec, ...]:
+        found = []
+        for key, value in self.shapes.mapping(node, "'streams'"):
+            name = self.shapes.name(key, "a stream")
+            over, axes, doc = "samples", value, ""
+            if isinstance(value, MappingNode) and value.get("over") is not None:
+                given = self.shapes.known(value, words_of(STREAM), "a stream")
+                over = self.shapes.text(given["over"], "'over'")
+                axes = given.get("axes") or MappingNode((), value.span)
+            if name:
+                found.append(StreamSpec(name, over, self.shapes.parts(axes), doc))
+        return tuple(found)
+
+    def inputs(self, node: Node | None) -> tuple[InputSpec, ...]:
+        found = []
+        for key, value in self.shapes.mapping(node, "'inputs'"):
+            name = self.shapes.name(key, "an input")
+            given = self.shapes.known(value, words_of(INPUT), "an input")
+            stream = self.shapes.name(given["stream"], "a stream") if "stream" in given else None
+            width = self.shapes.expression(given.get("width"), "'width'")
+            when = self.shapes.expression(given.get("when"), "'when'")
+            if name:
+                over = self.shapes.text(given.get("over"), "'over'")
+                found.append(InputSpec(name, stream, width, when, self.layout(given), over))
+        return tuple(found)
+
+    def layout(self, given: Mapping[str, Node]) -> Layout | None:
+        if not {"layout", "values", "counts"} & given.keys():
+            return None
+        axes = self.shapes.text(given.get("layout"), "'layout'").split()
+        values = [self.shapes.text(item, "'values'") for item in self.shapes.sequence(given.get("values"), "'values'")]
+        node = given.get("layout") or given.get("values") or given.get("counts")
+        return Layout(
+            tuple(axes), tuple(values), self.shapes.text(given.get("counts"), "'counts'"), node.span if node else None
+        )

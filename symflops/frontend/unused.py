@@ -1,0 +1,125 @@
+"""What a spec says and nobody reads: values, sizes and blocks. That is allowed, and most often a mistake."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from symflops.diagnostics.findings import Diagnostic, Source, Span
+from symflops.frontend.definition_order import reads
+from symflops.model.spec import Block, BlockCall, Entry, Group, Name, OperatorEntry, PartSpec, Repeat, Spec, Template
+from symflops.syntax.expression import Expression, names
+
+WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+SILENT = ("push",)  # operators without a result
+
+
+def unused(spec: Spec) -> list[Diagnostic]:
+    """A warning for each value, size and block of the spec's own file that nothing reads."""
+    source = spec.sources[0]
+    blocks = list(dict.fromkeys(id(block) for block in _blocks(spec.graph)))
+    called = {id(block): block for block in _blocks(spec.graph)}
+    found = [*_values(spec.graph, {name.text for name in spec.outputs})]
+    for block in (called[key] for key in blocks):
+        found += _values(block.body, {name.text for name in block.outputs})
+    found += _sizes(spec)
+    return [warning for warning in found if warning.span is not None and _same(warning.span.source, source)]
+
+
+def _same(one: Source, other: Source) -> bool:
+    return one.path == other.path
+
+
+def _blocks(entries: Iterable[Entry]) -> Iterator[Block]:
+    for entry in entries:
+        if isinstance(entry, BlockCall):
+            yield entry.block
+            yield from _blocks(entry.block.body)
+        elif isinstance(entry, (Repeat, Group)):
+            yield from _blocks(entry.body)
+
+
+def _values(entries: tuple[Entry, ...], outputs: set[str]) -> Iterator[Diagnostic]:
+    """The names of one scope that are made there and never read."""
+    read = outputs.union(*map(reads, entries), _widths(entries))
+    for name, span, last in _made(entries):
+        if name in read or name == "_":
+            continue
+        hint = "is an input or an output misspelt? '_' under 'to' says that it is dropped on purpose"
+        if last:
+            hint = "say under 'to' or 'add_to' where it goes; 'to: _' says that it is dropped on purpose"
+        yield Diagnostic("unused-value", f"nothing reads '{name}'", span, hint, "warning")
+
+
+def _widths(entries: tuple[Entry, ...]) -> set[str]:
+    """Names in expressions: ``width(v)`` reads a value, too."""
+    return {name for expression in expressions(entries) for name, _ in names(expression)}
+
+
+def _made(entries: Iterable[Entry]) -> Iterator[tuple[str, Span, bool]]:
+    """Each name under ``to``, and the path of an operator whose result has no other name (told by the last item)."""
+    for entry in entries:
+        if isinstance(entry, OperatorEntry):
+            to, more = entry.fields.get("to") or (), entry.fields.get("add_to")
+            yield from ((name.text, name.span, False) for name in to)
+            if not to and not more and entry.kind.text not in SILENT:
+                yield entry.path.text, entry.span, True
+        elif isinstance(entry, BlockCall):
+            yield from ((name.text, name.span, False) for name in entry.common.get("to") or ())
+        elif isinstance(entry, Group) and entry.experts is not None:
+            yield from ((name.text, name.span, False) for name in entry.to)
+        elif isinstance(entry, (Repeat, Group)):
+            yield from _made(entry.body)
+
+
+def _sizes(spec: Spec) -> Iterator[Diagnostic]:
+    words = {name for expression in expressions(spec.graph) for name, _ in names(expression)}
+    words |= {name for expression in _headers(spec) for name, _ in names(expression)}
+    words |= {word for item in spec.inputs if item.layout for text in item.layout.axes for word in WORD.findall(text)}
+    for size in (*(size.name for size in spec.sizes), *(name for name, _ in spec.derived)):
+        if size.text not in words:
+            hint = "take it away, or use it where the model does"
+            yield Diagnostic("unused-size", f"nothing reads the size '{size}'", size.span, hint, "warning")
+
+
+def _headers(spec: Spec) -> Iterator[Expression]:
+    """The expressions of a spec outside of its graph."""
+    yield from (size.default for size in spec.sizes if size.default is not None)
+    yield from (expression for _, expression in spec.derived)
+    for stream in spec.streams:
+        yield from _inside(stream.parts)
+    for item in spec.inputs:
+        yield from (expression for expression in (item.width, item.when) if expression is not None)
+
+
+def expressions(entries: Iterable[Entry]) -> Iterator[Expression]:
+    """Every expression in some entries, those of the blocks that they call included."""
+    for entry in entries:
+        if isinstance(entry, OperatorEntry):
+            yield from _inside((entry.path, *entry.fields.values()))
+        elif isinstance(entry, BlockCall):
+            yield from _inside((entry.path, *entry.common.values(), *entry.parameters.values()))
+            yield from _inside(default for _, default in entry.block.parameters)
+            yield from expressions(entry.block.body)
+        elif isinstance(entry, Repeat):
+            yield from _inside((entry.path, entry.count, entry.start, entry.when))
+            yield from expressions(entry.body)
+        elif isinstance(entry, Group):
+            yield from _inside((entry.path, entry.when, entry.no_grad, entry.experts, entry.choose))
+            yield from expressions(entry.body)
+
+
+def _inside(values: Iterable[Any]) -> Iterator[Expression]:
+    for value in values:
+        match value:
+            case Expression():
+                yield value
+            case Template():
+                yield from (piece for piece in value.pieces if isinstance(piece, Expression))
+            case PartSpec():
+                yield from (length for _, length in value.axes)
+            case tuple():
+                yield from _inside(value)
+            case Name() | None:
+                pass

@@ -1,0 +1,131 @@
+"""``variants``: the structures of published models, each by the fields of its config that make it another one.
+
+A field that a variant does not say has its default, as in a config. The values are those of a config, not expressions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from symflops.algebra.domain import known, plain
+from symflops.algebra.evaluate import evaluate
+from symflops.algebra.structural import Structural
+from symflops.diagnostics.findings import Diagnostic, SpecError, did_you_mean
+from symflops.frontend.document import Shapes
+from symflops.model.program import Field
+from symflops.model.spec import Name, SizeSpec, VariantSpec
+from symflops.runtime.sizes import ConfigError, checked, is_null, look_up
+from symflops.syntax.identifiers import VARIANT
+from symflops.syntax.plain_values import frozen
+from symflops.syntax.plain_values import plain as value_of_node
+from symflops.syntax.yaml_nodes import Node, Scalar
+
+DEFAULT, DERIVED = "default", "derived"
+"""How an estimate names the structure of the defaults, and one that is derived when it is asked for."""
+COUNTED = ("number", "entries", "position", "rational")
+"""The kinds of sizes that stay symbols in a graph, and are known only where its structure asks for them."""
+
+
+def read_variants(node: Node | None, sizes: Sequence[SizeSpec], shapes: Shapes) -> tuple[VariantSpec, ...]:
+    """The variants of a spec with these sizes."""
+    found = []
+    for key, value in shapes.mapping(node, "'variants'"):
+        if not VARIANT.match(key.text) or key.text in (DEFAULT, DERIVED):
+            hint = f"lower case letters, digits and underscores, and neither '{DEFAULT}' nor '{DERIVED}'"
+            shapes.report.error("bad-name", f"'{key.text}' cannot name a variant", key.span, hint)
+        given = [read_size(field, item, sizes, shapes) for field, item in shapes.mapping(value, f"variant '{key.text}'")]
+        variant = VariantSpec(Name(key.text, key.span), tuple(size for size in given if size is not None))
+        letters = [name.text for name, _ in variant.sizes]
+        for position, (name, _) in enumerate(variant.sizes):
+            if name.text in letters[:position]:
+                shapes.report.error("duplicate-key", f"size '{name}' is said twice", name.span, "two names of one field")
+        found.append(variant)
+    if not shapes.report.failed:
+        compare(found, sizes, shapes)
+    return tuple(found)
+
+
+def read_size(key: Scalar, node: Node, sizes: Sequence[SizeSpec], shapes: Shapes) -> tuple[Name, Any] | None:
+    """One field of a variant: the size that is read from it, and its value."""
+    size = next((size for size in sizes if key.text in size.keys), None)
+    if size is None:
+        fields = [field for known_size in sizes for field in known_size.keys]
+        hint = did_you_mean(key.text, fields, "a variant says fields of the config, as 'key' of a size has them")
+        shapes.report.error("unknown-size", f"no size is read from '{key.text}'", key.span, hint)
+        return None
+    value = frozen(value_of_node(node, shapes.report))
+    if value is None and not size.optional:
+        shapes.report.error("bad-value", f"'{key.text}' cannot be null", node.span, f"size '{size.name}' is not optional")
+    elif value is not None:
+        try:
+            checked(Field(size.name.text, key.text, (key.text,), size.kind, None, False, "", ""), value)
+        except ConfigError:
+            shapes.report.error(
+                "bad-value", f"'{key.text}' is {value!r}, not a {size.kind}", node.span, f"as size '{size.name}' says"
+            )
+    return Name(size.name.text, key.span), value
+
+
+def compare(variants: Sequence[VariantSpec], sizes: Sequence[SizeSpec], shapes: Shapes) -> None:
+    """Report variants of one structure: all that they differ in is what they say."""
+    letters = sorted({name.text for variant in variants for name, _ in variant.sizes})
+    seen = {values_of(letters, sizes, {}): "the defaults"}
+    for variant in variants:
+        values = values_of(letters, sizes, config_of(variant, sizes))
+        if values in seen:
+            message = f"'{variant.name}' has the structure of {seen[values]}"
+            shapes.report.error("same-structure", message, variant.name.span, "one name for each structure")
+        seen.setdefault(values, f"'{variant.name}'")
+
+
+def values_of(letters: Sequence[str], sizes: Sequence[SizeSpec], config: Mapping[str, Any]) -> tuple[str, ...]:
+    """What some sizes are in a config, as texts; a default that has no value without the rest of a config is left out."""
+    found = []
+    for letter in letters:
+        try:
+            found.append(repr(frozen(value_in(sizes, letter, config))))
+        except (SpecError, Structural):
+            found.append("")
+    return tuple(found)
+
+
+def config_of(variant: VariantSpec, sizes: Sequence[SizeSpec]) -> dict[str, Any]:
+    """The part of a config that a variant says."""
+    keys = {size.name.text: size.keys[0] for size in sizes}
+    config: dict[str, Any] = {}
+    for name, value in variant.sizes:
+        *outer, last = keys[name.text].split(".")
+        inner = config
+        for word in outer:
+            inner = inner.setdefault(word, {})
+        inner[last] = value
+    return config
+
+
+def fixed_by(variant: VariantSpec, sizes: Sequence[SizeSpec]) -> dict[str, Any]:
+    """The sizes that a variant fixes from the start: its settings. Numbers wait until the structure asks for them."""
+    counted = {size.name.text for size in sizes if size.kind in COUNTED and not size.optional}
+    return {name.text: value for name, value in variant.sizes if name.text not in counted}
+
+
+def needless_sizes(variant: VariantSpec, fixed: Sequence[tuple[str, object]]) -> list[Diagnostic]:
+    """A finding for each size of a variant that its structure, which has ``fixed`` sizes, does not depend on."""
+    needed = dict(fixed)
+    names = [name for name, _ in variant.sizes if name.text not in needed]
+    hint = "leave it out: the estimator is of all its values"
+    return [Diagnostic("needless-size", f"the structure does not depend on '{name}'", name.span, hint) for name in names]
+
+
+def value_in(sizes: Sequence[SizeSpec], wanted: str, config: Mapping[str, Any]) -> Any:
+    """A size of a config, or its default, which may depend on the sizes above it."""
+    scope: dict[str, Any] = {}
+    for size in sizes:
+        value = look_up(config, size.keys)
+        null = size.optional and is_null(config, size.keys)
+        if value is None and size.default is not None and not null:
+            value = plain(evaluate(size.default, scope))
+        if size.name.text == wanted:
+            return value
+        scope[size.name.text] = known(value)
+    return None

@@ -1,1 +1,0 @@
-"""What everything stands on: diagnostics with places, YAML nodes, expressions, names."""

@@ -1,0 +1,123 @@
+"""Questions about the regions of a graph that lowering asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import compress
+
+from sympy import Expr, Integer, Symbol
+
+from symflops.derive.decode import variables
+from symflops.derive.token_loops import added, executions, spread
+from symflops.lower.batch_statistics import without_padding
+from symflops.model.derivation import Derivation, ParameterCount, Work
+from symflops.model.graph import Graph, Length
+from symflops.model.nodes import Loop, Node, mentions
+from symflops.model.path import running_texts
+from symflops.model.spec import Layout
+
+
+def loop_counts(nodes: tuple[Node, ...]) -> list[Expr]:
+    found: list[Expr] = []
+    for node in nodes:
+        if isinstance(node, Loop):
+            found.append(node.count)
+            for _, body in node.classes:
+                found.extend(loop_counts(body))
+    return found
+
+
+def repeated(graph: Graph) -> frozenset[str]:
+    """The letters that say how often something repeats."""
+    found = {symbol for count in loop_counts(graph.body) for symbol in count.free_symbols}
+    for symbol, value in reversed(graph.definitions):
+        if symbol in found:
+            found |= value.free_symbols
+    return frozenset(symbol.name for symbol in found)
+
+
+def enclosing(nodes: tuple[Node, ...], entry: ParameterCount) -> list[tuple[Loop, Expr]]:
+    """The loops whose index the path of a parameter holds, outermost first, with the bracket of the class that it is in."""
+    found: list[tuple[Loop, Expr]] = []
+    if not entry.parameter.path.indices:
+        return found
+    for node in nodes:
+        if isinstance(node, Loop):
+            for bracket, body in node.classes:
+                counted = entry.within is None or (node.index, bracket) in entry.within
+                if counted and node.index in entry.parameter.path.indices and mentions(body, entry.parameter):
+                    found.append((node, bracket.expr))
+                found.extend(enclosing(body, entry))
+    return found
+
+
+def measures(graph: Graph, derivation: Derivation) -> dict[Symbol, tuple[Length, ...]]:
+    """The batch variables that stand for each length: itself, or those of a length whose tokens come one by one."""
+    mode, tokens = derivation.regime.decode, derivation.decodes
+    return {length.symbol: variables(mode, length) if length.symbol in tokens else (length,) for length in graph.lengths}
+
+
+def has_default(layout: Layout, variables: Sequence[str]) -> bool:
+    """Whether a layout lets each of ``variables`` be missing, and 1 then."""
+    return all(f"{name}=1" in layout.axes for name in variables)
+
+
+def labels(nodes: tuple[Node, ...]) -> Iterator[tuple[str, str]]:
+    """The index of each loop, and the name of its module list."""
+    for node in nodes:
+        if isinstance(node, Loop):
+            words = [word for word in str(node.path).split(".") if word.isidentifier()]
+            yield node.index.name, words[-1] if words else "layers"
+            for _, body in node.classes:
+                yield from labels(body)
+
+
+def pieces(work: Work, lengths: frozenset[Symbol]) -> list[Work]:
+    """``work`` as lines of a program: apart what PyTorch's counter sees and what it does not, and counts without lengths."""
+    return [side for part in spread(work, lengths) for side in sides(part)]
+
+
+def sides(work: Work) -> list[Work]:
+    """A contraction of which PyTorch's counter sees some gradients and others not, as two: forward work stays with its like."""
+    own = [operand.seen in (None, work.contraction.seen) for operand in work.contraction.operands]
+    if all(own):
+        return [work]
+    other = _side(work, [not mine for mine in own])
+    contraction = replace(other.contraction, seen=not work.contraction.seen)
+    other = replace(other, contraction=contraction, forward=Integer(0), recomputed=Integer(0))
+    return [_side(work, own), *([other] if any(count != 0 for count in executions(other)) else [])]
+
+
+def _side(work: Work, kept: Sequence[bool]) -> Work:
+    operands = tuple(compress(work.contraction.operands, kept))
+    return replace(
+        work, contraction=replace(work.contraction, operands=operands), gradients=tuple(compress(work.gradients, kept))
+    )
+
+
+def spread_all(derivation: Derivation, lengths: frozenset[Symbol]) -> Derivation:
+    """All the work of a derivation, spread, in the parts that a counter sees or not, and without padding that is not useful."""
+    parts = (without_padding(part) for work in derivation.work for part in pieces(work, lengths))
+    return replace(derivation, work=tuple(parts))
+
+
+def merged(works: Sequence[Work]) -> list[Work]:
+    """Work with that of one module and contraction added up, where segments or classes of a repeat do the same."""
+    found: dict[tuple[object, ...], Work] = {}
+    for work in works:
+        contraction = work.contraction
+        operands = tuple(gradient.kind for gradient in work.gradients)
+        modules = running_texts(work.operator.path, work.operator.visits)
+        key = (modules, contraction.name, contraction.seen, contraction.size, contraction.extent, contraction.items, operands)
+        found[key] = _added(found[key], work) if key in found else work
+    return list(found.values())
+
+
+def _added(one: Work, two: Work) -> Work:
+    gradients = []
+    for first, second in zip(one.gradients, two.gradients, strict=True):
+        reasons = dict.fromkeys(reason for both in (first.reason, second.reason) for reason in both.split("; ") if reason)
+        gradients.append(replace(first, count=added(first.count, second.count), reason="; ".join(reasons)))
+    recomputed = added(one.recomputed, two.recomputed)
+    return replace(one, forward=added(one.forward, two.forward), gradients=tuple(gradients), recomputed=recomputed)

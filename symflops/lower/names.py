@@ -1,0 +1,163 @@
+"""Names that a program carries: moments after their lengths, sizes after their config fields, symbols as papers print them."""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from sympy import Expr
+
+from symflops.algebra.domain import plain
+from symflops.algebra.evaluate import evaluate
+from symflops.algebra.functions import (
+    CeilDiv,
+    Excess,
+    FloorDiv,
+    Least,
+    Longest,
+    Most,
+    Together,
+    flag_symbol,
+    position_symbol,
+    size_symbol,
+    unpadded,
+)
+from symflops.algebra.polynomial import Monomial, Polynomial, sorted_atoms
+from symflops.algebra.truth import Truth
+from symflops.lower.formulas import Formulas
+from symflops.model.derivation import Work
+from symflops.model.graph import Graph
+from symflops.model.index_sets import ONCE, SAMPLES
+from symflops.model.nodes import Value
+from symflops.model.program import Definition, Field, Moment
+from symflops.model.spec import SizeSpec, Spec
+from symflops.syntax.identifiers import latex_symbol
+
+
+def moment_name(items: str, monomial: Monomial, rows: Mapping[Monomial, str]) -> str:
+    """``n`` for the items, ``xx`` or ``xy`` for products of lengths, a longer name where a letter is not enough.
+
+    ``rows`` names products that are the rows of a value, such as the tokens that patches of a video become.
+    """
+    if not monomial:
+        return "calls" if items == ONCE else "n" if items == SAMPLES else f"n_{items}"
+    powers, words = dict(monomial), []
+    for product, name in rows.items():
+        while all(powers.get(atom, 0) >= exponent for atom, exponent in product):
+            words.append(name)
+            powers = {atom: exponent - dict(product).get(atom, 0) for atom, exponent in powers.items()}
+    words += [atom_name(atom, rows) for atom, exponent in sorted_atoms(powers.items()) for _ in range(exponent)]
+    name = ("" if all(len(word) == 1 for word in words) else "_").join(words)
+    return name if name.isidentifier() else f"m_{name}"
+
+
+def row_names(
+    works: Iterable[Work], vector: Callable[[str, Expr], Collection[tuple[str, Monomial]]], values: Sequence[Value]
+) -> dict[Monomial, str]:
+    """Products of lengths that are the rows of a value, by the name of the value, short ones first."""
+    rows: dict[Monomial, str] = {}
+    for work in works:
+        items = work.contraction.items
+        products = vector(items, unpadded(work.contraction.extent.executed, items != ONCE))
+        value = values[work.operator.results[0]].name.replace(".", "_")
+        for _, product in products:
+            plain = all(atom.is_Symbol for atom, _ in product)
+            if not plain and len(products) == 1 and value.isidentifier() and product not in rows:
+                rows[product] = value if value not in rows.values() else f"{value}_{len(rows)}"
+    return dict(sorted(rows.items(), key=lambda item: len(item[0])))
+
+
+def last_words(path: str) -> str:
+    """What a path says after its last index of a repeat, as part of a name."""
+    return path.replace("*", "").replace(".", "_").replace("-", "_").strip("_").split("__")[-1]
+
+
+def distinct(moments: Iterable[Moment]) -> tuple[Moment, ...]:
+    """The moments, a number behind a name that one before has already."""
+    found: dict[str, Moment] = {}
+    for moment in moments:
+        name, number = moment.name, 2
+        while name in found:
+            name, number = f"{moment.name}_{number}", number + 1
+        found[name] = replace(moment, name=name)
+    return tuple(found.values())
+
+
+def atom_name(atom: Expr, rows: Mapping[Monomial, str] | None = None) -> str:
+    """A name for a function of lengths; ``rows`` are products that have one."""
+    if atom.is_Symbol:
+        return str(atom.name)
+    if isinstance(atom, Together):
+        return f"all_{atom.args[0].name}_{sum_name(Polynomial.of(atom.args[1]), rows or {})}"
+    if isinstance(atom, Longest):
+        return f"padded_{sum_name(Polynomial.of(atom.args[0]), rows or {})}"
+    if isinstance(atom, (FloorDiv, CeilDiv)):
+        kind = "over" if isinstance(atom, FloorDiv) else "up"
+        return f"{atom_name(atom.args[0])}_{kind}_{atom_name(atom.args[1])}"
+    if atom.is_Integer:
+        return str(atom).replace("-", "m")
+    if atom.is_Add:
+        constant, rest = atom.as_coeff_Add()
+        if constant.is_Integer and constant < 0:
+            return f"{atom_name(rest)}_less_{-constant}"
+        return "_plus_".join(sorted(atom_name(arg) for arg in atom.args))
+    if isinstance(atom, Excess):
+        return atom_name(atom.args[0])
+    word = {Least: "min", Most: "max"}.get(type(atom), type(atom).__name__.lower())
+    return "_".join([word, *(atom_name(arg) for arg in atom.args)])
+
+
+def sum_name(length: Polynomial, rows: Mapping[Monomial, str]) -> str:
+    """A name for a sum of products of lengths."""
+    words = []
+    for monomial, factor in length.terms.items():
+        number = [str(factor).replace("-", "m").replace("/", "_over_")] if factor != 1 or not monomial else []
+        words.append("_".join([*number, *([moment_name("", monomial, rows)] if monomial else [])]))
+    return "_plus_".join(sorted(words))
+
+
+def size_fields(spec: Spec, formulas: Formulas, counts: Collection[str] = ()) -> tuple[Field, ...]:
+    """The sizes with their names in code: the last word of the config field, more of it where two would be the same.
+
+    Those in ``counts`` say how often something repeats, and so are small.
+    """
+    words = [size.keys[0].split(".") for size in spec.sizes]
+    names = [word[-1] for word in words]
+    for position, word in enumerate(words):
+        if names.count(word[-1]) > 1 and len(word) > 1:
+            names[position] = "_".join(part.removesuffix("_config") for part in word)
+    known: dict[str, Any] = {}
+    fields = []
+    for size, name in zip(spec.sizes, names, strict=True):
+        attribute = name if names.count(name) == 1 and not keyword.iskeyword(name) else f"{name}_{size.name.text}"
+        default = default_of(size, known, formulas)
+        required = size.default is None and not size.optional
+        latex = size.latex or latex_symbol(size.name.text)
+        kind = "count" if size.kind == "number" and size.name.text in counts else size.kind
+        fields.append(Field(size.name.text, attribute, size.keys, kind, default, required, size.doc, latex, size.optional))
+        letter = size.name.text
+        symbols = {"flag": flag_symbol, "position": position_symbol}
+        symbol = symbols.get(size.kind, size_symbol)(letter)
+        known[letter] = Truth.of(symbol) if size.kind == "flag" else symbol
+    return tuple(fields)
+
+
+def default_of(size: SizeSpec, known: dict[str, Any], formulas: Formulas) -> Any:
+    """What a size is when a config lacks it."""
+    if size.default is None:
+        return None
+    value = evaluate(size.default, known)
+    if isinstance(value, Truth):
+        return formulas.of(value.expr) if value.expr not in (0, 1) else bool(value.expr)
+    if isinstance(value, Expr):
+        return formulas.of(value)
+    if isinstance(value, tuple):
+        return tuple(plain(item) for item in value)
+    return value
+
+
+def definition_infos(graph: Graph, formulas: Formulas) -> tuple[Definition, ...]:
+    """The derived sizes that are formulas."""
+    return tuple(Definition(symbol.name, formulas.of(value), latex_symbol(symbol.name)) for symbol, value in graph.definitions)

@@ -1,0 +1,216 @@
+"""Nodes of a graph: operators with their contractions, loops that carry values, and choices between values.
+
+Regions are in static single assignment form: an operator, a loop or a choice makes each value once. A loop has one body
+whatever its count. Only iterations that differ by more than a formula can express are unrolled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from sympy import Expr, Mul, Symbol
+
+from symflops.algebra.polynomial import Polynomial
+from symflops.algebra.truth import YES, Truth
+from symflops.diagnostics.findings import Label, Span
+from symflops.model.contraction import Contraction
+from symflops.model.index_sets import ONCE, SAMPLES
+from symflops.model.path import Path, Visit, running
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One run of rows per item: axis name -> length."""
+
+    axes: tuple[tuple[str, Expr], ...]
+
+    @property
+    def rows(self) -> Expr:
+        """Rows of this part per item."""
+        return Mul(*(length for _, length in self.axes))
+
+    def get(self, axis: str) -> Expr | None:
+        """The length of ``axis``, or None."""
+        return dict(self.axes).get(axis)
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """Rows that vary with the batch: an index set and, per item of it, parts one after another.
+
+    ``groups`` remembers how many parts each operand of the last concatenation had.
+    """
+
+    items: str
+    parts: tuple[Part, ...]
+    groups: tuple[int, ...] = field(default=(), compare=False)
+
+    @property
+    def rows(self) -> Expr:
+        """Rows per item of the index set."""
+        return sum((part.rows for part in self.parts[1:]), self.parts[0].rows)
+
+    def __str__(self) -> str:
+        """In words, for messages."""
+        parts = [" * ".join(str(length) for _, length in part.axes) or "1" for part in self.parts]
+        over = {SAMPLES: "per sample", ONCE: "once"}.get(self.items, f"per item of {self.items}")
+        return f"{' + '.join(parts)} {over}"
+
+    def alike(self, other: Stream) -> bool:
+        """Whether both have the same rows: one index set, and equal rows in it."""
+        return self == other or (self.items == other.items and Polynomial.of(self.rows) == Polynomial.of(other.rows))
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One value of the graph; ``width`` is None for a carrier of indices, which only an embedding may read."""
+
+    id: int
+    name: str
+    stream: Stream
+    width: Expr | None
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def seen(self, what: str) -> tuple[Label, ...]:
+        """Where it was made, as a further place of a finding that is about it: ``'q' <what> here``."""
+        return (Label(self.span, f"'{self.name}' {what} here"),) if self.span else ()
+
+    @property
+    def wide(self) -> tuple[Label, ...]:
+        """Where it was made, and how wide."""
+        return self.seen(f"has width {self.width}" if self.width is not None else "carries indices and has no width")
+
+    @property
+    def long(self) -> tuple[Label, ...]:
+        """Where it was made, and with which rows."""
+        return self.seen(f"has rows {self.stream}")
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A tensor that an operator reads: its path, its shape, and when it exists.
+
+    ``trainable`` is False for a buffer-like parameter that the real model never trains; one of an ``adapter`` always
+    trains. ``cases`` are further paths that it has under a condition, as a tied weight does. ``lists`` are those indices in
+    its path that are of no repeat, with how many there are: modules that share what goes through them.
+    """
+
+    path: Path
+    shape: tuple[Expr, ...]
+    exists: Truth = YES
+    trainable: bool = True
+    span: Span | None = field(default=None, compare=False, repr=False)
+    adapter: bool = False
+    lists: tuple[tuple[Symbol, Expr], ...] = ()
+
+    @property
+    def count(self) -> Expr:
+        """Elements of one copy."""
+        return Mul(*self.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """One step of the forward pass.
+
+    ``operands`` and ``results`` are value ids. ``guard`` says when it exists, ``flows`` whether gradients pass through it,
+    ``saves`` what autograd keeps of it for the backward pass: its ``operands``, its ``result``, ``nothing``, or its
+    ``factors``, each for the gradient of the other one. ``visits`` are the calls from other places that it runs in, ``role``
+    and ``regions`` what conventions count it under.
+    """
+
+    id: int
+    kind: str
+    path: Path
+    operands: tuple[int, ...]
+    results: tuple[int, ...]
+    parameters: tuple[Parameter, ...] = ()
+    contractions: tuple[Contraction, ...] = ()
+    guard: Truth = YES
+    saves: str = "operands"
+    flows: bool = True
+    role: str = ""
+    caption: str = ""
+    span: Span | None = field(default=None, compare=False, repr=False)
+    visits: tuple[Visit, ...] = ()
+    regions: tuple[str, ...] = ()
+
+    @property
+    def modules(self) -> tuple[Path, ...]:
+        """The modules that run while it does, outermost first."""
+        return tuple(running(self.path, self.visits))
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """``result`` is ``then`` where ``condition`` holds, else ``otherwise``."""
+
+    result: int
+    condition: Truth
+    then: int
+    otherwise: int
+
+
+@dataclass(frozen=True, slots=True)
+class Carry:
+    """A value that a loop carries: what it starts as, what the body calls it, what the body makes of it, and the outcome."""
+
+    initial: int
+    argument: int
+    final: int
+    result: int
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A body that runs ``count`` times, for ``index`` from 0; ``first`` is the index that paths start with.
+
+    ``classes`` are the bodies of iterations that differ by something that is no run of indices (every sixth layer, the
+    layers of
+    a list): each a bracket over the index, which exclude each other, with its own body. A plain loop has one, under no bracket.
+    """
+
+    id: int
+    path: Path
+    index: Symbol
+    count: Expr
+    classes: tuple[tuple[Truth, tuple[Node, ...]], ...]
+    carries: tuple[tuple[Carry, ...], ...]
+    offset: Expr
+    shared: bool = False
+    label: str = ""
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """The end of a group that is one autograd function (a reentrant checkpoint).
+
+    ``results`` stand outside for the values ``made`` in it: they need a gradient where one of its ``inputs`` does, and all that
+    it made is live where one of them is. ``members`` are its operators.
+    """
+
+    inputs: tuple[int, ...]
+    made: tuple[int, ...]
+    results: tuple[int, ...]
+    members: frozenset[int]
+
+
+Node = Operator | Select | Loop | Checkpoint
+
+
+def walk(nodes: tuple[Node, ...]) -> Iterator[Operator]:
+    """The operators of a region, bodies of loops included."""
+    for node in nodes:
+        if isinstance(node, Operator):
+            yield node
+        elif isinstance(node, Loop):
+            for _, body in node.classes:
+                yield from walk(body)
+
+
+def mentions(nodes: tuple[Node, ...], parameter: Parameter) -> bool:
+    """Whether an operator of a region reads ``parameter``: the one at its path, of its shape."""
+    identity = (parameter.path, parameter.shape)
+    return any((read.path, read.shape) == identity for operator in walk(nodes) for read in operator.parameters)

@@ -1,0 +1,5 @@
+"""Measured records beside the specs: what was verified, published, and known to be inexact.
+
+Comparing records with a derivation belongs to ``witness``.
+Reads and writes data files only.
+"""

@@ -1,0 +1,56 @@
+"""What a spec was verified against, as ``symflops verify --save`` wrote it down beside the specs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from symflops.catalog.library import SpecFile
+from symflops.diagnostics.findings import SymflopsError
+from symflops.model.verification import KnownInexact, Verification, VerifiedCase
+from symflops.records.inexact import FILE as INEXACT
+from symflops.records.inexact import known_inexact
+
+FILE = "verified.json"
+
+
+def verifications(file: SpecFile) -> tuple[Verification, ...]:
+    """What the records of one spec's classes say; nothing where ``verified.json`` does not mention it.
+
+    Raises:
+        SymflopsError: as :func:`all_verifications`.
+    """
+    return all_verifications(file.root).get(file.name, ())
+
+
+def all_verifications(root: Path) -> Mapping[str, tuple[Verification, ...]]:
+    """What the records of every spec of a library say, by the name of the spec; nothing where there is no such file.
+
+    Raises:
+        SymflopsError: ``verified.json`` is damaged, or knows an inexact record that ``inexact.yaml`` does not.
+    """
+    path = root / FILE
+    return _parsed(path, path.read_bytes(), tuple(known_inexact(root).values())) if path.is_file() else {}
+
+
+@lru_cache(maxsize=4)
+def _parsed(path: Path, text: bytes, known: tuple[KnownInexact, ...]) -> Mapping[str, tuple[Verification, ...]]:
+    entries = {entry.id: entry for entry in known}
+    try:
+        specs = json.loads(text).get("specs", {})
+        return {name: tuple(_verification(item, entries) for item in items) for name, items in specs.items()}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        hint = f"not what 'symflops verify --save' writes, or of another {INEXACT} ({error})"
+        raise SymflopsError(f"{path}: {hint}") from None
+
+
+def _verification(item: Mapping[str, Any], known: Mapping[str, KnownInexact]) -> Verification:
+    cases = tuple(VerifiedCase(**case) for case in item["cases"])
+    inexact = []
+    for case in item.get("inexact", ()):
+        figures = {name: value for name, value in case.items() if name != "id"}
+        inexact.append((VerifiedCase(**figures), known[case["id"]]))
+    return Verification(item["reference"], item["version"], item["torch"], cases, tuple(inexact))

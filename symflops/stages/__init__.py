@@ -1,1 +1,0 @@
-"""The stages of the pipeline: read, build, derive, lower, emit. One public function each."""

@@ -1,0 +1,127 @@
+"""Expressions as data: a whitelisted, bounded subset of Python's expression syntax, parsed and never executed.
+
+A spec may come from a stranger, so nothing here reaches ``eval`` or sympy's string parser (which calls it): the text becomes
+``ast`` nodes, every node is checked against a list of what the language has, and :mod:`symflops.algebra.evaluate` walks them.
+"""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from symflops.diagnostics.findings import Diagnostic, Span, SpecError
+
+MAX_TEXT = 400
+MAX_NODES = 240
+MAX_DEPTH = 40
+MAX_DIGITS = 18
+MAX_EXPONENT = 16
+
+ALLOWED = (
+    ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Subscript, ast.Slice, ast.List, ast.Name, ast.Constant,
+    ast.Call, ast.Load,
+    ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.USub, ast.UAdd, ast.Not, ast.And, ast.Or,
+    ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In, ast.NotIn,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """A checked expression: its text, its place, and its tree (which is not part of its identity)."""
+
+    text: str
+    span: Span = field(compare=False, repr=False)
+    tree: ast.expr = field(compare=False, repr=False)
+
+    def place(self, node: ast.AST) -> Span:
+        """Where ``node`` of the tree stands in the file."""
+        start = getattr(node, "col_offset", 0)
+        return self.span.part(start, getattr(node, "end_col_offset", start + 1))
+
+    def segment(self, node: ast.expr) -> str:
+        """The text of ``node``, as it was written."""
+        return self.text[node.col_offset : node.end_col_offset]
+
+
+def parse_expression(text: str, span: Span) -> Expression:
+    """Parse ``text``, which stands at ``span``.
+
+    Raises:
+        SpecError: not an expression, or one beyond the language or its bounds.
+    """
+    text = text.strip()
+    if len(text) > MAX_TEXT:
+        _fail("expression-too-large", f"an expression has at most {MAX_TEXT} characters", span)
+    if not text.isascii() or "\n" in text:
+        _fail("bad-expression", "an expression is one line of plain ASCII text", span)
+    try:
+        with warnings.catch_warnings():  # Python's advice on its own syntax is none for the author of a spec
+            warnings.simplefilter("ignore")
+            tree = ast.parse(text, mode="eval").body
+    except SyntaxError as error:
+        column = (error.offset or 1) - 1
+        hint = "arithmetic over sizes, comparisons, lists, 'a if c else b'"
+        _fail("bad-expression", f"{text!r} is not an expression", span.part(column, column + 1), hint)
+    except (ValueError, MemoryError, RecursionError):
+        _fail("bad-expression", "this is not an expression", span)
+    expression = Expression(text, span, tree)
+    _check(expression)
+    return expression
+
+
+def _fail(code: str, message: str, span: Span, hint: str = "") -> None:
+    raise SpecError([Diagnostic(code, message, span, hint)])
+
+
+def _check(expression: Expression) -> None:
+    count = 0
+    stack: list[tuple[ast.AST, int]] = [(expression.tree, 0)]
+    while stack:
+        node, depth = stack.pop()
+        count += 1
+        place = expression.place(node) if hasattr(node, "col_offset") else expression.span
+        if count > MAX_NODES or depth > MAX_DEPTH:
+            _fail("expression-too-large", "the expression is too large", expression.span, "name a part of it under 'derived'")
+        if not isinstance(node, ALLOWED):
+            _fail("bad-expression", f"{type(node).__name__.lower()} is not part of the expression language", place)
+        _check_node(expression, node, place)
+        stack.extend((child, depth + 1) for child in ast.iter_child_nodes(node))
+
+
+def _check_node(expression: Expression, node: ast.AST, place: Span) -> None:
+    if isinstance(node, ast.Constant):
+        if not isinstance(node.value, (int, float, str, bool, type(None))):
+            _fail("bad-expression", f"{expression.segment(node)} is not part of the expression language", place)
+        if isinstance(node.value, (int, float)) and len(expression.segment(node)) > MAX_DIGITS:
+            _fail("expression-too-large", f"a number has at most {MAX_DIGITS} digits", place)
+        if isinstance(node.value, float) and not expression.segment(node).replace(".", "", 1).isdigit():
+            _fail("bad-expression", "a decimal is written with digits and a point", place)
+        if isinstance(node.value, int) and not expression.segment(node).isdigit() and not isinstance(node.value, bool):
+            _fail("bad-expression", "an integer is written with decimal digits", place)
+        if isinstance(node.value, str) and (not node.value.isprintable() or set(node.value) & set("'\"\\")):
+            _fail("bad-expression", "a text has no quotes, backslashes or control characters in it", place)
+    if isinstance(node, ast.Call) and (not isinstance(node.func, ast.Name) or node.keywords):
+        _fail("bad-expression", "only the functions of the language can be called, without keywords", place)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
+        power = node.right
+        small = isinstance(power, ast.Constant) and isinstance(power.value, int) and 0 <= power.value <= MAX_EXPONENT
+        if not small:
+            _fail("expression-too-large", f"an exponent is a number from 0 to {MAX_EXPONENT}", place, "write it as a product")
+
+
+@lru_cache(maxsize=1 << 12)
+def is_constant(expression: Expression) -> bool:
+    """Whether it reads nothing, so that it is the same everywhere."""
+    return not names(expression) and not any(isinstance(node, ast.Call) for node in ast.walk(expression.tree))
+
+
+def names(expression: Expression) -> tuple[tuple[str, Span], ...]:
+    """Every name that the expression reads, with its place; functions that it calls are not among them."""
+    called = {id(node.func) for node in ast.walk(expression.tree) if isinstance(node, ast.Call)}
+    return tuple(
+        (node.id, expression.place(node))
+        for node in ast.walk(expression.tree)
+        if isinstance(node, ast.Name) and id(node) not in called and node.id not in ("null", "true", "false")
+    )

@@ -1,0 +1,207 @@
+"""YAML as frozen nodes that know their place, read from ruamel.yaml's event stream.
+
+Events instead of constructed objects: every scalar keeps its text and its columns, nothing is ever converted by YAML's own
+rules, and depth and size are bounded while reading. Anchors, aliases, tags and second documents are refused: a spec needs
+none, and they are how a small file becomes a large one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from ruamel.yaml import YAML, events
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+from symflops.diagnostics.findings import Diagnostic, Label, Reporter, Source, Span, SpecError
+
+MAX_BYTES = 1_000_000
+MAX_DEPTH = 64
+MAX_NODES = 100_000
+MAX_LABELS = 4
+BLOCKS = "blocks and repeats say once what happens often"
+
+SYNTAX = (
+    ("expected ',' or", "a brace or bracket is not closed, or a comma is missing; a text with commas needs quotes"),
+    ("mapping values are not allowed", "a text that has ': ' in it needs quotes; else look at the indentation"),
+    ("expected <block end>", "this line is indented otherwise than those that it belongs to"),
+    ("could not find expected ':'", "a key ends with ': '"),
+    ("cannot start any token", "a text that begins with this needs quotes"),
+    ("found unexpected end of stream", "a quote is not closed"),
+)
+"""What most likely is the matter, by words of ruamel.yaml's own message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A piece of text; ``plain`` when it was written without quotes."""
+
+    text: str
+    span: Span
+    plain: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """A list of nodes."""
+
+    items: tuple[Node, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Mapping:
+    """Keys and values in the order written; a key stands there once."""
+
+    entries: tuple[tuple[Scalar, Node], ...]
+    span: Span
+
+    def get(self, key: str) -> Node | None:
+        """The value under ``key``, or None."""
+        return next((value for name, value in self.entries if name.text == key), None)
+
+
+Node = Scalar | Sequence | Mapping
+
+
+def read_yaml(source: Source, report: Reporter | None = None) -> Node:
+    """The one document of ``source``. With a ``report``, keys that stand twice are told there, and the first one is taken.
+
+    Raises:
+        SpecError: not YAML, an anchor, alias or tag, several documents, or beyond the bounds; without a report a key twice.
+    """
+    if len(source.text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
+        _fail("file-too-large", f"a spec has at most {MAX_BYTES:,} bytes", _start(source), BLOCKS)
+    tabs = _tabs(source)
+    if tabs:
+        also = tuple(Label(tab, "") for tab in tabs[1:MAX_LABELS])
+        more = f"{len(tabs)} lines begin with tabs" if len(tabs) > 1 else ""
+        _fail("tab-indent", "a tab cannot indent a line", tabs[0], "use spaces, two for each level", also=also, note=more)
+    own = report or Reporter()
+    reader = _Reader(source, own)
+    try:
+        document = reader.document()
+    except MarkedYAMLError as error:
+        _fail("bad-yaml", *_syntax(error, reader))
+    except (YAMLError, RecursionError, ValueError) as error:
+        _fail("bad-yaml", _plain(str(error).split("\n", 1)[0]), _start(source))
+    if report is None:
+        own.check()
+    return document
+
+
+def _syntax(error: MarkedYAMLError, reader: _Reader) -> tuple[str, Span, str, tuple[Label, ...]]:
+    """The message, place, hint and further place of what ruamel.yaml could not read."""
+    mark, problem = error.problem_mark or error.context_mark, _plain(error.problem or str(error.context))
+    span = reader.span(mark, mark) if mark is not None else _start(reader.source)
+    hints = (text for words, text in SYNTAX if words in problem)
+    begun = error.context_mark
+    elsewhere = begun is not None and mark is not None and (begun.line, begun.column) != (mark.line, mark.column)
+    also = (Label(reader.span(begun, begun), _plain(error.context or "")),) if elsewhere else ()
+    return problem, span, next(hints, _plain(error.context or "")), also
+
+
+def _plain(text: str) -> str:
+    text = " ".join(text.split()).rstrip(".")
+    return text[:1].lower() + text[1:]
+
+
+def _fail(code: str, message: str, span: Span, hint: str = "", also: tuple[Label, ...] = (), note: str = "") -> NoReturn:
+    raise SpecError([Diagnostic(code, message, span, hint, also=also, note=note)])
+
+
+def _start(source: Source) -> Span:
+    return Span(source, 1, 1, 2)
+
+
+def _tabs(source: Source) -> list[Span]:
+    found = []
+    for number, line in enumerate(source.text.split("\n"), start=1):
+        indent = line[: len(line) - len(line.lstrip())]
+        if "\t" in indent and line.strip():
+            column = indent.index("\t") + 1
+            found.append(Span(source, number, column, column + 1))
+    return found
+
+
+class _Reader:
+    """Turns events into nodes with an explicit stack, so that depth is bounded by us and not by Python."""
+
+    def __init__(self, source: Source, report: Reporter) -> None:
+        self.source = source
+        self.report = report
+        self.count = 0
+
+    def span(self, start: Any, end: Any) -> Span:
+        last = end.column + 1 if end.line == start.line else len(self.source.line(start.line + 1)) + 1
+        return Span(self.source, start.line + 1, start.column + 1, max(last, start.column + 2))
+
+    def document(self) -> Node:
+        stack: list[tuple[Any, list[Node]]] = []
+        root: Node | None = None
+        for event in self.events():
+            node: Node | None = None
+            if isinstance(event, events.ScalarEvent):
+                node = Scalar(event.value, self.span(event.start_mark, event.end_mark), event.style in (None, ""))
+            elif isinstance(event, (events.SequenceStartEvent, events.MappingStartEvent)):
+                stack.append((event, []))
+                if len(stack) > MAX_DEPTH:
+                    _fail(
+                        "too-deep",
+                        f"nested deeper than {MAX_DEPTH} levels",
+                        self.span(event.start_mark, event.end_mark),
+                        BLOCKS,
+                    )
+            elif isinstance(event, (events.SequenceEndEvent, events.MappingEndEvent)):
+                opening, children = stack.pop()
+                node = self.collection(opening, children)
+            if node is not None:
+                if stack:
+                    stack[-1][1].append(node)
+                else:
+                    root = node
+        return root if root is not None else Mapping((), _start(self.source))
+
+    def collection(self, opening: Any, children: list[Node]) -> Node:
+        span = self.span(opening.start_mark, opening.end_mark)
+        if isinstance(opening, events.SequenceStartEvent):
+            return Sequence(tuple(children), span)
+        entries: list[tuple[Scalar, Node]] = []
+        seen: dict[str, Scalar] = {}
+        for key, value in zip(children[::2], children[1::2], strict=True):
+            if not isinstance(key, Scalar):
+                _fail("bad-key", "a key must be a name", key.span)
+            if key.text in seen:
+                also = (Label(seen[key.text].span, "the first one"),)
+                hint = f"take one away: the first one is on line {also[0].span.line}"
+                self.report.error("duplicate-key", f"key '{key.text}' stands twice", key.span, hint, also=also)
+                continue
+            seen[key.text] = key
+            empty = isinstance(value, Scalar) and not value.text and value.plain
+            entries.append((key, Scalar("", key.span) if empty else value))  # its own place is where the next thing begins
+        return Mapping(tuple(entries), span)
+
+    def events(self) -> Iterator[Any]:
+        documents = 0
+        for event in YAML(typ="rt", pure=True).parse(self.source.text):
+            self.count += 1
+            if self.count > MAX_NODES:
+                _fail("file-too-large", f"more than {MAX_NODES:,} nodes", _start(self.source), BLOCKS)
+            if isinstance(event, events.DocumentStartEvent):
+                documents += 1
+                if documents > 1:
+                    _fail("yaml-feature", "a spec is one document", self.span(event.start_mark, event.end_mark))
+            place = (event.start_mark, event.end_mark)
+            if isinstance(event, events.AliasEvent) or getattr(event, "anchor", None):
+                _fail("yaml-feature", "anchors and aliases are not part of the language", self.span(*place), "use a block")
+            if getattr(event, "tag", None) and getattr(event, "style", None) != '"':
+                tag = str(event.tag)
+                if not tag.startswith("tag:yaml.org,2002:"):
+                    _fail(
+                        "yaml-feature",
+                        f"tags such as '{tag}' are not part of the language",
+                        self.span(*place),
+                        "take it away, or quote it",
+                    )
+            yield event

@@ -1,1 +1,0 @@
-"""Output languages: one file and one template each, printed from the one Program."""

@@ -1,0 +1,37 @@
+"""What conventions count of one typical batch, with the main reason of each difference: a table of a derivation page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from symflops.api import Model, convention_of, regime_of
+from symflops.emit.page.analysis import typical_batch
+from symflops.emit.page.worked_figures import ConventionFigures, default_sizes
+from symflops.model.program import Program
+from symflops.witness.differences import Comparison
+
+
+def convention_figures(
+    model: Model, program: Program, config: Mapping[str, Any], names: Sequence[str]
+) -> tuple[ConventionFigures, ...]:
+    """The figures of ``names`` at the default sizes, in the first regime of ``program``; the first name is what others are
+    compared with. None where sizes have no defaults.
+
+    Raises:
+        SymflopsError: a convention is unknown or not valid, or the model does not take the typical batch.
+    """
+    return () if default_sizes(program) is None else tuple(_figures(model, program, config, list(dict.fromkeys(names))))
+
+
+def _figures(model: Model, program: Program, config: Mapping[str, Any], names: Sequence[str]) -> Iterator[ConventionFigures]:
+    batch = typical_batch(program) | {stream.name: 1 for stream in program.streams if stream.counts}
+    comparison = Comparison(model, config, batch, regime_of(program.regimes[0].name))
+    first = 0
+    for name in names:
+        difference = comparison.difference(names[0], name)
+        total = int(comparison.total(convention_of(name).of(model.spec.name)))
+        first = first or total
+        main = max(difference.steps, key=lambda step: abs(step.flops), default=None)
+        yield ConventionFigures(name, total, Fraction(total, first) if first else None, main.words if main else "")

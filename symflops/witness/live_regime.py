@@ -1,0 +1,103 @@
+"""Live verification under one regime: adapters, frozen parameters and recomputation put on the real model, and derived."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+from symflops.diagnostics.findings import SymflopsError
+from symflops.model.patterns import is_selector
+from symflops.model.regime import Passes, Regime
+from symflops.witness.authoring_report import told_figure
+from symflops.witness.cases import LiveCase
+from symflops.witness.live import Figure
+from symflops.witness.random_regimes import NAMES, Bench, Choice, derived
+from symflops.witness.tensors import needed
+
+if TYPE_CHECKING:
+    from symflops.api import Model
+
+
+@dataclass(frozen=True, slots=True)
+class RegimeReport:
+    """What the real model and the spec say about one case under a regime: elements that train, FLOPs of both passes.
+
+    The backward pass holds what is recomputed in it, as PyTorch's counter sees it.
+    """
+
+    case: str
+    regime: str
+    trainable: Figure
+    forward: Figure
+    backward: Figure
+
+    @property
+    def exact(self) -> bool:
+        """Whether nothing differs."""
+        return self.trainable.equal and self.forward.equal and self.backward.equal
+
+    def as_json(self) -> dict[str, Any]:
+        """The report as plain data: for each figure what is real and what is derived."""
+        figures = {"trainable_parameters": self.trainable, "forward": self.forward, "backward": self.backward}
+        told = {name: {"real": figure.expected, "derived": figure.derived} for name, figure in figures.items()}
+        return {"case": self.case, "exact": self.exact, **told}
+
+
+def verify_regime(model: Model, case: LiveCase, regime: Regime) -> RegimeReport:
+    """Put ``regime`` on the real class of one case, run both passes, and compare with the derivation.
+
+    Raises:
+        SymflopsError: the regime asks for what is not put on a real model here, or the case fails as in ``verify_live``.
+    """
+    plain = replace(regime, adapters=tuple(replace(adapter, names=NAMES) for adapter in regime.adapters))
+    refuse(plain)
+    bench = Bench(model, case)
+    measured = bench.measured(choice_of(plain, bench))
+    figures = map(Figure, measured, derived(model, plain, bench.config, case.batch))
+    return RegimeReport(case.label, regime.name, *figures)
+
+
+def refuse(regime: Regime) -> None:
+    """Say what of a regime is not put on a real model.
+
+    Raises:
+        SymflopsError: there is something.
+    """
+    alone = Regime(regime.name, doc=regime.doc, lenient=regime.lenient, passes=Passes())
+    kept = {name: getattr(regime, name) for name in ("train", "freeze", "adapters", "recompute")}
+    if replace(alone, **kept) != regime:
+        raise SymflopsError(
+            f"regime '{regime.name}' cannot be verified live: only what trains, is frozen, adapted and recomputed is"
+        )
+    if len(regime.adapters) > 1 or any(adapter.kind != "lora" for adapter in regime.adapters):
+        raise SymflopsError(f"regime '{regime.name}' cannot be verified live: only one set of LoRA adapters is")
+    for pattern in regime.patterns:
+        for word in pattern.split("."):
+            if is_selector(word) and not word.isdigit():
+                raise SymflopsError(f"'{pattern}' cannot be verified live: write the index that '{word}' selects")
+
+
+def choice_of(regime: Regime, bench: Bench) -> Choice:
+    """What ``regime`` chooses of a real model: its linears by their whole names.
+
+    Raises:
+        SymflopsError: a target is a module that is no linear.
+    """
+    targets = regime.adapters[0].targets if regime.adapters else ()
+    weighted = (needed("torch").nn.modules.conv._ConvNd,)
+    for name, module in bench.real.named_modules():
+        if isinstance(module, weighted) and any(fnmatchcase(name, target) for target in targets):
+            raise SymflopsError(f"the adapter on '{name}' cannot be verified live: only those of linears are")
+    chosen = tuple(name for name in bench.linears if any(fnmatchcase(name, target) for target in targets))
+    rank = regime.adapters[0].rank if regime.adapters else 1
+    return Choice(regime.train, regime.freeze, chosen, rank, regime.recompute)
+
+
+def render_regime(report: RegimeReport) -> str:
+    """The report as a person reads it: one line when exact, else the figures that differ."""
+    head = f"{report.case}: {report.regime}"
+    figures = (("trainable parameters", report.trainable), ("forward", report.forward), ("backward FLOPs", report.backward))
+    if report.exact:
+        return f"{head}: exact: " + ", ".join(f"{figure.expected:,} {name}" for name, figure in figures)
+    return "\n".join([f"{head}: differs", *(f"  {name}: {told_figure(figure)}" for name, figure in figures)])

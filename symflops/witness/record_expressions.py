@@ -1,0 +1,157 @@
+"""From what a framework's record says to a config and a batch: expressions over the record's own words."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Mapping
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+from sympy import Integer, Rational
+
+from symflops.algebra.domain import plain
+from symflops.algebra.evaluate import evaluate
+from symflops.algebra.truth import NO, YES
+from symflops.diagnostics.findings import SymflopsError
+from symflops.frontend.peer_pages import Lengths, PeerCase
+from symflops.syntax.expression import Expression
+
+Record = Mapping[str, Any]
+PARTS = ("config", "seqlens", "other_args", "args")
+
+
+class Names(Mapping[str, Any]):
+    """The words of a record; one that it does not have is null."""
+
+    def __init__(self, words: Mapping[str, Any]) -> None:
+        self.words = words
+
+    def __getitem__(self, name: str) -> Any:
+        return self.words.get(name)
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.words)
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+
+def names_of(record: Record) -> Names:
+    """The words of a record and of its parts, those of a nested mapping (``text_config``) with its name before them."""
+    words: dict[str, Any] = {}
+    for part in (record, *(record.get(name) or {} for name in PARTS)):
+        words.update(_flat(part, ""))
+    return Names(words)
+
+
+def _flat(part: Mapping[str, Any], before: str) -> Iterator[tuple[str, Any]]:
+    for name, value in part.items():
+        if isinstance(value, Mapping):
+            yield before + name, len(value)
+            if name not in PARTS:
+                yield from _flat(value, f"{before}{name}_")
+        else:
+            yield before + name, _known(value)
+
+
+def _known(value: Any) -> Any:
+    """A value of a record as expressions know it."""
+    if isinstance(value, bool):
+        return YES if value else NO
+    if isinstance(value, int):
+        return Integer(value)
+    if isinstance(value, float):
+        return Rational(repr(value))
+    return tuple(_known(item) for item in value) if isinstance(value, (list, tuple)) else value
+
+
+def _every(step: Any, count: Any) -> Any:
+    """A list as it is; a number: 1 for every so-manieth layer from the first on, 0 for the others."""
+    return step if isinstance(step, tuple) else tuple(Integer(int(i % int(step) == 0)) for i in range(int(count)))
+
+
+def _steps(ends: Any) -> Any:
+    """Differences of neighbours: lengths from where documents end."""
+    return tuple(after - before for before, after in pairwise(ends))
+
+
+def _copies(value: Any, count: Any) -> Any:
+    """A list of one value so many times."""
+    return (value,) * int(count)
+
+
+def _modules(names: Any) -> Any:
+    """Patterns of modules by their last names."""
+    return tuple(f"*{name}" for name in names)
+
+
+def _letters(text: Any) -> Any:
+    """The letters of a text."""
+    return tuple(str(text))
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "every": _every,
+    "steps": _steps,
+    "copies": _copies,
+    "modules": _modules,
+    "letters": _letters,
+}
+
+
+def _call(function: Callable[..., Any]) -> Callable[[Any, ast.Call], Any]:
+    return lambda walker, node: function(*(walker.visit(argument) for argument in node.args))
+
+
+def value_of(expression: Expression, names: Mapping[str, Any]) -> Any:
+    """The value of an expression over a record, as Python has it."""
+    value = plain(evaluate(expression, names, {name: _call(function) for name, function in FUNCTIONS.items()}))
+    return value.numerator if isinstance(value, Fraction) and value.denominator == 1 else value
+
+
+def regime_of(case: PeerCase, names: Names) -> str:
+    """The regime, perhaps with fields said anew, as one line."""
+    told = []
+    for key, expression in case.changes:
+        value = value_of(expression, names)
+        told.append(f"{key}={'|'.join(map(str, value)) if isinstance(value, tuple) else value}")
+    return f"{case.regime}:{','.join(told)}" if told else case.regime
+
+
+def config_of(case: PeerCase, record: Record, names: Names) -> dict[str, Any]:
+    """The config as our spec reads it: theirs with other names, without some fields, and with some of ours."""
+    renamed = dict(case.rename)
+    config = {renamed.get(key, key): value for key, value in record.get("config", {}).items() if key not in case.drop}
+    for key, expression in case.put:
+        *outer, last = key.split(".")
+        place = config
+        for word in outer:
+            place[word] = dict(place.get(word) or {})
+            place = place[word]
+        place[last] = value_of(expression, names)
+    return config
+
+
+def batch_of(case: PeerCase, record: Record, names: Names) -> dict[str, Any]:
+    """The lengths of each stream."""
+    lists = {lengths.stream: value_of(lengths.source, names) for lengths in case.batch}
+    longest = max((len(entries) for entries in lists.values() if entries), default=0)
+    return {lengths.stream: _entries(lengths, lists[lengths.stream], longest, names) for lengths in case.batch}
+
+
+def _entries(lengths: Lengths, given: Any, longest: int, names: Names) -> Any:
+    if given is None:
+        given = ()
+    if not isinstance(given, tuple):
+        raise SymflopsError(f"the record has no list for '{lengths.stream}'")
+    if not given and lengths.empty is not None:
+        given = (value_of(lengths.empty, names),) * longest
+    if lengths.entry is not None:
+        given = tuple(value_of(lengths.entry, {**names.words, "n": _known(entry)}) for entry in given)
+    if lengths.padded is not None:
+        return {"lengths": list(given), "padded": list(value_of(lengths.padded, names))}
+    return [list(entry) if isinstance(entry, tuple) else entry for entry in given]

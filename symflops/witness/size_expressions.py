@@ -1,0 +1,87 @@
+"""Numbers as expressions of a spec's sizes: what the shape of a parameter most likely is in its letters.
+
+A dimension is told by the simplest expression that has its value in every case at hand. Where several equally simple ones do,
+nothing tells them apart, and the number stays a number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain, combinations, combinations_with_replacement
+
+from symflops.witness.parameter_names import Shape
+
+Sizes = Mapping[str, int]
+Row = tuple[int, Sizes]
+FACTORS = (2, 3, 4, 5, 6, 8, 9, 12, 16)
+SMALL = 16  # numbers up to this one may be anything: only a size by itself tells them
+
+
+def shape_in_letters(rows: Sequence[tuple[Shape, Sizes]]) -> str:
+    """The shape of a parameter, each dimension in letters where they tell it; ``rows`` are its shapes in several cases."""
+    first, _ = rows[0]
+    same = [(shape, sizes) for shape, sizes in rows if len(shape) == len(first)]
+    dimensions = ([(shape[axis], sizes) for shape, sizes in same] for axis in range(len(first)))
+    return f"[{', '.join(in_letters(dimension) for dimension in dimensions)}]"
+
+
+def in_letters(rows: Sequence[Row]) -> str:
+    """A number as the one simplest expression that has its value in every row, else as it is in the first one."""
+    number = rows[0][0]
+    names = sorted(set.intersection(*({*sizes} for _, sizes in rows)))
+    names = [name for name in names if all(sizes[name] > 1 for _, sizes in rows)]
+    levels = ((single,), *(() if number <= SMALL else ((multiple, product), (total,), (scaled,), (packed,))))
+    for level in levels if number > 1 else ():
+        kinds = chain.from_iterable(kind(names) for kind in level)
+        found = [text for text, value in kinds if all(value(sizes) == dimension for dimension, sizes in rows)]
+        if found:
+            return found[0] if len(found) == 1 else str(number)
+    return str(number)
+
+
+Expressions = Iterator[tuple[str, Callable[[Sizes], int]]]
+
+
+def single(names: Sequence[str]) -> Expressions:
+    """``D``."""
+    for name in names:
+        yield name, lambda sizes, name=name: sizes[name]  # type: ignore[misc]
+
+
+def multiple(names: Sequence[str]) -> Expressions:
+    """``4*D``."""
+    for factor in FACTORS:
+        for name in names:
+            yield f"{factor}*{name}", lambda sizes, name=name, factor=factor: factor * sizes[name]  # type: ignore[misc]
+
+
+def product(names: Sequence[str]) -> Expressions:
+    """``H*d``."""
+    for a, b in combinations_with_replacement(names, 2):
+        yield f"{a}*{b}" if a != b else f"{a}**2", lambda sizes, a=a, b=b: sizes[a] * sizes[b]  # type: ignore[misc]
+
+
+def total(names: Sequence[str]) -> Expressions:
+    """``D + F``."""
+    for a, b in combinations(names, 2):
+        yield f"{a} + {b}", lambda sizes, a=a, b=b: sizes[a] + sizes[b]  # type: ignore[misc]
+
+
+def scaled(names: Sequence[str]) -> Expressions:
+    """``2*H*d``."""
+    for factor in FACTORS:
+        for a, b in combinations_with_replacement(names, 2):
+            text = f"{factor}*{a}*{b}" if a != b else f"{factor}*{a}**2"
+            yield text, lambda sizes, a=a, b=b, factor=factor: factor * sizes[a] * sizes[b]  # type: ignore[misc]
+
+
+def packed(names: Sequence[str]) -> Expressions:
+    """``(H + 2*G)*d``: queries, keys and values in one."""
+    for factor in (1, 2):
+        for a in names:
+            for b in (name for name in names if name != a):
+                for c in names:
+                    text = f"({a} + {b})*{c}" if factor == 1 else f"({a} + 2*{b})*{c}"
+                    if factor == 1 and a > b:
+                        continue
+                    yield text, lambda sizes, a=a, b=b, c=c, f=factor: (sizes[a] + f * sizes[b]) * sizes[c]  # type: ignore[misc]
