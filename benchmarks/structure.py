@@ -17,8 +17,9 @@ import networkx
 
 def statements(tree: ast.AST) -> int:
     """Statements of a module, without docstrings and other bare strings."""
-    texts = sum(isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str) for node in ast.walk(tree))
-    return sum(isinstance(node, ast.stmt) for node in ast.walk(tree)) - texts
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.stmt)]
+    constants = [node.value for node in nodes if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)]
+    return len(nodes) - sum(isinstance(constant.value, str) for constant in constants)
 
 
 def functions(tree: ast.AST) -> Iterator[tuple[int, str]]:
@@ -63,7 +64,8 @@ def main() -> None:
         lines = [len(path.read_text("utf-8").splitlines()) for path in paths]
         longest = max((found for path in paths for found in functions(trees[path])), default=(0, ""))
         count = sum(statements(trees[path]) for path in paths)
-        print(f"{folder:<24}{len(paths):>6}{sum(lines):>8}{statistics.median(lines):>8.0f}{count:>12}  {longest[0]:>4} {longest[1]}")
+        sizes = f"{len(paths):>6}{sum(lines):>8}{statistics.median(lines):>8.0f}{count:>12}"
+        print(f"{folder:<24}{sizes}  {longest[0]:>4} {longest[1]}")
     print("statements:", sum(statements(tree) for tree in trees.values()))
     bases = {
         node.name: [base.id for base in node.bases if isinstance(base, ast.Name)]

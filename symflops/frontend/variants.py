@@ -13,9 +13,9 @@ from symflops.algebra.evaluate import evaluate
 from symflops.algebra.structural import Structural
 from symflops.diagnostics.findings import Diagnostic, SpecError, did_you_mean
 from symflops.frontend.document import Shapes
-from symflops.model.program import Field
+from symflops.model.evaluate import ConfigError
 from symflops.model.spec import Name, SizeSpec, VariantSpec
-from symflops.runtime.sizes import ConfigError, checked, is_null, look_up
+from symflops.runtime.sizes import checked, is_null, look_up
 from symflops.syntax.identifiers import VARIANT
 from symflops.syntax.plain_values import frozen
 from symflops.syntax.plain_values import plain as value_of_node
@@ -59,7 +59,7 @@ def read_size(key: Scalar, node: Node, sizes: Sequence[SizeSpec], shapes: Shapes
         shapes.report.error("bad-value", f"'{key.text}' cannot be null", node.span, f"size '{size.name}' is not optional")
     elif value is not None:
         try:
-            checked(Field(size.name.text, key.text, (key.text,), size.kind, None, False, "", ""), value)
+            checked(size.kind, key.text, value)
         except ConfigError:
             shapes.report.error(
                 "bad-value", f"'{key.text}' is {value!r}, not a {size.kind}", node.span, f"as size '{size.name}' says"

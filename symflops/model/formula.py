@@ -1,18 +1,17 @@
 """Formulas as targets print them: a closed set of frozen nodes in a fixed order, free of sympy.
 
-Every number that symflops prints (a coefficient, a count, a size) is a formula, so that code, LaTeX and evaluation are
-three readings
-of one object.
+Every number that symflops prints (a coefficient, a count, a size) is a formula: code, LaTeX and evaluation read one object.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, assert_never
 
-OF_A_LIST = ("item", "len", "count", "total")
+from symflops.model.evaluate import Formulas
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,88 +145,101 @@ def brackets(formulas: Iterable[Formula]) -> Iterator[Bracket]:
     return (part for formula in formulas for part in walk(formula) if isinstance(part, Bracket))
 
 
+class Table:
+    """Formulas as rows of plain data that refer to each other by position, each distinct one once."""
+
+    def __init__(self) -> None:
+        self.rows: list[Any] = []
+        self.known: dict[Formula, int] = {}
+
+    def add(self, formula: Formula) -> int:
+        """The position of a formula."""
+        if formula not in self.known:
+            row = self._row(formula)
+            self.known[formula] = len(self.rows)
+            self.rows.append(row)
+        return self.known[formula]
+
+    def _row(self, formula: Formula) -> Any:
+        """A number, a letter, or an operator with its operands."""
+        match formula:
+            case Num(value):
+                return value.numerator if value.denominator == 1 else ["/", value.numerator, value.denominator]
+            case Sym(name):
+                return name
+            case Text(value):
+                return ["text", value]
+            case Power(base, exponent):
+                return ["^", self.add(base), exponent]
+            case TallyOf():
+                return ["tally", formula.index, *map(self.add, parts(formula))]
+            case Sum(terms):
+                return ["+", *map(self.add, terms)]
+            case Prod(factors):
+                return ["*", *map(self.add, factors)]
+            case Apply(function, arguments):
+                return [function, *map(self.add, arguments)]
+            case Bracket(kind, arguments):
+                return [f"?{kind}", *map(self.add, arguments)]
+            case _:
+                assert_never(formula)
+
+
+def formulas_of(rows: Sequence[Any]) -> list[Formula]:
+    """The formulas of a table.
+
+    Raises:
+        ValueError: a row is no formula, or refers to a later one.
+    """
+    found: list[Formula] = []
+    for row in rows:
+        found.append(_formula(row, found))
+    return found
+
+
+def _formula(row: Any, earlier: Sequence[Formula]) -> Formula:
+    def at(position: Any) -> Formula:
+        if type(position) is not int or not 0 <= position < len(earlier):
+            raise ValueError(f"{position!r} is no position of an earlier formula")
+        return earlier[position]
+
+    match row:
+        case bool():
+            raise ValueError(f"{row!r} is no formula")
+        case int():
+            return number(row)
+        case str():
+            return Sym(row)
+        case ["/", int(top), int(bottom)]:
+            return Num(Fraction(top, bottom))
+        case ["text", str(text)]:
+            return Text(text)
+        case ["^", base, int(exponent)]:
+            return Power(at(base), exponent)
+        case ["tally", str(index), low, high, condition]:
+            return TallyOf(index, at(low), at(high), at(condition))
+        case ["+", *terms]:
+            return Sum(tuple(map(at, terms)))
+        case ["*", *factors]:
+            return Prod(tuple(map(at, factors)))
+        case [str(name), *arguments] if name.startswith("?"):
+            return Bracket(name[1:], tuple(map(at, arguments)))
+        case [str(name), *arguments]:
+            return Apply(name, tuple(map(at, arguments)))
+    raise ValueError(f"{row!r} is no formula")
+
+
+@lru_cache(maxsize=1 << 12)
+def _tabulated(formula: Formula) -> tuple[Formulas, int]:
+    table = Table()
+    position = table.add(formula)
+    return Formulas(table.rows), position
+
+
 def evaluate(formula: Formula, names: Mapping[str, Any]) -> Any:
     """The value of a formula: an int wherever it is whole, else a Fraction.
 
     ``names`` maps letters to ints, Fractions, booleans, texts, tuples, or None for null (which counts as 0).
     """
-    value = _evaluate(formula, names)
-    return int(value) if isinstance(value, Fraction) and value.denominator == 1 else value
-
-
-def _evaluate(formula: Formula, names: Mapping[str, Any]) -> Any:
-    match formula:
-        case Num():
-            return formula.value if formula.value.denominator != 1 else formula.value.numerator
-        case Sym():
-            value = names[formula.name]
-            return 0 if value is None else value
-        case Text():
-            return formula.value
-        case Sum():
-            return sum(_evaluate(term, names) for term in formula.terms)
-        case Prod():
-            result: Any = 1
-            for factor in formula.factors:
-                result = result * _evaluate(factor, names)
-                if result == 0:
-                    return 0
-            return result
-        case Power():
-            base = _evaluate(formula.base, names)
-            return base**formula.exponent if formula.exponent >= 0 else Fraction(1) / Fraction(base) ** -formula.exponent
-        case Apply():
-            return _apply(formula.function, [_evaluate(argument, names) for argument in formula.arguments])
-        case Bracket():
-            return _bracket(formula, names)
-        case TallyOf():
-            low, high = _evaluate(formula.low, names), _evaluate(formula.high, names)
-            return sum(_evaluate(formula.condition, {**names, formula.index: index}) for index in range(low, high))
-        case _:
-            assert_never(formula)
-
-
-def _apply(function: str, values: list[Any]) -> Any:
-    if function in OF_A_LIST and values[0] == 0:
-        return 0  # null, which counts as 0, and so do its items
-    match function:
-        case "floordiv":
-            return values[0] // values[1]
-        case "ceildiv":
-            return -(-values[0] // values[1])
-        case "mod":
-            return values[0] % values[1]
-        case "min":
-            return min(values)
-        case "max":
-            return max(values)
-        case "excess":
-            return max(0, values[0])
-        case "item":
-            return values[0][values[1]]
-        case "each":
-            return values[0][values[1]] if isinstance(values[0], tuple) else values[0]
-        case "len":
-            return len(values[0])
-        case "count":
-            return list(values[0]).count(values[1])
-        case "total":
-            return sum(values[0])
-    raise ValueError(function)
-
-
-def _bracket(formula: Bracket, names: Mapping[str, Any]) -> int:
-    first = formula.arguments[0]
-    if formula.kind == "given":
-        return int(isinstance(first, Sym) and names[first.name] is not None)
-    values = [names[part.name] if isinstance(part, Sym) else _evaluate(part, names) for part in formula.arguments]
-    match formula.kind:
-        case "at_least":
-            return int((values[0] or 0) >= values[1])
-        case "equal":
-            return int(values[0] == values[1])
-        case "contains":
-            return int(values[0] in (values[1] or ()))
-        case "flag":
-            return int(bool(values[0]))
-    raise ValueError(formula.kind)
+    table, position = _tabulated(formula)
+    return table.value(position, names)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from symflops.model.formula import ZERO, Formula, Num, symbols
 from symflops.model.index_sets import ONCE
@@ -203,6 +204,7 @@ class Program:
     """Everything that a target prints.
 
     ``fixed`` are sizes (letter, value) that decided the structure: it is of such models; ``variant`` is what that is called.
+    ``cache`` holds what was worked out from it, such as its serialised form.
     """
 
     name: str
@@ -230,6 +232,7 @@ class Program:
     statistics: tuple[Statistic, ...] = ()
     units: tuple[tuple[str, str], ...] = ()
     variant: str = ""
+    cache: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     @property
     def whole(self) -> tuple[str, ...]:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
-
-from symflops.diagnostics.findings import SymflopsError, did_you_mean
+from symflops.diagnostics.errors import SymflopsError, did_you_mean
 from symflops.model.index_sets import ONCE
-from symflops.model.program import Program, StreamInfo
-from symflops.runtime.sizes import settled
 
-Item = dict[str, int]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
+
+    from symflops.model.program import Program, StreamInfo
+    from symflops.runtime.stored import Stored, Stream
+
+    Item = dict[str, int]
+
 MAX_ITEMS = 1_000_000
 
 
@@ -18,7 +22,7 @@ class BatchError(SymflopsError):
     """A batch does not fit the streams of the model."""
 
 
-def items_of(program: Program, batch: Mapping[str, Any], side: str = "lengths") -> dict[str, list[Item]]:
+def items_of(program: Program | Stored, batch: Mapping[str, Any], side: str = "lengths") -> dict[str, list[Item]]:
     """Per index set the batch variables of each item; ``side`` is ``lengths`` (real) or ``padded``.
 
     Raises:
@@ -36,7 +40,7 @@ def items_of(program: Program, batch: Mapping[str, Any], side: str = "lengths") 
     return found
 
 
-def _joined(streams: Sequence[StreamInfo], batch: Mapping[str, Any], side: str) -> Iterator[Item]:
+def _joined(streams: Sequence[StreamInfo | Stream], batch: Mapping[str, Any], side: str) -> Iterator[Item]:
     columns: list[list[Item]] = []
     counts: dict[str, int] = {}
     for stream in streams:
@@ -56,7 +60,7 @@ def _joined(streams: Sequence[StreamInfo], batch: Mapping[str, Any], side: str) 
         yield item
 
 
-def _entries(stream: StreamInfo, given: Any, side: str) -> Iterator[Item]:
+def _entries(stream: StreamInfo | Stream, given: Any, side: str) -> Iterator[Item]:
     if isinstance(given, dict):
         if not {"lengths"} <= given.keys() <= {"lengths", "padded"}:
             raise BatchError(f"'{stream.name}' is a list, or has 'lengths' and 'padded'")
@@ -86,24 +90,24 @@ def _whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**12
 
 
-def moments_of(program: Program, batch: Mapping[str, Any], sizes: Mapping[str, Any], side: str = "lengths") -> tuple[int, ...]:
+def moments_of(program: Stored, batch: Mapping[str, Any], sizes: Mapping[str, Any], side: str = "lengths") -> tuple[int, ...]:
     """The moments of a batch, in the order of the program.
 
     Raises:
         BatchError: as :func:`items_of`, and where a length leaves a remainder that the model has no place for.
     """
     sets = items_of(program, batch, side)
-    known = dict(sizes)
-    for statistic in program.statistics:
-        values = [settled(statistic.formula, {**known, **item}) for item in sets.get(statistic.items, ())]
-        known[statistic.name] = sum(values) if statistic.kind == "sum" else max(values, default=0)
+    known, value = dict(sizes), program.formulas.settled
+    for row in program.statistics:
+        values = [value(row["formula"], {**known, **item}) for item in sets.get(row["items"], ())]
+        known[row["name"]] = sum(values) if row["kind"] == "sum" else max(values, default=0)
     found = []
-    for moment in program.moments:
-        if moment.items == ONCE:
-            found.append(settled(moment.formula, known))
+    for row in program.moments:
+        if row["items"] == ONCE:
+            found.append(value(row["formula"], known))
         else:
-            counted = [settled(moment.formula, {**known, **item}) for item in sets.get(moment.items, ())]
-            if not all(isinstance(value, int) for value in counted):
+            counted = [value(row["formula"], {**known, **item}) for item in sets.get(row["items"], ())]
+            if not all(isinstance(one, int) for one in counted):
                 raise BatchError("a length of the batch does not divide as the model divides it")
             found.append(sum(counted))
     return tuple(found)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
 
-from symflops.model.formula import Apply, Bracket, Formula, Num, Power, Prod, Sum, Sym, evaluate, symbols
+    from symflops.model.evaluate import Formulas
 
 
 class Columnwise:
@@ -14,72 +16,72 @@ class Columnwise:
     ``lengths`` are columns, ``sizes`` the letters of the model, in which a formula without lengths is evaluated as it is.
     """
 
-    def __init__(self, lengths: Mapping[str, Any], sizes: Mapping[str, Any]) -> None:
+    def __init__(self, formulas: Formulas, lengths: Mapping[str, Any], sizes: Mapping[str, Any]) -> None:
+        self.formulas = formulas
         self.lengths = lengths
         self.sizes = sizes
         self.rests: list[Any] = []
 
-    def value(self, formula: Formula) -> Any:
-        """The value of ``formula``, a column where it has lengths in it.
+    def value(self, position: int) -> Any:
+        """The value of a formula, a column where it has lengths in it.
 
         Raises:
             ValueError: a function that lengths do not go through.
         """
-        if not any(name in self.lengths for name in symbols(formula)):
-            return evaluate(formula, self.sizes)
-        match formula:
-            case Sym():
-                return self.lengths[formula.name]
-            case Sum():
-                return self._sum(formula)
-            case Prod():
-                return self._product(formula)
-            case Power() if formula.exponent > 0:
-                return self.value(formula.base) ** formula.exponent
-            case Apply():
-                return self._apply(formula.function, [self.value(argument) for argument in formula.arguments])
-            case Bracket() if formula.kind in ("equal", "at_least"):
-                one, two = (self.value(argument) for argument in formula.arguments)
-                return (one == two) * 1 if formula.kind == "equal" else (one >= two) * 1
-        raise ValueError(f"lengths do not go through {type(formula).__name__}")
+        if self.formulas.letters(position).isdisjoint(self.lengths):
+            return self.formulas.value(position, self.sizes)
+        node = self.formulas.nodes[position]
+        if type(node) is str:
+            return self.lengths[node]
+        match node:
+            case ["+", first, *terms]:
+                total = self.value(first)
+                for term in terms:
+                    total = total + self.value(term)
+                return total
+            case ["*", *factors]:
+                return self._product(factors)
+            case ["^", base, exponent] if exponent > 0:
+                return self.value(base) ** exponent
+            case ["?equal", one, two]:
+                return (self.value(one) == self.value(two)) * 1
+            case ["?at_least", one, two]:
+                return (self.value(one) >= self.value(two)) * 1
+        return _applied(node[0], [self.value(operand) for operand in node[1:]])
 
-    def _sum(self, formula: Sum) -> Any:
-        total = self.value(formula.terms[0])
-        for term in formula.terms[1:]:
-            total = total + self.value(term)
-        return total
-
-    def _product(self, formula: Prod) -> Any:
+    def _product(self, factors: Sequence[int]) -> Any:
         top: Any = 1
         bottom = 1
-        for factor in formula.factors:
-            if isinstance(factor, Power) and factor.exponent < 0:
-                bottom *= int(evaluate(Power(factor.base, -factor.exponent), self.sizes))
-            elif isinstance(factor, Num):
-                top, bottom = top * factor.value.numerator, bottom * factor.value.denominator
-            else:
-                top = top * self.value(factor)
+        for factor in factors:
+            match self.formulas.nodes[factor]:
+                case ["^", base, exponent] if exponent < 0:
+                    bottom *= int(self.formulas.value(base, self.sizes) ** -exponent)
+                case ["/", over, under]:
+                    top, bottom = top * over, bottom * under
+                case _:
+                    top = top * self.value(factor)
         if bottom == 1:
             return top
         self.rests.append(top % bottom)
         return top // bottom
 
-    def _apply(self, function: str, values: list[Any]) -> Any:
-        match function:
-            case "floordiv":
-                return values[0] // values[1]
-            case "ceildiv":
-                return -(-values[0] // values[1])
-            case "mod":
-                return values[0] % values[1]
-            case "excess":
-                return most(0, values[0])
-            case "min" | "max":
-                chosen = values[0]
-                for value in values[1:]:
-                    chosen = least(chosen, value) if function == "min" else most(chosen, value)
-                return chosen
-        raise ValueError(f"lengths do not go through {function}")
+
+def _applied(function: str, values: Sequence[Any]) -> Any:
+    match function:
+        case "floordiv":
+            return values[0] // values[1]
+        case "ceildiv":
+            return -(-values[0] // values[1])
+        case "mod":
+            return values[0] % values[1]
+        case "excess":
+            return most(0, values[0])
+        case "min" | "max":
+            chosen = values[0]
+            for value in values[1:]:
+                chosen = least(chosen, value) if function == "min" else most(chosen, value)
+            return chosen
+    raise ValueError(f"lengths do not go through {function}")
 
 
 def least(one: Any, two: Any) -> Any:

@@ -1,26 +1,27 @@
-"""An estimator that reads a program instead of being generated from it: for specs without a generated module.
+"""An estimator that interprets a stored program.
 
-It has the interface of the generated ones and gives the same integers.
+It has the interface of the generated ones (:class:`symflops.runtime.protocol.Estimator`) and gives the same integers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from fractions import Fraction
-from functools import cached_property
-from typing import Any
-
-from symflops.diagnostics.findings import SymflopsError
+from symflops.diagnostics.errors import SymflopsError
 from symflops.model.index_sets import ONCE
-from symflops.model.program import Line, Program
 from symflops.runtime.batch import BatchError, items_of, moments_of
 from symflops.runtime.columnwise import Columnwise
 from symflops.runtime.layouts import inputs_of, sets_of
-from symflops.runtime.sizes import settled, sizes_of
+from symflops.runtime.sizes import sizes_of
+from symflops.runtime.stored import plain, stored_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from symflops.model.program import Program
+    from symflops.runtime.stored import Line
 
 
-@dataclass(frozen=True)
 class Moments:
     """Sums over the items of a batch; those of two batches add, unless some (``whole``) are of one batch as a whole.
 
@@ -28,10 +29,12 @@ class Moments:
         BatchError: a sum of moments that do not add.
     """
 
-    names: tuple[str, ...]
-    values: tuple[int, ...]
-    padded: tuple[int, ...]
-    whole: tuple[str, ...] = ()
+    __slots__ = ("names", "padded", "values", "whole")
+
+    def __init__(
+        self, names: tuple[str, ...], values: tuple[int, ...], padded: tuple[int, ...], whole: tuple[str, ...] = ()
+    ) -> None:
+        self.names, self.values, self.padded, self.whole = names, values, padded, whole
 
     def __add__(self, other: Moments) -> Moments:
         if self.whole:
@@ -41,80 +44,141 @@ class Moments:
         values, padded = (tuple(a + b for a, b in zip(one, two, strict=True)) for one, two in pairs)
         return Moments(self.names, values, padded)
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Moments) and all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+
+    def __hash__(self) -> int:
+        return hash((self.names, self.values, self.padded))
+
+    def __repr__(self) -> str:
+        return f"Moments({', '.join(f'{name}={value}' for name, value in self.as_dict().items())})"
+
     def as_dict(self) -> dict[str, int]:
         """The moments by name."""
         return dict(zip(self.names, self.values, strict=True))
 
 
-@dataclass(frozen=True)
 class Flops:
     """FLOPs of one module in one step."""
 
-    forward: int
-    backward: int
-    recomputed: int
+    __slots__ = ("backward", "forward", "recomputed")
+
+    def __init__(self, forward: int, backward: int, recomputed: int) -> None:
+        self.forward, self.backward, self.recomputed = forward, backward, recomputed
 
     @property
     def total(self) -> int:
         """Forward and backward."""
         return self.forward + self.backward
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Flops) and all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+
+    def __hash__(self) -> int:
+        return hash((self.forward, self.backward, self.recomputed))
+
+    def __repr__(self) -> str:
+        return f"Flops(forward={self.forward}, backward={self.backward}, recomputed={self.recomputed})"
+
+
+class _Bound:
+    """A line with its formulas settled for the sizes of one model."""
+
+    __slots__ = ("backward", "forward", "line", "recomputed", "unit", "vector")
+
+    def __init__(self, model: InterpretedEstimator, line: Line) -> None:
+        self.line = line
+        self.unit = model._settled(line.unit)
+        self.forward = model._settled(line.forward)
+        self.backward = sum(model._settled(count) for count in line.gradients)
+        self.recomputed = 0 if line.recomputed is None else model._settled(line.recomputed)
+        chosen = line.useful if model._pairs == "useful" else line.executed
+        counted = chosen if line.seen or model._unseen else ()
+        self.vector = [(position, model._settled(formula)) for position, formula in counted]
+
+    def over(self, values: Sequence[int]) -> Any:
+        """FLOPs of one execution, on the moments of a batch."""
+        return self.unit * sum(part * values[position] for position, part in self.vector)
+
 
 class InterpretedEstimator:
     """Parameters and FLOPs of one model under a regime and a convention of its program.
+
+    ``program`` is a program, or the JSON object of a stored one.
 
     Raises:
         SymflopsError: no such regime or convention, or a config that does not fit.
     """
 
     def __init__(
-        self, program: Program, config: Mapping[str, Any], *, regime: str = "full", convention: str = "symflops"
+        self,
+        program: Program | Mapping[str, Any],
+        config: Mapping[str, Any],
+        *,
+        regime: str = "full",
+        convention: str = "symflops",
     ) -> None:
-        for kind, name, known in (
-            ("regime", regime, [item.name for item in program.regimes]),
-            ("convention", convention, program.conventions),
-        ):
+        self.stored = stored = stored_of(program)
+        for kind, name, known in (("regime", regime, stored.regimes), ("convention", convention, stored.conventions)):
             if name not in known:
                 raise SymflopsError(f"no {kind} '{name}'; there is {', '.join(known)}")
-        self.program = program
-        self.regime = regime
-        self.convention = convention
-        self.sizes = sizes_of(program, config)
-        for letter, value in program.fixed:
-            if as_tuple(self.sizes[letter]) != value:
+        self.name, self.variant = stored.name, stored.variant
+        self.regime, self.convention = regime, convention
+        self.unit: str = stored.of_convention("units", convention)
+        self.sizes = sizes_of(stored, config)
+        for letter, value in stored.fixed:
+            if plain(self.sizes[letter]) != value:
                 raise SymflopsError(f"this derivation is of models whose '{letter}' is {value!r}, not {self.sizes[letter]!r}")
-        chosen = program.regime(regime)
-        self._lines = [(line, settled(line.unit, self.sizes)) for line in chosen.lines]
-        self._side = dict(program.lengths)[convention]
-        self._pairs = dict(program.pairs)[convention]
-        self._unseen = dict(program.unseen)[convention]
-        self._vectors = {id(line): self._vector(line) for line, _ in self._lines}
+        self._values: dict[int, Any] = {}
+        self._side: str = stored.of_convention("lengths", convention)
+        self._pairs: str = stored.of_convention("pairs", convention)
+        self._unseen: bool = stored.of_convention("unseen", convention)
+        self._lines = [_Bound(self, line) for line in stored.lines(regime)]
+        self._coefficients: dict[str, tuple[Any, ...]] | None = None
         self.padded = self._side == "padded"
-        self.streams = {stream.name: stream.optional for stream in program.streams if stream.given}
-        self.sets = sets_of(program)
-        self.whole = program.whole
-        self.moment_sets = {moment.name: moment.items for moment in program.moments}
-        self.parameters: int = settled(chosen.parameters, self.sizes)
-        self.trainable_parameters: int = settled(chosen.trainable, self.sizes)
+        self.streams = {stream.name: stream.optional for stream in stored.streams if stream.given}
+        self.sets = sets_of(stored)
+        self.whole = stored.whole
+        self.moment_sets = {row["name"]: row["items"] for row in stored.moments}
+        chosen = stored.regimes[regime]
+        self.parameters: int = self._settled(chosen["parameters"])
+        self.trainable_parameters: int = self._settled(chosen["trainable"])
 
-    @cached_property
+    @property
+    def program(self) -> Program:
+        """The program, as the types that derive and print it."""
+        from symflops.model.serialise import program_of
+
+        return program_of(self.stored.document)
+
+    def _settled(self, position: int) -> Any:
+        """The value of a formula of sizes, worked out once."""
+        if position not in self._values:
+            self._values[position] = self.stored.formulas.settled(position, self.sizes)
+        return self._values[position]
+
+    @property
     def coefficients(self) -> dict[str, tuple[Any, ...]]:
         """FLOPs per moment of the forward pass, the backward pass, both, and of what is recomputed.
 
         Raises:
             SymflopsError: the convention counts real lengths in some work and padded ones in other.
         """
-        if any(line.side not in ("", self._side) for line, _ in self._lines):
+        if self._coefficients is None:
+            self._coefficients = self._per_moment()
+        return self._coefficients
+
+    def _per_moment(self) -> dict[str, tuple[Any, ...]]:
+        if any(bound.line.side not in ("", self._side) for bound in self._lines):
             raise SymflopsError(
                 f"the convention '{self.convention}' counts real and padded lengths: it has no FLOPs per moment"
             )
         found = {kind: [0] * len(self.moment_sets) for kind in ("forward", "backward", "recomputed", "total")}
-        for line, unit in self._lines:
-            forward, backward = settled(line.forward, self.sizes), self._gradients(line)
-            counts = (forward, backward, settled(line.recomputed, self.sizes), forward + backward)
-            for position, part in self._vectors[id(line)]:
+        for bound in self._lines:
+            counts = (bound.forward, bound.backward, bound.recomputed, bound.forward + bound.backward)
+            for position, part in bound.vector:
                 for kind, count in zip(found.values(), counts, strict=True):
-                    kind[position] += unit * part * count
+                    kind[position] += bound.unit * part * count
         return {kind: tuple(values) for kind, values in found.items()}
 
     def _not_whole(self) -> None:
@@ -122,41 +186,34 @@ class InterpretedEstimator:
             raise BatchError(f"moments of one batch as a whole are not sums over items ({', '.join(self.whole)})")
 
     def _over(self, columns: tuple[Any, ...]) -> Columnwise:
+        self._not_whole()
         names = [name for streams in self.sets.values() for _, axes, _ in streams for name in axes or ("",)]
-        return Columnwise(dict(zip(names, columns, strict=True)), self.sizes)
+        return Columnwise(self.stored.formulas, dict(zip(names, columns, strict=True)), self.sizes)
 
     def terms(self, *columns: Any) -> tuple[Any, ...]:
         """What items add to each moment: whole columns of lengths at once, one per axis, ints or integer arrays."""
-        self._not_whole()
         over = self._over(columns)
-        return tuple(over.value(moment.formula) for moment in self.program.moments)
+        return tuple(over.value(row["formula"]) for row in self.stored.moments)
 
     def rests(self, *columns: Any) -> tuple[Any, ...]:
         """What is left over where the model divides lengths, which must be 0."""
-        self._not_whole()
         over = self._over(columns)
-        for moment in self.program.moments:
-            over.value(moment.formula)
+        for row in self.stored.moments:
+            over.value(row["formula"])
         return tuple(over.rests)
 
     def inputs(self) -> dict[str, tuple[str, str, int | None]]:
         """Per argument of the model that tells lengths: stream or index set, layout, width."""
         return {
-            name: (to, layout, None if width is None else settled(width, self.sizes))
-            for name, to, layout, width in inputs_of(self.program)
+            name: (to, layout, None if width is None else self._settled(width))
+            for name, to, layout, width in inputs_of(self.stored)
         }
-
-    def _vector(self, line: Line) -> tuple[tuple[int, Any], ...]:
-        if not (line.seen or self._unseen):
-            return ()
-        return tuple((position, settled(formula, self.sizes)) for position, formula in line.amount.under(self._pairs))
 
     def moments(self, **batch: Any) -> Moments:
         """The moments of a batch: per stream a list or integer array with one entry per item."""
         batch = {name: _listed(given) for name, given in batch.items()}
-        names = tuple(moment.name for moment in self.program.moments)
-        values, padded = (moments_of(self.program, batch, self.sizes, side) for side in ("lengths", "padded"))
-        return Moments(names, values, padded, self.program.whole)
+        values, padded = (moments_of(self.stored, batch, self.sizes, side) for side in ("lengths", "padded"))
+        return Moments(tuple(self.moment_sets), values, padded, self.whole)
 
     def per_item(self, **batch: Any) -> dict[str, list[int]]:
         """FLOPs of each item, forward and backward, per index set; they sum to ``total``.
@@ -165,13 +222,14 @@ class InterpretedEstimator:
             BatchError: as ``moments``; or what an item costs depends on the others.
         """
         self._not_whole()
-        sets = items_of(self.program, {name: _listed(given) for name, given in batch.items()}, self._side)
+        sets = items_of(self.stored, {name: _listed(given) for name, given in batch.items()}, self._side)
         costs: dict[str, list[Any]] = {items: [0] * len(found) for items, found in sets.items()}
-        for moment, cost in zip(self.program.moments, self.coefficients["total"], strict=True):
-            if moment.items == ONCE:
-                costs[ONCE] = [costs.get(ONCE, [0])[0] + cost * settled(moment.formula, self.sizes)]
-            for place, item in enumerate(sets.get(moment.items, ())):
-                costs[moment.items][place] += cost * _whole(settled(moment.formula, {**self.sizes, **item}))
+        for moment, cost in zip(self.stored.moments, self.coefficients["total"], strict=True):
+            items, formula = moment["items"], moment["formula"]
+            if items == ONCE:
+                costs[ONCE] = [costs.get(ONCE, [0])[0] + cost * self._settled(formula)]
+            for place, item in enumerate(sets.get(items, ())):
+                costs[items][place] += cost * _whole(self.stored.formulas.settled(formula, {**self.sizes, **item}))
         return {items: [_whole(cost) for cost in found] for items, found in costs.items()}
 
     def per_sample(self, **batch: Any) -> list[int]:
@@ -186,54 +244,46 @@ class InterpretedEstimator:
             raise BatchError(f"this batch has costs per {', '.join(others)} beside those per sample: use per_item")
         return costs["samples"]
 
-    def _size(self, line: Line, unit: Any, m: Moments) -> Any:
-        values = m.padded if (line.side or self._side) == "padded" else m.values
-        return unit * sum(part * values[position] for position, part in self._vectors[id(line)])
+    def _work(self, bound: _Bound, m: Moments) -> Any:
+        return bound.over(m.padded if (bound.line.side or self._side) == "padded" else m.values)
 
     def forward(self, m: Moments) -> int:
         """FLOPs of the forward pass."""
-        return _whole(sum(self._size(line, unit, m) * settled(line.forward, self.sizes) for line, unit in self._lines))
+        return _whole(sum(self._work(bound, m) * bound.forward for bound in self._lines))
 
     def backward(self, m: Moments) -> int:
         """FLOPs of the backward pass, recomputation apart."""
-        return _whole(sum(self._size(line, unit, m) * self._gradients(line) for line, unit in self._lines))
+        return _whole(sum(self._work(bound, m) * bound.backward for bound in self._lines))
 
     def recomputed(self, m: Moments) -> int:
         """FLOPs of forward work that the backward pass repeats."""
-        return _whole(sum(self._size(line, unit, m) * settled(line.recomputed, self.sizes) for line, unit in self._lines))
+        return _whole(sum(self._work(bound, m) * bound.recomputed for bound in self._lines))
 
     def total(self, m: Moments) -> int:
         """Forward and backward."""
         return self.forward(m) + self.backward(m)
 
-    def _gradients(self, line: Line) -> Any:
-        return sum(settled(count, self.sizes) for count in line.backward)
-
     def by_module(self, m: Moments) -> dict[str, Flops]:
         """FLOPs per module that does work; ``*`` stands for the index of a repeat, summed over."""
         found: dict[str, list[Any]] = {}
-        for line, unit in self._lines:
-            size = self._size(line, unit, m)
-            counts = (settled(line.forward, self.sizes), self._gradients(line), settled(line.recomputed, self.sizes))
-            sums = found.setdefault(line.module, [0, 0, 0])
-            for position, count in enumerate(counts):
+        for bound in self._lines:
+            size = self._work(bound, m)
+            sums = found.setdefault(bound.line.module, [0, 0, 0])
+            for position, count in enumerate((bound.forward, bound.backward, bound.recomputed)):
                 sums[position] += size * count
         return {module: Flops(*(_whole(value) for value in sums)) for module, sums in found.items()}
 
     def running(self, m: Moments) -> dict[tuple[str, ...], int]:
         """FLOPs of the forward pass by the modules that run at once, outermost first."""
         found: dict[tuple[str, ...], Any] = {}
-        for line, unit in self._lines:
-            work = self._size(line, unit, m) * settled(line.forward, self.sizes)
-            found[line.within] = found.get(line.within, 0) + work
+        for bound in self._lines:
+            found[bound.line.within] = found.get(bound.line.within, 0) + self._work(bound, m) * bound.forward
         return {modules: _whole(work) for modules, work in found.items()}
 
     def _repr_markdown_(self) -> str:
         """What notebooks show; no table where the convention has no FLOPs per moment."""
         trained = "all" if self.trainable_parameters == self.parameters else f"{self.trainable_parameters:,}"
-        head = (
-            f"**{self.program.name}**, regime `{self.regime}`, convention `{self.convention}`: {self.parameters:,} parameters"
-        )
+        head = f"**{self.name}**, regime `{self.regime}`, convention `{self.convention}`: {self.parameters:,} parameters"
         lines = [f"{head}, of which {trained} train.", ""]
         try:
             kinds = [self.coefficients[kind] for kind in ("forward", "backward", "recomputed")]
@@ -247,8 +297,9 @@ class InterpretedEstimator:
     def tensors(self) -> dict[str, int]:
         """Elements per parameter, all copies together, of those that are there."""
         found: dict[str, int] = {}
-        for tensor in self.program.regime(self.regime).tensors:
-            found[tensor.name] = found.get(tensor.name, 0) + settled(tensor.count, self.sizes)
+        for position in self.stored.regimes[self.regime]["tensors"]:
+            row = self.stored.document["all_tensors"][position]
+            found[row["name"]] = found.get(row["name"], 0) + self._settled(row["count"])
         return found
 
 
@@ -259,14 +310,7 @@ def _listed(given: Any) -> Any:
     return given.tolist() if hasattr(given, "tolist") else given
 
 
-def as_tuple(value: Any) -> Any:
-    """A value of a config with tuples in the place of lists."""
-    return tuple(as_tuple(item) for item in value) if isinstance(value, (list, tuple)) else value
-
-
 def _whole(value: Any) -> int:
-    if isinstance(value, Fraction):
-        if value.denominator != 1:
-            raise SymflopsError("a length of the batch does not divide as the model divides it")
-        return value.numerator
+    if getattr(value, "denominator", 1) != 1:
+        raise SymflopsError("a length of the batch does not divide as the model divides it")
     return int(value)

@@ -1,24 +1,28 @@
 """Lengths read off tensor shapes: the layouts of a program's inputs against what a model was given.
 
-An argument is described by its shape (``{"shape": [2, 24, 64]}``), by its values (``{"value": [[1, 4, 4]]}``), or by a
-list of such
-descriptions, one per item, for models that take lists of tensors. The same layouts serve records, live tensors and batches.
+An argument is described by its shape (``{"shape": [2, 24, 64]}``), by its values (``{"value": [[1, 4, 4]]}``), or by a list of
+such descriptions, one per item, for models that take lists of tensors. Records, live tensors and batches share the layouts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
-
-from symflops.model.formula import Formula
-from symflops.model.program import InputInfo, Program
-from symflops.model.spec import Layout
 from symflops.runtime.batch import BatchError
 
-Items = list[dict[str, int]]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
+
+    from symflops.model import spec
+    from symflops.model.program import InputInfo, Program
+    from symflops.runtime.stored import Input, Layout, Stored
+
+    AnyLayout = Layout | spec.Layout
+
+    Items = list[dict[str, int]]
 
 
-def batch_of(program: Program, arguments: Mapping[str, Any]) -> dict[str, list[Any]]:
+def batch_of(program: Program | Stored, arguments: Mapping[str, Any]) -> dict[str, list[Any]]:
     """The batch that ``arguments`` are: per stream one entry per item. A stream whose inputs are all absent is left out.
 
     Raises:
@@ -47,7 +51,7 @@ def batch_of(program: Program, arguments: Mapping[str, Any]) -> dict[str, list[A
     return batch
 
 
-def sets_of(program: Program) -> dict[str, tuple[tuple[str, tuple[str, ...], int], ...]]:
+def sets_of(program: Program | Stored) -> dict[str, tuple[tuple[str, tuple[str, ...], int], ...]]:
     """Per index set the streams that a batch gives: name, axes, the length of one that is left out."""
     found: dict[str, tuple[tuple[str, tuple[str, ...], int], ...]] = {}
     for stream in program.streams:
@@ -56,7 +60,7 @@ def sets_of(program: Program) -> dict[str, tuple[tuple[str, tuple[str, ...], int
     return found
 
 
-def inputs_of(program: Program) -> list[tuple[str, str, str, Formula | None]]:
+def inputs_of(program: Program | Stored) -> list[tuple[str, str, str, Any]]:
     """The arguments of the model that tell lengths: name, stream or index set, layout, width.
 
     A layout is one word per dimension, or ``values:`` and the columns of one row per item.
@@ -74,7 +78,7 @@ def inputs_of(program: Program) -> list[tuple[str, str, str, Formula | None]]:
     return found
 
 
-def count_of(program: Program, arguments: Mapping[str, Any]) -> int:
+def count_of(program: Program | Stored, arguments: Mapping[str, Any]) -> int:
     """The number of samples: the first dimension of an input whose layout begins with a plain ``b``."""
     for info in program.inputs:
         given = arguments.get(info.name)
@@ -87,9 +91,9 @@ def count_of(program: Program, arguments: Mapping[str, Any]) -> int:
 
 def shape_of(given: Any) -> tuple[int, ...]:
     """The shape of a described argument."""
-    if isinstance(given, Mapping) and "shape" in given:
+    if isinstance(given, dict) and "shape" in given:
         return tuple(int(size) for size in given["shape"])
-    if isinstance(given, Mapping) and "value" in given:
+    if isinstance(given, dict) and "value" in given:
         return shape_of(given["value"])
     shape: list[int] = []
     while isinstance(given, (list, tuple)):
@@ -98,12 +102,12 @@ def shape_of(given: Any) -> tuple[int, ...]:
     return tuple(shape)
 
 
-def measure(info: InputInfo, layout: Layout, given: Any, counts: Mapping[str, int]) -> Items:
+def measure(info: InputInfo | Input, layout: AnyLayout, given: Any, counts: Mapping[str, int]) -> Items:
     """The lengths that one argument tells, per item of its index set."""
     if layout.values:
-        rows = given["value"] if isinstance(given, Mapping) else given
+        rows = given["value"] if isinstance(given, dict) else given
         return [dict(zip(layout.values, (int(value) for value in row), strict=True)) for row in rows]
-    if isinstance(given, (list, tuple)) and all(isinstance(item, Mapping) for item in given):
+    if isinstance(given, (list, tuple)) and all(isinstance(item, dict) for item in given):
         parts = [list(dimensions(info, layout.axes, shape_of(item), 1)) for item in given]
         return [dict(part) for part in parts]
     shape = shape_of(given)
@@ -115,7 +119,7 @@ def measure(info: InputInfo, layout: Layout, given: Any, counts: Mapping[str, in
     return [dict(lengths) for _ in range(items or 1)]
 
 
-def dimensions(info: InputInfo, axes: Sequence[str], shape: Sequence[int], items: int) -> Iterator[tuple[str, int]]:
+def dimensions(info: InputInfo | Input, axes: Sequence[str], shape: Sequence[int], items: int) -> Iterator[tuple[str, int]]:
     """Axis names with their lengths. ``b*r`` holds ``r`` blocks of every item; ``t=1`` may be missing and is 1 then."""
     required = [axis for axis in axes if "=" not in axis]
     if not len(required) <= len(shape) <= len(axes):

@@ -1,34 +1,19 @@
-"""The sizes of a program, read from a config."""
+"""The sizes of a model, read from a config."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from fractions import Fraction
-from typing import Any
+from symflops.model.evaluate import ConfigError
+from symflops.runtime.stored import plain
 
-from symflops.diagnostics.findings import SymflopsError
-from symflops.model.formula import Apply, Bracket, Formula, Num, Power, Prod, Sum, Sym, TallyOf, Text, evaluate
-from symflops.model.program import Field, Program
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
 
-FORMULAS = (Num, Sym, Text, Sum, Prod, Power, Apply, Bracket, TallyOf)
+    from symflops.runtime.stored import Stored
+
 LARGEST = 10**15
 MOST = 100_000
-
-
-class ConfigError(SymflopsError):
-    """A config lacks what a size needs, or holds something of another type."""
-
-
-def settled(formula: Formula, names: Mapping[str, Any]) -> Any:
-    """The value of a formula.
-
-    Raises:
-        ConfigError: it has none for these sizes: a division by zero, a list that is too short, a text where a number is read.
-    """
-    try:
-        return evaluate(formula, names)
-    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
-        raise ConfigError(f"the config does not fit the model: {error}") from None
 
 
 def look_up(config: Mapping[str, Any], keys: Sequence[str]) -> Any:
@@ -54,14 +39,14 @@ def is_null(config: Mapping[str, Any], keys: Sequence[str]) -> bool:
     return False
 
 
-def checked(field: Field, value: Any) -> Any:
-    """``value`` of a config as a size of the field's kind.
+def checked(kind: str, key: str, value: Any) -> Any:
+    """The ``value`` that a config has under ``key``, as a size of ``kind``.
 
     Raises:
         ConfigError: it is not of that kind.
     """
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    match field.kind:
+    match kind:
         case "flag" if isinstance(value, bool):
             return value
         case "text" if isinstance(value, str):
@@ -81,36 +66,40 @@ def checked(field: Field, value: Any) -> Any:
         case "position" if number and isinstance(value, int) and -MOST <= value <= MOST:
             return value
         case "rational" if number and 0 <= value < LARGEST:
+            from fractions import Fraction
+
             return Fraction(repr(value))
-    raise ConfigError(f"the config's '{field.keys[0]}' is {value!r}, not a {field.kind}")
+    raise ConfigError(f"the config's '{key}' is {value!r}, not a {kind}")
 
 
 def _whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < LARGEST
 
 
-def default(field: Field, known: Mapping[str, Any]) -> Any:
+def default(field: Mapping[str, Any], program: Stored, known: Mapping[str, Any]) -> Any:
     """What a size is when the config lacks it."""
-    if isinstance(field.default, FORMULAS):
-        return settled(field.default, known)
-    if field.default is None and field.required:
-        raise ConfigError(f"the config has no '{field.keys[0]}'")
-    return field.default
+    given = field["default"]
+    if isinstance(given, dict) and "formula" in given:
+        return program.formulas.settled(given["formula"], known)
+    if given is None and field["required"]:
+        raise ConfigError(f"the config has no '{field['keys'][0]}'")
+    return plain(given)
 
 
-def sizes_of(program: Program, config: Mapping[str, Any]) -> dict[str, Any]:
+def sizes_of(program: Stored, config: Mapping[str, Any]) -> dict[str, Any]:
     """The value of every letter of ``program``, derived ones included; a nullable size that is absent is None.
 
     Raises:
         ConfigError: a field that has no default is missing, or one is not of its type.
     """
     known: dict[str, Any] = {}
-    for field in program.fields:
-        value = look_up(config, field.keys)
+    for field in program.document["fields"]:
+        keys, letter = field["keys"], field["letter"]
+        value = look_up(config, keys)
         if value is not None:
-            known[field.letter] = checked(field, value)
+            known[letter] = checked(field["kind"], keys[0], value)
         else:
-            known[field.letter] = None if field.nullable and is_null(config, field.keys) else default(field, known)
-    for definition in program.definitions:
-        known[definition.letter] = settled(definition.formula, known)
+            known[letter] = None if field.get("nullable") and is_null(config, keys) else default(field, program, known)
+    for row in program.document["definitions"]:
+        known[row["letter"]] = program.formulas.settled(row["formula"], known)
     return known

@@ -9,6 +9,7 @@ from typing import Any
 
 from symflops.api import Model
 from symflops.runtime.sizes import is_null, look_up, sizes_of
+from symflops.runtime.stored import stored_of
 from symflops.witness.classes import class_of
 from symflops.witness.modes import with_value
 
@@ -68,7 +69,7 @@ def default_differences(model: Model) -> Iterator[str]:
         known = {field.keys[0]: look_up(defaults, field.keys) for field in needed}
         examples = {field.keys[0]: EXAMPLES[field.kind] for field in needed}
         given = {key: examples[key] if value is None else value for key, value in known.items()}
-        ours, theirs = (sizes_of(program, _with(config, given)) for config in ({}, defaults))
+        ours, theirs = (sizes_of(stored_of(program), _with(config, given)) for config in ({}, defaults))
         for field in program.fields:
             own, real = ours[field.letter], theirs[field.letter]
             left_null = own is None and is_null(written, field.keys)

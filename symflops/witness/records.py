@@ -91,7 +91,7 @@ def verify_record(model: Model, record: Record) -> Verdict:
     expected = expected_of(record)
     try:
         estimator = model.estimator(config_of_record(model, record), regime_of_record(model, record), "torch")
-        moments = estimator.moments(**batch_of(estimator.program, arguments_of(model, record)))
+        moments = estimator.moments(**batch_of(estimator.stored, arguments_of(model, record)))
         derived: dict[str, int | None] = {
             "parameters": estimator.parameters,
             "forward": estimator.forward(moments),

@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 import symflops
 from symflops.api import load
 from symflops.emit.python.module import render
-from symflops.runtime.sizes import ConfigError, sizes_of
+from symflops.model.evaluate import ConfigError
+from symflops.runtime.sizes import sizes_of
+from symflops.runtime.stored import stored_of
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = {
@@ -169,10 +171,10 @@ def test_a_size_may_be_the_entries_of_a_field(config, classes):
     program = load("vit").program(["full"], ["torch"], {})
     found = {"__name__": "vit"}
     exec(render(program, "0"), found)
-    assert found["Sizes"].from_config(config).num_labels == sizes_of(program, config)["N"] == classes
+    assert found["Sizes"].from_config(config).num_labels == sizes_of(stored_of(program), config)["N"] == classes
     for wrong in ("cats", 2.5, True):
         with pytest.raises(ConfigError, match="num_labels"):
-            sizes_of(program, {"num_labels": wrong})
+            sizes_of(stored_of(program), {"num_labels": wrong})
         with pytest.raises(ValueError, match="num_labels"):
             found["Sizes"].from_config({"num_labels": wrong})
 

@@ -20,10 +20,10 @@ from symflops.emit.page.growth import analysis
 from symflops.emit.page.length_polynomials import LONG, SHORT, holds
 from symflops.emit.page.parts import ATTENTION, part_of
 from symflops.emit.page.worked_figures import default_sizes
+from symflops.model.evaluate import ConfigError
 from symflops.model.formula import Apply, Num, Power, Sym, evaluate, symbols, walk
 from symflops.model.program import Line, Program
 from symflops.runtime.interpreted import InterpretedEstimator
-from symflops.runtime.sizes import ConfigError
 
 NAMES = sorted(file.name for root in roots() for file in specs_in(root))
 DRAWS, MOST = 4, 200

@@ -12,6 +12,7 @@ from symflops.emit.page.analysis import typical_batch
 from symflops.model.formula import evaluate
 from symflops.model.program import Case, Program
 from symflops.runtime.batch import moments_of
+from symflops.runtime.stored import stored_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,8 @@ class _Figures:
     def __init__(self, program: Program, sizes: Mapping[str, Any], batch: Mapping[str, Any]) -> None:
         self.program = program
         self.sizes = sizes
-        self.moments = {side: moments_of(program, batch, sizes, side) for side in ("lengths", "padded")}
+        stored = stored_of(program)
+        self.moments = {side: moments_of(stored, batch, sizes, side) for side in ("lengths", "padded")}
 
     def value(self, case: Case, terms: Sequence[tuple[int, Any]]) -> Any:
         """A closed form as a number."""

@@ -1,0 +1,28 @@
+"""What writer and reader of stored programs agree on; light to import."""
+
+from __future__ import annotations
+
+from symflops.diagnostics.errors import SymflopsError
+
+FORMAT = 1
+"""The version of the format. A reader refuses any other."""
+
+
+class FormatError(SymflopsError):
+    """A stored program is damaged, or of another version."""
+
+
+def check_format(found: object) -> None:
+    """Refuse a document of another version.
+
+    Raises:
+        FormatError: the version is not ``FORMAT``.
+    """
+    if found != FORMAT:
+        raise FormatError(f"a stored program has format {found!r}, this version reads {FORMAT}")
+
+
+def leading(module: str) -> tuple[str, ...]:
+    """The modules that lead to ``module``: ``a.b`` to ``a``, ``a.b``."""
+    words = module.split(".")
+    return tuple(".".join(words[: count + 1]) for count in range(len(words)))

@@ -1,0 +1,212 @@
+"""A program as JSON and back: versioned plain data, the same bytes on every machine.
+
+Formulas are one table of nodes that refer to each other by position, so that equal parts are written once. Lines, tensors,
+amounts and gradients, which regimes share, have tables of their own; lines of equal work in different modules share a row of
+``work``. A field with its default value is left out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from fractions import Fraction
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, get_args, get_origin, get_type_hints
+
+from symflops.model import formula as nodes
+from symflops.model.format import FORMAT, FormatError, check_format, leading
+from symflops.model.program import Amount, GradientLine, Line, Program, Tensor
+
+TABLES: Mapping[type, str] = {Line: "all_lines", Tensor: "all_tensors", Amount: "all_amounts", GradientLine: "all_gradients"}
+DERIVED: Mapping[tuple[type, str], Callable[[Any], object]] = {
+    (Line, "within"): lambda line: leading(line["module"]),
+    (Tensor, "template"): lambda tensor: (tensor["name"],),
+}
+"""Fields whose default follows from another field."""
+WORK = "work"
+FORMULAS = (nodes.Num, nodes.Sym, nodes.Text, nodes.Sum, nodes.Prod, nodes.Power, nodes.Apply, nodes.Bracket, nodes.TallyOf)
+
+
+def document_of(program: Program) -> dict[str, Any]:
+    """The program as plain JSON data, made once."""
+    if "document" not in program.cache:
+        writer = _Writer()
+        body = writer.record(program)
+        program.cache["document"] = {"format": FORMAT, "formulas": writer.formulas.rows, **writer.tables, **body}
+    document: dict[str, Any] = program.cache["document"]
+    return document
+
+
+def text_of(document: Mapping[str, Any]) -> str:
+    """The JSON text of a stored program: a line per row of a table, so that changes read well."""
+    entries = []
+    for key, value in document.items():
+        text = _dump(value)
+        if isinstance(value, list) and len(text) > 100:
+            text = "[\n" + ",\n".join(_dump(item) for item in value) + "\n]"
+        entries.append(f"{_dump(key)}:{text}")
+    return "{\n" + ",\n".join(entries) + "\n}\n"
+
+
+def program_of(document: Mapping[str, Any]) -> Program:
+    """The program that a document holds.
+
+    Raises:
+        FormatError: the document is damaged, or of another format.
+    """
+    check_format(document.get("format"))
+    try:
+        program: Program = _Reader(document).record(Program, document)
+    except (LookupError, TypeError, ValueError, ArithmeticError) as error:
+        raise FormatError(f"a stored program is damaged: {type(error).__name__}: {error}") from None
+    return program
+
+
+def _dump(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+@cache
+def _hints(record: Any) -> dict[str, Any]:
+    """The types of a record's fields."""
+    return get_type_hints(record)
+
+
+class _Writer:
+    """Writes records and formulas, each distinct one of a table once."""
+
+    def __init__(self) -> None:
+        self.formulas = nodes.Table()
+        self.tables: dict[str, list[Any]] = {name: [] for name in (*TABLES.values(), WORK)}
+        self.known: dict[object, int] = {}
+
+    def value(self, value: Any) -> Any:
+        """A value of a field."""
+        if isinstance(value, FORMULAS):
+            return self.formulas.add(value)
+        if type(value) in TABLES:
+            return self.row(value)
+        if is_dataclass(value):
+            return self.record(value)
+        if isinstance(value, tuple):
+            return [self.value(item) for item in value]
+        return value
+
+    def record(self, record: Any) -> dict[str, Any]:
+        """A record as an object; ``object`` fields, which hold values of a config, are tagged where JSON is not enough."""
+        found: dict[str, Any] = {}
+        kind: Any = type(record)
+        for field in fields(record):
+            value = getattr(record, field.name)
+            derived = DERIVED.get((kind, field.name))
+            default = derived(found) if derived else field.default
+            if field.compare and (value != default or type(value) is not type(default)):
+                found[field.name] = self.plain(value) if _is_open(_hints(kind)[field.name]) else self.value(value)
+        return found
+
+    def plain(self, value: Any) -> Any:
+        """A value of a config, or a formula in its place."""
+        if isinstance(value, FORMULAS):
+            return {"formula": self.formulas.add(value)}
+        if isinstance(value, Fraction):
+            return {"fraction": str(value)}
+        return [self.plain(item) for item in value] if isinstance(value, tuple) else value
+
+    def row(self, record: Any) -> int:
+        """The position of a record in its table."""
+        if record not in self.known:
+            table = self.tables[TABLES[type(record)]]
+            row = self.record(record)
+            self.known[record] = len(table)
+            table.append(self.split(row) if isinstance(record, Line) else row)
+        return self.known[record]
+
+    def split(self, line: dict[str, Any]) -> list[Any]:
+        """A line as its module, its work, and the modules around it where those are no prefixes of its path."""
+        module, within = line.pop("module"), line.pop("within", None)
+        key = _dump(line)
+        if key not in self.known:
+            self.known[key] = len(self.tables[WORK])
+            self.tables[WORK].append(line)
+        return [module, self.known[key]] if within is None else [module, self.known[key], within]
+
+
+def _is_open(hint: Any) -> bool:
+    """Whether a field holds values of a config: its type admits ``object``."""
+    return hint is object or any(_is_open(part) for part in get_args(hint))
+
+
+class _Reader:
+    """Reads records by the types of their fields; a row of a table is read once."""
+
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        self.document = document
+        self.formulas = nodes.formulas_of(document["formulas"])
+        self.rows: dict[tuple[str, int], Any] = {}
+
+    def record(self, kind: type, given: Mapping[str, Any]) -> Any:
+        """A record of type ``kind``."""
+        hints: dict[str, Any] = _hints(kind)
+        found = {name: self.value(hint, given[name]) for name, hint in hints.items() if name in given}
+        for (of, name), derived in DERIVED.items():
+            if of is kind and name not in found:
+                found[name] = derived(found)
+        return kind(**found)
+
+    def value(self, hint: Any, given: Any) -> Any:
+        """A value of the type that ``hint`` names."""
+        if _is_open(hint):
+            return self.plain(given)
+        if hint == nodes.Formula:
+            return self.formulas[_index(given)]
+        if hint in TABLES:
+            return self.row(hint, _index(given))
+        if isinstance(hint, type) and is_dataclass(hint):
+            return self.record(hint, given)
+        origin, arguments = get_origin(hint), get_args(hint)
+        if origin is UnionType:
+            return given if type(given) in arguments else self.value(_rest(arguments), given)
+        if origin is tuple:
+            kinds = [arguments[0]] * len(given) if arguments[1:] == (...,) else arguments
+            return tuple(self.value(inner, item) for inner, item in zip(kinds, given, strict=True))
+        if type(given) is not hint:
+            raise TypeError(f"{given!r} is no {hint}")
+        return given
+
+    def plain(self, given: Any) -> Any:
+        """A value of a config, or a formula in its place."""
+        match given:
+            case {"formula": position}:
+                return self.formulas[_index(position)]
+            case {"fraction": text}:
+                return Fraction(text)
+            case list():
+                return tuple(self.plain(item) for item in given)
+        return given
+
+    def row(self, kind: type, position: int) -> Any:
+        """A row of the table of ``kind``."""
+        key = (TABLES[kind], position)
+        if key not in self.rows:
+            row = self.document[key[0]][position]
+            self.rows[key] = self.record(kind, self.joined(row) if kind is Line else row)
+        return self.rows[key]
+
+    def joined(self, row: list[Any]) -> dict[str, Any]:
+        """A line as an object again."""
+        module, work, *within = row
+        return {"module": module, **self.document[WORK][_index(work)], **({"within": within[0]} if within else {})}
+
+
+def _index(position: Any) -> int:
+    if type(position) is not int or position < 0:
+        raise ValueError(f"{position!r} is no position")
+    return position
+
+
+def _rest(arguments: tuple[Any, ...]) -> Any:
+    """What a union admits beside text and null."""
+    kept = [part for part in arguments if part not in (str, NoneType)]
+    return kept[0] if len(kept) == 1 else nodes.Formula

@@ -1,0 +1,143 @@
+"""A stored program as the interpreter reads it: plain JSON data, without the types that deriving and printing need.
+
+:mod:`symflops.model.serialise` writes the format. Reading takes the standard library alone, because commands that answer at
+once and training jobs do it.
+"""
+
+from __future__ import annotations
+
+from symflops.model.evaluate import Formulas
+from symflops.model.format import FormatError, check_format, leading
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from symflops.model.program import Program
+
+    Vector = Sequence[Sequence[int]]  # pairs of a moment's position and that of its coefficient
+
+
+class Stream:
+    """A declared stream: its index set, the axes of a batch entry, and whether a batch may leave it out."""
+
+    def __init__(self, row: Mapping[str, Any]) -> None:
+        self.name: str = row["name"]
+        self.items: str = row["items"]
+        self.variables: tuple[str, ...] = tuple(row["variables"])
+        self.optional: bool = row.get("optional", False)
+        self.counts: bool = row.get("counts", False)
+        self.absent: int = row.get("absent", 0)
+
+    @property
+    def given(self) -> bool:
+        """Whether a batch gives it."""
+        return bool(self.variables) or self.counts
+
+
+class Layout:
+    """How a real tensor is laid out; see :class:`symflops.model.spec.Layout`."""
+
+    def __init__(self, row: Mapping[str, Any]) -> None:
+        self.axes: tuple[str, ...] = tuple(row.get("axes", ()))
+        self.values: tuple[str, ...] = tuple(row.get("values", ()))
+
+
+class Input:
+    """How an argument of the model carries lengths; ``width`` is the position of a formula."""
+
+    def __init__(self, row: Mapping[str, Any]) -> None:
+        self.name: str = row["name"]
+        self.stream: str = row["stream"]
+        self.layout = None if row["layout"] is None else Layout(row["layout"])
+        self.over: str = row.get("over", "")
+        self.width: int | None = row.get("width")
+
+
+class Line:
+    """One contraction: FLOPs per unit, what it runs over, and how often each pass runs it, as positions of formulas."""
+
+    def __init__(self, document: Mapping[str, Any], row: Sequence[Any]) -> None:
+        work = document["work"][row[1]]
+        self.module: str = row[0]
+        self.within: tuple[str, ...] = tuple(row[2]) if len(row) > 2 else leading(self.module)
+        self.unit: int = work["unit"]
+        self.forward: int = work["forward"]
+        self.gradients: list[int] = [document["all_gradients"][gradient]["count"] for gradient in work["gradients"]]
+        self.recomputed: int | None = work.get("recomputed")
+        self.side: str = work.get("side", "")
+        self.seen: bool = work.get("seen", True)
+        amount = document["all_amounts"][work["amount"]]
+        self.useful: Vector = amount["useful"]
+        self.executed: Vector = amount["executed"]
+
+
+def stored_of(program: Program | Mapping[str, Any]) -> Stored:
+    """A program in memory, or the JSON object of a stored one, as the interpreter reads it.
+
+    Raises:
+        FormatError: the object is of another format, or damaged.
+    """
+    if isinstance(program, dict):
+        return Stored(program)
+    from symflops.model.serialise import document_of
+
+    return Stored(document_of(program))  # type: ignore[arg-type]
+
+
+class Stored:
+    """A stored program.
+
+    Raises:
+        FormatError: the document is of another format, or damaged.
+    """
+
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        check_format(document.get("format"))
+        self.document = document
+        try:
+            self.name: str = document["name"]
+            self.formulas = Formulas(document["formulas"])
+            self.streams = tuple(Stream(row) for row in document["streams"])
+            self.inputs = tuple(Input(row) for row in document["inputs"])
+            self.regimes = {row["name"]: row for row in document["regimes"]}
+            self.conventions: tuple[str, ...] = tuple(document["conventions"])
+            self.moments: list[Mapping[str, Any]] = document["moments"]
+            self.statistics: list[Mapping[str, Any]] = document.get("statistics", [])
+        except (LookupError, TypeError) as error:
+            raise FormatError(f"a stored program is damaged: {type(error).__name__}: {error}") from None
+
+    def of_convention(self, table: str, convention: str) -> Any:
+        """What a table of pairs (``pairs``, ``lengths``, ``unseen``, ``units``) says of a convention."""
+        return dict(self.document[table])[convention]
+
+    def lines(self, regime: str) -> list[Line]:
+        """The work of a regime."""
+        rows = self.document["all_lines"]
+        return [Line(self.document, rows[position]) for position in self.regimes[regime]["lines"]]
+
+    @property
+    def fixed(self) -> list[tuple[str, Any]]:
+        """Letters of the sizes that decided the structure, with their values."""
+        return [(letter, plain(value)) for letter, value in self.document.get("fixed", ())]
+
+    @property
+    def variant(self) -> str | None:
+        """The name of the structure, where sizes decide it."""
+        return (self.document.get("variant") or "derived") if self.document.get("fixed") else None
+
+    @property
+    def whole(self) -> tuple[str, ...]:
+        """The moments that belong to one batch as a whole, and do not add."""
+        names = {statistic["name"] for statistic in self.statistics}
+        return tuple(row["name"] for row in self.moments if not names.isdisjoint(self.formulas.letters(row["formula"])))
+
+
+def plain(value: Any) -> Any:
+    """A stored value of a config: lists as tuples, tagged fractions as Fractions."""
+    if isinstance(value, dict):
+        from fractions import Fraction
+
+        return Fraction(value["fraction"])
+    return tuple(plain(item) for item in value) if isinstance(value, (list, tuple)) else value
