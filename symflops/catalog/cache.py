@@ -1,7 +1,7 @@
-"""Estimators that are derived on the spot, and kept for the next time in the user's cache folder.
+"""Cache of programs that were derived on the spot, in the user's cache folder.
 
-An entry is a generated module. Its first lines say what it was made with, so that one that is damaged, or older than the
-spec or the package, is not read but written anew. Neither sympy nor YAML is imported where an entry serves.
+An entry is a stored program with a header that says what it was made from. An entry that is damaged, or older than the spec
+or the package, is written anew. A hit imports neither sympy nor YAML.
 """
 
 from __future__ import annotations
@@ -9,22 +9,15 @@ from __future__ import annotations
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from symflops import __version__
-from symflops.catalog.loading import fitting, has, load_module
+from symflops.runtime.stored import has
 from symflops.system.digests import PACKAGE, digest, package_digest
 from symflops.system.files import write
-
-if TYPE_CHECKING:
-    from symflops.model.program import Program
-
-SEALED, MADE, STRUCTURE, SOURCE = "# sealed ", "# package ", "# structure ", "# sha256 "
 
 
 def folder() -> Path:
@@ -38,107 +31,90 @@ def folder() -> Path:
     return Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache") / "symflops"
 
 
-class Shelf:
-    """The entries of one spec under a regime and a convention, one per structure; ``root`` is where the spec's library is."""
+class Entries:
+    """The entries of one spec under a regime and a convention, one per structure; ``root`` holds the spec's library."""
 
     def __init__(self, root: str, spec: str, regime: str, convention: str) -> None:
         self.root = Path(root)
         which = digest(json.dumps([str(self.root), spec, regime, convention]))
         self.folder = folder() / __version__ / f"{spec}-{which[:16]}"
 
-    def find(self, sizes: object) -> Path | None:
-        """The module of a structure that ``sizes`` have, where a whole and current one is kept."""
+    def find(self, sizes: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The current program whose structure ``sizes`` have, None if there is none."""
         try:
-            for path in sorted(self.folder.glob("*.py")):
-                if self.fits(path, sizes):
-                    return path
+            for path in sorted(self.folder.glob("*.json")):
+                program = self.read(path, sizes)
+                if program is not None:
+                    return program
         except OSError:
             return None
         return None
 
-    def keep(self, text: str, structure: Mapping[str, str]) -> Path:
-        """Write a module of a structure.
+    def keep(self, program: str, structure: Mapping[str, str], sources: Mapping[str, str]) -> Path:
+        """Write an entry: the text of a program, its structure, and the digests of its sources by label.
 
         Raises:
             OSError: the folder cannot be written.
         """
-        told = json.dumps(dict(structure), sort_keys=True)
-        body = f"{MADE}{package_digest()}\n{STRUCTURE}{told}\n{text}"
-        path = self.folder / f"{digest(told)[:16]}.py"
-        write(path, f"{SEALED}{digest(body)}\n{body}")
+        header = {"package": package_digest(), "program": digest(program), "structure": structure, "sources": sources}
+        path = self.folder / f"{digest(json.dumps(structure, sort_keys=True))[:16]}.json"
+        write(path, f"{json.dumps(header, sort_keys=True)}\n{program}")
         return path
 
-    def fits(self, path: Path, sizes: object) -> bool:
-        """Whether an entry is whole, current, and of the structure of ``sizes``."""
+    def read(self, path: Path, sizes: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The program of an entry that is whole, current, and of the structure of ``sizes``."""
         try:
-            seal, _, body = path.read_text("utf-8").partition("\n")
-            made, structure, rest = body.split("\n", 2)
-            if seal != SEALED + digest(body) or not has(sizes, json.loads(structure.removeprefix(STRUCTURE))):
-                return False
-        except (OSError, ValueError):
-            return False
-        sources = [line.removeprefix(SOURCE).split("  ", 1) for line in rest.split('"""', 1)[0].splitlines() if SOURCE in line]
-        return all(self.current(*source) for source in sources) and made == MADE + package_digest()
+            head, _, program = path.read_text("utf-8").partition("\n")
+            header = json.loads(head)
+            if header["program"] != digest(program) or header["package"] != package_digest():
+                return None
+            fits = has(sizes, header["structure"]) and all(self.current(*item) for item in header["sources"].items())
+            found: dict[str, Any] | None = json.loads(program) if fits else None
+        except (OSError, ValueError, LookupError, TypeError, AttributeError):
+            return None
+        return found
 
-    def current(self, known: str, label: str) -> bool:
-        """Whether a source still has the digest with which the entry was made; the spec's library hides the shipped one."""
+    def current(self, label: str, known: str) -> bool:
+        """Whether a source still has the digest that the entry was made with; the spec's library hides the shipped one."""
         for root in (self.root, PACKAGE, PACKAGE.parent):
             if (root / label).is_file():
                 return digest((root / label).read_bytes()) == known
         return False
 
 
-def derived(
-    root: str, spec: str, config: Mapping[str, Any], sizes: object, asked: tuple[str, str], tell: Callable[[str], None]
-) -> tuple[Any, Any]:
-    """A module and an estimator of one config with known ``sizes``, under the regime and convention that are ``asked`` for.
+def cached(
+    root: str,
+    spec: str,
+    config: Mapping[str, Any],
+    sizes: Mapping[str, Any],
+    asked: tuple[str, str],
+    tell: Callable[[str], None],
+) -> dict[str, Any]:
+    """The program of a config with known ``sizes`` under the regime and convention that are ``asked`` for.
 
     Raises:
         SymflopsError: the config does not fit, or there is no such regime or convention.
     """
-    shelf = Shelf(root, spec, *asked)
-    path = shelf.find(sizes)
-    if path:
-        module = load_module(str(path), f"symflops.derived.{spec}")
-    else:
-        from symflops.api import load
-
-        program = load(spec).program([asked[0]], [asked[1]], config)
-        if not printable(program):
-            return interpreted(program, config, tell)
-        module = made(shelf, program, spec, tell)
-    regime, convention = module.REGIMES[0], module.CONVENTIONS[0]
-    return module, fitting(lambda: module.Estimator(module.Sizes.from_config(config), regime=regime, convention=convention))
+    entries = Entries(root, spec, *asked)
+    found = entries.find(sizes)
+    return found or derived(entries, spec, config, asked, tell)
 
 
-def printable(program: Program) -> bool:
-    """Whether a module can say all of ``program``: it counts FLOPs, all of them on the same lengths."""
-    sides = any(line.side for regime in program.regimes for line in regime.lines)
-    return not sides and all(unit == "flops" for _, unit in program.units)
-
-
-def interpreted(program: Program, config: Mapping[str, Any], tell: Callable[[str], None]) -> tuple[Any, Any]:
-    """What stands for a module, and the estimator of a program that no module can say."""
-    from symflops.runtime.interpreted import InterpretedEstimator
-
-    tell("derived on the spot, and not kept: the convention counts in a unit, or on lengths, of its own")
-    estimator = InterpretedEstimator(program, config, regime=program.regimes[0].name, convention=program.conventions[0])
-    return SimpleNamespace(NAME=program.name), estimator
-
-
-def made(shelf: Shelf, program: Program, spec: str, tell: Callable[[str], None]) -> Any:
-    """The module of a program, printed and kept."""
-    from symflops.emit.emit import emit
+def derived(
+    entries: Entries, spec: str, config: Mapping[str, Any], asked: tuple[str, str], tell: Callable[[str], None]
+) -> dict[str, Any]:
+    """Derive a program and keep it."""
+    from symflops.api import load
     from symflops.emit.python.module import fixed_sizes
+    from symflops.model.serialise import document_of, text_of
 
-    text = emit(replace(program, variant="derived" if program.fixed else ""), __version__, (), ["py"])["py"]
+    program = load(spec).program([asked[0]], [asked[1]], config)
+    program = replace(program, variant="derived" if program.fixed else "")
+    document = document_of(program)
     try:
-        path = shelf.keep(text, fixed_sizes(program))
+        sources = dict(program.sources)
+        path = entries.keep(text_of(document), fixed_sizes(program), sources)
+        tell(f"derived on the spot, kept in {path}")
     except OSError as error:
         tell(f"derived on the spot, and not kept ({error.strerror or error})")
-        with tempfile.TemporaryDirectory() as place:
-            path = Path(place) / "derived.py"
-            write(path, text)
-            return load_module(str(path), f"symflops.derived.{spec}")
-    tell(f"derived on the spot, kept in {path}")
-    return load_module(str(path), f"symflops.derived.{spec}")
+    return document

@@ -1,4 +1,4 @@
-"""Finds the generated estimator of a model by its name or config, and estimates with it. Imports neither sympy nor YAML.
+"""Finds the stored program of a model by its name or config, and estimates with it. Imports neither sympy nor YAML.
 
 A config names its model by ``architectures``, ``model_type`` or ``_class_name``; a ``model_index.json`` by the class of
 its pipeline.
@@ -9,8 +9,10 @@ from __future__ import annotations
 import json
 import os.path
 
-from symflops.catalog.loading import WRONG, fitting, has, load_module
 from symflops.diagnostics.errors import SymflopsError, did_you_mean
+from symflops.runtime.interpreted import InterpretedEstimator
+from symflops.runtime.sizes import sizes_of
+from symflops.runtime.stored import Stored, has
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
 PACKAGE = os.path.dirname(
     os.path.dirname(os.path.abspath(__file__))
 )  # os.path: pathlib alone would cost a tenth of an estimate
-MAX_ITEMS = 1_000_000  # where a batch says only how many
 
 
 class UnknownModelError(SymflopsError):
@@ -28,27 +29,43 @@ class UnknownModelError(SymflopsError):
 
 
 class Catalog:
-    """The generated modules below one folder."""
+    """The stored programs below one folder."""
 
     def __init__(self, root: str, specs: Mapping[str, Mapping[str, Any]]) -> None:
         self.root = root
         self.specs = specs
 
-    def module(self, name: str, variant: str = "") -> Any:
-        """The generated module of a spec, or of one of its variants."""
-        group, file = self.specs[name]["group"], f"{name}_{variant}" if variant else name
-        path = os.path.join(self.root, group, f"{file}.py")
-        if not os.path.isfile(path):
-            raise SymflopsError(f"{path} is missing: run 'symflops generate {name}'")
-        return load_module(path, f"symflops.generated.{group}.{file}")
+    def program(self, name: str, variant: str = "") -> dict[str, Any]:
+        """The stored program of a spec, or of one of its variants.
 
-    def of_structure(self, name: str, sizes: Any, module: Any) -> Any:
-        """The module of a spec whose structure ``sizes`` have, None where no module is; ``module`` is that of the defaults."""
+        Raises:
+            SymflopsError: there is no such file, or it is damaged.
+        """
+        path = os.path.join(self.root, self.specs[name]["group"], f"{name}_{variant}.json" if variant else f"{name}.json")
+        try:
+            with open(path, "rb") as file:
+                found = json.loads(file.read())
+        except FileNotFoundError:
+            raise SymflopsError(f"{path} is missing: run 'symflops generate {name}'") from None
+        except (OSError, ValueError, RecursionError):
+            found = None
+        if not isinstance(found, dict):
+            raise SymflopsError(f"{path} is damaged: run 'symflops generate {name}'")
+        return found
+
+    def of_structure(self, name: str, config: Mapping[str, Any]) -> tuple[dict[str, Any] | None, dict[str, Any]]:
+        """The program whose structure ``config`` has, None if none is stored, and the sizes of the config by attribute.
+
+        Raises:
+            SymflopsError: the config does not fit the model.
+        """
+        program = self.program(name)
+        sizes = attributes(Stored(program), config)
         structures = self.specs[name].get("structures", {})
         for variant, structure in structures.items():
             if variant != "default" and has(sizes, structure):
-                return self.module(name, variant)
-        return module if has(sizes, structures.get("default", {})) else None
+                return self.program(name, variant), sizes
+        return (program if has(sizes, structures.get("default", {})) else None), sizes
 
     def stale(self, name: str) -> bool:
         """Whether the spec beside this catalog is newer than what was generated from it."""
@@ -173,31 +190,47 @@ def estimator(
     convention: str = "symflops",
     tell: Callable[[str], None] | None = None,
 ) -> tuple[Any, Any]:
-    """The generated module of a spec, or of the variant that a config is of, and its estimator.
+    """The stored program of a spec, or of the variant that a config is of, and its estimator.
 
-    Where no module is of the config's structure, or knows the regime and convention, one is derived on the spot, and kept
-    for the next time; ``tell`` says so (by default as a warning).
+    If no program is stored for the config's structure, regime and convention, one is derived on the spot and cached;
+    ``tell`` says so (by default as a warning).
 
     Raises:
         SymflopsError: the config does not fit, or there is no such regime or convention.
     """
-    module = catalog.module(name)
-    sizes = fitting(lambda: module.Sizes.from_config(config))
-    chosen = catalog.of_structure(name, sizes, module)
-    if chosen is not None and regime in chosen.REGIMES and convention in chosen.CONVENTIONS:
-        return chosen, fitting(lambda: chosen.Estimator(chosen.Sizes.from_config(config), regime=regime, convention=convention))
-    if any(".yaml" in str(page) or ".yml" in str(page) for page in (regime, convention)):  # a page of one's own may change
-        from symflops.api import load
+    found, sizes = catalog.of_structure(name, config)
+    if found is None or not stores(found, regime, convention):
+        if is_file(regime) or is_file(convention):  # a page of one's own may change
+            from symflops.api import load
 
-        return module, load(name).estimator(config, regime, convention)
-    from symflops.catalog.cache import derived
+            return found, load(name).estimator(config, regime, convention)
+        from symflops.catalog.cache import cached
 
-    reason = "is of its structure" if chosen is None else f"knows regime '{regime}' and convention '{convention}'"
+        reason = "has its structure" if found is None else f"knows regime '{regime}' and convention '{convention}'"
 
-    def said(text: str) -> None:
-        (tell or warn)(f"no module of '{name}' {reason}: {text}")
+        def said(text: str) -> None:
+            (tell or warn)(f"no stored program of '{name}' {reason}: {text}")
 
-    return derived(os.path.dirname(catalog.root), name, config, sizes, (regime, convention), said)
+        found = cached(os.path.dirname(catalog.root), name, config, sizes, (regime, convention), said)
+        chosen = Stored(found)
+        regime, convention = next(iter(chosen.regimes)), chosen.conventions[0]
+    return found, InterpretedEstimator(found, config, regime=regime, convention=convention)
+
+
+def stores(program: Mapping[str, Any], regime: str, convention: str) -> bool:
+    """Whether a stored program has the closed forms of a regime under a convention."""
+    return convention in program["conventions"] and any(row["name"] == regime for row in program["regimes"])
+
+
+def is_file(page: object) -> bool:
+    """Whether a regime or convention is named by its file."""
+    return ".yaml" in str(page) or ".yml" in str(page)
+
+
+def attributes(program: Stored, config: Mapping[str, Any]) -> dict[str, Any]:
+    """The sizes that a config has, by the long names that estimators and catalogs use."""
+    sizes = sizes_of(program, config)
+    return {row["attribute"]: sizes[row["letter"]] for row in program.document["fields"]}
 
 
 def warn(text: str) -> None:
@@ -205,40 +238,6 @@ def warn(text: str) -> None:
     import warnings
 
     warnings.warn(text, stacklevel=7)
-
-
-def variant(module: Any, model: Any) -> str | None:
-    """What the structure of a model is called, where sizes decide it: ``default``, a variant, or ``derived``."""
-    if hasattr(model, "program"):
-        return "derived" if model.program.fixed else None
-    found: str | None = module.VARIANT
-    return found
-
-
-def moments(module: Any, model: Any, batch: Mapping[str, Any]) -> Any:
-    """The moments of a batch for an estimator.
-
-    Raises:
-        SymflopsError: an unknown or missing stream, or lengths that do not fit.
-    """
-    if hasattr(model, "program"):
-        return model.moments(**batch)
-    streams = module.STREAMS
-    for name in batch:
-        if name not in streams:
-            raise SymflopsError(
-                f"the model has no stream '{name}': {did_you_mean(name, streams, 'it has ' + ', '.join(streams))}"
-            )
-    missing = [name for name, optional in streams.items() if batch.get(name) is None and not optional]
-    if missing:
-        raise SymflopsError(f"the batch lacks the stream '{missing[0]}'")
-    for name, given in batch.items():
-        if isinstance(given, int) and not -1 < given <= MAX_ITEMS:
-            raise SymflopsError(f"the number of items of '{name}' is {given}, not at most {MAX_ITEMS:,}")
-    try:
-        return model.moments(**batch)
-    except WRONG as error:
-        raise SymflopsError(f"the batch does not fit: {error}") from None
 
 
 def estimate(
@@ -258,20 +257,19 @@ def estimate(
     """
     found = read_config(os.fspath(config)) if isinstance(config, (str, os.PathLike)) else config
     catalog, name = (by_name(spec), spec) if spec else by_config(found)
-    module, model = estimator(catalog, name, found, regime, convention)
-    return result(module, model, batch)
+    return result(estimator(catalog, name, found, regime, convention)[1], batch)
 
 
-def result(module: Any, model: Any, batch: Mapping[str, Any]) -> dict[str, Any]:
+def result(model: InterpretedEstimator, batch: Mapping[str, Any]) -> dict[str, Any]:
     """The JSON object of an estimate, in FLOPs."""
-    m = moments(module, model, batch)
+    m = model.moments(**batch)
     return {
         "schema": 1,
-        "spec": module.NAME,
-        "variant": variant(module, model),
+        "spec": model.name,
+        "variant": model.variant,
         "convention": model.convention,
         "regime": model.regime,
-        "unit": dict(model.program.units)[model.convention] if hasattr(model, "program") else "flops",
+        "unit": model.unit,
         "parameters": model.parameters,
         "trainable_parameters": model.trainable_parameters,
         "forward": model.forward(m),

@@ -77,13 +77,12 @@ def estimated(args: argparse.Namespace, batch: dict[str, Any]) -> dict[str, Any]
     else:
         catalog, name = lookup.by_config(config)
     if catalog.stale(name):
-        print(f"symflops: the spec of '{name}' has changed since its module was generated", file=sys.stderr)
+        print(f"symflops: the spec of '{name}' has changed since its program was generated", file=sys.stderr)
 
     def tell(text: str) -> None:
         print(f"symflops: {text}", file=sys.stderr)
 
-    module, model = lookup.estimator(catalog, name, config, args.regime, args.convention, tell)
-    return lookup.result(module, model, batch)
+    return lookup.result(lookup.estimator(catalog, name, config, args.regime, args.convention, tell)[1], batch)
 
 
 def derived(args: argparse.Namespace, config: dict[str, Any], batch: dict[str, Any]) -> dict[str, Any]:
@@ -91,16 +90,7 @@ def derived(args: argparse.Namespace, config: dict[str, Any], batch: dict[str, A
     from symflops.api import load
     from symflops.catalog.lookup import result
 
-    model = load(args.spec)
-    estimator = model.estimator(config, args.regime, args.convention)
-    return result(_Named(model.spec.name), estimator, batch)
-
-
-class _Named:
-    """Stands for the module of a spec that has none."""
-
-    def __init__(self, name: str) -> None:
-        self.NAME = name
+    return result(load(args.spec).estimator(config, args.regime, args.convention), batch)
 
 
 def table(found: dict[str, Any]) -> str:

@@ -71,7 +71,7 @@ def compile_spec(file: SpecFile) -> Output:
         SpecError: the spec is not valid.
     """
     from symflops.api import load
-    from symflops.emit.emit import emit
+    from symflops.emit.emit import CODE, emit
 
     model = load(file)
     program = model.typical(baked(model))
@@ -80,7 +80,7 @@ def compile_spec(file: SpecFile) -> Output:
     stem = f"{file.group}/{program.name}" if file.group else program.name
     files = {f"{stem}.{ending}": text for ending, text in texts.items()}
     for other in published:
-        files |= {f"{stem}_{other.variant}.{ending}": text for ending, text in emit(other, __version__, (), ["py"]).items()}
+        files |= {f"{stem}_{other.variant}.{ending}": text for ending, text in emit(other, __version__, (), list(CODE)).items()}
     sources = {source.path: digest(source.text) for source in model.spec.sources}
     entry = {
         "group": file.group,

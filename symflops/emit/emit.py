@@ -12,12 +12,16 @@ from symflops.emit.page.types import Page
 from symflops.emit.page.worked_figures import ConventionFigures, worked
 from symflops.emit.python import module as python
 from symflops.model.program import Program
+from symflops.model.serialise import document_of, text_of
 from symflops.model.verification import Verification
 
 ON_PAGES = ("full", "forward")
 """The regimes that a generated page derives; its table of regimes has all, and ``symflops render --regime`` derives others."""
 
-CODE: Mapping[str, Callable[[Program, str, Sequence[Verification]], str]] = {"py": python.render}
+CODE: Mapping[str, Callable[[Program, str, Sequence[Verification]], str]] = {
+    "json": lambda program, version, verified: text_of(document_of(program)),
+    "py": python.render,
+}
 PAGES: Mapping[str, Callable[[Page, str], str]] = {"tex": latex.render_page, "md": markdown.render_page}
 ENDINGS = (*CODE, *PAGES)
 

@@ -1,8 +1,8 @@
 """A program as JSON and back: versioned plain data, the same bytes on every machine.
 
 Formulas are one table of nodes that refer to each other by position, so that equal parts are written once. Lines, tensors,
-amounts and gradients, which regimes share, have tables of their own; lines of equal work in different modules share a row of
-``work``. A field with its default value is left out.
+amounts and gradients, which regimes share, have tables of their own. So has what lines of different modules have in common.
+A field with its default value is left out.
 """
 
 from __future__ import annotations
@@ -17,15 +17,20 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from symflops.model import formula as nodes
 from symflops.model.format import FORMAT, FormatError, check_format, leading
-from symflops.model.program import Amount, GradientLine, Line, Program, Tensor
+from symflops.model.program import Amount, GradientLine, Line, Program, RegimeLines, Tensor
 
 TABLES: Mapping[type, str] = {Line: "all_lines", Tensor: "all_tensors", Amount: "all_amounts", GradientLine: "all_gradients"}
 DERIVED: Mapping[tuple[type, str], Callable[[Any], object]] = {
     (Line, "within"): lambda line: leading(line["module"]),
     (Tensor, "template"): lambda tensor: (tensor["name"],),
+    (RegimeLines, "trains"): lambda regime: (True,) * len(regime["tensors"]),
 }
 """Fields whose default follows from another field."""
-WORK = "work"
+SHARED: Mapping[type, tuple[str, str, tuple[str, ...]]] = {
+    Line: ("work", "module", ("within",)),
+    Tensor: ("shapes", "name", ("template", "ranges")),
+}
+"""Of rows that are often alike: the table of what they share, the field that names them, the fields that they do not share."""
 FORMULAS = (nodes.Num, nodes.Sym, nodes.Text, nodes.Sum, nodes.Prod, nodes.Power, nodes.Apply, nodes.Bracket, nodes.TallyOf)
 
 
@@ -79,7 +84,9 @@ class _Writer:
 
     def __init__(self) -> None:
         self.formulas = nodes.Table()
-        self.tables: dict[str, list[Any]] = {name: [] for name in (*TABLES.values(), WORK)}
+        self.tables: dict[str, list[Any]] = {
+            name: [] for name in (*TABLES.values(), *(table for table, _, _ in SHARED.values()))
+        }
         self.known: dict[object, int] = {}
 
     def value(self, value: Any) -> Any:
@@ -120,17 +127,20 @@ class _Writer:
             table = self.tables[TABLES[type(record)]]
             row = self.record(record)
             self.known[record] = len(table)
-            table.append(self.split(row) if isinstance(record, Line) else row)
+            table.append(self.split(record, row))
         return self.known[record]
 
-    def split(self, line: dict[str, Any]) -> list[Any]:
-        """A line as its module, its work, and the modules around it where those are no prefixes of its path."""
-        module, within = line.pop("module"), line.pop("within", None)
-        key = _dump(line)
+    def split(self, record: Any, row: dict[str, Any]) -> Any:
+        """A row as its name, the position of what it shares with other rows, and what it does not share."""
+        if type(record) not in SHARED:
+            return row
+        shared, name, own = SHARED[type(record)]
+        rest = {key: row.pop(key) for key in own if key in row}
+        head, key = row.pop(name), (shared, _dump(row))
         if key not in self.known:
-            self.known[key] = len(self.tables[WORK])
-            self.tables[WORK].append(line)
-        return [module, self.known[key]] if within is None else [module, self.known[key], within]
+            self.known[key] = len(self.tables[shared])
+            self.tables[shared].append(row)
+        return [head, self.known[key], rest] if rest else [head, self.known[key]]
 
 
 def _is_open(hint: Any) -> bool:
@@ -190,14 +200,16 @@ class _Reader:
         """A row of the table of ``kind``."""
         key = (TABLES[kind], position)
         if key not in self.rows:
-            row = self.document[key[0]][position]
-            self.rows[key] = self.record(kind, self.joined(row) if kind is Line else row)
+            self.rows[key] = self.record(kind, self.joined(kind, self.document[key[0]][position]))
         return self.rows[key]
 
-    def joined(self, row: list[Any]) -> dict[str, Any]:
-        """A line as an object again."""
-        module, work, *within = row
-        return {"module": module, **self.document[WORK][_index(work)], **({"within": within[0]} if within else {})}
+    def joined(self, kind: type, row: Any) -> dict[str, Any]:
+        """A row as an object again."""
+        if kind not in SHARED:
+            return dict(row)
+        shared, name, _ = SHARED[kind]
+        head, position, *rest = row
+        return {name: head, **self.document[shared][_index(position)], **(rest[0] if rest else {})}
 
 
 def _index(position: Any) -> int:

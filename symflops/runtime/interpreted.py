@@ -297,9 +297,8 @@ class InterpretedEstimator:
     def tensors(self) -> dict[str, int]:
         """Elements per parameter, all copies together, of those that are there."""
         found: dict[str, int] = {}
-        for position in self.stored.regimes[self.regime]["tensors"]:
-            row = self.stored.document["all_tensors"][position]
-            found[row["name"]] = found.get(row["name"], 0) + self._settled(row["count"])
+        for name, count in self.stored.tensors(self.regime):
+            found[name] = found.get(name, 0) + self._settled(count)
         return found
 
 

@@ -61,7 +61,7 @@ class Line:
     def __init__(self, document: Mapping[str, Any], row: Sequence[Any]) -> None:
         work = document["work"][row[1]]
         self.module: str = row[0]
-        self.within: tuple[str, ...] = tuple(row[2]) if len(row) > 2 else leading(self.module)
+        self.within: tuple[str, ...] = tuple(row[2]["within"]) if len(row) > 2 else leading(self.module)
         self.unit: int = work["unit"]
         self.forward: int = work["forward"]
         self.gradients: list[int] = [document["all_gradients"][gradient]["count"] for gradient in work["gradients"]]
@@ -108,6 +108,11 @@ class Stored:
         except (LookupError, TypeError) as error:
             raise FormatError(f"a stored program is damaged: {type(error).__name__}: {error}") from None
 
+    def tensors(self, regime: str) -> list[tuple[str, int]]:
+        """The parameters of a regime: name, and position of the number of elements of all copies."""
+        rows = [self.document["all_tensors"][position] for position in self.regimes[regime]["tensors"]]
+        return [(row[0], self.document["shapes"][row[1]]["count"]) for row in rows]
+
     def of_convention(self, table: str, convention: str) -> Any:
         """What a table of pairs (``pairs``, ``lengths``, ``unseen``, ``units``) says of a convention."""
         return dict(self.document[table])[convention]
@@ -132,6 +137,11 @@ class Stored:
         """The moments that belong to one batch as a whole, and do not add."""
         names = {statistic["name"] for statistic in self.statistics}
         return tuple(row["name"] for row in self.moments if not names.isdisjoint(self.formulas.letters(row["formula"])))
+
+
+def has(sizes: Mapping[str, Any], structure: Mapping[str, str]) -> bool:
+    """Whether sizes have a structure, which maps attributes to the text of their values."""
+    return all(repr(plain(sizes.get(name))) == value for name, value in structure.items())
 
 
 def plain(value: Any) -> Any:

@@ -6,16 +6,19 @@ import json
 import os
 import subprocess
 import sys
+import types
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from symflops import __version__
 from symflops.api import load
 from symflops.catalog import cache as spot
 from symflops.catalog import lookup
 from symflops.cli.main import main
+from symflops.emit.emit import emit
 
 ROOT = Path(__file__).resolve().parents[2]
 SPEC = """name: stages
@@ -71,7 +74,7 @@ def estimate(widths: list[int], **asked: str) -> tuple[dict, list[str]]:
 
 
 def entries(project: Path) -> list[Path]:
-    return sorted((project / "cache").rglob("*.py"))
+    return sorted((project / "cache").rglob("*.json"))
 
 
 def test_the_config_chooses_the_variant(project):
@@ -88,7 +91,7 @@ def test_another_structure_is_derived_once_and_said_once(project):
     first, told = estimate([5])
     (entry,) = entries(project)
     assert (first["variant"], first["forward"]) == ("derived", forward([5]))
-    assert told == [f"no module of 'stages' is of its structure: derived on the spot, kept in {entry}"]
+    assert told == [f"no stored program of 'stages' has its structure: derived on the spot, kept in {entry}"]
     assert estimate([5]) == (first, []) and entries(project) == [entry]
     assert estimate([6])[0]["forward"] == forward([6]) and len(entries(project)) == 2
 
@@ -113,12 +116,12 @@ def test_the_command_says_it_once(project, capsys):
         assert json.loads(out)["forward"] == forward([5]) and err.count("derived on the spot") == told
 
 
-@pytest.mark.parametrize("damage", ["", "x = 1\n", "\0\0", "# sealed 0\n# package 0\n# structure {}\nx = 1\n", "half", "turned", "\ud800"])
+@pytest.mark.parametrize("damage", ["", "x = 1\n", "\0\0", "{}\n{}", "[]", '{"program": 0}\n', "half", "turned", "\ud800"])
 def test_a_damaged_entry_is_written_anew(project, damage):
     first, _ = estimate([5])
     (entry,) = entries(project)
     whole = entry.read_text()
-    texts = {"half": whole[: len(whole) // 2], "turned": whole.replace("2*9", "3*9").replace("90*C", "91*C")}
+    texts = {"half": whole[: len(whole) // 2], "turned": whole.replace('["*",', '["+",')}
     entry.write_bytes(texts.get(damage, damage).encode("utf-8", "surrogatepass"))
     assert entry.read_bytes() != whole.encode()
     again, told = estimate([5])
@@ -209,21 +212,24 @@ def test_a_derived_module_says_what_the_interpreter_says(spec):
         except Exception as error:
             assert type(error).__name__ in ("SpecError", "ConfigError"), error
             continue
-        catalog = lookup.by_name(spec)
-        sizes = catalog.module(spec).Sizes.from_config(config)
-        module, made = spot.derived(str(ROOT), spec, config, sizes, (regime, "torch"), lambda text: None)
-        batch = {name: [[3, 5][:axes] if axes > 1 else 7, [8, 6][:axes] if axes > 1 else 9] for name, axes in module_streams(module, one)}
+        program = load(spec).program([regime], ["torch"], config)
+        made = generated(program, config)
+        axes_of = [(stream.name, len(stream.variables)) for stream in program.streams if stream.given]
+        batch = {name: [[3, 5][:axes] if axes > 1 else 7, [8, 6][:axes] if axes > 1 else 9] for name, axes in axes_of}
         ours, theirs = made.moments(**batch), one.moments(**batch)
         assert (made.parameters, made.trainable_parameters) == (one.parameters, one.trainable_parameters)
         assert (made.forward(ours), made.backward(ours), made.recomputed(ours)) == (one.forward(theirs), one.backward(theirs), one.recomputed(theirs))
 
 
-def module_streams(module, interpreted) -> list[tuple[str, int]]:
-    return [(stream.name, len(stream.variables)) for stream in interpreted.program.streams if stream.given]
+def generated(program, config):
+    """The estimator of a module that is printed from ``program``."""
+    module = types.ModuleType("printed")
+    exec(compile(emit(program, __version__, (), ["py"])["py"], "printed.py", "exec"), module.__dict__)
+    return module.Estimator(module.Sizes.from_config(config), regime=module.REGIMES[0], convention=module.CONVENTIONS[0])
 
 
 def test_a_convention_with_lengths_or_a_unit_of_its_own_is_interpreted():
-    """Megatron-Bridge counts linears on padded lengths and attention on real ones, which no module does."""
+    """Megatron-Bridge counts linears on padded lengths and attention on real ones, which no generated module does."""
     for name, batch in (("megatron-bridge", {"text": {"lengths": [3, 5], "padded": [8, 8]}}), ("latte", {"text": [3, 5]})):
         one = load("llama").estimator({}, "full", name)
         with warnings.catch_warnings():
