@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from symflops.algebra.structural import Structural
 from symflops.build.build import build
 from symflops.catalog.library import NotFoundError, SpecFile, find_spec, page
 from symflops.compiler import AS_DERIVED, compile_graphs, derived
@@ -21,6 +20,7 @@ from symflops.frontend.variants import DEFAULT, config_of, fixed_by, needless_si
 from symflops.model.convention import Convention
 from symflops.model.derivation import Derivation
 from symflops.model.graph import Graph
+from symflops.model.needs_size import NeedsSize
 from symflops.model.patterns import cutting
 from symflops.model.program import Case, Program
 from symflops.model.regime import Regime
@@ -91,7 +91,7 @@ class Model:
 
     file: SpecFile
     spec: Spec
-    builder: Callable[..., Graph] = field(default=build, repr=False, compare=False)
+    builder: Callable[..., Graph | NeedsSize] = field(default=build, repr=False, compare=False)
     _graphs: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -113,23 +113,20 @@ class Model:
         config, fixed = self._known(config, variant)
         return self._settled(config, lambda made: made.graph(Regime("")), fixed)
 
-    def _settled(
-        self, config: Mapping[str, Any] | None, use: Callable[[_Made], T], fixed: Mapping[str, Any] | None = None
-    ) -> T:
+    def _settled(self, config: Mapping[str, Any] | None, use: Callable[[_Made], T | NeedsSize], fixed: Mapping[str, Any]) -> T:
         """What ``use`` makes of the graphs for its regimes; sizes that the structure must know are taken from ``config``."""
-        fixed = dict(fixed or {})
         while True:
-            try:
-                return use(_Made(self, fixed))
-            except Structural as structural:
-                wanted = self.asked(structural.size, fixed)
-                size = next((size for size in self.spec.sizes if size.name.text == wanted), None)
-                value = self.value_of(size, config) if config is not None and size else None
-                null = value is None and not (size and size.optional and config is not None)
-                if null or wanted in fixed:
-                    found = structural.diagnostic
-                    raise SpecError([replace(found, span=found.span or (size.name.span if size else None))]) from None
-                fixed = {**fixed, wanted: value}
+            found = use(_Made(self, fixed))
+            if not isinstance(found, NeedsSize):
+                return found
+            wanted = self.asked(found.size, fixed)
+            size = next((size for size in self.spec.sizes if size.name.text == wanted), None)
+            value = self.value_of(size, config) if config is not None and size else None
+            null = value is None and not (size and size.optional and config is not None)
+            if null or wanted in fixed:
+                span = found.diagnostic.span or (size.name.span if size else None)
+                raise SpecError([replace(found.diagnostic, span=span)])
+            fixed = {**fixed, wanted: value}
 
     def asked(self, name: str, given: Mapping[str, Any]) -> str:
         """The size that is to be known next for ``name``: itself, or the first of those that a derived one is made of."""
@@ -154,9 +151,8 @@ class Model:
         Raises:
             SpecError: its patterns do not fit the model.
         """
-        phases = phases_of(regime_of(regime))
         config, fixed = self._known(config, variant)
-        self._settled(config, lambda made: derived([made.step(phases)], AS_DERIVED, made.derive), fixed)
+        self._derivation(regime_of(regime), AS_DERIVED, config, fixed)
 
     def variant(self, name: str) -> VariantSpec:
         """A variant by name."""
@@ -184,8 +180,11 @@ class Model:
         steps = [phases_of(regime_of(regime)) for regime in regimes]
         counted = [convention_of(name) for name in conventions]
 
-        def compiled(made: _Made) -> Program:
-            return compile_graphs([made.step(step) for step in steps], counted, made.derive)
+        def compiled(made: _Made) -> Program | NeedsSize:
+            found = [made.step(phases) for phases in steps]
+            ready = [step for step in found if not isinstance(step, NeedsSize)]
+            needs = next((step for step in found if isinstance(step, NeedsSize)), None)
+            return needs or compile_graphs(ready, counted, made.derive)
 
         config, fixed = self._known(config, variant)
         return self._settled(config, compiled, fixed)
@@ -197,12 +196,16 @@ class Model:
         config: Mapping[str, Any] | None = None,
     ) -> Derivation:
         """What a convention counts of both passes, contraction by contraction."""
-        phases, counted = phases_of(regime_of(regime)), convention_of(convention).of(self.spec.name)
+        return self._derivation(regime_of(regime), convention_of(convention).of(self.spec.name), config, {})
 
-        def derived_for(made: _Made) -> Derivation:
-            return derived([made.step(phases)], counted, made.derive)[0]
+    def _derivation(
+        self, regime: Regime, counted: Convention, config: Mapping[str, Any] | None, fixed: Mapping[str, Any]
+    ) -> Derivation:
+        def derived_for(made: _Made) -> list[Derivation] | NeedsSize:
+            step = made.step(phases_of(regime))
+            return step if isinstance(step, NeedsSize) else derived([step], counted, made.derive)
 
-        return self._settled(config, derived_for)
+        return self._settled(config, derived_for, fixed)[0]
 
     def typical(
         self,
@@ -262,30 +265,26 @@ class _Made:
         self.spec, self.fixed, self.kept, self.builder = model.spec, fixed, model._graphs, model.builder
         self.key = tuple(sorted((name, repr(value)) for name, value in fixed.items()))
 
-    def graph(self, regime: Regime) -> Graph:
+    def graph(self, regime: Regime) -> Graph | NeedsSize:
         """The graph, cut as the patterns of ``regime`` ask."""
         patterns = cutting(regime.patterns)
         return self._once(patterns, lambda: self.builder(self.spec, self.fixed, patterns))
 
-    def step(self, phases: Sequence[tuple[Regime, int]]) -> list[tuple[Graph, Regime, int]]:
+    def step(self, phases: Sequence[tuple[Regime, int]]) -> list[tuple[Graph, Regime, int]] | NeedsSize:
         """The phases of a step with their graphs, and how often each runs."""
-        return [(self.graph(phase), phase, times) for phase, times in phases]
+        found = [(self.graph(phase), phase, times) for phase, times in phases]
+        needs = next((graph for graph, _, _ in found if isinstance(graph, NeedsSize)), None)
+        return needs or [(graph, phase, times) for graph, phase, times in found if isinstance(graph, Graph)]
 
-    def derive(self, graph: Graph, regime: Regime, elements: frozenset[str]) -> Derivation:
+    def derive(self, graph: Graph, regime: Regime, elements: frozenset[str]) -> Derivation | NeedsSize:
         """Both passes of a graph of this spec under ``regime``, with elements of its values."""
         return self._once((cutting(regime.patterns), regime, elements), lambda: derive(graph, regime, elements))
 
     def _once(self, what: Any, make: Callable[[], T]) -> T:
         key = (self.key, what)
         if key not in self.kept:
-            try:
-                self.kept[key] = make()
-            except Structural as structural:
-                self.kept[key] = structural
-        found = self.kept[key]
-        if isinstance(found, Structural):
-            raise found
-        made: T = found
+            self.kept[key] = make()
+        made: T = self.kept[key]
         return made
 
 

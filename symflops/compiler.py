@@ -24,21 +24,22 @@ from symflops.lower.lower import lower
 from symflops.model.convention import Convention
 from symflops.model.derivation import Derivation
 from symflops.model.graph import Graph
+from symflops.model.needs_size import NeedsSize
 from symflops.model.program import Program
 from symflops.model.regime import Regime
 
 
-def graph_of(source: Source, library: BlockText, fixed: Mapping[str, Any] | None = None) -> Graph:
+def graph_of(source: Source, library: BlockText, fixed: Mapping[str, Any] | None = None) -> Graph | NeedsSize:
     """The graph of the spec in ``source``; ``library`` finds blocks, ``fixed`` are sizes that the structure takes as known."""
     return build(read(source, library), fixed)
 
 
 Steps = Sequence[Sequence[tuple[Graph, Regime, int]]]
-Deriver = Callable[[Graph, Regime, frozenset[str]], Derivation]
+Deriver = Callable[[Graph, Regime, frozenset[str]], Derivation | NeedsSize]
 AS_DERIVED = Convention("")
 
 
-def compile_graphs(steps: Steps, conventions: Sequence[Convention], deriver: Deriver = derive) -> Program:
+def compile_graphs(steps: Steps, conventions: Sequence[Convention], deriver: Deriver = derive) -> Program | NeedsSize:
     """The program of a model under several regimes and conventions.
 
     Each step of training is a list of phases, the one that trains first: a graph, cut as its regime asks, the regime, and
@@ -46,16 +47,32 @@ def compile_graphs(steps: Steps, conventions: Sequence[Convention], deriver: Der
     ``deriver`` derives both passes of a graph under a regime, with the elements of its values that are asked for.
     """
     conventions = [convention.of(steps[0][0][0].spec.name) for convention in conventions]
-    own = {convention.name: derived(steps, convention, deriver) for convention in conventions if not convention.is_plain}
+    own: dict[str, list[Derivation]] = {}
+    for convention in conventions:
+        if not convention.is_plain:
+            found = derived(steps, convention, deriver)
+            if isinstance(found, NeedsSize):
+                return found
+            own[convention.name] = found
     all_own = len(own) == len(conventions)
     derivations = own[conventions[0].name] if all_own else derived(steps, AS_DERIVED, deriver)
+    if isinstance(derivations, NeedsSize):
+        return derivations
     return lower(derivations, [convention.plain for convention in conventions], own)
 
 
-def derived(steps: Steps, convention: Convention, deriver: Deriver = derive) -> list[Derivation]:
+def derived(steps: Steps, convention: Convention, deriver: Deriver = derive) -> list[Derivation] | NeedsSize:
     """Both passes of each step, and what a convention counts of them."""
-
-    def phase(graph: Graph, regime: Regime) -> Derivation:
-        return counted(deriver(graph, regime, convention.elements), convention)
-
-    return [step_of([(phase(graph, regime), times) for graph, regime, times in step]) for step in steps]
+    found = []
+    for step in steps:
+        phases = []
+        for graph, regime, times in step:
+            derivation = deriver(graph, regime, convention.elements)
+            if isinstance(derivation, NeedsSize):
+                return derivation
+            work = counted(derivation, convention)
+            if isinstance(work, NeedsSize):
+                return work
+            phases.append((work, times))
+        found.append(step_of(phases))
+    return found

@@ -17,8 +17,8 @@ from sympy.core.symbol import Str
 from symflops.algebra import functions as fn
 from symflops.algebra.domain import Choice, Setting, choose, describe, equal_numbers, is_null, same, sizes_behind
 from symflops.algebra.language_functions import FUNCTIONS, MAX_ITEMS
-from symflops.algebra.structural import Structural
 from symflops.algebra.truth import NO, YES, Truth, all_of, any_of
+from symflops.algebra.unknown_size import UnknownSizeError
 from symflops.diagnostics.findings import Diagnostic, SpecError, did_you_mean
 from symflops.syntax.expression import Expression
 
@@ -30,7 +30,7 @@ def evaluate(expression: Expression, names: Mapping[str, Any], calls: Mapping[st
 
     Raises:
         SpecError: an unknown name or function, or operands that do not fit.
-        Structural: a list or a text that is still a symbol is needed to go on.
+        UnknownSizeError: a list or a text that is still a symbol is needed to go on.
     """
     return _Walker(expression, names, calls or {}).visit(expression.tree)
 
@@ -265,4 +265,6 @@ class _Walker:
         diagnostic = Diagnostic("structural-size", message, self.expression.place(node), hint)
         found = [self.names.get(name.id) for name in ast.walk(node) if isinstance(name, ast.Name)]
         found.sort(key=lambda value: not self.decides(value))
-        raise Structural(next((name for value in found for name in sizes_behind(value) if "@" not in name), ""), diagnostic)
+        raise UnknownSizeError(
+            next((name for value in found for name in sizes_behind(value) if "@" not in name), ""), diagnostic
+        )

@@ -14,7 +14,7 @@ from functools import reduce
 from sympy import Add, Expr, Integer, Mul
 
 from symflops.algebra.functions import AtLeast, Equal, Given, text_of
-from symflops.algebra.structural import tangled
+from symflops.algebra.unknown_size import tangled
 
 Product = frozenset[Expr]
 MAX_TERMS = 128
@@ -41,7 +41,7 @@ class Truth:
         """Both hold.
 
         Raises:
-            Structural: the result has more than ``MAX_TERMS`` terms.
+            UnknownSizeError: the result has more than ``MAX_TERMS`` terms.
         """
         if self is YES or other is NO:
             return other

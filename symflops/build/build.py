@@ -24,6 +24,7 @@ from symflops.build.streams import Streams
 from symflops.diagnostics.findings import Label, Reporter, SpecError, did_you_mean
 from symflops.frontend.definition_order import early_size
 from symflops.model.graph import Graph
+from symflops.model.needs_size import NeedsSize, or_needs_size
 from symflops.model.nodes import Value
 from symflops.model.path import Path
 from symflops.model.spec import Spec
@@ -32,26 +33,31 @@ from symflops.syntax.expression import Expression
 from symflops.syntax.expression import names as letters
 
 
-def build(spec: Spec, fixed: Mapping[str, Any] | None = None, patterns: Sequence[str] = ()) -> Graph:
-    """Build the graph of ``spec``; sizes in ``fixed`` (by their letter) are taken as known, all others stay symbols.
+def build(spec: Spec, fixed: Mapping[str, Any] | None = None, patterns: Sequence[str] = ()) -> Graph | NeedsSize:
+    """Build the graph of ``spec``, or answer with the size that its structure needs.
 
-    ``patterns`` are those of a regime: where one selects iterations of a repeat, the repeat is cut.
+    Args:
+        spec: The spec as it was read.
+        fixed: Known sizes by letter; all others stay symbols.
+        patterns: Those of a regime. If one selects iterations of a repeat, the repeat is cut.
 
     Raises:
         SpecError: with every finding.
-        Structural: the structure depends on a size that is not in ``fixed``.
     """
-    graph, report = build_through(spec, fixed, patterns)
+    found = build_through(spec, fixed, patterns)
+    if isinstance(found, NeedsSize):
+        return found
+    graph, report = found
     report.check()
     return graph
 
 
+@or_needs_size
 def build_through(spec: Spec, fixed: Mapping[str, Any] | None = None, patterns: Sequence[str] = ()) -> tuple[Graph, Reporter]:
-    """The graph of ``spec`` as far as it can be built, without the entries that are wrong, and the findings about those.
+    """Build the graph of ``spec`` without its faulty entries, and collect the findings about those.
 
     Raises:
         SpecError: sizes or streams are wrong, or there are too many operators.
-        Structural: as :func:`build`.
     """
     report = Reporter()
     definitions = Definitions()

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from symflops.algebra.functions import is_index
-from symflops.algebra.structural import Structural
 from symflops.algebra.truth import NO, YES, Truth
+from symflops.algebra.unknown_size import UnknownSizeError
 from symflops.build import repeats as loops
 from symflops.build.block_reuse import Replays
 from symflops.build.elementwise import Steps
@@ -210,7 +210,7 @@ class Builder(Steps):
             if made_up and selectors(self.patterns, Path(path.parts[:position]).parent):
                 sizes = sorted(symbol.name for symbol in part.free_symbols if not is_index(symbol.name))  # type: ignore[union-attr]
                 message = f"a pattern selects an index, and '{entry.path.text}' is at another one for other sizes"
-                raise Structural(sizes[0] if sizes else "", Diagnostic("structural-size", message, entry.path.span))
+                raise UnknownSizeError(sizes[0] if sizes else "", Diagnostic("structural-size", message, entry.path.span))
 
     def read_fields(
         self, kind: Kind, entry: OperatorEntry, frame: Frame

@@ -7,8 +7,8 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn
 
 from symflops.algebra.domain import either, sizes_behind
-from symflops.algebra.structural import Structural, undecided
 from symflops.algebra.truth import NO, Truth
+from symflops.algebra.unknown_size import UnknownSizeError, undecided
 from symflops.build.scopes import ABSENT, Binding, Frame
 from symflops.build.state import Registry
 from symflops.diagnostics.findings import Diagnostic, Span, SpecError, did_you_mean
@@ -59,7 +59,7 @@ class Steps(Registry):
         if not sizes:
             raise SpecError([Diagnostic("row-mismatch", message, new.span, "bind a new name", also=old.long)])
         hint = f"'{sizes[0]}' must be known for that; or bind a new name"
-        raise Structural(sizes[0], Diagnostic("structural-size", message, new.span, hint))
+        raise UnknownSizeError(sizes[0], Diagnostic("structural-size", message, new.span, hint))
 
     def look_up(self, name: Name, frame: Frame, optional: bool) -> Binding:
         """The value that ``name`` stands for; an absent one only where the field allows it."""

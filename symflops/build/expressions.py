@@ -9,8 +9,8 @@ from sympy import Expr
 from symflops.algebra.domain import Choice, Setting
 from symflops.algebra.evaluate import evaluate
 from symflops.algebra.functions import is_index
-from symflops.algebra.structural import Structural
 from symflops.algebra.truth import NO, YES, Truth
+from symflops.algebra.unknown_size import UnknownSizeError
 from symflops.build.scopes import ABSENT, Frame
 from symflops.diagnostics.findings import Diagnostic, SpecError, did_you_mean
 from symflops.model.path import Path
@@ -34,7 +34,7 @@ class Meaning:
         result = frame.decide(result)
         if isinstance(result, Expr) and any(is_index(symbol.name) for symbol in result.free_symbols):
             message = f"'{expression.text}' is another number in each iteration"
-            raise Structural(
+            raise UnknownSizeError(
                 "", Diagnostic("structural-size", message, expression.span, "the repeat must be over a known list")
             )
         result = result.symbol if isinstance(result, Setting) and result.kind == "number" and not result.nullable else result
@@ -76,7 +76,7 @@ class Meaning:
             meant = meant.symbol if isinstance(meant, Setting) and meant.kind == "number" else meant
             if isinstance(meant, Setting):
                 message = f"'{meant.name}' is part of a path"
-                raise Structural(meant.name, Diagnostic("structural-size", message, template.span))
+                raise UnknownSizeError(meant.name, Diagnostic("structural-size", message, template.span))
             options = meant.cases if isinstance(meant, Choice) else ((YES, meant),)
             cases = [
                 (known & truth, (*parts, _text(option, template)))

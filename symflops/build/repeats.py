@@ -17,8 +17,8 @@ from sympy import Expr, Integer, Symbol
 
 from symflops.algebra.domain import Choice, Setting, sizes_behind
 from symflops.algebra.functions import AtLeast, FloorDiv, Least, Modulo, Most, is_index, size_symbol
-from symflops.algebra.structural import Structural
 from symflops.algebra.truth import NO, Truth, all_of
+from symflops.algebra.unknown_size import UnknownSizeError
 from symflops.build.index_conditions import Decider, Segment, Undecided, renamed
 from symflops.build.limits import MAX_UNROLLED
 from symflops.build.scopes import ABSENT, Binding, Frame
@@ -59,8 +59,10 @@ def place(builder: Builder, entry: Repeat, frame: Frame) -> None:
     mark = builder.mark(frame)
     try:
         return _Segments(builder, entry, frame, count, start).place()
-    except (Structural, _Unroll) as reason:
-        if not (count.is_Integer and start.is_Integer) or (isinstance(reason, Structural) and not _about_index(reason, entry)):
+    except (UnknownSizeError, _Unroll) as reason:
+        if not (count.is_Integer and start.is_Integer) or (
+            isinstance(reason, UnknownSizeError) and not _about_index(reason, entry)
+        ):
             raise _about_count(reason, count) from None
         builder.reset(mark, frame)
         return write_out(builder, entry, frame, (None,) * min(int(count), MAX_UNROLLED + 1), start)
@@ -69,12 +71,12 @@ def place(builder: Builder, entry: Repeat, frame: Frame) -> None:
 def _about_count(reason: Exception, count: Expr) -> Exception:
     """What to say where iterations must be written out and their number is not known: which size would tell it."""
     letters = sorted(symbol.name for symbol in count.free_symbols if not is_index(symbol.name))
-    if isinstance(reason, Structural) and not reason.size and letters:
-        return Structural(letters[0], reason.diagnostic)
+    if isinstance(reason, UnknownSizeError) and not reason.size and letters:
+        return UnknownSizeError(letters[0], reason.diagnostic)
     return reason
 
 
-def _about_index(structural: Structural, entry: Repeat) -> bool:
+def _about_index(structural: UnknownSizeError, entry: Repeat) -> bool:
     return not structural.size or (entry.index is not None and structural.size == entry.index.text)
 
 
@@ -86,7 +88,7 @@ def _count(builder: Builder, entry: Repeat, frame: Frame) -> Any:
             message = f"the list '{entry.count.text}' decides how often this repeats"
             size = [*sizes_behind(value), ""][0]
             hint = f"give '{size}' a default, or name variants" if size else "its sizes must be known"
-            raise Structural(size, Diagnostic("structural-size", message, entry.count.span, hint))
+            raise UnknownSizeError(size, Diagnostic("structural-size", message, entry.count.span, hint))
         value = value.symbol if isinstance(value, Setting) and value.kind == "item" else value
         return value.expr if isinstance(value, Truth) else value
     value = None if entry.of is None else builder.look_up(entry.of, frame, False).value
@@ -131,7 +133,7 @@ class _Segments:
         others = condition.free_symbols - {found.index} if condition is not None else set()
         if any(is_index(symbol.name) for symbol in others):
             message = "a condition compares the indices of two repeats"
-            raise Structural("", Diagnostic("structural-size", message, self.entry.span, "their counts must be known"))
+            raise UnknownSizeError("", Diagnostic("structural-size", message, self.entry.span, "their counts must be known"))
         if found.cut is not None:
             self.cuts.append(found.cut)
         elif found.selector is not None:

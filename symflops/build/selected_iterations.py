@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sympy import Expr, Integer, expand
 
-from symflops.algebra.structural import Structural
+from symflops.algebra.unknown_size import UnknownSizeError
 from symflops.diagnostics.findings import Diagnostic, Span
 from symflops.model.path import Path
 from symflops.model.patterns import selectors
@@ -71,5 +71,5 @@ class Chooser:
         constant, rest = expand(position - first).as_coeff_Add()
         if any(factor % step for factor in rest.as_coefficients_dict().values()) or not constant.is_Integer:
             message = f"the pattern component '{selector}' cannot be counted in this repeat, which other patterns cut elsewhere"
-            raise Structural("", Diagnostic("bad-pattern", message, span, "count from an index that is a number"))
+            raise UnknownSizeError("", Diagnostic("bad-pattern", message, span, "count from an index that is a number"))
         return bool(constant % step == 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from symflops.api import STRUCTURAL, Model, convention_of, regime_of
 from symflops.build.build import build_through
@@ -12,6 +13,8 @@ from symflops.diagnostics.findings import Diagnostic, Reporter, SpecError, in_or
 from symflops.frontend.read import read_through
 from symflops.frontend.unused import unused
 from symflops.frontend.variants import needless_sizes
+from symflops.model.graph import Graph
+from symflops.model.needs_size import NeedsSize
 from symflops.records.inexact import known_inexact
 
 UNSURE = (*STRUCTURAL, "bad-expression", "missing-field")
@@ -67,7 +70,13 @@ def as_far_as(file: SpecFile) -> tuple[Model, list[Diagnostic]]:
     found = findings(file)
     if not any(finding.severity == "error" for finding in found):
         return Model(file, reading.spec), []
-    return Model(file, reading.spec, lambda *given: build_through(*given)[0]), found
+    return Model(file, reading.spec, _built_through), found
+
+
+def _built_through(*given: Any) -> Graph | NeedsSize:
+    """The graph of a spec without its faulty entries."""
+    built = build_through(*given)
+    return built if isinstance(built, NeedsSize) else built[0]
 
 
 def pages(model: Model, regimes: Iterable[str | Path], conventions: Iterable[str | Path]) -> list[Diagnostic]:

@@ -31,6 +31,7 @@ from symflops.diagnostics.findings import Diagnostic, SpecError, did_you_mean
 from symflops.model.contraction import Contraction
 from symflops.model.derivation import Derivation, Gradient, Work
 from symflops.model.graph import Graph
+from symflops.model.needs_size import or_needs_size
 from symflops.model.nodes import Checkpoint, Loop, Node, Operator, Parameter
 from symflops.model.patterns import matches, spelled
 from symflops.model.regime import Passes, Recompute, Regime
@@ -38,8 +39,11 @@ from symflops.model.regime import Passes, Recompute, Regime
 ZERO, ONE = Integer(0), Integer(1)
 
 
+@or_needs_size
 def derive(graph: Graph, regime: Regime, elements: frozenset[str] = frozenset()) -> Derivation:
-    """Both passes of ``graph`` under ``regime``, and its parameters; ``elements`` are roles whose elements are work, too.
+    """Derive both passes of ``graph`` under ``regime``, and its parameters, or answer with the size that this needs.
+
+    ``elements`` are roles whose elements are work, too.
 
     Raises:
         SpecError: the regime names an output or input that the model does not have.

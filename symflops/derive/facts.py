@@ -20,8 +20,8 @@ from math import lcm
 from sympy import Add, Expr, Integer, Mul
 
 from symflops.algebra.functions import AtLeast, Equal, Excess, FloorDiv, Modulo, Tally, is_index, text_of
-from symflops.algebra.structural import Structural
 from symflops.algebra.truth import NO, YES, Truth, any_of
+from symflops.algebra.unknown_size import UnknownSizeError
 from symflops.diagnostics.findings import Diagnostic
 from symflops.model.contraction import Contraction, Operand
 from symflops.model.nodes import Checkpoint, Loop, Node, Operator, Parameter, Select
@@ -139,13 +139,13 @@ def _overlap(loop: Loop, bracket: Truth, ahead: tuple[int, int], behind: tuple[i
     return total
 
 
-def unsettled(loop: Loop, message: str) -> Structural:
+def unsettled(loop: Loop, message: str) -> UnknownSizeError:
     """A repeat for which there is no closed form: its count must be known, where it starts, and which layers it has."""
     asked = (loop.count, loop.offset, *(bracket.expr for bracket, _ in loop.classes))
     letters = [name for expr in asked for name in sorted(symbol.name for symbol in expr.free_symbols - {loop.index})]
     letters = [name.removeprefix("?") for name in letters if not is_index(name)]
     hint = "a config, or a variant, that gives the count lets it be written out"
-    return Structural(letters[0] if letters else "", Diagnostic("alternating-repeat", message, loop.span, hint))
+    return UnknownSizeError(letters[0] if letters else "", Diagnostic("alternating-repeat", message, loop.span, hint))
 
 
 def needs(nodes: Sequence[Node], facts: Facts, trains: Callable[[Parameter], bool], forced: Callable[[Operator], bool]) -> None:

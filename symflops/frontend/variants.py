@@ -10,7 +10,7 @@ from typing import Any
 
 from symflops.algebra.domain import known, plain
 from symflops.algebra.evaluate import evaluate
-from symflops.algebra.structural import Structural
+from symflops.algebra.unknown_size import UnknownSizeError
 from symflops.diagnostics.findings import Diagnostic, SpecError, did_you_mean
 from symflops.frontend.document import Shapes
 from symflops.model.evaluate import ConfigError
@@ -85,7 +85,7 @@ def values_of(letters: Sequence[str], sizes: Sequence[SizeSpec], config: Mapping
     for letter in letters:
         try:
             found.append(repr(frozen(value_in(sizes, letter, config))))
-        except (SpecError, Structural):
+        except (SpecError, UnknownSizeError):
             found.append("")
     return tuple(found)
 

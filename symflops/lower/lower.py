@@ -30,6 +30,7 @@ from symflops.model.derivation import Derivation, ParameterCount, Work
 from symflops.model.formula import Formula
 from symflops.model.graph import Graph
 from symflops.model.index_sets import ONCE, SAMPLES
+from symflops.model.needs_size import or_needs_size
 from symflops.model.path import running_texts
 from symflops.model.program import (
     Amount,
@@ -47,6 +48,7 @@ Key = tuple[str, Monomial]
 Vector = dict[Key, Polynomial]
 
 
+@or_needs_size
 def lower(
     derivations: Sequence[Derivation],
     conventions: Sequence[Convention],

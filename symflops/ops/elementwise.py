@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NoReturn
 
-from symflops.algebra.structural import undecided
+from symflops.algebra.unknown_size import undecided
 from symflops.model.index_sets import SAMPLES
 from symflops.model.nodes import Part, Stream, Value
 from symflops.ops.fields import FROM, Field, Form

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from symflops.algebra.structural import Structural
 from symflops.algebra.truth import Truth
+from symflops.algebra.unknown_size import UnknownSizeError
 from symflops.diagnostics.findings import Diagnostic, Span
 from symflops.model.nodes import Value
 from symflops.ops.fields import FROM, Field, Form
@@ -35,14 +35,14 @@ class Stacks:
         """The stack that an entry names.
 
         Raises:
-            Structural: the entry is in a repeat whose iterations are not written out.
+            UnknownSizeError: the entry is in a repeat whose iterations are not written out.
         """
         name: str = call.fields["stack"]
         self.uses += 1
         if self.depth:
             message = f"each iteration finds the stack '{name}' as the one before left it"
             hint = "a config, or a variant, that gives the count lets the iterations be written out"
-            raise Structural("", Diagnostic("structural-size", message, call.span, hint))
+            raise UnknownSizeError("", Diagnostic("structural-size", message, call.span, hint))
         return self.lists.setdefault(name, [])
 
     def left(self) -> Iterator[Diagnostic]:

@@ -15,11 +15,12 @@ from fnmatch import fnmatchcase
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from symflops.algebra.structural import Structural
 from symflops.api import convention_of
 from symflops.build.build import build as build_graph
 from symflops.compiler import compile_graphs
 from symflops.diagnostics.findings import SpecError
+from symflops.model.graph import Graph
+from symflops.model.needs_size import NeedsSize
 from symflops.model.patterns import cutting
 from symflops.model.program import Program
 from symflops.model.regime import Adapter, Recompute, Regime
@@ -212,14 +213,15 @@ def _fixed(model: Model, regime: Regime, config: Mapping[str, Any]) -> Program:
     layers = (size.name.text for size in model.spec.sizes if any(LAYERS.fullmatch(key) for key in size.keys))
     sizes = {name: values[name] for name in layers}
     while True:
-        try:
-            graph = build_graph(model.spec, sizes, cutting(regime.patterns))
-            return compile_graphs([[(graph, regime, 1)]], [convention_of("torch")])
-        except Structural as structural:
-            wanted = model.asked(structural.size, sizes)
-            if wanted in sizes or wanted not in values:
-                raise SpecError([structural.diagnostic]) from None
-            sizes[wanted] = values[wanted]
+        found: Graph | Program | NeedsSize = build_graph(model.spec, sizes, cutting(regime.patterns))
+        if isinstance(found, Graph):
+            found = compile_graphs([[(found, regime, 1)]], [convention_of("torch")])
+        if isinstance(found, Program):
+            return found
+        wanted = model.asked(found.size, sizes)
+        if wanted in sizes or wanted not in values:
+            raise SpecError([found.diagnostic])
+        sizes[wanted] = values[wanted]
 
 
 def lora(base: Any, rank: int) -> Any:

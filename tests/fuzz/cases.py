@@ -17,8 +17,8 @@ from sympy import Expr, Integer, Symbol
 from symflops.algebra.domain import Setting
 from symflops.algebra.evaluate import evaluate
 from symflops.algebra.functions import flag_symbol, size_symbol
-from symflops.algebra.structural import Structural
 from symflops.algebra.truth import Truth
+from symflops.algebra.unknown_size import UnknownSizeError
 from symflops.api import load
 from symflops.catalog import cache as spot
 from symflops.catalog import lookup
@@ -231,7 +231,7 @@ def _expression(stock: Stock, case: Case) -> Callable[[], str]:
     def run() -> str:
         try:
             value = evaluate(parse_expression(text, SPAN), NAMES)
-        except (SymflopsError, Structural):
+        except (SymflopsError, UnknownSizeError):
             return "diagnostic"
         if isinstance(value, Expr):
             str(value)

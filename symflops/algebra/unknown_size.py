@@ -10,7 +10,7 @@ from symflops.algebra.functions import AtLeast, Bracket, Contains, is_bracket
 from symflops.diagnostics.findings import Diagnostic, Span
 
 
-class Structural(Exception):
+class UnknownSizeError(Exception):
     """The structure of the model depends on a size that is still a symbol: it must be fixed to go on."""
 
     def __init__(self, size: str, diagnostic: Diagnostic) -> None:
@@ -19,17 +19,19 @@ class Structural(Exception):
         self.diagnostic = diagnostic
 
 
-def undecided(values: Iterable[Expr], message: str, span: Span | None) -> Structural | None:
+def undecided(values: Iterable[Expr], message: str, span: Span | None) -> UnknownSizeError | None:
     """What to raise where ``values`` should be equal and a condition decides what they are; None where none does."""
     atoms = {atom for value in values for atom in value.atoms(Bracket, Symbol) if is_bracket(atom)}
     names = {symbol.name.removeprefix("?") for atom in atoms for symbol in atom.free_symbols}
     sizes = sorted(name for name in names if "@" not in name)
     if not sizes:
         return None
-    return Structural(sizes[0], Diagnostic("structural-size", message, span, f"'{sizes[0]}' decides that, and must be known"))
+    return UnknownSizeError(
+        sizes[0], Diagnostic("structural-size", message, span, f"'{sizes[0]}' decides that, and must be known")
+    )
 
 
-def tangled(brackets: Iterable[Expr]) -> Structural:
+def tangled(brackets: Iterable[Expr]) -> UnknownSizeError:
     """A condition over too many ``brackets`` to go on with: a list that they ask is to be known first, a count last."""
     rank: dict[str, int] = {}
     for bracket in sorted(brackets, key=str):
@@ -40,4 +42,6 @@ def tangled(brackets: Iterable[Expr]) -> Structural:
                 rank[name] = min(place, rank.get(name, place))
     first = min(rank, key=lambda name: (rank[name], name), default="")
     message = f"what exists here, or needs a gradient, depends on too many combinations of '{first}'"
-    return Structural(first, Diagnostic("structural-size", message, None, f"give '{first}' a value in a config, or a variant"))
+    return UnknownSizeError(
+        first, Diagnostic("structural-size", message, None, f"give '{first}' a value in a config, or a variant")
+    )
