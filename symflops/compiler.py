@@ -1,78 +1,216 @@
-"""The pipeline, from the text of a spec to the text of its estimator and its derivation.
+"""The pipeline, from the text of a spec to the text of its estimators and its derivation.
 
-    read    Source                    -> Spec          what the author wrote, and where
-    build   Spec                      -> Graph         blocks expanded, names resolved, widths and streams checked
-    derive  Graph, Regime             -> Derivation    every contraction of both passes, and why; what a convention counts of it
-    lower   Derivations, Conventions  -> Program       coefficients in sizes, moments in lengths
-    emit    Program, Targets          -> files         code and formulas, two printings of one program
+    read    Source                      -> Spec                    what the author wrote, and where
+    build   Spec, known sizes           -> Graph | NeedsSize       blocks expanded, names resolved, widths and streams checked
+    derive  Graph, Regime               -> Derivation | NeedsSize  every contraction of both passes, and why
+    count   Derivation, Convention      -> Derivation              what a convention counts of the derived work
+    lower   Derivations, Conventions    -> Program                 coefficients in sizes, moments in lengths
+    emit    Program, targets            -> texts                   data, code and formulas: printings of one program
+
+:func:`compile_spec` calls the stages in this order, up to the goal of a :class:`Request`. A stage that cannot go on while a
+size is a symbol answers with that size; the pipeline takes it from the request's config and begins again.
 
 Nothing here touches the disk: sources come in as text, files go out as text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+from typing import Any, TypeVar
 
 from symflops.build.build import build
-from symflops.count.count import counted
+from symflops.count.count import counted as count
 from symflops.derive.derive import derive, step_of
 from symflops.diagnostics.findings import Source
+from symflops.emit.emit import emit
 from symflops.frontend.entries import BlockText
 from symflops.frontend.read import read
+from symflops.frontend.variants import value_in
 from symflops.lower.lower import lower
 from symflops.model.convention import Convention
 from symflops.model.derivation import Derivation
 from symflops.model.graph import Graph
 from symflops.model.needs_size import NeedsSize
+from symflops.model.patterns import cutting
 from symflops.model.program import Program
 from symflops.model.regime import Regime
+from symflops.model.spec import Spec
+from symflops.model.verification import Verification
+from symflops.syntax.expression import names
 
-
-def graph_of(source: Source, library: BlockText, fixed: Mapping[str, Any] | None = None) -> Graph | NeedsSize:
-    """The graph of the spec in ``source``; ``library`` finds blocks, ``fixed`` are sizes that the structure takes as known."""
-    return build(read(source, library), fixed)
-
-
-Steps = Sequence[Sequence[tuple[Graph, Regime, int]]]
-Deriver = Callable[[Graph, Regime, frozenset[str]], Derivation | NeedsSize]
+T = TypeVar("T")
+Step = tuple[tuple[Regime, int], ...]
+"""One step of training: its phases, the one that trains first, each with the number of times that it runs."""
+Builder = Callable[[Spec, Mapping[str, Any], Sequence[str]], Graph | NeedsSize]
 AS_DERIVED = Convention("")
+"""The convention that counts all derived work."""
 
 
-def compile_graphs(steps: Steps, conventions: Sequence[Convention], deriver: Deriver = derive) -> Program | NeedsSize:
-    """The program of a model under several regimes and conventions.
+class Goal(IntEnum):
+    """The last thing that a compilation makes."""
 
-    Each step of training is a list of phases, the one that trains first: a graph, cut as its regime asks, the regime, and
-    how often it runs. Where no convention counts all of the derived work, its modules are as the first one counts them.
-    ``deriver`` derives both passes of a graph under a regime, with the elements of its values that are asked for.
+    GRAPH = 1
+    DERIVATION = 2
+    PROGRAM = 3
+    TEXTS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to compile a spec for.
+
+    Attributes:
+        goal: Where to stop.
+        steps: The regimes, each as the phases of its step.
+        conventions: What is counted; without one, all derived work.
+        targets: Endings of the texts to print, as :data:`symflops.emit.emit.ENDINGS` lists them.
+        config: Where sizes that decide the structure are read, defaults applied; None leaves them open.
+        sizes: Sizes, by letter, that are known from the start.
+        structure: The name of the program's structure, if sizes decide it.
+        version: The version of symflops that texts name.
+        verified: The records that pages show.
+        builder: The build stage; another one builds unfinished specs as far as they go.
     """
-    conventions = [convention.of(steps[0][0][0].spec.name) for convention in conventions]
-    own: dict[str, list[Derivation]] = {}
-    for convention in conventions:
-        if not convention.is_plain:
-            found = derived(steps, convention, deriver)
-            if isinstance(found, NeedsSize):
-                return found
-            own[convention.name] = found
-    all_own = len(own) == len(conventions)
-    derivations = own[conventions[0].name] if all_own else derived(steps, AS_DERIVED, deriver)
-    if isinstance(derivations, NeedsSize):
-        return derivations
-    return lower(derivations, [convention.plain for convention in conventions], own)
+
+    goal: Goal = Goal.PROGRAM
+    steps: tuple[Step, ...] = (((Regime(""), 1),),)
+    conventions: tuple[Convention, ...] = (AS_DERIVED,)
+    targets: tuple[str, ...] = ()
+    config: Mapping[str, Any] | None = None
+    sizes: Mapping[str, Any] = field(default_factory=dict)
+    structure: str = ""
+    version: str = ""
+    verified: tuple[Verification, ...] = ()
+    builder: Builder = build
 
 
-def derived(steps: Steps, convention: Convention, deriver: Deriver = derive) -> list[Derivation] | NeedsSize:
-    """Both passes of each step, and what a convention counts of them."""
-    found = []
-    for step in steps:
-        phases = []
-        for graph, regime, times in step:
-            derivation = deriver(graph, regime, convention.elements)
-            if isinstance(derivation, NeedsSize):
-                return derivation
-            work = counted(derivation, convention)
-            if isinstance(work, NeedsSize):
-                return work
-            phases.append((work, times))
-        found.append(step_of(phases))
-    return found
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """What the stages made, up to the goal: the graph of the first phase, a derivation per step, the program, its texts."""
+
+    spec: Spec
+    graph: Graph
+    derivations: tuple[Derivation, ...] = ()
+    program: Program | None = None
+    texts: Mapping[str, str] = field(default_factory=dict)
+
+
+class Memo:
+    """Graphs and derivations of one spec by what they were made from, so that later requests find them."""
+
+    def __init__(self) -> None:
+        self.known: dict[Hashable, Any] = {}
+
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What ``make`` returned for ``key`` the first time."""
+        if key not in self.known:
+            self.known[key] = make()
+        made: T = self.known[key]
+        return made
+
+
+def compile_spec(
+    source: Source | Spec, request: Request, memo: Memo | None = None, blocks: BlockText = lambda name: None
+) -> Compiled | NeedsSize:
+    """Run the stages up to the request's goal.
+
+    Args:
+        source: The text of a spec, or a spec that was read.
+        request: What to compile it for.
+        memo: Graphs and derivations of earlier requests for the same spec.
+        blocks: Finds the text of a block by its name, for a source.
+
+    Returns:
+        What was made, or the size that the structure needs if the request does not tell it.
+
+    Raises:
+        SpecError: the spec is not valid, or a regime does not fit it.
+    """
+    spec = read(source, blocks) if isinstance(source, Source) else source
+    sizes = dict(request.sizes)
+    while True:
+        made = _stages(spec, sizes, request, memo or Memo())
+        if not isinstance(made, NeedsSize):
+            return made
+        name = next_size(spec, made.size, sizes)
+        declared = next((size for size in spec.sizes if size.name.text == name), None)
+        value = value_in(spec.sizes, name, request.config) if request.config is not None and declared else None
+        null = value is None and not (declared and declared.optional and request.config is not None)
+        if null or name in sizes:
+            span = made.diagnostic.span or (declared.name.span if declared else None)
+            return replace(made, diagnostic=replace(made.diagnostic, span=span))
+        sizes[name] = value
+
+
+def _stages(spec: Spec, sizes: Mapping[str, Any], request: Request, memo: Memo) -> Compiled | NeedsSize:
+    """The stages after reading, with ``sizes`` known."""
+    known = tuple(sorted((name, repr(value)) for name, value in sizes.items()))
+
+    def built(regime: Regime) -> Graph | NeedsSize:
+        cuts = cutting(regime.patterns)
+        return memo.once((known, cuts), lambda: request.builder(spec, sizes, cuts))
+
+    def derived(regime: Regime, elements: frozenset[str]) -> Derivation | NeedsSize:
+        key = (known, cutting(regime.patterns), regime, elements)
+        return memo.once(key, lambda: derive(graphs[regime], regime, elements))
+
+    graphs: dict[Regime, Any] = {regime: built(regime) for step in request.steps for regime, _ in step}
+    if unknown := _unknown(graphs.values()):
+        return unknown
+    compiled = Compiled(spec, next(iter(graphs.values())))
+    if request.goal is Goal.GRAPH:
+        return compiled
+
+    conventions = [convention.of(spec.name) for convention in request.conventions]
+    work: dict[str, list[Derivation]] = {}
+    for convention in _counted(conventions):
+        passes: dict[Regime, Any] = {regime: derived(regime, convention.elements) for regime in graphs}
+        if unknown := _unknown(passes.values()):
+            return unknown
+        counted: dict[Regime, Any] = {regime: count(found, convention) for regime, found in passes.items()}
+        if unknown := _unknown(counted.values()):
+            return unknown
+        work[convention.name] = [step_of([(counted[regime], times) for regime, times in step]) for step in request.steps]
+    first = next(iter(work.values()))
+    compiled = replace(compiled, derivations=tuple(first))
+    if request.goal is Goal.DERIVATION:
+        return compiled
+
+    own = {convention.name: work[convention.name] for convention in conventions if not convention.is_plain}
+    program = lower(first, [convention.plain for convention in conventions], own)
+    if isinstance(program, NeedsSize):
+        return program
+    program = replace(program, variant=request.structure if program.fixed else "")
+    compiled = replace(compiled, program=program)
+    if request.goal is Goal.PROGRAM:
+        return compiled
+
+    return replace(compiled, texts=emit(program, request.version, request.verified, request.targets))
+
+
+def _counted(conventions: Sequence[Convention]) -> Iterator[Convention]:
+    """The ways to count that need a derivation of their own: all work first, unless each convention counts in its own way."""
+    if any(convention.is_plain for convention in conventions):
+        yield AS_DERIVED
+    yield from (convention for convention in conventions if not convention.is_plain)
+
+
+def _unknown(answers: Iterable[object]) -> NeedsSize | None:
+    """The first answer that is a size."""
+    return next((answer for answer in answers if isinstance(answer, NeedsSize)), None)
+
+
+def next_size(spec: Spec, name: str, given: Mapping[str, Any]) -> str:
+    """The size to fix next for ``name``: itself, or the first unknown one that a derived size is made of."""
+    formulas = {letter.text: expression for letter, expression in spec.derived}
+
+    def sizes(letter: str) -> Iterator[str]:
+        if letter not in formulas:
+            yield letter
+            return
+        for inner, _ in names(formulas[letter]):
+            yield from sizes(inner)
+
+    return next((size for size in sizes(name) if size not in given), name)

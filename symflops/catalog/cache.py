@@ -10,7 +10,6 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -104,12 +103,14 @@ def derived(
     entries: Entries, spec: str, config: Mapping[str, Any], asked: tuple[str, str], tell: Callable[[str], None]
 ) -> dict[str, Any]:
     """Derive a program and keep it."""
-    from symflops.api import load
+    from symflops.api import load, program_in
+    from symflops.compiler import Goal
     from symflops.emit.python.module import fixed_sizes
+    from symflops.frontend.variants import DERIVED
     from symflops.model.serialise import document_of, text_of
 
-    program = load(spec).program([asked[0]], [asked[1]], config)
-    program = replace(program, variant="derived" if program.fixed else "")
+    compiled = load(spec).required(Goal.PROGRAM, [asked[0]], [asked[1]], config, structure=DERIVED)
+    program = program_in(compiled)
     document = document_of(program)
     try:
         sources = dict(program.sources)

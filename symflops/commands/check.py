@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from symflops.api import STRUCTURAL, Model, convention_of, regime_of
+from symflops.api import Model, convention_of, regime_of
 from symflops.build.build import build_through
 from symflops.catalog.library import SpecFile
 from symflops.diagnostics.findings import Diagnostic, Reporter, SpecError, in_order
@@ -17,7 +17,7 @@ from symflops.model.graph import Graph
 from symflops.model.needs_size import NeedsSize
 from symflops.records.inexact import known_inexact
 
-UNSURE = (*STRUCTURAL, "bad-expression", "missing-field")
+UNSURE = ("structural-size", "alternating-repeat", "bad-pattern", "bad-expression", "missing-field")
 """What may follow from a mistake of form that is told already: a size that has lost its default, say."""
 
 

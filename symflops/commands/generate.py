@@ -17,9 +17,11 @@ from typing import Any
 from symflops import __version__
 from symflops.api import Model
 from symflops.catalog.library import PACKAGE, SpecFile
+from symflops.compiler import Goal
 from symflops.diagnostics.findings import SpecError
 from symflops.emit.markdown import summary
 from symflops.emit.python.module import fixed_sizes
+from symflops.model.needs_size import NeedsSize
 from symflops.records.inexact import FILE as INEXACT
 from symflops.records.verified import FILE as VERIFIED
 from symflops.records.verified import all_verifications, verifications
@@ -70,17 +72,21 @@ def compile_spec(file: SpecFile) -> Output:
     Raises:
         SpecError: the spec is not valid.
     """
-    from symflops.api import load
-    from symflops.emit.emit import CODE, emit
+    from symflops.api import load, program_in
+    from symflops.emit.emit import CODE, ENDINGS
 
     model = load(file)
-    program = model.typical(baked(model))
-    published = [model.published(variant, baked(model, variant)) for variant in model.variants]
-    texts = emit(program, __version__, verifications(file))
-    stem = f"{file.group}/{program.name}" if file.group else program.name
-    files = {f"{stem}.{ending}": text for ending, text in texts.items()}
-    for other in published:
-        files |= {f"{stem}_{other.variant}.{ending}": text for ending, text in emit(other, __version__, (), list(CODE)).items()}
+    structures = {"": ENDINGS, **dict.fromkeys(model.variants, tuple(CODE))}
+    files: dict[str, str] = {}
+    programs = []
+    for variant, targets in structures.items():
+        records = () if variant else verifications(file)
+        found = model.structure(variant, baked(model, variant), version=__version__, verified=records, targets=targets)
+        programs.append(program_in(found))
+        stem = f"{file.group}/{model.spec.name}" if file.group else model.spec.name
+        stem += f"_{variant}" if variant else ""
+        files |= {f"{stem}.{ending}": text for ending, text in found.texts.items()}
+    program = programs[0]
     sources = {source.path: digest(source.text) for source in model.spec.sources}
     entry = {
         "group": file.group,
@@ -89,7 +95,7 @@ def compile_spec(file: SpecFile) -> Output:
         "model_types": list(program.model_types),
         "pipelines": list(program.pipelines),
         "streams": {stream.name: list(stream.variables) for stream in program.streams if stream.given},
-        "structures": {structure.variant: fixed_sizes(structure) for structure in (program, *published) if structure.fixed},
+        "structures": {structure.variant: fixed_sizes(structure) for structure in programs if structure.fixed},
         "crc32": zlib.crc32(model.spec.sources[0].text.encode()),
     }
     return Output(program.name, file.group, files, entry, sources, verified_digest(file))
@@ -108,25 +114,21 @@ def files_of(name: str, entry: Mapping[str, Any], paths: Iterable[str]) -> list[
 
 
 def baked(model: Model, variant: str = "") -> list[str]:
-    """The regimes that a generated module knows: all of ``BAKED`` that fit the model and have forms as general as its own."""
-    from symflops.api import STRUCTURAL
-
+    """The regimes that generated files know: all of ``BAKED`` that fit the model and have forms as general as its own."""
     config: dict[str, Any] | None = None
     found: list[str] = []
     for regime in BAKED:
         try:
-            try:
-                model.check_regime(regime, config, variant)
-            except SpecError as error:
-                if found or any(diagnostic.code not in STRUCTURAL for diagnostic in error.diagnostics):
-                    raise
+            answer = model.compiled(Goal.DERIVATION, [regime], config=config, variant=variant)
+            if isinstance(answer, NeedsSize) and not found:
                 config = {}  # the structure that the defaults have
-                model.check_regime(regime, config, variant)
+                answer = model.required(Goal.DERIVATION, [regime], config=config, variant=variant)
         except SpecError as error:
-            if not found or any(diagnostic.code not in (*OPTIONAL, *STRUCTURAL) for diagnostic in error.diagnostics):
+            if not found or any(diagnostic.code not in OPTIONAL for diagnostic in error.diagnostics):
                 raise
             continue
-        found.append(regime)
+        if not isinstance(answer, NeedsSize):
+            found.append(regime)
     return found
 
 

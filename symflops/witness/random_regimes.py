@@ -15,13 +15,8 @@ from fnmatch import fnmatchcase
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from symflops.api import convention_of
-from symflops.build.build import build as build_graph
-from symflops.compiler import compile_graphs
-from symflops.diagnostics.findings import SpecError
-from symflops.model.graph import Graph
-from symflops.model.needs_size import NeedsSize
-from symflops.model.patterns import cutting
+from symflops.api import program_in
+from symflops.compiler import Goal, Memo
 from symflops.model.program import Program
 from symflops.model.regime import Adapter, Recompute, Regime
 from symflops.runtime.interpreted import InterpretedEstimator
@@ -200,7 +195,7 @@ def derived(
     model: Model, regime: Regime, config: Mapping[str, Any], batch: Mapping[str, Any], known: bool = False
 ) -> tuple[int, int, int]:
     """Trainable elements, forward and backward FLOPs of a batch; with ``known`` the numbers of layers are given."""
-    program = _fixed(model, regime, config) if known else replace(model, _graphs={}).program([regime], ["torch"], config)
+    program = _fixed(model, regime, config) if known else replace(model, memo=Memo()).program([regime], ["torch"], config)
     estimator = InterpretedEstimator(program, config, regime=regime.name, convention="torch")
     moments = estimator.moments(**batch)
     backward = estimator.backward(moments) + estimator.recomputed(moments)
@@ -209,19 +204,9 @@ def derived(
 
 def _fixed(model: Model, regime: Regime, config: Mapping[str, Any]) -> Program:
     """The closed forms with numbers of layers; nothing of it is kept, since the next choice cuts the repeats elsewhere."""
-    values = {size.name.text: model.value_of(size, config) for size in model.spec.sizes}
-    layers = (size.name.text for size in model.spec.sizes if any(LAYERS.fullmatch(key) for key in size.keys))
-    sizes = {name: values[name] for name in layers}
-    while True:
-        found: Graph | Program | NeedsSize = build_graph(model.spec, sizes, cutting(regime.patterns))
-        if isinstance(found, Graph):
-            found = compile_graphs([[(found, regime, 1)]], [convention_of("torch")])
-        if isinstance(found, Program):
-            return found
-        wanted = model.asked(found.size, sizes)
-        if wanted in sizes or wanted not in values:
-            raise SpecError([found.diagnostic])
-        sizes[wanted] = values[wanted]
+    layers = (size for size in model.spec.sizes if any(LAYERS.fullmatch(key) for key in size.keys))
+    sizes = {size.name.text: model.value_of(size, config) for size in layers}
+    return program_in(replace(model, memo=Memo()).required(Goal.PROGRAM, [regime], ["torch"], config, sizes=sizes))
 
 
 def lora(base: Any, rank: int) -> Any:

@@ -13,10 +13,12 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from symflops.api import STRUCTURAL, Model
+from symflops.api import Model, program_in
 from symflops.catalog.library import SpecFile, roots, specs_in
+from symflops.compiler import Goal
 from symflops.diagnostics.findings import Source, SpecError, SymflopsError
 from symflops.frontend.read import read
+from symflops.model.needs_size import NeedsSize
 from symflops.model.regime import Adapter, Recompute, Regime
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.witness.random_regimes import NAMES, derived
@@ -44,12 +46,11 @@ class Once:
     def estimator(self, config: Any, regime: str | Regime, convention: str) -> InterpretedEstimator:
         name = regime.name if isinstance(regime, Regime) else regime
         if regime not in self.programs and not self.structural:
-            try:
-                self.programs[regime] = self.model.program([regime], [convention])
-            except SpecError as error:
-                if any(diagnostic.code not in STRUCTURAL for diagnostic in error.diagnostics):
-                    raise
+            found = self.model.compiled(Goal.PROGRAM, [regime], [convention])
+            if isinstance(found, NeedsSize):
                 self.structural = True
+            else:
+                self.programs[regime] = program_in(found)
         program = self.model.program([regime], [convention], config) if self.structural else self.programs[regime]
         return InterpretedEstimator(program, config, regime=name, convention=convention)
 

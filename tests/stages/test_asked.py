@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from symflops.api import Model, load
+from symflops.compiler import next_size
 from symflops.model.regime import Regime
 
 HEAD = """
@@ -42,5 +43,5 @@ def test_for_a_derived_size_those_that_it_is_made_of_are_asked(tmp_path, config)
     estimator = small.estimator(config, Regime("some", freeze=("layers.1.a.bias", "layers.5.a.bias") if config["layers"] > 5 else ()))
     assert estimator.parameters == 6 * config["layers"]
     assert estimator.trainable_parameters == 6 * config["layers"] - (4 if config["layers"] > 5 else 0)
-    assert [small.asked("N", given) for given in ({}, {"Y": 4}, {"Y": 4, "Z": 1})] == ["Y", "Z", "N"]
-    assert small.asked("M", {"Y": 4}) == "Z" and small.asked("Y", {"Y": 4}) == "Y"
+    assert [next_size(small.spec, "N", given) for given in ({}, {"Y": 4}, {"Y": 4, "Z": 1})] == ["Y", "Z", "N"]
+    assert next_size(small.spec, "M", {"Y": 4}) == "Z" and next_size(small.spec, "Y", {"Y": 4}) == "Y"

@@ -11,6 +11,7 @@ from typing import Any
 
 from symflops.api import Model
 from symflops.catalog.library import SpecFile
+from symflops.compiler import Memo
 from symflops.diagnostics.findings import Source, SymflopsError
 from symflops.draft.sample.family import INDEX
 from symflops.draft.trace import gate
@@ -125,7 +126,7 @@ class Prover:
     def program(self, regime: Regime, config: Mapping[str, Any]) -> Program:
         """A regime derived for all sizes, or for those of a config where the structure asks for them."""
         if regime.name == "single":
-            return replace(self.model, _graphs={}).program([regime], ["torch"], config)
+            return replace(self.model, memo=Memo()).program([regime], ["torch"], config)
         if regime.name not in self.programs:
             try:
                 self.programs[regime.name] = self.model.program([regime], ["torch"])
