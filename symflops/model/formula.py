@@ -150,15 +150,18 @@ class Table:
 
     def __init__(self) -> None:
         self.rows: list[Any] = []
-        self.known: dict[Formula, int] = {}
+        self.known: dict[str, int] = {}
+        self.seen: dict[int, tuple[Formula, int]] = {}  # by identity: hashing a formula walks through all of it
 
     def add(self, formula: Formula) -> int:
         """The position of a formula."""
-        if formula not in self.known:
+        if id(formula) not in self.seen:
             row = self._row(formula)
-            self.known[formula] = len(self.rows)
-            self.rows.append(row)
-        return self.known[formula]
+            position = self.known.setdefault(repr(row), len(self.rows))
+            if position == len(self.rows):
+                self.rows.append(row)
+            self.seen[id(formula)] = (formula, position)
+        return self.seen[id(formula)][1]
 
     def _row(self, formula: Formula) -> Any:
         """A number, a letter, or an operator with its operands."""

@@ -87,7 +87,8 @@ class _Writer:
         self.tables: dict[str, list[Any]] = {
             name: [] for name in (*TABLES.values(), *(table for table, _, _ in SHARED.values()))
         }
-        self.known: dict[object, int] = {}
+        self.known: dict[tuple[str, str], int] = {}
+        self.seen: dict[int, tuple[Any, int]] = {}  # by identity: hashing a line walks through all of it
 
     def value(self, value: Any) -> Any:
         """A value of a field."""
@@ -123,12 +124,18 @@ class _Writer:
 
     def row(self, record: Any) -> int:
         """The position of a record in its table."""
-        if record not in self.known:
-            table = self.tables[TABLES[type(record)]]
-            row = self.record(record)
-            self.known[record] = len(table)
-            table.append(self.split(record, row))
-        return self.known[record]
+        if id(record) not in self.seen:
+            row = self.split(record, self.record(record))
+            self.seen[id(record)] = (record, self.position(TABLES[type(record)], row))
+        return self.seen[id(record)][1]
+
+    def position(self, name: str, row: Any) -> int:
+        """The position of a row in the table ``name``, where equal rows stand once."""
+        table, key = self.tables[name], (name, _dump(row))
+        position = self.known.setdefault(key, len(table))
+        if position == len(table):
+            table.append(row)
+        return position
 
     def split(self, record: Any, row: dict[str, Any]) -> Any:
         """A row as its name, the position of what it shares with other rows, and what it does not share."""
@@ -136,11 +143,8 @@ class _Writer:
             return row
         shared, name, own = SHARED[type(record)]
         rest = {key: row.pop(key) for key in own if key in row}
-        head, key = row.pop(name), (shared, _dump(row))
-        if key not in self.known:
-            self.known[key] = len(self.tables[shared])
-            self.tables[shared].append(row)
-        return [head, self.known[key], rest] if rest else [head, self.known[key]]
+        head, position = row.pop(name), self.position(shared, row)
+        return [head, position, rest] if rest else [head, position]
 
 
 def _is_open(hint: Any) -> bool:
