@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from symflops.build.build import build
-from symflops.count.count import counted
+from symflops.count.count import count
 from symflops.derive.derive import derive, step_of
 from symflops.diagnostics.findings import Source
 from symflops.frontend.entries import BlockText
@@ -56,6 +56,6 @@ def derived(steps: Steps, convention: Convention, deriver: Deriver = derive) -> 
     """Both passes of each step, and what a convention counts of them."""
 
     def phase(graph: Graph, regime: Regime) -> Derivation:
-        return counted(deriver(graph, regime, convention.elements), convention)
+        return count(deriver(graph, regime, convention.elements), convention)
 
     return [step_of([(phase(graph, regime), times) for graph, regime, times in step]) for step in steps]
