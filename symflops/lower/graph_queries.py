@@ -18,39 +18,33 @@ from symflops.model.path import running_texts
 from symflops.model.spec import Layout
 
 
-def loop_counts(nodes: tuple[Node, ...]) -> list[Expr]:
-    """The iteration counts of all loops, outer ones first."""
-    found: list[Expr] = []
+def loops(nodes: tuple[Node, ...]) -> Iterator[Loop]:
+    """All loops, outer ones first."""
     for node in nodes:
         if isinstance(node, Loop):
-            found.append(node.count)
+            yield node
             for _, body in node.classes:
-                found.extend(loop_counts(body))
-    return found
+                yield from loops(body)
 
 
 def repeat_letters(graph: Graph) -> frozenset[str]:
     """The letters that iteration counts depend on."""
-    found = {symbol for count in loop_counts(graph.body) for symbol in count.free_symbols}
+    found = {symbol for loop in loops(graph.body) for symbol in loop.count.free_symbols}
     for symbol, value in reversed(graph.definitions):
         if symbol in found:
             found |= value.free_symbols
     return frozenset(symbol.name for symbol in found)
 
 
-def enclosing(nodes: tuple[Node, ...], entry: ParameterCount) -> list[tuple[Loop, Expr]]:
+def enclosing(nodes: tuple[Node, ...], entry: ParameterCount) -> Iterator[tuple[Loop, Expr]]:
     """The loops whose index is in the path of a parameter, outermost first, with the bracket of its class."""
-    found: list[tuple[Loop, Expr]] = []
-    if not entry.parameter.path.indices:
-        return found
-    for node in nodes:
-        if isinstance(node, Loop):
-            for bracket, body in node.classes:
-                counted = entry.within is None or (node.index, bracket) in entry.within
-                if counted and node.index in entry.parameter.path.indices and mentions(body, entry.parameter):
-                    found.append((node, bracket.expr))
-                found.extend(enclosing(body, entry))
-    return found
+    indices = entry.parameter.path.indices
+    for loop in (node for node in nodes if isinstance(node, Loop) and indices):
+        for bracket, body in loop.classes:
+            counted = entry.within is None or (loop.index, bracket) in entry.within
+            if counted and loop.index in indices and mentions(body, entry.parameter):
+                yield loop, bracket.expr
+            yield from enclosing(body, entry)
 
 
 def measures(graph: Graph, derivation: Derivation) -> dict[Symbol, tuple[Length, ...]]:
@@ -66,12 +60,9 @@ def has_default(layout: Layout, variables: Sequence[str]) -> bool:
 
 def labels(nodes: tuple[Node, ...]) -> Iterator[tuple[str, str]]:
     """The index of each loop with the name of its module list."""
-    for node in nodes:
-        if isinstance(node, Loop):
-            words = [word for word in str(node.path).split(".") if word.isidentifier()]
-            yield node.index.name, words[-1] if words else "layers"
-            for _, body in node.classes:
-                yield from labels(body)
+    for loop in loops(nodes):
+        words = [word for word in str(loop.path).split(".") if word.isidentifier()]
+        yield loop.index.name, words[-1] if words else "layers"
 
 
 def pieces(work: Work, lengths: frozenset[Symbol]) -> list[Work]:

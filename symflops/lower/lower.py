@@ -18,11 +18,10 @@ from sympy import Expr
 
 from symflops.algebra.polynomial import Polynomial
 from symflops.derive.token_loops import executions
-from symflops.lower.amounts import Amounts
 from symflops.lower.formulas import Formulas
-from symflops.lower.graph_queries import labels, loop_counts, measures, merged, repeat_letters, spread_all
+from symflops.lower.graph_queries import labels, loops, measures, merged, repeat_letters, spread_all
 from symflops.lower.inputs import input_infos, stream_infos
-from symflops.lower.moments import Key, Moments
+from symflops.lower.moments import Amounts, Key, Moments
 from symflops.lower.names import definition_infos, size_fields
 from symflops.lower.parameters import Parameters
 from symflops.model.convention import Convention
@@ -188,6 +187,6 @@ def count_atoms(derivations: Sequence[Derivation]) -> frozenset[Expr]:
 
 def letters_in_order(graph: Graph) -> list[str]:
     """The letters of a graph as formulas order them: counts of loops, derived sizes, sizes, lengths; the first place wins."""
-    letters = [str(symbol) for count in loop_counts(graph.body) for symbol in sorted(count.free_symbols, key=str)]
+    letters = [str(symbol) for loop in loops(graph.body) for symbol in sorted(loop.count.free_symbols, key=str)]
     letters += [definition.name for definition, _ in graph.definitions]
     return letters + [name for name, _ in graph.sizes] + [length.symbol.name for length in graph.lengths]

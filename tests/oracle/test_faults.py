@@ -22,7 +22,7 @@ SEEDS = range(400)  # negative ones are written by hand
 CLEAN = 400
 NEEDS, LIVES, ITERATIONS = "symflops.derive.needs", "symflops.derive.lives", "symflops.derive.iterations"
 DERIVE, LOWER = "symflops.derive.derive", "symflops.lower.lower"
-AMOUNTS, MOMENTS = "symflops.lower.amounts:Amounts", "symflops.lower.moments:Moments"
+AMOUNTS, MOMENTS = "symflops.lower.moments:Amounts", "symflops.lower.moments:Moments"
 COPIES, PARAMETERS = "symflops.derive.parameter_copies:Copies", "symflops.lower.parameters:Parameters.measure"
 TRUTH, SPARSE, POLYNOMIAL = "symflops.algebra.truth:Truth", "symflops.algebra.sparse:Sparse", "symflops.algebra.polynomial"
 
