@@ -21,7 +21,7 @@ from enum import IntEnum
 from typing import Any, TypeVar
 
 from symflops.build.build import build
-from symflops.count.count import counted as count
+from symflops.count.count import count
 from symflops.derive.derive import derive, step_of
 from symflops.diagnostics.findings import Source
 from symflops.emit.emit import emit

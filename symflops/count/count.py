@@ -1,7 +1,7 @@
-"""counted: :class:`Derivation`, :class:`Convention` -> :class:`Derivation`, of what the convention counts of the work.
+"""count: :class:`Derivation`, :class:`Convention` -> :class:`Derivation`, reduced to the work that the convention counts.
 
-Every number is that of a derivation: a piece of work is left out, multiplied, counted on other rows or other pairs, or stands
-as a multiple of its elements or parameters; its backward pass is the derived one, or a multiple of the forward work.
+Every number comes from the derivation. Per piece of work, a convention may leave it out, multiply it, count it on other rows
+or other pairs, or count its elements or parameters instead; its backward pass is as derived, or a multiple of the forward pass.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ TABLES = ("embedding", "position")
 
 
 @or_needs_size
-def counted(derivation: Derivation, convention: Convention) -> Derivation:
-    """``derivation`` with the work that ``convention`` counts, as it counts it."""
+def count(derivation: Derivation, convention: Convention) -> Derivation:
+    """``derivation`` with the work that ``convention`` counts, sized and repeated as it counts it."""
     if convention.is_plain:
         return derivation
-    return replace(derivation, work=tuple(_Counting(derivation, convention).works()))
+    return replace(derivation, work=tuple(_Counter(derivation, convention).works()))
 
 
-class _Counting:
+class _Counter:
     def __init__(self, derivation: Derivation, convention: Convention) -> None:
         self.derivation = derivation
         self.graph = derivation.graph
         self.convention = convention
         self.trains = {(entry.parameter.path, entry.parameter.shape): entry.trains for entry in derivation.parameters}
         passes = derivation.regime.passes
-        self.share = Fraction(passes.trained, passes.runs)
-        self.users: dict[object, int] = {}
+        self.trained_share = Fraction(passes.trained, passes.runs)
+        self.users: dict[object, int] = {}  # path and shape of a tied parameter -> the operator that counts it
 
     def works(self) -> Iterator[Work]:
         for work in self.derivation.work:
             rule = self.convention.rule(work.contraction.role or role_of(work.operator), regions_of(work.operator))
             if self.counts(work, rule):
-                yield self.run(self.sized(work, rule), rule, self.kind(work), self.fresh(work).expr)
+                yield self.run(self.sized(work, rule), rule, self.kind(work), self.first_use(work).expr)
         if self.convention.counts == "parameters":
             for work, role, regions, trains in parameter_work(self.derivation, self.convention.experts):
                 rule = self.convention.rule(role, regions)
@@ -55,7 +55,7 @@ class _Counting:
                     yield self.run(self.in_unit(work), rule, "trained" if trains else "frozen", Integer(1))
 
     def counts(self, work: Work, rule: Rule) -> bool:
-        """Whether a piece of work counts: contractions do, elements where the convention says so."""
+        """Whether a piece of work counts: contractions do, elements if the convention says so."""
         named = rule.count in ("yes", "as_matmul") or rule.per_element is not None
         if rule.count == "no" or not (work.contraction.seen or self.convention.unseen or named):
             return False
@@ -67,13 +67,13 @@ class _Counting:
             return False  # its elements count once
         if work.contraction.kind == "elements":
             return named
-        weighed = any(side.is_weight for side in work.contraction.operands)
-        return not (weighed and self.convention.counts == "parameters")
+        has_weight = any(side.is_weight for side in work.contraction.operands)
+        return not (has_weight and self.convention.counts == "parameters")
 
-    # what a piece of work is
+    # size and extent
 
     def sized(self, work: Work, rule: Rule) -> Work:
-        """One piece of work with the size and the extent that it counts."""
+        """``work`` with the size and the extent that the convention counts."""
         contraction = work.contraction
         extent = self.extent(contraction.extent)
         rows = self.rows_of(rule.rows, contraction.items) if rule.rows is not None else None
@@ -83,13 +83,13 @@ class _Counting:
         return self.in_unit(replace(work, contraction=changed))
 
     def in_unit(self, work: Work) -> Work:
-        """A multiply-add is two FLOPs, or one MAC."""
+        """``work`` in the convention's unit: a multiply-add is two FLOPs, or one MAC."""
         if self.convention.unit == "flops":
             return work
         return replace(work, contraction=replace(work.contraction, size=work.contraction.size / 2))
 
     def size(self, work: Work, rule: Rule) -> Expr:
-        """Multiply-adds of one row; so many FLOPs per element are half as many multiply-adds."""
+        """Multiply-adds per row; FLOPs per element count half as many multiply-adds."""
         size = work.contraction.size
         if rule.per_element is not None:
             return size * fraction(rule.per_element / 2)
@@ -104,7 +104,7 @@ class _Counting:
         return size
 
     def extent(self, extent: Extent) -> Extent:
-        """How often it runs: over all pairs, those that a mask leaves, or what the convention says of that mask."""
+        """How often it runs: over all pairs, the pairs that a mask keeps, or the convention's own count for that mask."""
         value = extent.useful if self.convention.pairs == "useful" else extent.executed
         pairs, words = extent.pairs, dict(self.convention.masks)
         if pairs is not None and words and not self.derivation.regime.decode:
@@ -116,7 +116,7 @@ class _Counting:
         return replace(extent, executed=value, useful=value)
 
     def rows_of(self, role: str, items: str) -> Expr | None:
-        """The rows of the first work of a role over the same items."""
+        """The rows of the first work of ``role`` over the same items; None if there is none."""
         for work in self.derivation.work:
             if role_of(work.operator) == role and work.contraction.items == items:
                 return work.contraction.extent.executed
@@ -125,42 +125,42 @@ class _Counting:
     def weights(self, work: Work) -> list[Parameter]:
         return [work.operator.parameters[place] for side in work.contraction.operands for place in side.parameters]
 
-    def fresh(self, work: Work) -> Truth:
-        """Where tied parameters count once: whether no other operator used this one before."""
+    def first_use(self, work: Work) -> Truth:
+        """Whether no earlier operator used its tied parameters, if the convention counts those once."""
         weights = self.weights(work)
         if self.convention.tied == "each" or not weights:
             return YES
-        fresh = NO
+        first = NO
         for weight in weights:
-            known = self.users.setdefault((weight.path, weight.shape), work.operator.id)
-            if known == work.operator.id or weight.path.indices:
-                fresh = fresh.plus(weight.exists & ~fresh)
-        return fresh
+            user = self.users.setdefault((weight.path, weight.shape), work.operator.id)
+            if user == work.operator.id or weight.path.indices:
+                first = first.plus(weight.exists & ~first)
+        return first
 
-    # how often it runs
+    # executions
 
     def kind(self, work: Work) -> str:
-        """The class of a piece of work, for an assumed backward pass."""
+        """Its class for an assumed backward pass: ``trained`` or ``frozen`` weights, or ``other``."""
         weights = self.weights(work)
         if not weights:
             return "other"
         return "trained" if any(self.trains.get((weight.path, weight.shape)) for weight in weights) else "frozen"
 
     def run(self, work: Work, rule: Rule, kind: str, when: Expr) -> Work:
-        """How often it runs in both passes: as derived, or as often as the convention assumes."""
+        """``work`` as often as it runs in both passes: as derived, or as the convention assumes."""
         times = when if rule.forward is None else when * fraction(rule.forward)
         changed = replace(work, forward=work.forward * times, recomputed=work.recomputed * times)
         assumed = rule.backward or self.convention.backward
         if assumed is not None:
             multiple = self.multiple(assumed, kind, work)
-            count = work.forward * when * fraction(multiple * self.share)
-            gradient = Gradient("all operands", "assumed", count, f"{multiple} x forward in this convention")
+            executions = work.forward * when * fraction(multiple * self.trained_share)
+            gradient = Gradient("all operands", "assumed", executions, f"{multiple} x forward in this convention")
             return replace(changed, gradients=(gradient,))
-        gradients = [replace(gradient, count=gradient.count * times) for gradient in (*work.gradients, *self.again(work))]
-        return replace(changed, gradients=tuple(gradients))
+        gradients = (*work.gradients, *self.scores_again(work))
+        return replace(changed, gradients=tuple(replace(gradient, count=gradient.count * times) for gradient in gradients))
 
     def multiple(self, assumed: Backward, kind: str, work: Work) -> Fraction:
-        """The assumed backward pass of a piece of work, in forward passes."""
+        """The assumed backward pass of a piece of work as a multiple of its forward pass."""
         if not any(self.trains.values()):
             return Fraction(0)
         idle = work.contraction.kind != "parameters" and all(gradient.count == 0 for gradient in work.gradients)
@@ -168,8 +168,8 @@ class _Counting:
             return assumed.idle
         return {"trained": assumed.trained, "frozen": assumed.frozen}.get(kind, assumed.other)
 
-    def again(self, work: Work) -> list[Gradient]:
-        """The scores that a kernel computes a second time for the backward pass, where there is one."""
+    def scores_again(self, work: Work) -> list[Gradient]:
+        """The scores that a fused attention kernel recomputes for the backward pass, if the convention counts them."""
         if self.convention.attention_backward == 4 or work.contraction.name != "scores = qk":
             return []
         pair = [one for one in self.derivation.work if one.operator is work.operator and one.contraction.kind == "attention"]
@@ -178,5 +178,5 @@ class _Counting:
 
 
 def fraction(value: Fraction) -> Expr:
-    """A fraction as an expression."""
+    """A fraction as a sympy expression."""
     return Rational(value.numerator, value.denominator)

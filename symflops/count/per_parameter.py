@@ -1,4 +1,4 @@
-"""Parameters as work: each counts as one multiply-add per token of the main stream, whatever reads it and how often."""
+"""Parameters as work (6N): each counts as one multiply-add per token of the main stream, whatever reads it and how often."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import NamedTuple
 from sympy import Add, Expr, Integer
 
 from symflops.algebra.polynomial import Polynomial
-from symflops.derive.decode import run_in_all
+from symflops.derive.decode import tokens_run
 from symflops.model.contraction import Contraction, Extent, Operand
-from symflops.model.derivation import Derivation, Gradient, ParameterCount, Work
+from symflops.model.derivation import Derivation, Gradient, Work
 from symflops.model.graph import Graph
 from symflops.model.index_sets import ONCE, SAMPLES
 from symflops.model.nodes import Operator
@@ -30,14 +30,14 @@ class ParameterWork(NamedTuple):
 
 
 def parameter_work(derivation: Derivation, experts: str) -> Iterator[ParameterWork]:
-    """Each parameter once with all its copies; of ``experts``, all or the ``active`` ones."""
+    """One piece of work per parameter, with all its copies; ``experts`` is ``all`` or ``active``, for routed experts."""
     graph = derivation.graph
     readers: dict[object, tuple[Operator, int]] = {}
     for operator in graph.operators():
         for position, parameter in enumerate(operator.parameters):
             readers.setdefault((parameter.path, parameter.shape), (operator, position))
     items, rows = main_rows(graph)
-    rows = rows.xreplace(run_in_all(derivation.decodes, derivation.regime.decode))
+    rows = rows.xreplace(tokens_run(derivation.decodes, derivation.regime.decode))
     for entry in derivation.parameters:
         operator, position = readers[entry.parameter.path, entry.parameter.shape]
         bias = operator.kind in ("linear", "conv") and is_bias(operator, position)
@@ -47,23 +47,18 @@ def parameter_work(derivation: Derivation, experts: str) -> Iterator[ParameterWo
         size = entry.parameter.count * (share(graph, operator) if experts == "active" else Integer(1))
         name = str(entry.parameter.path).rpartition(".")[2]
         contraction = Contraction(name, (side,), size, items, extent, "parameters", True, role)
-        times = copies(entry) * derivation.regime.passes.runs
+        times = entry.copies * entry.exists.expr * derivation.regime.passes.runs
         gradient = Gradient("W", "weight", times if entry.trains else Integer(0), "")
         yield ParameterWork(Work(operator, contraction, times, (gradient,)), role, regions_of(operator), entry.trains)
 
 
 def is_bias(operator: Operator, position: int) -> bool:
-    """Whether a parameter of a linear or convolution is none of those that a contraction reads."""
+    """Whether no contraction of a linear or convolution reads its parameter at ``position``."""
     return all(position not in side.parameters for work in operator.contractions for side in work.operands)
 
 
-def copies(entry: ParameterCount) -> Expr:
-    """How many of a parameter there are, where it exists."""
-    return entry.copies * entry.exists.expr
-
-
 def share(graph: Graph, operator: Operator) -> Expr:
-    """The share of routed experts that a row goes through; all, outside of experts."""
+    """The share of routed experts that process one row; 1 outside of experts."""
     for value in (*operator.operands, *operator.results):
         chosen = graph.values[value].stream.parts[0].get(CHOICE)
         if chosen is not None and operator.parameters:
@@ -72,9 +67,9 @@ def share(graph: Graph, operator: Operator) -> Expr:
 
 
 def main_rows(graph: Graph) -> tuple[str, Expr]:
-    """The tokens of a model, as index set and rows: those that query in its first attention, outside of towers.
+    """The tokens of a model as index set and rows: the queries of its first attention outside of towers.
 
-    Without attention it is the first stream that varies with the batch.
+    If the model has no attention, the first stream that varies with the batch.
     """
     for operator in graph.operators():
         queries = next((work.operands[0].values for work in operator.contractions if work.extent.pairs is not None), ())
@@ -86,7 +81,7 @@ def main_rows(graph: Graph) -> tuple[str, Expr]:
 
 
 def main_width(graph: Graph) -> Expr | None:
-    """The width of the first value with one row a token that an operator makes: that of the model."""
+    """The width of the model: that of the first result with one row per token; None if there is none."""
     items, rows = main_rows(graph)
     for operator in graph.operators():
         for result in operator.results:

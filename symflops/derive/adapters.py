@@ -1,14 +1,14 @@
-"""Adapters: a graph in which each targeted operator has low-rank projections beside it.
+"""Adapters (LoRA, DoRA): adds low-rank projections beside each targeted operator of a graph.
 
-For ``y = W x`` an adapter adds ``y += B (A x)`` with ``A`` from the width of ``x`` to the rank and ``B`` from there to the
-width of ``y``. A convolution gets a convolution of its own shape to ``rank`` channels and a pointwise one. The base weight
-moves to the name that the adapter's library gives it.
+For ``y = W x`` an adapter adds ``y += B (A x)``: ``A`` projects the width of ``x`` to the rank, ``B`` the rank to the width of
+``y``. For a convolution, ``A`` is a convolution of the same shape to ``rank`` channels, and ``B`` a pointwise one. The base
+weight moves to the name that the adapter's library gives it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from sympy import Expr, Integer
 
@@ -25,27 +25,27 @@ KINDS = ("linear", "conv")
 
 
 def adapt(graph: Graph, adapters: Sequence[Adapter]) -> Graph:
-    """``graph`` with ``adapters`` put in, one after another.
+    """``graph`` with ``adapters`` inserted, one after another.
 
     Raises:
         SpecError: a target is a module that has no weight to adapt.
     """
     for adapter in adapters:
-        work = _Adapting(
-            adapter, dict(graph.chosen), list(graph.values), max((op.id for op in graph.operators()), default=0) + 1000
-        )
-        body = work.region(graph.body)
-        graph = replace(graph, body=body, values=tuple(work.values))
+        last = max((operator.id for operator in graph.operators()), default=0)
+        insertion = _Insertion(adapter, dict(graph.chosen), list(graph.values), last + 1000)
+        body = insertion.region(graph.body)
+        graph = replace(graph, body=body, values=tuple(insertion.values))
     return graph
 
 
 @dataclass
-class _Adapting:
+class _Insertion:
+    """Inserts one adapter; ``values`` grows, ``last`` is the id of the latest operator."""
+
     adapter: Adapter
     chosen: Mapping[Expr, frozenset[str]]
     values: list[Value]
-    next: int
-    made: list[Node] = field(default_factory=list)
+    last: int
 
     def region(self, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
         found: list[Node] = []
@@ -72,19 +72,19 @@ class _Adapting:
         return value
 
     def number(self) -> int:
-        self.next += 1
-        return self.next
+        self.last += 1
+        return self.last
 
     def adapted(self, node: Operator) -> list[Node]:
-        """The operator under its new name, the two projections, and the sum."""
+        """The base operator under its new name, the two projections, and their sum."""
         base_name, down_name, up_name = self.adapter.names
         (contraction,) = node.contractions
         source = next(operand for operand in contraction.operands if operand.values)
         weights = next(operand for operand in contraction.operands if operand.parameters).parameters
         weight = node.parameters[weights[0]]
         plain = tuple(self.value(self.values[result], self.values[result].width) for result in node.results)
-        exists = any_of(node.parameters[position].exists for position in weights)  # one of several names, where it is tied
-        moved = tuple(replace(parameter, path=self.below(node, parameter, base_name)) for parameter in node.parameters)
+        exists = any_of(node.parameters[position].exists for position in weights)  # a tied weight has one of several names
+        moved = tuple(replace(parameter, path=base_path(node, parameter, base_name)) for parameter in node.parameters)
         rank = Integer(self.adapter.rank)
         out, inner = weight.shape[0], weight.shape[1:]
         first = self.values[node.results[0]]
@@ -93,7 +93,7 @@ class _Adapting:
             replace(node, path=node.path.join(base_name), parameters=moved, results=tuple(v.id for v in plain))
         ]
         size, ones = contraction.size, (Integer(1),) * (len(inner) - 1)
-        down = self.projection(node, down_name, (rank, *inner), exists, source, low, _scaled(size, rank, out), contraction)
+        down = self.projection(node, down_name, (rank, *inner), exists, source, low, size / out * rank, contraction)
         low_side = Operand("low", (low.id,))
         up = self.projection(node, up_name, (out, rank, *ones), exists, low_side, high, rank * out, contraction)
         nodes += [down, up]
@@ -104,12 +104,6 @@ class _Adapting:
             guard=node.guard, saves="nothing", flows=node.flows, span=node.span, visits=node.visits,
         )  # fmt: skip
         return [*nodes, total]
-
-    def below(self, node: Operator, parameter: Parameter, name: str) -> Path:
-        """The path of a parameter of the base: with the base's name between the module and its own."""
-        own = str(parameter.path).rpartition(".")[2]
-        inside = parameter.path.parent == node.path
-        return node.path.join(name).join(own) if inside else parameter.path
 
     def projection(
         self,
@@ -131,7 +125,7 @@ class _Adapting:
         )  # fmt: skip
 
     def magnitude(self, node: Operator, weight: Parameter, exists: Truth, high: Value) -> Operator:
-        """DoRA: the norm of the adapted weight, from ``B A`` on the unit vectors, outside of the gradient, once a pass."""
+        """DoRA's norm of the adapted weight: ``B A`` applied to the unit vectors once a pass, without a gradient."""
         rank, (out, inner) = Integer(self.adapter.rank), weight.shape[:2]
         down = self.adapter.names[1]
         path = node.path.join(down.replace("lora_A", "lora_magnitude_vector") if "lora_A" in down else "magnitude")
@@ -149,6 +143,7 @@ class _Adapting:
         )  # fmt: skip
 
 
-def _scaled(size: Expr, rank: Expr, out: Expr) -> Expr:
-    """The multiply-adds of a projection to ``rank`` instead of ``out``."""
-    return size / out * rank
+def base_path(node: Operator, parameter: Parameter, name: str) -> Path:
+    """The path of a parameter of the base, with the base's ``name`` after the module; a parameter elsewhere keeps its path."""
+    own = str(parameter.path).rpartition(".")[2]
+    return node.path.join(name).join(own) if parameter.path.parent == node.path else parameter.path

@@ -1,9 +1,8 @@
-"""Decoding: the same work when causal self-attention runs over a cache of keys and values.
+"""Decoding: the work of a model whose causal self-attention runs over a cache of keys and values.
 
-A step runs ``x`` new tokens over ``past`` ones: queries see ``past + x`` keys, all else costs what ``x`` tokens cost. A
-generation of ``new`` tokens after a ``prompt`` runs the prompt at once, which gives the first new token, and then one token
-at a time, ``max(0, new - 1)`` times. Its rows of queries together are those of one sequence of ``prompt + max(0, new - 1)``
-tokens, whatever the mask.
+A step runs ``x`` new tokens after ``past`` cached ones: queries see ``past + x`` keys, and all else costs what ``x`` tokens
+cost. A generation of ``new`` tokens runs the whole ``prompt`` first, which gives the first new token, then one token at a
+time, ``max(0, new - 1)`` times. Its queries are those of one sequence of ``prompt + max(0, new - 1)`` tokens under any mask.
 """
 
 from __future__ import annotations
@@ -24,10 +23,15 @@ PAST, PROMPT, NEW = (size_symbol(name) for name in ("past", "prompt", "new"))
 
 
 def decoded(works: Sequence[Work], mode: str, name: str) -> tuple[Work, ...]:
-    """``works`` under a cache; ``mode`` is ``step`` or ``generate``.
+    """``works`` over a cache of keys and values.
+
+    Args:
+        works: the work of whole sequences.
+        mode: ``step`` or ``generate``.
+        name: the regime, for the message.
 
     Raises:
-        SpecError: nothing in the model is causal self-attention over one length.
+        SpecError: the model has no causal self-attention over one length.
     """
     tokens = decoded_tokens(works)
     if not tokens:
@@ -40,13 +44,13 @@ def decoded(works: Sequence[Work], mode: str, name: str) -> tuple[Work, ...]:
 
 
 def decoded_tokens(works: Sequence[Work]) -> frozenset[Symbol]:
-    """The lengths whose tokens come one by one."""
+    """The lengths of the sequences that are decoded token by token."""
     found = (work.contraction.extent.tokens for work in works)
     return frozenset(tokens for tokens in found if isinstance(tokens, Symbol))
 
 
 def variables(mode: str, length: Length) -> tuple[Length, ...]:
-    """The batch variables of a stream that decodes, in the order of a batch entry: ``[x, past]`` or ``[prompt, new]``."""
+    """The batch variables of a decoded stream, in the order of a batch entry: ``[x, past]`` or ``[prompt, new]``."""
     if mode == "step":
         return (length, replace(length, symbol=PAST, axis="past"))
     return tuple(replace(length, symbol=symbol, axis=symbol.name) for symbol in (PROMPT, NEW))
@@ -60,18 +64,18 @@ def _step(extent: Extent) -> Extent:
     return replace(extent, executed=extent.tokens * keys, useful=useful)
 
 
-def run_in_all(tokens: frozenset[Symbol], mode: str) -> dict[Symbol, Expr]:
-    """What stands for the lengths whose tokens come one by one: in a generation, the tokens that run through the model."""
+def tokens_run(tokens: frozenset[Symbol], mode: str) -> dict[Symbol, Expr]:
+    """The number of tokens that run through the model in a generation, for each decoded length; empty for a step."""
     return dict.fromkeys(tokens, PROMPT + Excess(NEW - 1)) if mode == "generate" else {}
 
 
 def _generate(tokens: frozenset[Symbol]) -> Callable[[Extent], Extent]:
     steps: Expr = Excess(NEW - 1)
-    whole = dict.fromkeys(tokens, PROMPT + steps)
+    run = tokens_run(tokens, "generate")
 
     def change(extent: Extent) -> Extent:
         if extent.tokens is None or extent.pairs is None:
-            return replace(extent, executed=extent.executed.xreplace(whole), useful=extent.useful.xreplace(whole))
+            return replace(extent, executed=extent.executed.xreplace(run), useful=extent.useful.xreplace(run))
         useful = Add(*(case.expr * useful_pairs(mask, PROMPT + steps, PROMPT + steps) for mask, case in extent.pairs.masks))
         executed = PROMPT**2 + steps * PROMPT + Rational(1, 2) * steps * (steps + 1)
         return replace(extent, executed=executed, useful=useful)

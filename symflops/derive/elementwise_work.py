@@ -1,7 +1,7 @@
-"""Work that is no contraction, element by element, as contractions of their own: for conventions that count it.
+"""Element-wise work as contractions of its own, for conventions that count it.
 
-A look-up, norm, product or sum has the elements of its result, a bias those of the result that it is added to, the weighted sum
-of experts those of all that they made, a softmax one for each score.
+Each role has its number of elements: a look-up, norm, product or sum those of its result, a bias those of the result that it
+is added to, the weighted sum of experts those of all expert outputs, a softmax one per score.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from symflops.model.roles import ROLES, role_of
 
 
 def with_elements(graph: Graph, wanted: frozenset[str]) -> Graph:
-    """``graph`` with the elements of the ``wanted`` roles as contractions."""
+    """``graph`` with the element-wise work of the ``wanted`` roles as contractions."""
     return replace(graph, body=_region(graph, graph.body, wanted)) if wanted else graph
 
 
@@ -58,7 +58,7 @@ def _work(graph: Graph, operator: Operator, role: str, read: Operand, parameters
 
 
 def _bias(graph: Graph, operator: Operator, position: int) -> Contraction:
-    """The width of all results, where the bias exists."""
+    """The work of adding a bias: the width of all results, where the bias exists."""
     bias = operator.parameters[position]
     results = [graph.values[result] for result in operator.results]
     width = sum((value.width for value in results if value.width is not None), Integer(0)) * bias.exists.expr

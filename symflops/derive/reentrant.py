@@ -1,8 +1,8 @@
-"""Reentrant checkpoints: a graph in which each recomputed group is one autograd function, as ``use_reentrant=True`` makes it.
+"""Reentrant checkpoints (``use_reentrant=True``): makes each recomputed group one autograd function.
 
-PyTorch runs such a group without gradients, and again in the backward pass. From outside it is one function: whatever leaves
-it needs a gradient where any of what enters it does (a group of trained weights on frozen inputs gets no gradients at all),
-and its backward pass fills what nobody used with zeros, so that every value that leaves it is live where one is.
+PyTorch runs such a group without gradients, and again in the backward pass. From outside it is one function. Each value that
+leaves it needs a gradient if any value that enters it does, so trained weights on frozen inputs get none. Its backward pass
+fills unused gradients with zeros, so if one value that leaves it is live, all are.
 """
 
 from __future__ import annotations
@@ -20,23 +20,25 @@ Names = Mapping[int, int]
 
 
 def reentrant(graph: Graph, recompute: Recompute | None) -> Graph:
-    """``graph`` with a :class:`Checkpoint` after each group of a reentrant ``recompute``; any other as it is."""
+    """``graph`` with a :class:`Checkpoint` after each group of a reentrant ``recompute``; otherwise unchanged."""
     if recompute is None or not recompute.reentrant or recompute.attention_only:
         return graph
-    work = _Checkpointing(recompute, dict(graph.chosen), list(graph.values))
-    body, names = work.region(graph.body, graph.returned | {value for _, value in graph.outputs})
+    insertion = _Insertion(recompute, dict(graph.chosen), list(graph.values))
+    body, names = insertion.region(graph.body, graph.returned | {value for _, value in graph.outputs})
     outputs = tuple((name, names.get(value, value)) for name, value in graph.outputs)
-    return replace(graph, body=body, outputs=outputs, values=tuple(work.values))
+    return replace(graph, body=body, outputs=outputs, values=tuple(insertion.values))
 
 
 @dataclass
-class _Checkpointing:
+class _Insertion:
+    """Inserts checkpoints; ``values`` grows."""
+
     recompute: Recompute
     chosen: Chosen
     values: list[Value]
 
     def region(self, nodes: tuple[Node, ...], leaving: frozenset[int]) -> tuple[tuple[Node, ...], dict[int, int]]:
-        """The nodes with checkpoints, and the new names of what leaves the region."""
+        """The nodes with checkpoints, and the new ids of the values ``leaving`` the region."""
         found_groups = groups_of(nodes, self.recompute, self.chosen).values()
         for members in found_groups:
             nodes = _together(nodes, _members(nodes, members))
@@ -53,7 +55,7 @@ class _Checkpointing:
         return tuple(found), names
 
     def loop(self, loop: Node) -> Node:
-        """A loop with checkpoints in its bodies."""
+        """``loop`` with checkpoints in its bodies."""
         assert isinstance(loop, Loop)
         classes, rows = [], []
         for (truth, body), carries in zip(loop.classes, loop.carries, strict=True):
@@ -65,7 +67,7 @@ class _Checkpointing:
     def checkpoint(
         self, nodes: tuple[Node, ...], group: list[int], leaving: frozenset[int], names: dict[int, int]
     ) -> Checkpoint:
-        """What stands after the last node of a group; ``names`` learns what its values are called from there on."""
+        """The checkpoint after the last node of a group; adds the ids of its values from there on to ``names``."""
         made = _made(nodes, group)
         later = {value for node in nodes[group[-1] + 1 :] for value in reads(node)} | leaving
         entering = {names.get(value, value) for position in group for value in reads(nodes[position])} - made
@@ -80,7 +82,7 @@ class _Checkpointing:
 
 
 def _members(nodes: tuple[Node, ...], nodes_of_group: Iterable[Operator | Loop]) -> list[int]:
-    """The positions of a group's nodes, and of the choices between a value that it makes and one that was there before."""
+    """The positions of a group's nodes, and of selects between one of its values and an earlier value."""
     wanted = {node.id for node in nodes_of_group}
     made: set[int] = set()
     since: set[int] = set()  # made by others after it began
@@ -96,9 +98,9 @@ def _members(nodes: tuple[Node, ...], nodes_of_group: Iterable[Operator | Loop])
 
 
 def _together(nodes: tuple[Node, ...], group: list[int]) -> tuple[Node, ...]:
-    """The nodes with those that stand between a group's, and read what it makes, behind it: a module runs at once.
+    """The nodes with the group's in one run: nodes in between that read its values move behind it.
 
-    Where the group reads in turn what they make, it is no module of one run, and everything stays where it is.
+    If the group reads values of such nodes, it cannot run at once, and all nodes keep their places.
     """
     made, waiting = _made(nodes, group), set[int]()
     early: list[Node] = []
@@ -122,7 +124,7 @@ def _made(nodes: tuple[Node, ...], group: Iterable[int]) -> set[int]:
 
 
 def results(node: Node) -> Iterator[int]:
-    """The values that a node makes."""
+    """The values that a node defines."""
     match node:
         case Operator() | Checkpoint():
             yield from node.results
@@ -133,7 +135,7 @@ def results(node: Node) -> Iterator[int]:
 
 
 def reads(node: Node) -> Iterator[int]:
-    """The values that a node reads, in the bodies of loops, too: those that are there before it."""
+    """The values that a node reads and does not define, also in the bodies of loops."""
     match node:
         case Operator():
             yield from node.operands
@@ -149,7 +151,7 @@ def reads(node: Node) -> Iterator[int]:
 
 
 def renamed(node: Node, names: Names) -> Node:
-    """A node that reads values under new names."""
+    """``node`` with the values that it reads replaced by those of ``names``."""
     if not names:
         return node
     match node:

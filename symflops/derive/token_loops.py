@@ -1,4 +1,4 @@
-"""Repeats over the tokens of a sample: their iteration counts are lengths, and move into the extents of contractions."""
+"""Loops over the tokens of a sample: moves their iteration counts, which are lengths, into the extents of contractions."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ from symflops.model.derivation import Work
 
 @lru_cache(maxsize=1 << 12)
 def letters_of(count: Expr) -> frozenset[Symbol]:
-    """The symbols of a count, which is that of many pieces of work."""
+    """The symbols of a count; cached, since many contractions share one."""
     return frozenset(count.free_symbols)
 
 
 def executions(work: Work) -> list[Expr]:
+    """How often a contraction runs: forward, recomputed, and each gradient."""
     return [work.forward, work.recomputed, *(gradient.count for gradient in work.gradients)]
 
 
 def spread(work: Work, lengths: frozenset[Symbol]) -> list[Work]:
-    """A repeat over tokens runs as often as an item is long: its counts become part of the extent, one work for each product.
+    """``work`` without ``lengths`` in its counts: one work per product of lengths, which becomes part of its extent.
 
-    ``x`` steps forward and ``max(0, x - 1)`` gradients are one work per step and one per step but the first.
+    For example, ``x`` steps forward and ``max(0, x - 1)`` gradients become one work per step and one per step but the first.
     """
     counts = executions(work)
     if not any(letters_of(count) & lengths for count in counts):
@@ -37,7 +38,7 @@ def spread(work: Work, lengths: frozenset[Symbol]) -> list[Work]:
     for product in dict.fromkeys(product for part in parts for product in part):
         factor = Polynomial({product: Fraction(1)})
         once = [part[product].expr if product in part else Integer(0) for part in parts]
-        key = (executed * factor, useful * factor)  # a factor that says what the extent says already is none
+        key = (executed * factor, useful * factor)  # different factors may give one extent
         found[key] = [added(one, two) for one, two in zip(found.get(key, [Integer(0)] * len(once)), once, strict=True)]
     return [_times(work, *extent, once) for extent, once in found.items()]
 

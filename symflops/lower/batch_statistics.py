@@ -1,4 +1,4 @@
-"""Batches as a whole: work without the padding of items to the longest of a batch, and the letters of their figures."""
+"""Statistics of a batch as a whole, such as its longest item, and work without the padding to that item."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 from symflops.algebra.functions import Together, Whole, unpadded
 from symflops.algebra.polynomial import CONSTANT, Monomial, Polynomial
 from symflops.lower.formulas import Formulas
-from symflops.lower.names import moment_name, sum_name
+from symflops.lower.names import moment_name, sum_name, unused
 from symflops.model.derivation import Work
 from symflops.model.graph import Length
 from symflops.model.index_sets import ONCE
@@ -16,7 +16,7 @@ from symflops.model.program import Statistic
 
 
 def without_padding(work: Work) -> Work:
-    """``work`` whose useful part is that of items as long as they are themselves."""
+    """``work`` whose useful extent is that of items at their own length, without padding."""
     contraction = work.contraction
     useful = unpadded(contraction.extent.useful, contraction.items != ONCE)
     if useful == contraction.extent.useful:
@@ -31,12 +31,13 @@ def statistics(
     taken: Collection[str],
     formulas: Formulas,
 ) -> tuple[Statistic, ...]:
-    """What ``moments`` hold that is of a batch as a whole, one inside another first; from here on ``formulas`` has a letter
-    for each, which is none of those ``taken``.
+    """The statistics of a batch that ``moments`` contain, inner ones first; ``formulas`` prints them as letters from here on.
+
+    ``rows`` names products of lengths; ``taken`` are letters that no statistic may have.
     """
     sets = {length.symbol: length.items for length in lengths}
     found = {whole for _, monomial in moments for atom, _ in monomial for whole in atom.atoms(Whole)}
-    made: list[Statistic] = []
+    made: dict[str, Statistic] = {}
     for whole in sorted(found, key=lambda atom: (len(atom.atoms(Whole)), str(atom))):
         value = whole.args[-1]
         if isinstance(whole, Together):
@@ -45,10 +46,7 @@ def statistics(
         else:
             kind, items = "max", next(sets[symbol] for symbol in sorted(value.free_symbols, key=str) if symbol in sets)
             base = f"longest_{sum_name(Polynomial.of(value), rows)}"
-        name, number = base, 1
-        while name in taken or name in (statistic.name for statistic in made):
-            number += 1
-            name = f"{base}_{number}"
-        made.append(Statistic(name, kind, items, formulas.of(value)))
-        formulas.call(whole, name)
-    return tuple(made)
+        name = unused(base, {*taken, *made})
+        made[name] = Statistic(name, kind, items, formulas.of(value))
+        formulas.assign_letter(whole, name)
+    return tuple(made.values())

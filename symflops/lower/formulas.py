@@ -1,4 +1,4 @@
-"""Expressions and polynomials as formulas, in an order of our own: the same bytes on every machine and in every sympy."""
+"""Expressions and polynomials as formulas in a fixed order: the same bytes on every machine and under every sympy."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Order = Callable[[Expr], Any]
 
 
 class Formulas:
-    """Turns expressions into formulas; ``rank`` orders letters (loop counts first, then sizes as declared)."""
+    """Converts expressions to formulas; ``rank`` orders letters (loop counts first, then sizes as declared)."""
 
     def __init__(self, rank: dict[str, int]) -> None:
         self.rank = rank
@@ -35,7 +35,7 @@ class Formulas:
         self._known: dict[Expr | int, Formula] = {}
 
     def key(self, atom: Expr) -> tuple[int, str]:
-        """Where an atom stands in a product."""
+        """The place of an atom in a product, as a sort key."""
         if atom not in self._keys:
             self._keys[atom] = self._key(atom)
         return self._keys[atom]
@@ -47,7 +47,7 @@ class Formulas:
         return (min(inner, default=0), text_of(atom))
 
     def of(self, expr: Expr | int) -> Formula:
-        """``expr`` multiplied out and put in order."""
+        """``expr`` multiplied out, in order."""
         if expr not in self._known:
             self._known[expr] = self.plain(Polynomial.of(expr))
         return self._known[expr]
@@ -82,8 +82,8 @@ class Formulas:
             self._atoms[atom] = self._atom(atom)
         return self._atoms[atom]
 
-    def call(self, atom: Expr, letter: str) -> None:
-        """Print ``atom`` as a letter of its own, from here on."""
+    def assign_letter(self, atom: Expr, letter: str) -> None:
+        """Print ``atom`` as ``letter`` from here on."""
         self._known.clear()
         self._atoms[atom] = Sym(letter)
 
@@ -106,7 +106,7 @@ class Formulas:
         raise TypeError(f"no formula for {atom!r}")
 
     def factored(self, polynomial: Polynomial, counts: frozenset[Expr]) -> Formula:
-        """A polynomial as people write it: per loop count, what is common to all terms before a bracket of the rest."""
+        """A polynomial factored per loop count: the common factor of all terms, times a bracket of the rest."""
         groups = polynomial.split(lambda atom: atom in counts)
         keys = sorted(groups, key=lambda monomial: (-len(monomial), sorted(self.key(atom) for atom, _ in monomial)))
         terms = [self.group(monomial, groups[monomial]) for monomial in keys if groups[monomial]]
@@ -135,7 +135,7 @@ class Formulas:
 
 
 def constant(polynomial: Polynomial) -> Fraction | None:
-    """The number that a polynomial is, or None."""
+    """The value of a constant polynomial, else None."""
     if not polynomial.terms:
         return Fraction(0)
     factor = polynomial.terms.get(CONSTANT) if len(polynomial.terms) == 1 else None
@@ -143,6 +143,6 @@ def constant(polynomial: Polynomial) -> Fraction | None:
 
 
 def is_negative(formula: Formula) -> bool:
-    """Whether a term is printed with a minus: such terms stand after the others."""
+    """Whether a term prints with a minus; such terms follow the others."""
     first = formula.factors[0] if isinstance(formula, Prod) else formula
     return isinstance(first, Num) and first.value < 0

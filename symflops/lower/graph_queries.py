@@ -1,4 +1,4 @@
-"""Questions about the regions of a graph that lowering asks."""
+"""Queries of lowering about a graph and its work: loops, batch variables, work split and merged into lines."""
 
 from __future__ import annotations
 
@@ -18,68 +18,60 @@ from symflops.model.path import running_texts
 from symflops.model.spec import Layout
 
 
-def loop_counts(nodes: tuple[Node, ...]) -> list[Expr]:
-    found: list[Expr] = []
+def loops(nodes: tuple[Node, ...]) -> Iterator[Loop]:
+    """All loops, outer ones first."""
     for node in nodes:
         if isinstance(node, Loop):
-            found.append(node.count)
+            yield node
             for _, body in node.classes:
-                found.extend(loop_counts(body))
-    return found
+                yield from loops(body)
 
 
-def repeated(graph: Graph) -> frozenset[str]:
-    """The letters that say how often something repeats."""
-    found = {symbol for count in loop_counts(graph.body) for symbol in count.free_symbols}
+def repeat_letters(graph: Graph) -> frozenset[str]:
+    """The letters that iteration counts depend on."""
+    found = {symbol for loop in loops(graph.body) for symbol in loop.count.free_symbols}
     for symbol, value in reversed(graph.definitions):
         if symbol in found:
             found |= value.free_symbols
     return frozenset(symbol.name for symbol in found)
 
 
-def enclosing(nodes: tuple[Node, ...], entry: ParameterCount) -> list[tuple[Loop, Expr]]:
-    """The loops whose index the path of a parameter holds, outermost first, with the bracket of the class that it is in."""
-    found: list[tuple[Loop, Expr]] = []
-    if not entry.parameter.path.indices:
-        return found
-    for node in nodes:
-        if isinstance(node, Loop):
-            for bracket, body in node.classes:
-                counted = entry.within is None or (node.index, bracket) in entry.within
-                if counted and node.index in entry.parameter.path.indices and mentions(body, entry.parameter):
-                    found.append((node, bracket.expr))
-                found.extend(enclosing(body, entry))
-    return found
+def enclosing(nodes: tuple[Node, ...], entry: ParameterCount) -> Iterator[tuple[Loop, Expr]]:
+    """The loops whose index is in the path of a parameter, outermost first, with the bracket of its class."""
+    indices = entry.parameter.path.indices
+    for loop in (node for node in nodes if isinstance(node, Loop) and indices):
+        for bracket, body in loop.classes:
+            counted = entry.within is None or (loop.index, bracket) in entry.within
+            if counted and loop.index in indices and mentions(body, entry.parameter):
+                yield loop, bracket.expr
+            yield from enclosing(body, entry)
 
 
 def measures(graph: Graph, derivation: Derivation) -> dict[Symbol, tuple[Length, ...]]:
-    """The batch variables that stand for each length: itself, or those of a length whose tokens come one by one."""
+    """The batch variables of each length: the length itself, or two variables if it is decoded token by token."""
     mode, tokens = derivation.regime.decode, derivation.decodes
     return {length.symbol: variables(mode, length) if length.symbol in tokens else (length,) for length in graph.lengths}
 
 
 def has_default(layout: Layout, variables: Sequence[str]) -> bool:
-    """Whether a layout lets each of ``variables`` be missing, and 1 then."""
+    """Whether each of ``variables`` may be missing in a layout, and is 1 then."""
     return all(f"{name}=1" in layout.axes for name in variables)
 
 
 def labels(nodes: tuple[Node, ...]) -> Iterator[tuple[str, str]]:
-    """The index of each loop, and the name of its module list."""
-    for node in nodes:
-        if isinstance(node, Loop):
-            words = [word for word in str(node.path).split(".") if word.isidentifier()]
-            yield node.index.name, words[-1] if words else "layers"
-            for _, body in node.classes:
-                yield from labels(body)
+    """The index of each loop with the name of its module list."""
+    for loop in loops(nodes):
+        words = [word for word in str(loop.path).split(".") if word.isidentifier()]
+        yield loop.index.name, words[-1] if words else "layers"
 
 
 def pieces(work: Work, lengths: frozenset[Symbol]) -> list[Work]:
-    """``work`` as lines of a program: apart what PyTorch's counter sees and what it does not, and counts without lengths."""
+    """``work`` as the lines of a program: without lengths in its counts, and split by whether PyTorch's counter sees it."""
     return [side for part in spread(work, lengths) for side in sides(part)]
 
 
 def sides(work: Work) -> list[Work]:
-    """A contraction of which PyTorch's counter sees some gradients and others not, as two: forward work stays with its like."""
+    """``work``, split in two if PyTorch's counter misses some of its gradients; the forward pass stays with its kind."""
     own = [operand.seen in (None, work.contraction.seen) for operand in work.contraction.operands]
     if all(own):
         return [work]
@@ -97,13 +89,13 @@ def _side(work: Work, kept: Sequence[bool]) -> Work:
 
 
 def spread_all(derivation: Derivation, lengths: frozenset[Symbol]) -> Derivation:
-    """All the work of a derivation, spread, in the parts that a counter sees or not, and without padding that is not useful."""
+    """``derivation`` with its work in the :func:`pieces` that a program lists, useful work without padding."""
     parts = (without_padding(part) for work in derivation.work for part in pieces(work, lengths))
     return replace(derivation, work=tuple(parts))
 
 
 def merged(works: Sequence[Work]) -> list[Work]:
-    """Work with that of one module and contraction added up, where segments or classes of a repeat do the same."""
+    """``works`` with equal contractions of one module merged: segments and classes of a loop often do the same."""
     found: dict[tuple[object, ...], Work] = {}
     for work in works:
         contraction = work.contraction

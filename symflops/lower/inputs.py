@@ -1,8 +1,8 @@
-"""What a batch gives to a model, as a program says it: streams with their batch variables, and inputs with their layouts."""
+"""The inputs of a program: streams with their batch variables, and input tensors with their layouts."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from sympy import Symbol
 
@@ -11,29 +11,40 @@ from symflops.lower.formulas import Formulas
 from symflops.lower.graph_queries import has_default
 from symflops.model.graph import Graph, Length
 from symflops.model.index_sets import ONCE
+from symflops.model.nodes import Stream
 from symflops.model.program import InputInfo, StreamInfo
 
 
 def stream_infos(graph: Graph, formulas: Formulas, measures: Mapping[Symbol, tuple[Length, ...]]) -> tuple[StreamInfo, ...]:
-    """The declared streams; a length that two share is given with its own."""
+    """The declared streams; a length that two streams share is listed with the stream that owns it."""
     infos: list[StreamInfo] = []
     measured = {length.items for length in graph.lengths}
     for name, stream in graph.streams:
-        if stream.items == ONCE:
-            continue
-        used = {symbol for part in stream.parts for _, length in part.axes for symbol in length.free_symbols}
-        own = {length.symbol for length in graph.lengths if length.stream == name}
-        mine = tuple(length.symbol.name for known, group in measures.items() if known in used & own for length in group)
-        users = [item for item in graph.spec.inputs if item.stream and item.stream.text == name]
-        absent = 1 if mine and all(has_default(item.layout, mine) for item in users if item.layout) else 0
-        optional = bool(absent) or (bool(users) and all(item.when is not None for item in users))
-        counts = stream.items not in measured and all(info.items != stream.items for info in infos)
-        infos.append(StreamInfo(name, stream.items, mine, formulas.of(stream.rows), optional, counts, absent))
+        if stream.items != ONCE:
+            own = own_variables(graph, name, stream, measures)
+            absent, optional = when_absent(graph, name, own)
+            counts = stream.items not in measured and all(info.items != stream.items for info in infos)
+            infos.append(StreamInfo(name, stream.items, own, formulas.of(stream.rows), optional, counts, absent))
     return tuple(infos)
 
 
+def own_variables(graph: Graph, name: str, stream: Stream, measures: Mapping[Symbol, tuple[Length, ...]]) -> tuple[str, ...]:
+    """The batch variables of the lengths that a stream owns and uses."""
+    used = {symbol for part in stream.parts for _, length in part.axes for symbol in length.free_symbols}
+    used &= {length.symbol for length in graph.lengths if length.stream == name}
+    return tuple(length.symbol.name for symbol, group in measures.items() if symbol in used for length in group)
+
+
+def when_absent(graph: Graph, name: str, variables: Sequence[str]) -> tuple[int, bool]:
+    """The length of a stream that a batch leaves out (0 if it has no default), and whether a batch may leave it out."""
+    inputs = [item for item in graph.spec.inputs if item.stream and item.stream.text == name]
+    if variables and all(has_default(item.layout, variables) for item in inputs if item.layout):
+        return 1, True
+    return 0, bool(inputs) and all(item.when is not None for item in inputs)
+
+
 def input_infos(graph: Graph, formulas: Formulas) -> tuple[InputInfo, ...]:
-    """The inputs, with the stream, layout and width of each, and when it is there."""
+    """The input tensors with stream, layout, width and the condition under which each is present."""
     present = {name: formulas.of(there.expr) for name, _, there in graph.inputs if there is not YES}
     values = {name: graph.values[identity].width for name, identity, _ in graph.inputs}
     widths = {name: formulas.of(width) for name, width in values.items() if width is not None}

@@ -1,10 +1,11 @@
-"""Names that a program carries: moments after their lengths, sizes after their config fields, symbols as papers print them."""
+"""Names in a program: moments after their lengths, sizes after their config fields, symbols as papers print them."""
 
 from __future__ import annotations
 
 import keyword
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 from sympy import Expr
@@ -37,9 +38,9 @@ from symflops.syntax.identifiers import latex_symbol
 
 
 def moment_name(items: str, monomial: Monomial, rows: Mapping[Monomial, str]) -> str:
-    """``n`` for the items, ``xx`` or ``xy`` for products of lengths, a longer name where a letter is not enough.
+    """``n`` for the number of items, ``xx`` or ``xy`` for products of lengths, else a longer name.
 
-    ``rows`` names products that are the rows of a value, such as the tokens that patches of a video become.
+    ``rows`` names products that are the rows of a value, such as the patches of a video.
     """
     if not monomial:
         return "calls" if items == ONCE else "n" if items == SAMPLES else f"n_{items}"
@@ -56,7 +57,7 @@ def moment_name(items: str, monomial: Monomial, rows: Mapping[Monomial, str]) ->
 def row_names(
     works: Iterable[Work], vector: Callable[[str, Expr], Collection[tuple[str, Monomial]]], values: Sequence[Value]
 ) -> dict[Monomial, str]:
-    """Products of lengths that are the rows of a value, by the name of the value, short ones first."""
+    """Names for products of lengths that are the rows of a value: the value's name, short products first."""
     rows: dict[Monomial, str] = {}
     for work in works:
         items = work.contraction.items
@@ -70,23 +71,30 @@ def row_names(
 
 
 def last_words(path: str) -> str:
-    """What a path says after its last index of a repeat, as part of a name."""
+    """The part of a path after its last loop index, as part of a name.
+
+    >>> last_words("layers.*.mlp.up-proj")
+    'mlp_up_proj'
+    """
     return path.replace("*", "").replace(".", "_").replace("-", "_").strip("_").split("__")[-1]
 
 
 def distinct(moments: Iterable[Moment]) -> tuple[Moment, ...]:
-    """The moments, a number behind a name that one before has already."""
+    """The moments under distinct names: a number follows a name that an earlier moment has."""
     found: dict[str, Moment] = {}
     for moment in moments:
-        name, number = moment.name, 2
-        while name in found:
-            name, number = f"{moment.name}_{number}", number + 1
+        name = unused(moment.name, found)
         found[name] = replace(moment, name=name)
     return tuple(found.values())
 
 
+def unused(name: str, taken: Collection[str]) -> str:
+    """``name``, or if it is taken, ``name_2``, ``name_3`` ..."""
+    return name if name not in taken else next(found for n in count(2) if (found := f"{name}_{n}") not in taken)
+
+
 def atom_name(atom: Expr, rows: Mapping[Monomial, str] | None = None) -> str:
-    """A name for a function of lengths; ``rows`` are products that have one."""
+    """A name for a function of lengths; ``rows`` names products of lengths."""
     if atom.is_Symbol:
         return str(atom.name)
     if isinstance(atom, Together):
@@ -119,9 +127,9 @@ def sum_name(length: Polynomial, rows: Mapping[Monomial, str]) -> str:
 
 
 def size_fields(spec: Spec, formulas: Formulas, counts: Collection[str] = ()) -> tuple[Field, ...]:
-    """The sizes with their names in code: the last word of the config field, more of it where two would be the same.
+    """The sizes with their names in code: the last word of the config field, or the whole field if two would be equal.
 
-    Those in ``counts`` say how often something repeats, and so are small.
+    ``counts`` are the letters that count iterations, so that their values are small.
     """
     words = [size.keys[0].split(".") for size in spec.sizes]
     names = [word[-1] for word in words]
@@ -145,7 +153,7 @@ def size_fields(spec: Spec, formulas: Formulas, counts: Collection[str] = ()) ->
 
 
 def default_of(size: SizeSpec, known: dict[str, Any], formulas: Formulas) -> Any:
-    """What a size is when a config lacks it."""
+    """The value of a size that a config lacks; None if it has no default."""
     if size.default is None:
         return None
     value = evaluate(size.default, known)
@@ -159,5 +167,5 @@ def default_of(size: SizeSpec, known: dict[str, Any], formulas: Formulas) -> Any
 
 
 def definition_infos(graph: Graph, formulas: Formulas) -> tuple[Definition, ...]:
-    """The derived sizes that are formulas."""
+    """The derived sizes as formulas."""
     return tuple(Definition(symbol.name, formulas.of(value), latex_symbol(symbol.name)) for symbol, value in graph.definitions)

@@ -1,10 +1,12 @@
-"""The parameters of a derivation as a program lists them; what those of one shape have in common is worked out once."""
+"""The parameters of a derivation as a program lists them; what equal ones have in common is computed once."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
+
+from sympy import Expr
 
 from symflops.algebra.polynomial import Polynomial
 from symflops.lower.formulas import Formulas
@@ -15,7 +17,7 @@ from symflops.model.program import Tensor
 
 
 class Measure(NamedTuple):
-    """What is the same for parameters of one shape and as many copies, which exist under one condition."""
+    """What parameters of one shape, number of copies and condition have in common."""
 
     elements: Polynomial
     shape: tuple[Formula, ...]
@@ -24,45 +26,43 @@ class Measure(NamedTuple):
     exists: Formula
 
 
-class Held:
-    """Writes down parameters, and adds them up."""
+class Parameters:
+    """Lowers parameters and sums their elements; ``counts`` are the atoms that count iterations."""
 
-    def __init__(self, formulas: Formulas) -> None:
+    def __init__(self, formulas: Formulas, counts: frozenset[Expr]) -> None:
         self.formulas = formulas
+        self.counts = counts
         self.known: dict[object, Measure] = {}
 
     def tensor(self, derivation: Derivation, entry: ParameterCount) -> Tensor:
-        """One parameter: its path and the indices in it, its shape, and how many elements all its copies have."""
-        path, one = entry.parameter.path, self.measure(entry)
-        template = tuple(part if isinstance(part, str) else self.formulas.of(part) for part in path.parts)
-        ranges = tuple(
-            (
-                loop.index.name,
-                self.formulas.of(loop.offset),
-                self.formulas.of(loop.offset + loop.count),
-                self.formulas.of(bracket),
-            )
+        """One parameter: its path with the range of each index, its shape, and the elements of all copies."""
+        path, one, of = entry.parameter.path, self.measure(entry), self.formulas.of
+        template = tuple(part if isinstance(part, str) else of(part) for part in path.parts)
+        loops = tuple(
+            (loop.index.name, of(loop.offset), of(loop.offset + loop.count), of(bracket))
             for loop, bracket in enclosing(derivation.graph.body, entry)
-        ) + tuple((index.name, ZERO, self.formulas.of(count), ONE) for index, count in entry.parameter.lists)
-        return Tensor(str(path), one.shape, one.copies, one.total, template, one.exists, ranges)
+        )
+        lists = tuple((index.name, ZERO, of(count), ONE) for index, count in entry.parameter.lists)
+        return Tensor(str(path), one.shape, one.copies, one.total, template, one.exists, loops + lists)
 
-    def total(self, entries: Sequence[ParameterCount]) -> Polynomial:
+    def total(self, entries: Sequence[ParameterCount]) -> Formula:
         """The elements of all ``entries``."""
         times = Counter(map(identity, entries))
         some = {identity(entry): entry for entry in entries}
-        return Polynomial.total(self.measure(some[alike]).elements.scale(number) for alike, number in times.items())
+        elements = (self.measure(some[equal]).elements.scale(number) for equal, number in times.items())
+        return self.formulas.factored(Polynomial.total(elements), self.counts)
 
     def measure(self, entry: ParameterCount) -> Measure:
-        """The elements of all copies of a parameter, and what else a program says of it."""
-        alike = identity(entry)
-        if alike not in self.known:
+        """The measure of a parameter, from the cache if an equal one has come before."""
+        key = identity(entry)
+        if key not in self.known:
             parameter, exists, of = entry.parameter, entry.exists.expr, self.formulas.of
             elements = Polynomial.of(parameter.count) * Polynomial.of(entry.copies) * Polynomial.of(exists)
             shape = tuple(map(of, parameter.shape))
-            self.known[alike] = Measure(elements, shape, of(entry.copies), self.formulas.plain(elements), of(exists))
-        return self.known[alike]
+            self.known[key] = Measure(elements, shape, of(entry.copies), self.formulas.plain(elements), of(exists))
+        return self.known[key]
 
 
 def identity(entry: ParameterCount) -> object:
-    """What the elements of a parameter depend on."""
+    """What the measure of a parameter depends on."""
     return entry.parameter.shape, entry.copies, entry.exists

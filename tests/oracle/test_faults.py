@@ -20,8 +20,10 @@ from .specs import Case, make_case
 Fault = Callable[[pytest.MonkeyPatch], None]
 SEEDS = range(400)  # negative ones are written by hand
 CLEAN = 400
-FACTS, DERIVE, LOWER = "symflops.derive.facts", "symflops.derive.derive", "symflops.lower.lower"
-COPIES, HELD = "symflops.derive.parameter_copies:Copies", "symflops.lower.parameters:Held.measure"
+NEEDS, LIVES, ITERATIONS = "symflops.derive.needs", "symflops.derive.lives", "symflops.derive.iterations"
+DERIVE, LOWER = "symflops.derive.derive", "symflops.lower.lower"
+AMOUNTS, MOMENTS = "symflops.lower.moments:Amounts", "symflops.lower.moments:Moments"
+COPIES, PARAMETERS = "symflops.derive.parameter_copies:Copies", "symflops.lower.parameters:Parameters.measure"
 TRUTH, SPARSE, POLYNOMIAL = "symflops.algebra.truth:Truth", "symflops.algebra.sparse:Sparse", "symflops.algebra.polynomial"
 
 
@@ -50,60 +52,60 @@ def edit(name: str, old: str, new: str) -> Fault:
 
 FAULTS: dict[str, Fault] = {
     # which values need a gradient
-    "need ignores parameters": edit(f"{FACTS}:needs", "if trains(parameter)", "if False"),
-    "need ignores operands": edit(f"{FACTS}:needs", "for operand in node.operands", "for operand in ()"),
-    "need flows through a detach": edit(f"{FACTS}:needs", "if node.flows else NO", ""),
-    "need of a choice is that of its first value": edit(f"{FACTS}:needs", "node.condition.choose(then, otherwise)", "then"),
+    "need ignores parameters": edit(f"{NEEDS}:_region", "if trains(parameter)", "if False"),
+    "need ignores operands": edit(f"{NEEDS}:_region", "for operand in node.operands", "for operand in ()"),
+    "need flows through a detach": edit(f"{NEEDS}:_region", "if node.flows else NO", ""),
+    "need of a choice is that of its first value": edit(f"{NEEDS}:_region", "node.condition.choose(then, otherwise)", "then"),
     "need of a choice is that of either value": edit(
-        f"{FACTS}:needs", "node.condition.choose(then, otherwise)", "then | otherwise"
+        f"{NEEDS}:_region", "node.condition.choose(then, otherwise)", "then | otherwise"
     ),
     "need does not reach the second iteration": edit(
-        f"{FACTS}:_need_loop", "inner.values[carry.final]", "inner.values[carry.argument]"
+        f"{NEEDS}:_loop", "inner.values[carry.final]", "inner.values[carry.argument]"
     ),
-    "need after a loop is that before it": edit(f"{FACTS}:_need_loop", "trace.after(loop.count)", "first"),
-    "need of an operand ignores values": edit(f"{FACTS}:operand_need", "for value in operand.values", "for value in ()"),
+    "need after a loop is that before it": edit(f"{NEEDS}:_loop", "trace.after(loop.count)", "first"),
+    "need of an operand ignores values": edit(f"{NEEDS}:operand_need", "for value in operand.values", "for value in ()"),
     "need of an operand ignores parameters": edit(
-        f"{FACTS}:operand_need", "for parameter in chosen if", "for parameter in () if"
+        f"{NEEDS}:operand_need", "for parameter in chosen if", "for parameter in () if"
     ),
     "need of an operand ignores what it is made of": edit(
-        f"{FACTS}:operand_need", "for name in operand.inner", "for name in ()"
+        f"{NEEDS}:operand_need", "for name in operand.inner", "for name in ()"
     ),
     # which operators the loss depends on
-    "live goes through a detach": edit(f"{FACTS}:lives", "truth if node.flows else NO", "truth"),
+    "live goes through a detach": edit(f"{LIVES}:_region", "truth if node.flows else NO", "truth"),
     "live stops at operators without contractions": edit(
-        f"{FACTS}:lives", "for operand in node.operands", "for operand in node.operands if node.contractions else ()"
+        f"{LIVES}:_region", "for operand in node.operands", "for operand in node.operands if node.contractions else ()"
     ),
     "live reads the first result only": edit(
-        f"{FACTS}:lives", "for result in node.results) & node.guard", "for result in node.results[:1]) & node.guard"
+        f"{LIVES}:_region", "for result in node.results) & node.guard", "for result in node.results[:1]) & node.guard"
     ),
     "live reaches the first operand only": edit(
-        f"{FACTS}:lives", "for operand in node.operands", "for operand in node.operands[:1]"
+        f"{LIVES}:_region", "for operand in node.operands", "for operand in node.operands[:1]"
     ),
-    "live ignores the other value of a choice": edit(f"{FACTS}:lives", "truth & ~node.condition", "NO"),
+    "live ignores the other value of a choice": edit(f"{LIVES}:_region", "truth & ~node.condition", "NO"),
     "live does not reach what a loop captures": edit(
-        f"{FACTS}:_live_loop", "for value, truth in inner.values.items()", "for value, truth in ()"
+        f"{LIVES}:_loop", "for value, truth in inner.values.items()", "for value, truth in ()"
     ),
-    "live does not reach what a loop starts from": edit(
-        f"{FACTS}:_live_loop", "trace.after(loop.count)", "[NO for _ in first]"
-    ),
-    "live does not reach the iteration before": edit(f"{FACTS}:_live_loop", "inner.values.get(carry.argument, NO)", "NO"),
-    "live reaches captured values of a loop that never runs": edit(f"{FACTS}:_live_loop", "truth & reached", "truth"),
-    "live reaches captured values an iteration late": edit(f"{FACTS}:_live_loop", "Integer(step + 1)", "Integer(step + 2)"),
+    "live does not reach what a loop starts from": edit(f"{LIVES}:_loop", "trace.after(loop.count)", "[NO for _ in first]"),
+    "live does not reach the iteration before": edit(f"{LIVES}:_loop", "inner.values.get(carry.argument, NO)", "NO"),
+    "live reaches captured values of a loop that never runs": edit(f"{LIVES}:_loop", "truth & reached", "truth"),
+    "live reaches captured values an iteration late": edit(f"{LIVES}:_loop", "Integer(step + 1)", "Integer(step + 2)"),
     # iterations of loops
-    "the facts after a loop are the first ones": edit(f"{FACTS}:Trace.after", "return tuple(result)", "return tuple(first)"),
+    "the facts after a loop are the first ones": edit(
+        f"{ITERATIONS}:Trace.after", "return tuple(result)", "return tuple(first)"
+    ),
     "the facts after a loop are the last ones": edit(
-        f"{FACTS}:Trace.after", "return tuple(result)", "return tuple(self.states[-1])"
+        f"{ITERATIONS}:Trace.after", "return tuple(result)", "return tuple(self.states[-1])"
     ),
-    "the facts after a loop are an iteration late": edit(f"{FACTS}:Trace.after", "start=1", "start=2"),
-    "a state lasts until the end": edit(f"{FACTS}:Trace.runs", "((1, step, 1), (-1, step + 1, 1))", "((1, step, 1),)"),
-    "every iteration is a later one": edit(f"{FACTS}:_overlap", "Excess(loop.count - first - last)", "loop.count"),
+    "the facts after a loop are an iteration late": edit(f"{ITERATIONS}:Trace.after", "start=1", "start=2"),
+    "a state lasts until the end": edit(f"{ITERATIONS}:Trace.runs", "((1, step, 1), (-1, step + 1, 1))", "((1, step, 1),)"),
+    "every iteration is a later one": edit(f"{ITERATIONS}:_overlap", "Excess(loop.count - first - last)", "loop.count"),
     "a loop may run fewer times than never": edit(
-        f"{FACTS}:_overlap", "Excess(loop.count - first - last)", "loop.count - first - last"
+        f"{ITERATIONS}:_overlap", "Excess(loop.count - first - last)", "loop.count - first - last"
     ),
-    "classes ignore the first iterations": edit(f"{FACTS}:_overlap", "loop.offset + first,", "loop.offset,"),
-    "classes ignore the last iterations": edit(f"{FACTS}:_overlap", "loop.count - last", "loop.count"),
+    "classes ignore the first iterations": edit(f"{ITERATIONS}:_overlap", "loop.offset + first,", "loop.offset,"),
+    "classes ignore the last iterations": edit(f"{ITERATIONS}:_overlap", "loop.count - last", "loop.count"),
     "alternating iterations ignore the remainder": edit(
-        f"{FACTS}:_overlap", "return Excess(FloorDiv(room + step, step))", "return Excess(FloorDiv(room, step))"
+        f"{ITERATIONS}:_overlap", "return Excess(FloorDiv(room + step, step))", "return Excess(FloorDiv(room, step))"
     ),
     # what is counted
     "a nested loop is counted once": edit(f"{DERIVE}:_Tally.loop", "times * count,", "count,"),
@@ -117,33 +119,33 @@ FAULTS: dict[str, Fault] = {
     "weight gradients are not counted": edit(
         f"{DERIVE}:_Tally.operator", "wanted & alive)", "NO if operand.is_weight else wanted & alive)"
     ),
-    "everything trains": edit(f"{DERIVE}:trainable", "and wanted and not frozen", ""),
-    "the loss uses one output": edit(f"{DERIVE}:loss_values", "in graph.outputs if", "in graph.outputs[:1] if"),
+    "everything trains": edit(f"{NEEDS}:trainable", "and wanted and not frozen", ""),
+    "the loss uses one output": edit(f"{LIVES}:loss_values", "in graph.outputs if", "in graph.outputs[:1] if"),
     # parameters
     "a shared parameter is counted per iteration": edit(
         f"{COPIES}.enter", "for loop, bracket in around if loop.index in indices]", "for loop, bracket in around]"
     ),
     "a parameter of a loop is counted once": edit(
-        f"{COPIES}.counts", "Mul(*(self.turns(loop, parameter) for loop in loops))", "Integer(1)"
+        f"{COPIES}.counts", "Mul(*(self.reads(loop, parameter) for loop in loops))", "Integer(1)"
     ),
     "a parameter of a loop that never runs is counted": edit(
         f"{COPIES}.enter", "exists & Truth.of(AtLeast(count, Integer(1)))", "exists"
     ),
     "a parameter exists as its last reader does": edit(f"{COPIES}.enter", "exists | known.get(within, NO)", "exists"),
     "a parameter exists in one class as in the others": edit(f"{COPIES}.counts", "len(set(exists.values())) == 1", "True"),
-    "parameters ignore when they exist": edit(HELD, " * Polynomial.of(exists)", ""),
-    "parameters ignore their copies": edit(HELD, " * Polynomial.of(entry.copies)", ""),
+    "parameters ignore when they exist": edit(PARAMETERS, " * Polynomial.of(exists)", ""),
+    "parameters ignore their copies": edit(PARAMETERS, " * Polynomial.of(entry.copies)", ""),
     # units, extents and moments
-    "a multiply-add is one": edit(f"{LOWER}:_Lower.line", "2 * factor", "factor"),
-    "the fraction of an extent is lost": edit(f"{LOWER}:_Lower.line", "2 * factor", "2"),
-    "useful pairs are executed ones": edit(f"{LOWER}:_Lower.amount", "(key[2], key[1])", "(key[1], key[1])"),
-    "executed pairs are useful ones": edit(f"{LOWER}:_Lower.amount", "(key[2], key[1])", "(key[2], key[2])"),
-    "work is taken over samples": edit(f"{LOWER}:_Lower.vector", "{(items, monomial):", "{('samples', monomial):"),
+    "a multiply-add is one": edit(f"{LOWER}:_Lowering.line", "2 * factor", "factor"),
+    "the fraction of an extent is lost": edit(f"{LOWER}:_Lowering.line", "2 * factor", "2"),
+    "useful pairs are executed ones": edit(f"{AMOUNTS}.of", "(key[2], key[1])", "(key[1], key[1])"),
+    "executed pairs are useful ones": edit(f"{AMOUNTS}.of", "(key[2], key[1])", "(key[2], key[2])"),
+    "work is taken over samples": edit(f"{MOMENTS}.vector", "{(items, monomial):", "{('samples', monomial):"),
     "work over images is taken over samples": edit(
-        f"{LOWER}:_Lower.vector", "{(items, monomial):", "{('samples' if items == 'images' else items, monomial):"
+        f"{MOMENTS}.vector", "{(items, monomial):", "{('samples' if items == 'images' else items, monomial):"
     ),
     "work once is taken per sample": edit(
-        f"{LOWER}:_Lower.vector", "{(items, monomial):", "{('samples' if items == 'once' else items, monomial):"
+        f"{MOMENTS}.vector", "{(items, monomial):", "{('samples' if items == 'once' else items, monomial):"
     ),
     "a causal mask leaves the diagonal out": edit("symflops.algebra.masks:triangle", "length + 1", "length - 1"),
     "a causal mask starts at the first key": edit("symflops.algebra.masks:causal", "triangle(Excess(keys - queries))", "0"),

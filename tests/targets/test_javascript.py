@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from symflops.api import load
-from symflops.emit.code.whole_numbers import NODES, Divided, in_whole_numbers
+from symflops.emit.code.rewriting import NODES
+from symflops.emit.code.whole_numbers import Fractions, in_whole_numbers
 from symflops.emit.javascript import script as javascript
 from symflops.emit.javascript.printer import WORDS, JavaScriptPrinter, LengthsPrinter
 from symflops.model.formula import Apply, Bracket, Num, Power, Prod, Sum, Sym, TallyOf, Text, evaluate, walk
@@ -53,7 +54,7 @@ def test_an_expression_has_the_value_of_its_formula(formula):
 @given(formulas(list(LETTERS)))
 @settings(max_examples=200, deadline=None)
 def test_a_fraction_is_two_whole_numbers(formula):
-    whole = Divided({"r": "r_under"}).whole(formula)
+    whole = Fractions({"r": "r_under"}).whole(formula)
     assert evaluate(whole, {**LETTERS, "r": 5, "r_under": 2}) == evaluate(formula, LETTERS)
     text = JavaScriptPrinter().text(whole)
     known = {**LETTERS, "in$": 5, "r": 5, "r_under": 2}

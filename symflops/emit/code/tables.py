@@ -7,15 +7,15 @@ are one block, how rows are aligned. A :class:`Language` says how each of it is 
 from __future__ import annotations
 
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from symflops.emit.code.language import Language
 from symflops.emit.code.printer import CodePrinter
 from symflops.emit.code.sharing import Row, Table, Use, columns_aligned, named_parts, shared
 from symflops.model.formula import ONE, ZERO, Formula, Sym, brackets, symbols, tallies
-from symflops.model.program import Amount, Field, Line, Program, RegimeLines, Tensor
+from symflops.model.program import Amount, Line, Program, RegimeLines, Tensor
 
 T = TypeVar("T")
 WIDEST = 72
@@ -26,56 +26,6 @@ LONG = 24
 
 Cells = tuple[str, Formula, Formula, tuple[Formula, ...], Formula, str]
 """What a line runs over, FLOPs of one, how often forward, each gradient and forward again, and its contraction."""
-
-
-class Language(ABC):
-    """How a language writes the statements and the rows of tables."""
-
-    @abstractmethod
-    def printer(self) -> CodePrinter:
-        """A printer of formulas, which names may be given to."""
-
-    @abstractmethod
-    def assigned(self, name: str, text: str) -> str:
-        """The statement that gives an expression a name."""
-
-    @abstractmethod
-    def remark(self, text: str) -> str:
-        """A comment that is a line."""
-
-    @abstractmethod
-    def size(self, field: Field) -> str:
-        """A size that is read, as formulas take it."""
-
-    @abstractmethod
-    def given(self, field: Field) -> str:
-        """Whether a size that may be null is not."""
-
-    @abstractmethod
-    def vector(self, cells: Sequence[str]) -> str:
-        """A vector over the moments."""
-
-    @abstractmethod
-    def choice(self, useful: str, executed: str) -> str:
-        """The vector of useful pairs, or that of all, as conventions differ."""
-
-    @abstractmethod
-    def line(
-        self, path: str, amount: str, counts: tuple[str, str], gradients: Sequence[str], again: str, what: str
-    ) -> list[str]:
-        """The cells of a row of work: module, what it runs over, FLOPs of one and times forward, gradients, forward again."""
-
-    @abstractmethod
-    def lines_at(self, path: str, block: str) -> str:
-        """The row that stands for a block of work at a path."""
-
-    @abstractmethod
-    def count(self, name: str, elements: str) -> list[str]:
-        """The cells of a row of parameters."""
-
-    @abstractmethod
-    def counts_at(self, path: str, block: str) -> str:
-        """The row that stands for a block of parameters at a path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +165,29 @@ class Tables:
                 name = f"_trained_{identifier(regime.name)}"
                 found.append((regime.name, name, scope.statements, scope.printer.text(regime.trainable)))
         return found
+
+
+def work_context(tables: Tables) -> dict[str, Any]:
+    """The names of a template for the functions of work and parameters.
+
+    ``hidden`` are the lines that PyTorch's counter does not see, ``work`` the functions of the regimes by name.
+    """
+    regimes = tables.program.regimes
+    names, counts = tables.parameters()
+    functions = tables.regimes()
+    return {
+        "regime_names": [regime.name for regime in regimes],
+        "regimes": functions,
+        "work": [(regime.name, function.name) for regime, function in zip(regimes, functions, strict=True)],
+        "blocks": any(function.blocks for function in functions),
+        "hidden": {
+            regime.name: tuple(position for position, line in enumerate(regime.lines) if not line.seen) for regime in regimes
+        },
+        "parameters": counts,
+        "parameter_names": names,
+        "parameter_blocks": any(function.blocks for function in counts),
+        "trained": tables.trained(),
+    }
 
 
 class Scope:

@@ -1,68 +1,71 @@
-"""Formulas without fractions: a size that is a fraction becomes two whole ones, its numerator and its denominator.
-
-For languages that have exact integers and no exact fractions.
-"""
+"""Formulas without fractions, for languages with exact integers only: a fraction becomes numerator and denominator."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass, replace
-from typing import Any, assert_never
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import assert_never
 
+from symflops.emit.code.rewriting import Rewriting
 from symflops.emit.code.terms import plus, times
 from symflops.model.formula import ONE, Apply, Bracket, Formula, Num, Power, Prod, Sum, Sym, TallyOf, Text, symbols
 from symflops.model.program import Definition, Field, Program
 
-NODES = (Num, Sym, Text, Sum, Prod, Power, Apply, Bracket, TallyOf)
 DENOMINATOR = "denominator"
-"""The kind of the size that is the other half of a rational one; both have the same attribute."""
+"""The kind of the size that is the denominator of a rational size; both have the same attribute."""
 
-Halves = tuple[Formula, Formula]
+Fraction = tuple[Formula, Formula]
+"""Numerator and denominator."""
 
 
 def in_whole_numbers(program: Program) -> Program:
-    """``program`` with formulas of integers only, equal in value."""
-    under = {field.letter: f"{field.letter}_under" for field in program.fields if field.kind == "rational"}
-    if not under:
+    """``program`` with equal formulas of integers only."""
+    fractions = Fractions(denominators(program))
+    if not fractions.denominators:
         return program
-    halves = Divided(under)
     definitions: list[Definition] = []
     for definition in program.definitions:
-        top, bottom = halves.of(definition.formula)
+        top, bottom = fractions.of(definition.formula)
         definitions.append(replace(definition, formula=top))
         if bottom != ONE:
-            halves.under[definition.letter] = f"{definition.letter}_under"
-            definitions.append(replace(definition, letter=halves.under[definition.letter], formula=bottom))
-    made: list[Field] = []
+            letter = fractions.denominators[definition.letter] = f"{definition.letter}_under"
+            definitions.append(replace(definition, letter=letter, formula=bottom))
+    sizes: list[Field] = []
     for field in program.fields:
-        made.append(field)
-        if field.letter in under:
-            made.append(replace(field, letter=under[field.letter], kind=DENOMINATOR, default=None))
+        sizes.append(field)
+        if field.kind == "rational":
+            sizes.append(replace(field, letter=fractions.denominators[field.letter], kind=DENOMINATOR, default=None))
     names = ("statistics", "moments", "amounts", "tensors", "parameters", "regimes", "cases", "inputs", "streams")
-    formulas = {name: _with(getattr(program, name), halves.whole) for name in names}
-    return replace(program, fields=tuple(made), definitions=tuple(definitions), **formulas)
+    rewriting = Rewriting(fractions.whole)
+    formulas = {name: rewriting(getattr(program, name)) for name in names}
+    return replace(program, fields=tuple(sizes), definitions=tuple(definitions), **formulas)
 
 
-class Divided:
-    """Formulas as numerator and denominator; ``under`` has the letter of the denominator of each letter that is a fraction."""
+def denominators(program: Program) -> dict[str, str]:
+    """The letters of the denominators of rational sizes."""
+    return {field.letter: f"{field.letter}_under" for field in program.fields if field.kind == "rational"}
 
-    def __init__(self, under: Mapping[str, str]) -> None:
-        self.under = dict(under)
+
+class Fractions:
+    """Formulas as fractions; ``denominators`` has a letter for the denominator of each letter that is a fraction."""
+
+    def __init__(self, denominators: Mapping[str, str]) -> None:
+        self.denominators = dict(denominators)
 
     def whole(self, formula: Formula) -> Formula:
-        """``formula`` without fractions; a division that is left has no remainder."""
+        """``formula`` in integers; a division that remains is exact."""
         top, bottom = self.of(formula)
         return top if bottom == ONE else times(top, Power(bottom, -1))
 
-    def of(self, formula: Formula) -> Halves:
+    def of(self, formula: Formula) -> Fraction:
         """``formula`` as a fraction."""
-        if not any(name in self.under for name in symbols(formula)):
+        if not any(name in self.denominators for name in symbols(formula)):
             return formula, ONE
         match formula:
             case Num() | Text():
                 return formula, ONE
             case Sym():
-                return formula, Sym(self.under[formula.name])
+                return formula, Sym(self.denominators[formula.name])
             case Sum():
                 parts, bottom = self.common(formula.terms)
                 return plus(parts), bottom
@@ -81,8 +84,8 @@ class Divided:
             case _:
                 assert_never(formula)
 
-    def apply(self, formula: Apply) -> Halves:
-        """A function of fractions; what rounds or compares is whole once both sides have one denominator."""
+    def apply(self, formula: Apply) -> Fraction:
+        """A function of fractions over a common denominator, which a rounded quotient cancels."""
         parts, bottom = self.common(formula.arguments)
         result = Apply(formula.function, parts)
         return result, ONE if formula.function in ("floordiv", "ceildiv") else bottom
@@ -93,14 +96,3 @@ class Divided:
         bottoms = [bottom for bottom in dict.fromkeys(bottom for _, bottom in halves) if bottom != ONE]
         every = times(*bottoms)
         return tuple(times(top, *(other for other in bottoms if other != bottom)) for top, bottom in halves), every
-
-
-def _with(value: Any, change: Callable[[Formula], Formula]) -> Any:
-    """``value`` with its formulas changed, whatever frozen types and tuples hold them."""
-    if isinstance(value, NODES):
-        return change(value)
-    if isinstance(value, tuple):
-        return tuple(_with(item, change) for item in value)
-    if is_dataclass(value) and not isinstance(value, type):
-        return replace(value, **{field.name: _with(getattr(value, field.name), change) for field in fields(value)})
-    return value

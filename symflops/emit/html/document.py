@@ -14,16 +14,16 @@ from fractions import Fraction
 from typing import Any
 
 from symflops.emit.html.calculator import Setting, calculator
-from symflops.emit.math.lines import aligned, fold, width
-from symflops.emit.math.printer import LatexPrinter, letters, moment_rows
+from symflops.emit.math.lines import aligned, fold
+from symflops.emit.math.printer import LatexPrinter, letters
 from symflops.emit.page.analysis import FORWARD
-from symflops.emit.page.page import located
-from symflops.emit.page.phrases import WIDEST, AnalysisWords, Display
-from symflops.emit.page.types import Cell, Form, Page
+from symflops.emit.page.markup import Markup
+from symflops.emit.page.phrases import Display
+from symflops.emit.page.types import Form, Page
 from symflops.emit.page.worked_figures import default_sizes
 from symflops.emit.rendering import template
-from symflops.model.formula import ZERO, Formula, evaluate
-from symflops.model.program import Field, Program
+from symflops.model.formula import Formula, evaluate
+from symflops.model.program import Program
 
 LINE = 560.0
 """How wide a line of a formula may be, in points; what is wider is folded, and scrolls within its box on a phone."""
@@ -50,7 +50,7 @@ class Resources:
 
 def render(program: Program, shown: Page, version: str, setting: Setting, resources: Resources) -> str:
     """The page of ``program``, whose derivation is ``shown``; the calculator has all regimes of the program."""
-    context = _Words(shown).context() | calculator(program, setting) | _head(program, shown, setting)
+    context = _Context(shown).context() | calculator(program, setting) | _head(program, shown, setting)
     return template("html/derivation.html.jinja").render(version=version, resources=resources, home=setting.home, **context)
 
 
@@ -70,24 +70,21 @@ def tex(text: str) -> str:
     return f'<span class="num">{text}</span>' if text.isdecimal() else f'<span class="tex">{html.escape(text)}</span>'
 
 
-class _Words:
-    """What the template calls to place formulas and names."""
+class _Context:
+    """The names that the template uses for formulas and text."""
 
     def __init__(self, page: Page) -> None:
-        self.page = page
         self.names = letters(page.program) | dict(page.letters)
         self.printer = LatexPrinter(self.names)
-        self.grows = AnalysisWords(page, self.printer, LINE)
+        self.markup = Markup(
+            page, self.names, self.printer, escape, code, self.math, "<sup>{}</sup>", listed=json.dumps, line=LINE
+        )
 
     def context(self) -> dict[str, Any]:
-        """The names of the template."""
-        return {
-            "page": self.page, "text": escape, "code": code, "math": self.math, "tex": tex,
-            "latex": self.printer.text, "symbol": self.printer.symbol, "display": self.display, "total": self.total,
-            "cells": self.cells, "zero": ZERO, "default": self.default, "once": "" in self.names.values(),
-            "moments": moment_rows(self.page.program, self.names, self.printer), "names": names, "count": "{:,}".format,
-            "signed": "{:+,}".format, "located": located, "capital": capital, "program": self.page.program,
-            "grows": self.grows, "rows": self.rows, "short": self.short, "phrases": phrases,
+        """By name, what the template calls and places."""
+        return self.markup.context() | {
+            "rows": self.rows, "display": self.display, "total": self.total, "tex": tex, "latex": self.printer.text,
+            "capital": capital, "phrases": phrases,
         }  # fmt: skip
 
     def math(self, formula: Formula) -> str:
@@ -103,30 +100,10 @@ class _Words:
         """A count as an alignment."""
         return alignment(aligned(head, [fold(self.printer.text(formula), LINE)]))
 
-    def short(self, formula: Formula) -> str:
-        """A formula within a line; nothing where it is long."""
-        text = self.printer.text(formula)
-        return tex(text) if width(text) <= WIDEST else ""
-
     @staticmethod
     def rows(*displays: Display) -> str:
         """Alignments as one."""
         return alignment([row for display in displays for row in display.rows])
-
-    def cells(self, cells: Sequence[Cell]) -> str:
-        """How often gradients are computed, with the letters of their notes."""
-        return ", ".join(self.math(cell.count) + (f"<sup>{cell.note}</sup>" if cell.note else "") for cell in cells)
-
-    def default(self, field: Field) -> str:
-        """The default of a size."""
-        match field.default:
-            case None:
-                return "required" if field.required else "none"
-            case bool():
-                return "true" if field.default else "false"
-            case str() | tuple():
-                return code(field.default if isinstance(field.default, str) else json.dumps(field.default))
-        return self.math(field.default)
 
 
 def alignment(rows: Sequence[str], tag: str = "") -> str:
@@ -143,12 +120,6 @@ def phrases(texts: Sequence[str]) -> list[str]:
         "".join(tex(part) if place % 2 else escape(part) or part for place, part in enumerate(text.split("$")))
         for text in texts
     ]
-
-
-def names(texts: Sequence[str]) -> str:
-    """Names in a sentence."""
-    printed = [code(text) for text in texts]
-    return printed[0] if len(printed) == 1 else f"{', '.join(printed[:-1])} and {printed[-1]}" if printed else ""
 
 
 def capital(text: str) -> str:

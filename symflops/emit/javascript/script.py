@@ -12,8 +12,8 @@ from typing import Any
 
 from symflops.emit.code.batches import stream_groups, summed
 from symflops.emit.code.infix import UNARY
-from symflops.emit.code.tables import Tables
-from symflops.emit.code.whole_numbers import DENOMINATOR, Divided, in_whole_numbers
+from symflops.emit.code.tables import Tables, work_context
+from symflops.emit.code.whole_numbers import DENOMINATOR, Fractions, denominators, in_whole_numbers
 from symflops.emit.javascript.printer import JavaScriptPrinter, LengthsPrinter, name_of
 from symflops.emit.javascript.tables import READ, JavaScript
 from symflops.emit.page.parts import part_of
@@ -26,63 +26,54 @@ PRINT = LengthsPrinter()
 
 
 def render(program: Program, version: str, verified: Sequence[Verification] = ()) -> str:
-    """The script of ``program``. What it was verified against stands on the derivation page, not here."""
+    """The script of ``program``; the derivation page says what it was verified against."""
     whole = in_whole_numbers(program)
     tables = Tables(whole, JavaScript())
-    names, counted = tables.parameters()
-    lines = tables.regimes()
-    letters = part_letters(program)
-    key = key_of(program)
+    key, title = key_of(program), program.title or program.name
+    fixed = [[field.attribute, value] for letter, value in program.fixed for field in program.fields if field.letter == letter]
     return template("javascript/estimator.js.jinja").render(
         program=program,
         version=version,
         key=json.dumps(key),
         file=f"{key.replace('/', '_')}.js",
-        title=program.title or program.name,
-        title_text=json.dumps(program.title or program.name),
-        regime_names=[regime.name for regime in program.regimes],
+        title=title,
+        title_text=json.dumps(title),
         sets=sets(program),
         moment_sets=[moment.name for moment in program.moments],
         pairs=dict(program.pairs),
         lengths=dict(program.lengths),
         unseen=dict(program.unseen),
-        hidden={regime.name: [place for place, line in enumerate(regime.lines) if not line.seen] for regime in program.regimes},
-        parts={regime.name: "".join(letters[part_of(line)] for line in regime.lines) for regime in program.regimes},
-        part_names={letter: part for part, letter in letters.items()},
-        fixed=literal(
-            [[field.attribute, value] for letter, value in program.fixed for field in program.fields if field.letter == letter]
-        ),
+        fixed=literal(fixed),
         fields=[(field.attribute, field.kind, field.keys, field.nullable, default(field, program)) for field in program.fields],
-        regimes=lines,
-        parameters=counted,
-        parameter_names=names,
-        trained=tables.trained(),
-        work=[(regime.name, function.name) for regime, function in zip(program.regimes, lines, strict=True)],
         moment_letters=tables.letters([Sym(name) for moment in whole.moments for name in moment.sizes]),
         figures=[(name_of(item.name), figure(item, whole)) for item in whole.statistics],
         sums=[(moment.name, total(moment, whole)) for moment in whole.moments],
+        **part_context(program),
+        **work_context(tables),
     )
 
 
 def key_of(program: Program) -> str:
-    """The name under which the estimator of a program registers: its model's, with that of its structure where it has one."""
+    """The name under which an estimator registers: that of its model, and of its structure if it has one."""
     return program.name + (f"/{program.variant}" if program.variant else "")
 
 
-def part_letters(program: Program) -> dict[str, str]:
-    """A letter for each part of the work."""
+def part_context(program: Program) -> dict[str, Any]:
+    """The names of the template for the parts of the work: a letter for each part, and per regime the letters of its lines."""
     parts = dict.fromkeys(part_of(line) for regime in program.regimes for line in regime.lines)
-    return {part: chr(ord("a") + number) for number, part in enumerate(parts)}
+    letters = {part: chr(ord("a") + number) for number, part in enumerate(parts)}
+    lines = {regime.name: "".join(letters[part_of(line)] for line in regime.lines) for regime in program.regimes}
+    return {"parts": lines, "part_names": {letter: part for part, letter in letters.items()}}
 
 
 def sets(program: Program) -> dict[str, list[list[object]]]:
-    """Per index set its streams: name, axes, and the length of one that is left out, None where it must be given."""
+    """The streams by index set: name, axes, and the length if a batch leaves it out (None if it is required)."""
     optional = {stream.name: stream.absent if stream.optional else None for stream in program.streams}
     return {group[0][1]: [[name, list(axes), optional[name]] for name, _, axes, _ in group] for group in stream_groups(program)}
 
 
 def literal(value: Any) -> str:
-    """A plain value of a config in JavaScript, whole numbers as BigInt."""
+    """A plain value of a config as a JavaScript literal; whole numbers become BigInt."""
     match value:
         case bool() | str() | None:
             return json.dumps(value)
@@ -98,7 +89,7 @@ def literal(value: Any) -> str:
 
 
 def default(field: Field, program: Program) -> str:
-    """The default of a size: a value, a function of the sizes above it, or nothing where a config must have it."""
+    """The default of a size: a value, a function of the sizes above it, or ``undefined`` if a config must have it."""
     if field.default is None:
         return "undefined" if field.required else "null"
     if isinstance(field.default, (bool, str, tuple)):
@@ -106,12 +97,14 @@ def default(field: Field, program: Program) -> str:
     if isinstance(field.default, Num):
         value = field.default.value
         return literal(value if field.kind == "rational" else int(value))
-    under = {other.letter: f"{other.letter}_under" for other in program.fields if other.kind == "rational"}
     names = {other.letter: READ.get(other.kind, "{}").format(f"s.{other.attribute}") for other in program.fields}
-    for other in program.fields:
-        if other.letter in under:
-            names[under[other.letter]] = READ[DENOMINATOR].format(f"s.{other.attribute}")
-    return f"(s) => {JavaScriptPrinter(names).text(Divided(under).whole(field.default))}"
+    under = denominators(program)
+    names |= {
+        under[other.letter]: READ[DENOMINATOR].format(f"s.{other.attribute}")
+        for other in program.fields
+        if other.letter in under
+    }
+    return f"(s) => {JavaScriptPrinter(names).text(Fractions(under).whole(field.default))}"
 
 
 def total(what: Moment | Statistic, program: Program) -> str:
@@ -134,7 +127,7 @@ def figure(statistic: Statistic, program: Program) -> str:
 
 
 def over_items(what: Moment | Statistic, program: Program) -> str:
-    """The columns that a formula reads, and the formula as a function of one item."""
+    """The arguments of a sum over items: the columns that a formula reads, and the formula as a function of one item."""
     found = summed(what, program)
     columns, arguments = ", ".join(f"$c.{name}" for name in found.columns), ", ".join(map(name_of, found.columns))
     return f"[{columns}], ({arguments}) => {PRINT.text(found.formula)}"

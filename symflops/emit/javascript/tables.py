@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from symflops.emit.code.tables import Language
+from symflops.emit.code.language import Language
 from symflops.emit.code.whole_numbers import DENOMINATOR
 from symflops.emit.javascript.printer import JavaScriptPrinter
 from symflops.model.program import Field

@@ -9,15 +9,16 @@ from math import ceil
 
 from symflops.emit.math.abbreviations import abbreviated
 from symflops.emit.math.lines import LINE, aligned, fold, width
-from symflops.emit.math.printer import LatexPrinter, letters, moment_rows
+from symflops.emit.math.printer import LatexPrinter, letters
 from symflops.emit.page.fragments import PIECES, Fragments, fragments
-from symflops.emit.page.page import located, page
-from symflops.emit.page.phrases import WIDEST, AnalysisWords, Display
-from symflops.emit.page.types import Cell, Form, Page
+from symflops.emit.page.markup import Markup
+from symflops.emit.page.page import page
+from symflops.emit.page.phrases import Display
+from symflops.emit.page.types import Form, Page
 from symflops.emit.page.worked_figures import worked
 from symflops.emit.rendering import template
-from symflops.model.formula import ZERO, Formula
-from symflops.model.program import Definition, Field, Program
+from symflops.model.formula import Formula
+from symflops.model.program import Definition, Program
 from symflops.model.verification import Verification
 
 SPECIAL = {
@@ -27,9 +28,10 @@ SPECIAL = {
     "\u2014": "---", "\u2019": "'", "\u201c": "``", "\u201d": "''",
     "→": r"$\to$", "\u00d7": r"$\times$", "≤": r"$\le$", "≥": r"$\ge$", "…": r"\dots{}", "-": "-", "\n": " ",
 }  # fmt: skip
+NOTE = r"\,\textsuperscript{{\textit{{{}}}}}"
 FRAGMENT_LINE, NARROW = 220.0, 70.0  # points: a term beside its head and its number, and a cell, in a text 345 points wide
 WORD = 8  # letters of a long word that stay together
-CELL, LINES = 90.0, 36  # what a cell of a fragment's table holds in one line, and the lines of a table that fits on a page
+CELL, LINES = 90.0, 36  # points of one line in a cell of a fragment's table, and lines of a table that fits on a page
 
 
 def render(program: Program, version: str, verified: Sequence[Verification] = ()) -> str:
@@ -38,20 +40,20 @@ def render(program: Program, version: str, verified: Sequence[Verification] = ()
 
 
 def render_page(shown: Page, version: str) -> str:
-    """The document of a page."""
-    return template("derivation.tex.jinja").render(version=version, **_Words(shown).context())
+    """``shown`` as a LaTeX document."""
+    return template("derivation.tex.jinja").render(version=version, **_Context(shown).context())
 
 
 def render_fragments(program: Program, version: str) -> dict[str, str]:
-    """What pastes into a paper, by the names of ``PIECES``: an alignment and two tables, without a preamble."""
+    """Pieces to paste into a paper, by the names of ``PIECES``: an alignment and two tables, without a preamble."""
     found = fragments(abbreviated(program))
-    words = _Words(found.page, FRAGMENT_LINE, r"\,\penalty900")
-    context = {**words.context(), "version": version, "found": found, "tall": words.tall(found)}
+    shown = _Context(found.page, FRAGMENT_LINE, r"\,\penalty900")
+    context = {**shown.context(), "version": version, "found": found, "tall": shown.tall(found)}
     return {name: template(f"{name}.tex.jinja").render(context) for name in PIECES}
 
 
 def escape(text: str) -> str:
-    """Any text as LaTeX text; a character that the fonts may lack as its code point."""
+    """``text`` escaped for LaTeX; characters that the fonts may lack become their code points."""
     if text.isascii() and text.isalnum():
         return text
     return "".join(SPECIAL.get(character) or _plain(character) for character in text)
@@ -68,7 +70,7 @@ def _plain(character: str) -> str:
 
 @lru_cache(maxsize=1 << 12)
 def code(text: str) -> str:
-    """A name in the typewriter face, with breaks after its separators and before its capitals, at need within long words."""
+    """A name in the typewriter face; it may break after separators, before capitals, and at need within long words."""
     pieces = re.findall(r"[A-Z][a-z0-9]+|[._/-]|[^._/A-Z-]+|[A-Z]", text)
     breakable = ""
     for piece in pieces:
@@ -79,8 +81,8 @@ def code(text: str) -> str:
     return rf"\texttt{{{breakable.removesuffix(chr(92) + 'allowbreak{}')}}}"
 
 
-class _Words:
-    """What the template calls to place formulas and names."""
+class _Context:
+    """The names that the templates use."""
 
     def __init__(self, page: Page, line: float = LINE, thin: str = r"\thin") -> None:
         self.page = page
@@ -88,30 +90,23 @@ class _Words:
         self.names = letters(page.program) | dict(page.letters)
         self.printer = LatexPrinter(self.names)
         self.inline = LatexPrinter(self.names, thin, thin)
-        self.grows = AnalysisWords(page, self.printer, line)
+        self.markup = Markup(page, self.names, self.printer, escape, code, self.math, NOTE, line=line)
 
     def context(self) -> dict[str, object]:
-        """The names of the template."""
-        program = self.page.program
-        return {
-            "page": self.page, "program": program, "grows": self.grows, "rows": self.rows,
-            "text": escape, "code": code, "math": self.math, "located": located,
-            "symbol": self.printer.symbol, "display": self.display, "total": self.total, "cells": self.cells,
-            "short": self.short, "sentence": sentence,
-            "defined": self.defined, "default": self.default, "once": "" in self.names.values(), "moments": self.moments(),
-            "names": names, "zero": ZERO, "count": "{:,}".format, "signed": signed,
+        """By name, what the templates call and place."""
+        return self.markup.context() | {
+            "rows": self.rows,
+            "display": self.display,
+            "total": self.total,
+            "defined": self.defined,
+            "signed": signed,
             "comment": lambda text: re.sub(r"[^ -~]", "?", text),
-        }  # fmt: skip
+        }
 
     def math(self, formula: Formula) -> str:
         """A formula within a line."""
         plain = self.printer.text(formula)
         return f"${self.inline.text(formula) if self.line == LINE or width(plain) > NARROW else plain}$"
-
-    def short(self, formula: Formula) -> str:
-        """A formula within a line; nothing where it is long."""
-        text = self.printer.text(formula)
-        return self.math(formula) if width(text) <= WIDEST else ""
 
     def display(self, form: Form, end: str = r" \\") -> str:
         """A closed form as the rows of an alignment, with ``end`` after each but the last."""
@@ -133,22 +128,6 @@ class _Words:
         first, *rest = fold(self.printer.text(definition.formula), self.line)
         return " \\\\\n".join([f"{definition.latex} &= {first}", *(rf"&\qquad {{}}{line}" for line in rest)])
 
-    def cells(self, cells: Sequence[Cell]) -> str:
-        """How often gradients are computed, with the letters of their notes."""
-        notes = [rf"\,\textsuperscript{{\textit{{{cell.note}}}}}" if cell.note else "" for cell in cells]
-        return ", ".join(self.math(cell.count) + note for cell, note in zip(cells, notes, strict=True))
-
-    def default(self, field: Field) -> str:
-        """The default of a size."""
-        match field.default:
-            case None:
-                return "required" if field.required else "none"
-            case bool():
-                return "true" if field.default else "false"
-            case str() | tuple():
-                return code(field.default if isinstance(field.default, str) else str(list(field.default)))
-        return self.math(field.default)
-
     def tall(self, found: Fragments) -> dict[str, bool]:
         """The tables that may be higher than a page."""
         cells = {
@@ -158,25 +137,7 @@ class _Words:
                 for row in found.modules
             ],
         }
-        cells["symbols"] += [[0.0] for _ in self.listed()]
-        return {name: sum(ceil(max(*row, 1.0) / CELL) for row in rows) > LINES for name, rows in cells.items()}
-
-    def listed(self) -> list[object]:
-        """What stands in a table of symbols beside the sizes."""
         program = self.page.program
-        return [*program.definitions, *self.page.streams, *program.statistics, *program.moments]
-
-    def moments(self) -> list[tuple[str, str, str]]:
-        """Moments, and what they hold of the batch as a whole: symbol, sum, and what it is over."""
-        return moment_rows(self.page.program, self.names, self.printer)
-
-
-def sentence(text: str) -> str:
-    """A text as a sentence."""
-    return escape(f"{text[:1].upper()}{text[1:].removesuffix('.')}." if text else "")
-
-
-def names(texts: Sequence[str]) -> str:
-    """Names in a sentence."""
-    printed = [code(text) for text in texts]
-    return printed[0] if len(printed) == 1 else f"{', '.join(printed[:-1])} and {printed[-1]}" if printed else ""
+        others = [*program.definitions, *self.page.streams, *program.statistics, *program.moments]
+        cells["symbols"] += [[0.0] for _ in others]
+        return {name: sum(ceil(max(*row, 1.0) / CELL) for row in rows) > LINES for name, rows in cells.items()}

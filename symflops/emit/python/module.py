@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import Sequence
+from typing import Any
 
 from symflops.emit.code.batches import columns, stream_groups, stream_rows
-from symflops.emit.code.tables import Tables
+from symflops.emit.code.tables import Tables, work_context
 from symflops.emit.python.batch import elements, figure, quick, signature, slots, total
 from symflops.emit.python.printer import PythonPrinter
 from symflops.emit.python.tables import Python
@@ -25,90 +26,93 @@ TYPES = {
 
 
 def render(program: Program, version: str, verified: Sequence[Verification] = ()) -> str:
-    """The module of ``program``. What it was verified against stands on the derivation page, not here."""
+    """The module of ``program``; the derivation page says what it was verified against."""
     tables = Tables(program, Python())
-    names, counted = tables.parameters()
-    lines, trained = tables.regimes(), tables.trained()
-    told = [figure(item, program) for item in program.statistics]
+    context = head_context(program) | size_context(program) | batch_context(program, tables) | work_context(tables)
+    return template("estimator.py.jinja").render(program=program, version=version, print=PRINT.text, **context)
+
+
+def head_context(program: Program) -> dict[str, Any]:
+    """The names of the template for the docstring and the constants of a module."""
+    return {
+        "formulas": closed_forms(program),
+        "symbols": symbol_table(program),
+        "moments": [(moment, PRINT.text(moment.formula)) for moment in program.moments],
+        "moment_sets": [(moment.name, moment.items) for moment in program.moments],
+        "fixed": [(field.attribute, repr(value)) for field, value in fixed_fields(program)],
+        "unseen": any(not line.seen for regime in program.regimes for line in regime.lines),
+    }
+
+
+def size_context(program: Program) -> dict[str, Any]:
+    """The names of the template for sizes and the reading of configs."""
+    kinds = {field.kind for field in program.fields}
+    return {
+        "fields": program.fields,
+        "types": TYPES,
+        "defaults": {field.letter: default(field, program) for field in program.fields},
+        "arguments": arguments(program),
+        "nullable": [field.attribute for field in program.fields if field.nullable and not field.required],
+        "null_lists": any(field.kind == "list" and field.nullable for field in program.fields),
+        "fractions": "rational" in kinds,
+        "entries": "entries" in kinds,
+        "each": "number or list" in kinds,
+        "anything": "any" in kinds,
+        "positions": "position" in kinds,
+    }
+
+
+def batch_context(program: Program, tables: Tables) -> dict[str, Any]:
+    """The names of the template for batches and their moments."""
     terms, rests = elements(program)
-    arguments_of_model = inputs_of(program)
     plain_lists, plain_columns = quick(program)
-    return template("estimator.py.jinja").render(
-        program=program,
-        version=version,
-        print=PRINT.text,
-        formulas=closed_forms(program),
-        hidden={
-            regime.name: tuple(position for position, line in enumerate(regime.lines) if not line.seen)
-            for regime in program.regimes
-        },
-        unseen=any(not line.seen for regime in program.regimes for line in regime.lines),
-        fixed=[(field.attribute, repr(value)) for field, value in fixed_fields(program)],
-        symbols=symbol_table(program),
-        fields=program.fields,
-        types=TYPES,
-        defaults={field.letter: default(field, program) for field in program.fields},
-        arguments=arguments(program),
-        signature=signature(program),
-        streams=stream_rows(program),
-        groups=stream_groups(program),
-        sized=any(moment.sizes for moment in program.moments),
-        ones=[stream.name for stream in program.streams if stream.absent],
-        moment_letters=tables.letters([Sym(name) for moment in program.moments for name in moment.sizes]),
-        columns=[f"{name}_: list[int]" for name in columns(program)] or ["*_: list[int]"],
-        elements=[f"{name}: Any" for name in columns(program)] or ["*_: Any"],
-        terms=terms,
-        rests=rests,
-        quick=plain_lists,
-        quick_columns=plain_columns,
-        least=any("_least(" in text for text in (*terms, *rests)),
-        most=any("_most(" in text for text in (*terms, *rests)),
-        moment_sets=[(moment.name, moment.items) for moment in program.moments],
-        inputs=[(*map(json.dumps, texts), PRINT.text(width) if width else "None") for *texts, width in arguments_of_model],
-        input_letters=tables.letters([width for _, _, _, width in arguments_of_model if width]),
-        sums=[(moment, total(moment, program)) for moment in program.moments],
-        figures=[(item, text, PRINT.text(item.formula)) for item, text in zip(program.statistics, told, strict=True)],
-        parameter_names=names,
-        parameters=counted,
-        trained=trained,
-        regime_names=[regime.name for regime in program.regimes],
-        slots=slots(program),
-        dot=dot(program),
-        regimes=lines,
-        work=[(regime.name, function.name) for regime, function in zip(program.regimes, lines, strict=True)],
-        blocks=any(function.blocks for function in lines),
-        parameter_blocks=any(function.blocks for function in counted),
-        moments=[(moment, PRINT.text(moment.formula)) for moment in program.moments],
-        nullable=[field.attribute for field in program.fields if field.nullable and not field.required],
-        null_lists=any(field.kind == "list" and field.nullable for field in program.fields),
-        fractions=any(field.kind == "rational" for field in program.fields),
-        entries=any(field.kind == "entries" for field in program.fields),
-        each=any(field.kind == "number or list" for field in program.fields),
-        anything=any(field.kind == "any" for field in program.fields),
-        positions=any(field.kind == "position" for field in program.fields),
-        exact=any("_exact(" in text for text in (*(total(moment, program) for moment in program.moments), *told)),
-    )
+    sums = [total(moment, program) for moment in program.moments]
+    statistics = [figure(item, program) for item in program.statistics]
+    inputs, lengths = inputs_of(program), columns(program)
+    return {
+        "signature": signature(program),
+        "streams": stream_rows(program),
+        "groups": stream_groups(program),
+        "ones": [stream.name for stream in program.streams if stream.absent],
+        "columns": [f"{name}_: list[int]" for name in lengths] or ["*_: list[int]"],
+        "elements": [f"{name}: Any" for name in lengths] or ["*_: Any"],
+        "terms": terms,
+        "rests": rests,
+        "quick": plain_lists,
+        "quick_columns": plain_columns,
+        "least": any("_least(" in text for text in (*terms, *rests)),
+        "most": any("_most(" in text for text in (*terms, *rests)),
+        "inputs": [(*map(json.dumps, texts), PRINT.text(width) if width else "None") for *texts, width in inputs],
+        "input_letters": tables.letters([width for _, _, _, width in inputs if width]),
+        "sized": any(moment.sizes for moment in program.moments),
+        "moment_letters": tables.letters([Sym(name) for moment in program.moments for name in moment.sizes]),
+        "sums": list(zip(program.moments, sums, strict=True)),
+        "figures": [(item, text, PRINT.text(item.formula)) for item, text in zip(program.statistics, statistics, strict=True)],
+        "exact": any("_exact(" in text for text in (*sums, *statistics)),
+        "slots": slots(program),
+        "dot": dot(program),
+    }
 
 
 def dot(program: Program) -> str:
-    """Coefficients times moments, those left out that nothing runs over."""
+    """The sum of coefficients times moments, without moments that no work runs over."""
     used = {position for amount in program.amounts for position, _ in (*amount.useful, *amount.executed)}
     terms = [f"c[{position}] * m.{moment.name}" for position, moment in enumerate(program.moments) if position in used]
     return " + ".join(terms) or "0"
 
 
 def fixed_fields(program: Program) -> list[tuple[Field, object]]:
-    """The sizes that decided the structure, and their values."""
+    """The sizes that decide the structure, with their values."""
     return [(field, value) for letter, value in program.fixed for field in program.fields if field.letter == letter]
 
 
 def fixed_sizes(program: Program) -> dict[str, str]:
-    """The sizes that make the structure of a program, by their names in code, as texts that a look-up compares."""
+    """The sizes that decide the structure, by their names in code, as texts that a look-up compares."""
     return {size.attribute: repr(value) for size, value in fixed_fields(program)}
 
 
 def closed_forms(program: Program) -> list[tuple[str, str, list[str]]]:
-    """Per regime and convention the forms that differ, as lines of text: (regime, convention, lines)."""
+    """The closed forms as lines of text: (regime, conventions, lines); conventions with equal forms are merged."""
     found: list[tuple[str, str, list[str]]] = []
     for case in program.cases:
         lines = []
@@ -125,7 +129,7 @@ def closed_forms(program: Program) -> list[tuple[str, str, list[str]]]:
 
 
 def wrapped(name: str, terms: Sequence[str]) -> list[str]:
-    """``name = term + term``, a line per term, long ones folded."""
+    """``name = term + term`` as lines, one per term; long terms are folded."""
     lines = []
     for number, term in enumerate(terms):
         head = f"{name:<10} = " if number == 0 else " " * 10 + " + "
@@ -136,13 +140,13 @@ def wrapped(name: str, terms: Sequence[str]) -> list[str]:
 
 
 def symbol_table(program: Program) -> list[str]:
-    """Letters with their config fields and what they are, derived ones with their formula."""
+    """A line per letter: sizes with their config field and meaning, derived sizes with their formula."""
     lines = [f"{field.letter:<4} {field.attribute}{': ' + field.doc if field.doc else ''}" for field in program.fields]
     return lines + [f"{item.letter:<4} = {PRINT.text(item.formula)}" for item in program.definitions]
 
 
 def default(field: Field, program: Program) -> str:
-    """The default of a size as an expression of the other arguments, empty where it has none."""
+    """The default of a size as an expression of the other arguments; empty if it has none."""
     if field.default is None:
         return "" if field.required else "None"
     if isinstance(field.default, (bool, str, tuple)):
@@ -152,12 +156,12 @@ def default(field: Field, program: Program) -> str:
 
 
 def is_constant(field: Field) -> bool:
-    """Whether the default is a plain value that a signature can show."""
+    """Whether the default is a plain value, which a signature can show."""
     return isinstance(field.default, (bool, str, tuple, Num))
 
 
 def arguments(program: Program) -> list[tuple[Field, str, str]]:
-    """Each size with its type and its default in the signature; an empty default means that it must be given."""
+    """Each size with its type and its default in the signature; an empty default marks a required size."""
     found = []
     for field in program.fields:
         kind = TYPES[field.kind]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from symflops.emit.code.tables import Language
+from symflops.emit.code.language import Language
 from symflops.emit.python.printer import PythonPrinter
 from symflops.emit.rendering import tuple_text
 from symflops.model.program import Field

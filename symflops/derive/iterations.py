@@ -1,0 +1,161 @@
+"""Facts of a loop's iterations, shared by both analyses: walk a body until the facts repeat, and count iterations.
+
+An analysis walks the body of a loop with the facts that one iteration hands to the next, until the facts repeat. The result
+is a :class:`Trace`: the facts of the first iterations, and the cycle that all later iterations follow. ``needs`` counts
+iterations from the front, ``lives`` from the back; :func:`iterations` counts those in one state of both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import product
+from math import lcm
+
+from sympy import Add, Expr, Integer, Mul
+
+from symflops.algebra.functions import AtLeast, Equal, Excess, FloorDiv, Modulo, Tally, is_index, text_of
+from symflops.algebra.truth import NO, YES, Truth
+from symflops.algebra.unknown_size import UnknownSizeError
+from symflops.diagnostics.findings import Diagnostic
+from symflops.model.nodes import Loop, Node
+
+State = tuple[Truth, ...]
+MAX_STATES = 48
+
+
+@dataclass
+class Facts:
+    """Truths of one analysis of a region: per value, per operator (``lives`` only), and a trace per loop."""
+
+    values: dict[int, Truth] = field(default_factory=dict)
+    operators: dict[int, Truth] = field(default_factory=dict)
+    traces: dict[int, Trace] = field(default_factory=dict)
+
+
+@dataclass
+class Trace:
+    """Facts by iteration: ``states[k]`` enters the k-th, ``facts[k]`` holds one per class; they repeat from ``start`` on."""
+
+    states: list[State]
+    facts: list[tuple[Facts, ...]]
+    start: int
+
+    @property
+    def period(self) -> int:
+        """The number of iterations after which the facts repeat."""
+        return len(self.states) - self.start
+
+    def after(self, count: Expr) -> State:
+        """The state after ``count`` iterations."""
+        first, *later = self.states
+        result = list(first)
+        for step, state in enumerate(later[: self.start], start=1):
+            passed = Truth.of(AtLeast(count, Integer(step)))
+            for position, truth in enumerate(state):
+                change = truth.plus(self.states[step - 1][position], -1)
+                result[position] = result[position].plus(passed & change)
+        if self.period > 1:
+            for step in range(1, self.period):
+                state = self.states[self.start + step]
+                here = Truth.of(AtLeast(count, Integer(self.start)))
+                here = here & Truth.of(Equal(Modulo(count - self.start, Integer(self.period)), Integer(step)))
+                for position, truth in enumerate(state):
+                    result[position] = result[position].plus(here & truth.plus(self.states[self.start][position], -1))
+        return tuple(result)
+
+    def runs(self, step: int) -> tuple[tuple[int, int, int], ...]:
+        """The iterations in state ``step`` as a sum of runs: (factor, first iteration, stride)."""
+        if step < self.start:
+            return ((1, step, 1), (-1, step + 1, 1))
+        return ((1, step, self.period),)
+
+
+def iterations(loop: Loop, bracket: Truth, need: tuple[Trace, int], live: tuple[Trace, int]) -> Expr:
+    """The number of iterations of a class in one state of each analysis; ``live`` counts from the last iteration."""
+    total: Expr = Integer(0)
+    for a, first, stride in need[0].runs(need[1]):
+        for b, last, other in live[0].runs(live[1]):
+            total += a * b * _overlap(loop, bracket, (first, stride), (last, other))
+    return total
+
+
+def all_iterations(loop: Loop, bracket: Truth) -> Expr:
+    """The number of iterations of a class."""
+    return _overlap(loop, bracket, (0, 1), (0, 1))
+
+
+def reachable_bodies(loop: Loop, need: Facts, live: Facts) -> Iterator[tuple[Truth, tuple[Node, ...], Facts, Facts]]:
+    """Each body of a loop with each pair of states that may occur: when it occurs, the body, and the facts of both analyses."""
+    ahead, behind = need.traces[loop.id], live.traces[loop.id]
+    for position, (bracket, body) in enumerate(loop.classes):
+        for a, b in product(range(len(ahead.states)), range(len(behind.states))):
+            reached = _occurs(loop, bracket, (ahead, a), (behind, b))
+            if reached is not NO:
+                yield reached, body, ahead.facts[a][position], behind.facts[b][position]
+
+
+def _occurs(loop: Loop, bracket: Truth, need: tuple[Trace, int], live: tuple[Trace, int]) -> Truth:
+    """Whether some iteration of a class is in one state of each analysis."""
+    (ahead, a), (behind, b) = need, live
+    if bracket is not YES or ahead.period > 1 or behind.period > 1:
+        return Truth.of(AtLeast(iterations(loop, bracket, need, live), Integer(1)))
+    enough = Truth.of(AtLeast(loop.count, Integer(a + b + 1)))
+    once = a < ahead.start and b < behind.start  # one state counts from the front, the other from the back
+    return enough & ~Truth.of(AtLeast(loop.count, Integer(a + b + 2))) if once else enough
+
+
+def _overlap(loop: Loop, bracket: Truth, ahead: tuple[int, int], behind: tuple[int, int]) -> Expr:
+    """Iterations ``i = first + stride*u`` with ``count - 1 - i = last + other*v``, for all ``u, v >= 0``."""
+    (first, stride), (last, other) = ahead, behind
+    if stride == other == 1:
+        if bracket is YES:
+            return Excess(loop.count - first - last)
+        low, high = loop.offset + first, loop.offset + loop.count - last
+        counts = (
+            factor * (Tally(loop.index, low, high, Mul(*sorted(factors, key=text_of))) if factors else Excess(high - low))
+            for factors, factor in bracket.terms.items()
+        )
+        return Add(*counts)
+    if bracket is not YES:
+        raise unsettled(loop, "the gradients of this repeat alternate, and so do its layers")
+    room = loop.count - 1 - first - last
+    if stride == 1 or other == 1:
+        step = Integer(max(stride, other))
+        return Excess(FloorDiv(room + step, step))
+    common = lcm(stride, other)
+    total: Expr = Integer(0)
+    for a in range(first, first + common, stride):
+        for b in range(last, last + common, other):
+            rest = loop.count - 1 - a - b
+            step = Integer(common)
+            total += Excess(FloorDiv(rest + step, step)) * Equal(Modulo(rest, step), Integer(0))
+    return total
+
+
+def unsettled(loop: Loop, message: str) -> UnknownSizeError:
+    """A loop without a closed form: its count, its offset and its classes must be known."""
+    asked = (loop.count, loop.offset, *(bracket.expr for bracket, _ in loop.classes))
+    letters = [name for expr in asked for name in sorted(symbol.name for symbol in expr.free_symbols - {loop.index})]
+    letters = [name.removeprefix("?") for name in letters if not is_index(name)]
+    hint = "a config, or a variant, that gives the count lets it be written out"
+    return UnknownSizeError(letters[0] if letters else "", Diagnostic("alternating-repeat", message, loop.span, hint))
+
+
+def iterate(loop: Loop, first: State, body: Callable[[int, State], tuple[Facts, State]]) -> Trace:
+    """The trace of ``loop``: hand facts from iteration to iteration until they repeat.
+
+    ``body`` takes a class and the facts that enter an iteration, and returns its facts and those that it hands on.
+    """
+    states, found = [first], []
+    while True:
+        results = [body(position, states[-1]) for position in range(len(loop.classes))]
+        found.append(tuple(facts for facts, _ in results))
+        following = results[0][1]
+        if any(state != following for _, state in results[1:]):
+            raise unsettled(loop, "iterations of this repeat hand on different gradients")
+        if following in states:
+            return Trace(states, found, states.index(following))
+        states.append(following)
+        if len(states) > MAX_STATES:
+            raise unsettled(loop, "the gradients of this repeat do not settle")

@@ -1,0 +1,146 @@
+"""Moments, the distinct products of lengths that work runs over, and amounts, vectors of multiples of moments."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from fractions import Fraction
+from math import lcm
+
+from sympy import Expr
+
+from symflops.algebra.functions import Whole
+from symflops.algebra.polynomial import CONSTANT, Monomial, Polynomial, sorted_atoms
+from symflops.lower.batch_statistics import statistics
+from symflops.lower.formulas import Formulas
+from symflops.lower.names import distinct, last_words, moment_name, row_names, unused
+from symflops.model.contraction import Contraction
+from symflops.model.derivation import Derivation, Work
+from symflops.model.formula import Formula
+from symflops.model.graph import Graph, Length
+from symflops.model.index_sets import ONCE, SAMPLES
+from symflops.model.program import Amount, Moment
+
+Key = tuple[str, Monomial]
+"""A moment: an index set, and the product of lengths that is summed over its items."""
+
+Vector = dict[Key, Polynomial]
+"""A multiple of each moment."""
+
+
+class Moments:
+    """The moments of ``derivations``, of one graph; from here on ``formulas`` prints statistics of a batch as letters.
+
+    Args:
+        derivations: all work of a program; names follow the first derivation.
+        lengths: the batch variables.
+        taken: letters that no statistic may have.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        derivations: Sequence[Derivation],
+        lengths: Sequence[Length],
+        formulas: Formulas,
+        taken: Collection[str],
+    ) -> None:
+        self.formulas = formulas
+        self.lengths = frozenset(length.symbol for length in lengths)
+        self.sets = list(dict.fromkeys([ONCE, SAMPLES, *(length.items for length in graph.lengths)]))
+        self.vectors: dict[tuple[str, Expr], Vector] = {}
+        self.keys = self.collect(derivations)
+        self.index = {key: position for position, key in enumerate(self.keys)}
+        self.rows = row_names(derivations[0].work, self.vector, graph.values)
+        self.statistics = statistics(self.keys, lengths, self.rows, taken, formulas)
+
+    def vector(self, items: str, extent: Expr) -> Vector:
+        """``extent`` in multiples of moments: lengths of the batch go into the moment, sizes into its factor."""
+        if (items, extent) not in self.vectors:
+            parts = Polynomial.of(extent).split_whole(self.varies)
+            self.vectors[items, extent] = {(items, monomial): coefficient for monomial, coefficient in parts.items()}
+        return self.vectors[items, extent]
+
+    def varies(self, atom: Expr) -> bool:
+        """Whether ``atom`` depends on the batch."""
+        return bool(atom.free_symbols & self.lengths) or atom.has(Whole)
+
+    def collect(self, derivations: Sequence[Derivation]) -> list[Key]:
+        """The moments of all work, and the number of items of each index set among them, in order."""
+        found: set[Key] = set()
+        extents = {
+            (work.contraction.items, extent)
+            for derivation in derivations
+            for work in derivation.work
+            for extent in (work.contraction.extent.executed, work.contraction.extent.useful)
+        }
+        for items, extent in extents:
+            found |= self.vector(items, extent).keys()
+        found |= {(items, CONSTANT) for items in {items for items, _ in found}.intersection(self.sets) - {ONCE}}
+        return sorted(found, key=self.order)
+
+    def order(self, key: Key) -> tuple[int, int, list[str]]:
+        """By index set, then by degree, then by letters."""
+        items, monomial = key
+        names = [str(atom) for atom, exponent in sorted_atoms(monomial) for _ in range(exponent)]
+        degree = sum(exponent for _, exponent in monomial)
+        return (self.sets.index(items) if items in self.sets else len(self.sets), degree, names)
+
+    def moment(self, key: Key) -> Moment:
+        """One moment as a program lists it."""
+        items, monomial = key
+        free = {symbol.name for atom, _ in monomial for symbol in atom.free_symbols - self.lengths}
+        formula = self.formulas.term(monomial, Fraction(1))
+        return Moment(moment_name(items, monomial, self.rows), items, formula, tuple(sorted(free)))
+
+    def listed(self) -> tuple[Moment, ...]:
+        """All moments as a program lists them, under distinct names."""
+        return distinct(map(self.moment, self.keys))
+
+
+class Amounts:
+    """The amounts of a program, in the order of the work that runs over them."""
+
+    def __init__(self, graph: Graph, moments: Moments, formulas: Formulas) -> None:
+        self.graph = graph
+        self.moments = moments
+        self.formulas = formulas
+        self.known: dict[tuple[str, Expr, Expr], tuple[Amount, Fraction]] = {}
+
+    def of(self, work: Work) -> tuple[Amount, Fraction]:
+        """What a contraction runs over, in whole multiples of moments, and the fraction taken out to make them whole."""
+        contraction = work.contraction
+        key = (contraction.items, contraction.extent.executed, contraction.extent.useful)
+        if key not in self.known:
+            vectors = [self.moments.vector(contraction.items, extent) for extent in (key[2], key[1])]
+            denominators = [f.denominator for vector in vectors for part in vector.values() for f in part.terms.values()]
+            factor = Fraction(1, lcm(1, *denominators))
+            useful, executed = (self.terms(vector, factor) for vector in vectors)
+            self.known[key] = (Amount(self.name(work), useful, executed), factor)
+        return self.known[key]
+
+    def terms(self, vector: Vector, factor: Fraction) -> tuple[tuple[int, Formula], ...]:
+        """A vector divided by ``factor``: (position of a moment, multiple)."""
+        positions = self.moments.index
+        terms = ((positions[key], self.formulas.plain(part.scale(1 / factor))) for key, part in vector.items())
+        return tuple(sorted(terms, key=lambda term: term[0]))
+
+    def name(self, work: Work) -> str:
+        """The stream whose rows it is, else a name after the operator."""
+        contraction = work.contraction
+        stream = self.stream(contraction) if contraction.kind == "linear" else None
+        if stream is not None:
+            return stream
+        last = last_words(str(work.operator.path)) or work.operator.kind
+        last = last if last.isidentifier() else f"{work.operator.kind}_{last}".strip("_")
+        used = {amount.name for amount, _ in self.known.values()}
+        return unused(f"{last}_{'pairs' if contraction.kind == 'attention' else 'rows'}", used)
+
+    def listed(self) -> tuple[Amount, ...]:
+        """All amounts as a program lists them."""
+        return tuple(amount for amount, _ in self.known.values())
+
+    def stream(self, contraction: Contraction) -> str | None:
+        """The first stream that has as many rows as a contraction runs over; None if there is none."""
+        rows = Polynomial.of(contraction.extent.executed)
+        streams = (name for name, stream in self.graph.streams if stream.items == contraction.items)
+        return next((name for name in streams if Polynomial.of(dict(self.graph.streams)[name].rows) == rows), None)
