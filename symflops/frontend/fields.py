@@ -1,6 +1,6 @@
-"""The fields of specs, blocks, regimes and conventions, beside those of operators (:mod:`symflops.ops.fields`).
+"""Tables of the fields of specs, blocks, regimes and conventions; those of operators are in :mod:`symflops.ops.fields`.
 
-The readers know what a mapping may say from here, and so does the JSON Schema of the language, which therefore cannot differ.
+Both the readers and the JSON Schema of the language use these tables, so the two cannot differ.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from typing import Any
 
 from symflops.api import Model
 from symflops.diagnostics.findings import SymflopsError
-from symflops.frontend.regimes import regime_of_words
+from symflops.frontend.regimes import regime_of_mapping
 from symflops.model.regime import Regime
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.runtime.layouts import batch_of
@@ -128,7 +128,7 @@ def config_of_record(model: Model, record: Record) -> Mapping[str, Any]:
 def regime_of_record(model: Model, record: Record) -> Regime:
     """What trained: as ``regime`` says, else everything; of some records the inputs needed a gradient, too."""
     if record.get("regime"):
-        regime = regime_of_words(record["regime"])
+        regime = regime_of_mapping(record["regime"])
         return regime if regime.loss else replace(regime, loss=loss_of(model, record))
     wanted = (record.get("tokens") or {}).get("input_requires_grad")
     inputs = tuple(item.name.text for item in model.spec.inputs) if wanted else ()
