@@ -1,9 +1,8 @@
 """Measured records against derivations: parameters by tensor, both passes and every module, without torch.
 
 A record holds what a real model was built from and what was measured on it: ``class``, ``config_json``, ``inputs``,
-``params_by_tensor``
-(list indices replaced by ``*`` and summed), ``fwd_flops``, ``bwd_flops``, ``by_module_fwd`` and, where PyTorch's
-counter missed something, ``uncounted_ops``.
+``params_by_tensor`` (list indices replaced by ``*`` and summed), ``fwd_flops``, ``bwd_flops``, ``by_module_fwd`` and, where
+PyTorch's counter missed something, ``uncounted_ops``.
 """
 
 from __future__ import annotations
