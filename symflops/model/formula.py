@@ -63,8 +63,10 @@ class Power:
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    """An integer function: ``floordiv``, ``ceildiv``, ``mod``, ``min``, ``max``, ``excess`` (max with 0), or a reading
-    of a list: ``item``, ``len``, ``count``, ``total``.
+    """An integer function or a function of a list.
+
+    Integer functions are ``floordiv``, ``ceildiv``, ``mod``, ``min``, ``max`` and ``excess`` (max with 0); those of a list are
+    ``item``, ``each``, ``len``, ``count`` and ``total``.
     """
 
     function: str
