@@ -1,4 +1,4 @@
-"""CONTRIBUTING: the files that a letter passes through, followed for real, and the table of layers."""
+"""CONTRIBUTING: the files that a letter passes through, followed for real, the table of layers, and the files that it names."""
 
 from __future__ import annotations
 
@@ -44,9 +44,10 @@ def test_the_table_of_layers_is_that_of_the_imports():
     assert [tuple(re.findall(r"`([\w.]+)`", row)) for row in rows] == list(reversed(LAYERS))
 
 
-def test_every_file_that_the_page_names_exists():
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/glossary.md"])
+def test_every_file_that_a_page_names_exists(page):
     package = ROOT / "symflops"
     folders = "|".join(path.name for path in package.iterdir() if path.is_dir())
-    named = set(re.findall(rf"`(?:symflops/)?((?:{folders})/[\w/.]*)`", TEXT))
+    named = set(re.findall(rf"`(?:symflops/)?((?:{folders})/[\w/.]*)`", (ROOT / page).read_text("utf-8")))
     assert len(named) > 20
     assert [name for name in sorted(named) if not (package / name).exists()] == []
