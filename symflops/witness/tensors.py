@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from symflops.diagnostics.findings import SymflopsError
 from symflops.model.formula import evaluate
 from symflops.model.index_sets import SAMPLES
 from symflops.model.program import InputInfo, Program
-from symflops.runtime.batch import BatchError, Item, items_of
+from symflops.runtime.batch import BatchError, items_of
+
+if TYPE_CHECKING:
+    from symflops.runtime.batch import Item
 
 
 def needed(package: str) -> Any:
