@@ -1,4 +1,4 @@
-"""The directive ``generated``: a page, or a part of one, that is read from the code when the documentation is built."""
+"""The directive ``generated``: a page or a part of one, read from the code when the documentation is built."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Generated(SphinxDirective):
     optional_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        """The nodes of what is generated."""
+        """The generated nodes."""
         name, *more = self.arguments
         text = reference.keys(more[0]) if name == "keys" else PAGES[name]()
         return self.parse_text_to_nodes(text, allow_section_headings=True)

@@ -1,4 +1,4 @@
-"""Mathematics as MathML, made while the pages are built: it needs no script, no fonts and no network, and reads aloud."""
+"""Formulas as MathML, made when the pages are built: readable aloud, without scripts, fonts or a network."""
 
 from __future__ import annotations
 

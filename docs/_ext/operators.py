@@ -1,4 +1,4 @@
-"""The operator reference as Markdown: every kind of the table with its fields, and what is derived from one use of it."""
+"""The operator reference as Markdown: every kind with its fields, and the work derived from an example."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def section(kind: Kind, example: Mapping[str, Any]) -> str:
     parts = [
         f"## `{kind.name}`",
         sentence(kind.doc),
-        "Fields beside the common ones:" if own(kind) else "It has the common fields only.",
+        "Fields besides the common ones:" if own(kind) else "It has only the common fields.",
     ]
     if own(kind):
         parts.append(table(own(kind)))
@@ -67,7 +67,7 @@ def section(kind: Kind, example: Mapping[str, Any]) -> str:
 
 
 def own(kind: Kind) -> tuple[Field, ...]:
-    """The fields that a kind declares, ``from`` first where it is as for all."""
+    """The fields that a kind declares besides the common ones."""
     return tuple(field for field in kind.fields if field not in COMMON)
 
 
@@ -82,7 +82,7 @@ def table(fields: tuple[Field, ...]) -> str:
 
 
 def load_example(example: Mapping[str, Any]) -> Model:
-    """An example as a spec of its own; its inputs need gradients, so that all that there are show."""
+    """An example as a spec of its own; its inputs need gradients, so that every gradient is shown."""
     streams = example.get("streams", {"text": ["x"], "sample": []})
     axes = {axis for listed in streams.values() for axis in listed}
     texts = [str(width) for _, width in example["inputs"].values() if width is not None]
@@ -113,17 +113,17 @@ def parameters(model: Model, kind: Kind) -> Iterator[str]:
 
 
 def work(model: Model, kind: Kind) -> Iterator[str]:
-    """The contractions of the example, forward and backward, as they are derived where everything needs a gradient."""
+    """The contractions of the example, forward and backward, derived with gradients for everything."""
     inputs = tuple(item.name.text for item in model.spec.inputs if item.width is not None)
     derivation = model.derivation(Regime("example", input_grad=inputs), "torch", {})
     found = [item for item in derivation.work if item.operator.kind == kind.name]
     for item in found:
-        yield from told(item)
+        yield from described(item)
     if not found:
         yield "- No contraction: it costs nothing."
 
 
-def told(item: Work) -> Iterator[str]:
+def described(item: Work) -> Iterator[str]:
     """One contraction and its gradients."""
     contraction, extent = item.contraction, item.contraction.extent
     useful = (
@@ -139,7 +139,7 @@ def told(item: Work) -> Iterator[str]:
 
 
 def written(expression: Any) -> str:
-    """An expression as a spec writes it."""
+    """An expression in the syntax of specs."""
     return re.sub(r"FloorDiv\((\w+), (\w+)\)", r"(\1//\2)", str(expression))
 
 

@@ -26,11 +26,11 @@ KEYS = {
     "document": (*tables.DOCUMENT, tables.EXTENDS), "size": tables.SIZE, "stream": tables.STREAM, "input": tables.INPUT,
     "repeat": tables.REPEAT, "group": tables.GROUP, "call": tables.CALL, "block": tables.BLOCK,
 }  # fmt: skip
-COUNTS = {"work": "contractions", "elements": "work that is none, element by element", "region": "parts of a model"}
+COUNTS = {"work": "contractions", "elements": "work element by element, without contractions", "region": "parts of a model"}
 
 
 def keys(kind: str) -> str:
-    """The keys of one part of a spec as the readers know them, with their meaning."""
+    """The fields of one part of a spec, from the tables of the readers."""
     return table(KEYS[kind])
 
 
@@ -38,7 +38,7 @@ def functions() -> str:
     """The functions of expressions, with their meaning.
 
     Raises:
-        KeyError: the code has a function that words.yaml does not describe, or the other way round.
+        KeyError: words.yaml lacks a function of the code, or describes one that does not exist.
     """
     names = (*FUNCTIONS, "width")
     differ = set(names) ^ set(WORDS)
@@ -83,19 +83,19 @@ def described(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Prose in which nothing is markup."""
+    """Prose with all markup escaped."""
     return re.sub(r"([\\*_\[\]<>|`{}$])", r"\\\1", text)
 
 
 def regimes() -> str:
-    """The shipped regimes, as their pages say them."""
+    """The shipped regimes with their pages."""
     return "\n\n".join(
         f"## `{name}`\n\n{sentence(regime_of(name).doc)}\n\n{source('regimes', name)}" for name in pages("regimes")
     )
 
 
 def conventions() -> str:
-    """The shipped conventions, as their pages say them."""
+    """The shipped conventions with their pages."""
     found = []
     for name in pages("conventions"):
         one = convention_of(name)
@@ -112,7 +112,7 @@ def roles() -> str:
 
 
 def source(kind: str, name: str) -> str:
-    """The page of a regime or convention as it stands."""
+    """The page of a regime or convention."""
     return f"```yaml\n{page(kind, name).text.strip()}\n```"
 
 
@@ -122,7 +122,7 @@ def sentence(text: str) -> str:
 
 
 def who_says_what(spec: str, names: Sequence[str], config: dict[str, Any], batch: dict[str, Any]) -> str:
-    """One model and one batch under several conventions: FLOPs of a step, and the ratio to what is useful."""
+    """One model and one batch under several conventions: FLOPs of a step, and the ratio to useful work."""
     model = load(spec)
     rows = []
     base = 0
@@ -136,6 +136,6 @@ def who_says_what(spec: str, names: Sequence[str], config: dict[str, Any], batch
 
 
 def diagnostics() -> str:
-    """Every kind of finding, as ``symflops check --explain`` explains it."""
+    """Every kind of finding, with the text of ``symflops check --explain``."""
     rows = (f"| `{code}` | {meaning.replace('|', chr(92) + '|')} |" for code, meaning in kinds().items())
     return f"There are {len(kinds())} kinds.\n\n" + "\n".join(["| Kind | Meaning |", "|:--|:--|", *rows])

@@ -1,1 +1,1 @@
-"""Thin adapters from the frameworks that hold the lengths to a meter or an estimator."""
+"""Thin adapters between training frameworks and a meter or an estimator."""

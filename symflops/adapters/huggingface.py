@@ -1,10 +1,10 @@
-"""HF Trainer: counts every micro-batch where the Trainer asks for its FLOPs, and adds the rates to its logs.
+"""HF Trainer: counts each micro-batch when the Trainer asks for its FLOPs, and adds the rates to its logs.
 
     meter = attach(trainer, devices=world_size)          # before trainer.train()
 
-The Trainer calls ``floating_point_ops(inputs)`` for each micro-batch; the lengths are taken there, without waiting for a
-device. What it gets back for its own ``total_flos`` is exact where the host knows the lengths, and that of the padded batch
-where they lie on a device.
+The Trainer calls ``floating_point_ops(inputs)`` for each micro-batch; the adapter takes the lengths there, without waiting for
+a device. The value returned for the Trainer's own ``total_flos`` is exact if the host knows the lengths; for lengths on a
+device it is that of the padded batch.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from symflops.runtime.lengths import plain
 
 
 def attach(trainer: Any, *, devices: int | None = None, **options: Any) -> MFUMeter:
-    """Give ``trainer`` a meter: the model's config decides the estimator, the arguments of :class:`MFUMeter` the rest.
+    """Give ``trainer`` a meter, whose estimator comes from the model's config; ``options`` are those of :class:`MFUMeter`.
 
-    What it measures from one log of a loss to the next is added to that log, before any callback or tracker sees it.
+    The rates since the last log of a loss are added to each log of a loss, before any callback or tracker sees it.
     """
     count = devices if devices is not None else int(getattr(trainer.args, "world_size", 1) or 1)
     config = getattr(trainer.model, "config", None)
@@ -42,7 +42,7 @@ def attach(trainer: Any, *, devices: int | None = None, **options: Any) -> MFUMe
 
 
 def count_inputs(meter: MFUMeter, inputs: Mapping[str, Any]) -> int:
-    """Add one micro-batch to the meter; its FLOPs as far as the host knows them, 0 where the model is not known."""
+    """Add one micro-batch to the meter, and return its FLOPs as far as the host knows them; 0 for an unknown model."""
     phase = next(iter(meter.phases.values()), None)
     if phase is None:
         return 0
@@ -64,7 +64,7 @@ def on_device(column: Any) -> bool:
 
 
 def callback(meter: MFUMeter) -> Any:
-    """A ``TrainerCallback`` that says what is measured and starts the clock.
+    """A ``TrainerCallback`` that describes the meter and starts its clock when training begins.
 
     Raises:
         ImportError: transformers is not installed.

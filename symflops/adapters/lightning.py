@@ -1,7 +1,7 @@
 """Lightning: ``flops_per_batch`` for ``ThroughputMonitor``, and FLOPs for Fabric's ``Throughput.update``.
 
-Both want the FLOPs of one device since the last update, and multiply by the world size themselves. ``ThroughputMonitor``
-reads the attribute after every batch on rank 0 and hands it no batch, so ``training_step`` sets it.
+Both expect the FLOPs of one device since the last update, and multiply by the world size themselves. ``ThroughputMonitor``
+reads the attribute after every batch on rank 0, without passing the batch, so ``training_step`` must set it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class FlopsMixin:
     flops_per_batch: int = 0
 
     def count_batch(self, batch: Mapping[str, Any], devices_per_batch: int = 1) -> int:
-        """Set ``flops_per_batch``: FLOPs of this batch per device, where ``devices_per_batch`` share its work.
+        """Set ``flops_per_batch`` to the FLOPs of this batch per device; ``devices_per_batch`` devices share its work.
 
         Raises:
             LengthError: the batch does not tell the lengths.
@@ -30,7 +30,7 @@ class FlopsMixin:
 
 
 def flops_of_batch(estimator: Any, batch: Mapping[str, Any]) -> int:
-    """FLOPs of one batch, forward and backward; lengths on a device are waited for, as the monitor itself does.
+    """FLOPs of one batch, forward and backward; it waits for lengths on a device, as the monitor itself does.
 
     Raises:
         LengthError: the batch does not tell the lengths.

@@ -1,7 +1,7 @@
-"""Megatron-Bridge and Megatron-LM: FLOPs of the global batch from the sums that they gather themselves.
+"""Megatron-Bridge and Megatron-LM: FLOPs of the global batch from the sums of lengths that they gather themselves.
 
-Both sum squares of the lengths on the device and reduce them once a step; what they hand over is enough for models whose work
-is a polynomial of lengths. A model with a window needs more and is refused, as Bridge refuses Wan without its sums.
+Both sum the squares of the lengths on the device and reduce them once a step. These sums suffice for models whose work is a
+polynomial of the lengths. A model with a window needs more and is refused, as Bridge refuses Wan without its sums.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ class RuntimeStatsMixin:
 
 
 def num_floating_point_operations(estimator: Any) -> Any:
-    """A function to put in the place of ``megatron.training.training.num_floating_point_operations``.
+    """A replacement for ``megatron.training.training.num_floating_point_operations``.
 
-    Without the sums of a batch of variable lengths every sequence counts as ``args.seq_length``; the sums are those of the
-    data-parallel ranks, which Megatron-LM has already divided by its model-parallel size.
+    Without sums of variable lengths every sequence counts as ``args.seq_length``. The sums are those of the data-parallel
+    ranks, already divided by Megatron-LM by its model-parallel size.
     """
 
     def count(

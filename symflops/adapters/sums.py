@@ -1,15 +1,27 @@
-"""FLOPs from the sums that a framework already has: numbers of sequences, of tokens, and of squares and products."""
+"""FLOPs from sums that a framework already has: the number of sequences, the tokens, and squares and products of lengths."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+# lengths below and above any window: a moment is identified by its values at these
+POINTS = ((1, 1), (2, 3), (5, 7), (1009, 2003), (10**6 + 3, 10**5 + 3), (10**15 + 37, 10**14 + 31))
+SUMS = {
+    tuple(1 for _ in POINTS): "n", tuple(x for x, _ in POINTS): "x", tuple(x * x for x, _ in POINTS): "xx",
+    tuple(y for _, y in POINTS): "y", tuple(y * y for _, y in POINTS): "yy", tuple(x * y for x, y in POINTS): "xy",
+}  # fmt: skip
+"""The name of each sum, by its term at ``POINTS``."""
+
 
 def flops_of_sums(estimator: Any, sums: Mapping[str, int], kind: str = "total") -> int:
-    """FLOPs where every moment is one of ``sums``: ``n``, ``x``, ``xx`` of the first stream, ``y``, ``yy``, ``xy`` of a second.
+    """FLOPs of a model whose every moment is one of ``sums``.
 
-    What each moment is a sum of is found out by evaluating it at a few lengths.
+    Args:
+        estimator: The estimator of the model.
+        sums: ``n`` sequences; ``x`` and ``xx`` the sums of the first stream's lengths and of their squares; ``y``, ``yy`` those
+            of a second stream; ``xy`` the sum of products.
+        kind: The coefficients: ``total``, ``forward``, ...
 
     Raises:
         ValueError: the model has other moments (windows, patches), or a sum that it needs is missing.
@@ -17,20 +29,12 @@ def flops_of_sums(estimator: Any, sums: Mapping[str, int], kind: str = "total") 
     streams = [stream for members in estimator.sets.values() for stream in members]
     if len(estimator.sets) != 1 or len(streams) > 2 or any(len(axes) > 1 for _, axes, _ in streams):
         raise ValueError("this model's work is not a function of sums of lengths: give the lengths themselves")
-    # lengths below and above any window
-    points = [(1, 1), (2, 3), (5, 7), (1009, 2003), (10**6 + 3, 10**5 + 3), (10**15 + 37, 10**14 + 31)]
-    found = [estimator.terms(*point[: len(streams)]) for point in points]
-    monomials = {
-        "n": [1 for _ in points], "x": [x for x, _ in points], "xx": [x * x for x, _ in points],
-        "y": [y for _, y in points], "yy": [y * y for _, y in points], "xy": [x * y for x, y in points],
-    }  # fmt: skip
+    columns = zip(*(estimator.terms(*point[: len(streams)]) for point in POINTS), strict=True)
     total = 0
-    for moment, coefficient, values in zip(
-        estimator.moment_sets, estimator.coefficients[kind], zip(*found, strict=True), strict=True
-    ):
+    for moment, coefficient, values in zip(estimator.moment_sets, estimator.coefficients[kind], columns, strict=True):
         if coefficient:
-            name = next((name for name, column in monomials.items() if list(values) == column), None)
-            if name is None or sums.get(name) is None:
+            known = sums.get(SUMS.get(values, ""))
+            if known is None:
                 raise ValueError(f"this model needs the sum '{moment}' of the lengths, which is not given")
-            total += coefficient * int(sums[name])
+            total += coefficient * int(known)
     return total

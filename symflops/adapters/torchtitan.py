@@ -1,6 +1,7 @@
 """torchtitan: ``get_nparams_and_flops``, a constant per token for one sequence length.
 
-torchtitan multiplies it by the tokens that it counts, so lengths that vary cannot be told; a meter with torchtitan's keys can.
+torchtitan multiplies the constant by its own count of tokens, so varying lengths cannot be expressed. For those use a meter
+with torchtitan's keys.
 """
 
 from __future__ import annotations

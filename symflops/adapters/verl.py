@@ -1,8 +1,8 @@
 """verl: estimators for ``verl.utils.flops_counter.ESTIMATE_FUNC``, and a meter under verl's keys.
 
 verl calls ``f(config, tokens_sum, batch_seqlens, delta_time, **kargs)`` with the lengths of all data-parallel ranks and expects
-achieved TFLOP/s, which it divides by its own peak and the world size; for a phase without backward it divides by 3 as well,
-so a function of regime ``full`` is to be registered.
+achieved TFLOP/s, which it divides by its own peak and the world size. For a phase without a backward pass it also divides by 3,
+so register a function of regime ``full``.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ PHASES = {"actor": "full", "actor_infer": "forward", "ref": "forward"}
 
 
 def estimate_function(regime: str = "full", convention: str = "symflops") -> Callable[..., float]:
-    """A function of verl's signature: TFLOP/s of a batch; NaN, with a warning, where the model or the batch is not known.
+    """A function with verl's signature that returns TFLOP/s of a batch; NaN, with a warning, for an unknown model or batch.
 
-    ``images_seqlens`` are patches per image or frame: they are taken where the model's work depends on no more than that.
+    ``images_seqlens`` are patches per image or frame; they are used if the model's work depends on nothing else of an image.
     """
     known: dict[int, Any] = {}
-    said: set[str] = set()
+    warned: set[str] = set()
 
     def estimate(config: Any, tokens_sum: int, batch_seqlens: Iterable[int], delta_time: float, **kargs: Any) -> float:
         try:
@@ -35,8 +35,8 @@ def estimate_function(regime: str = "full", convention: str = "symflops") -> Cal
             return float(one.total(one.moments(**batch))) / delta_time / 1e12
         except Exception as error:
             reason = f"symflops: no FLOPs for verl: {type(error).__name__}: {error}"
-            if reason not in said:
-                said.add(reason)
+            if reason not in warned:
+                warned.add(reason)
                 warnings.warn(reason, stacklevel=2)
             return math.nan
 
@@ -54,10 +54,10 @@ def estimator_of(config: Any, regime: str, convention: str) -> Any:
 
 
 def batch_of(estimator: Any, lengths: list[int], images: Iterable[int] | None) -> dict[str, Any]:
-    """Streams of text and images; an image of ``p`` patches is one row of them where its shape does not matter.
+    """Streams of text and images; an image of ``p`` patches becomes a row of ``p`` patches, if the shape does not matter.
 
     Raises:
-        ValueError: its shape matters, or there is no stream for images.
+        ValueError: the work depends on the shape of images, or the model has no stream for images.
     """
     (text, *_), *others = estimator.sets.values()
     batch: dict[str, Any] = {text[0]: lengths}
@@ -74,7 +74,7 @@ def batch_of(estimator: Any, lengths: list[int], images: Iterable[int] | None) -
 
 
 def register(*model_types: str, regime: str = "full", convention: str = "symflops") -> Callable[..., float]:
-    """Put an estimator into verl's table for these model types.
+    """Register an estimator in verl's table for these model types.
 
     Raises:
         ImportError: verl is not installed.
@@ -88,5 +88,5 @@ def register(*model_types: str, regime: str = "full", convention: str = "symflop
 
 
 def meter(config: Any, *, devices: int, **options: Any) -> MFUMeter:
-    """A meter under verl's keys, with its phases; reference passes are timed and not logged."""
+    """A meter with verl's keys and phases; reference passes are timed but not logged."""
     return MFUMeter.of_config(config, devices=devices, **{"keys": "verl", "regimes": PHASES, **options})

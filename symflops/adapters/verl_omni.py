@@ -1,8 +1,8 @@
 """VeRL-Omni: estimators for ``register_diffusion_architecture``, and a meter with its keys and its variable for the peak.
 
-VeRL-Omni gathers the lengths of its extractors as flat lists over the data-parallel group, then calls ``estimate_flops`` for
-TFLOP/s and divides by the size of that group and by the peak. A model whose latents have several axes gets them one after the
-other in that list, so that its own patches are divided exactly.
+VeRL-Omni gathers the lengths of its extractors as flat lists over the data-parallel group. Then it calls ``estimate_flops`` for
+TFLOP/s, and divides by the size of the group and by the peak. If latents have several axes, their lengths are consecutive in
+that list, so that patches are divided exactly.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PHASES = {"actor": "full", "actor_infer": "forward", "ref": "forward"}
 
 
 class DiffusionFlops:
-    """What a ``DiffusionModelFlops`` has to offer, for any model that a spec describes.
+    """The interface of ``DiffusionModelFlops``, for any model with a spec.
 
     Raises:
         SymflopsError: an unknown model, or a config that does not fit.
@@ -36,12 +36,12 @@ class DiffusionFlops:
         self.axes = len(axes)
 
     def get_latent_seqlens(self, data: Any, config: Any = None) -> list[int]:
-        """The latents' lengths, ``axes`` of them per sample."""
+        """The lengths of the latents, ``axes`` numbers per sample."""
         rows = plain(streams_of(self.estimator, data, self.latents)[self.stream])
         return list(rows) if self.axes == 1 else [length for row in rows for length in row]
 
     def get_prompt_seqlens(self, data: Any, config: Any = None) -> list[int]:
-        """The prompts' lengths, without padding; 0 for each sample of a batch without prompts."""
+        """The lengths of the prompts, without padding; 0 for each sample of a batch without prompts."""
         found = prompts(data) or Lengths((0,), len(self.get_latent_seqlens(data)) // self.axes)
         return list(plain(found))
 
@@ -57,10 +57,11 @@ class DiffusionFlops:
     ) -> float:
         """Achieved TFLOP/s of all samples together, forward and backward.
 
-        Moments of a batch as a whole (``whole``) are of one batch of all these samples: the lists do not tell micro-batches.
+        All samples count as one batch, since the lists do not separate micro-batches; this matters for moments of a batch as a
+        whole (``whole``).
 
         Raises:
-            ValueError: the lists do not go together.
+            ValueError: the lists do not fit together.
         """
         flat = [int(length) for length in latent_seqlens]
         rows = [flat[place : place + self.axes] for place in range(0, len(flat), self.axes)]
@@ -92,5 +93,5 @@ def register(*pipelines: str, **options: Any) -> type:
 
 
 def meter(config: Any, *, devices: int, **options: Any) -> MFUMeter:
-    """A meter under VeRL-Omni's keys; its own variable overrides the peak after ``SYMFLOPS_PEAK_TFLOPS``."""
+    """A meter with VeRL-Omni's keys; its variable sets the peak unless ``SYMFLOPS_PEAK_TFLOPS`` does."""
     return MFUMeter.of_config(config, devices=devices, **{"keys": "verl", "regimes": PHASES, "variables": VARIABLES, **options})

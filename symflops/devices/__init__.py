@@ -1,1 +1,1 @@
-"""Peak rates of accelerators, from a table that says its sources."""
+"""Peak rates of accelerators, from a table with its sources."""

@@ -1,10 +1,10 @@
 """The peak rate of a device: an override, else a row of the table, else unknown.
 
-Rates are dense, per device as the framework enumerates them, in TFLOP/s. ``table.csv`` says for each its source and how
-far to trust it: A a vendor's page was read, B a source that cites the vendor, C a framework's table or a third party, D
-derived from clocks and units. Rows of confidence U were recalled and not read: they are kept as a note and never used.
+Rates are dense, in TFLOP/s, per device as the framework enumerates them. ``table.csv`` gives each rate its source and a
+confidence: A a vendor's page was read, B a source that cites the vendor, C a framework's table or a third party, D derived from
+clocks and units, U recalled and not read. Rows of confidence U are notes and never used.
 
-Names match whole and exactly, but for case: one device's name is often a part of another's.
+Names match as a whole, ignoring case, because one device's name is often a part of another's.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ OVERRIDE = f"give peak_tflops, or set {VARIABLE}"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The rate of one device for one number type."""
+    """The peak rate of one device for one number type."""
 
     name: str
     aliases: tuple[str, ...]
@@ -54,9 +54,9 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Peak:
-    """The peak rate of one device in TFLOP/s, or None where it is unknown, and where it comes from.
+    """The peak rate of one device in TFLOP/s (None if unknown) and its source.
 
-    ``reported`` is the name that the device gave; ``why`` says, where there is no rate, what is missing and how to give it.
+    ``reported`` is the name that the device gave. ``why`` says what is missing if there is no rate, and how to supply it.
     """
 
     tflops: float | None
@@ -93,7 +93,7 @@ class Peak:
 
 @lru_cache(maxsize=1)
 def table() -> tuple[Row, ...]:
-    """The rows of the table, those of confidence U among them."""
+    """All rows of the table, including those of confidence U."""
     return tuple(
         Row(
             row["name"],
@@ -114,24 +114,18 @@ def _rows(name: str) -> Iterator[dict[str, str]]:
 
 
 def peak(
-    reported: str,
-    dtype: str = "bf16",
-    *,
-    peak_tflops: float | None = None,
-    variables: Sequence[str] = (),
-    fallback: str | None = None,
-    properties: Any = None,
-    environment: Mapping[str, str] | None = None,
-) -> Peak:
+    reported: str, dtype: str = "bf16", *, peak_tflops: float | None = None, variables: Sequence[str] = (),
+    fallback: str | None = None, properties: Any = None, environment: Mapping[str, str] | None = None,
+) -> Peak:  # fmt: skip
     """The peak rate of the device that reports itself as ``reported``, for matmuls of ``dtype``.
 
-    The first of these that says a rate: ``peak_tflops`` (TFLOP/s), the variable ``SYMFLOPS_PEAK_TFLOPS``, the framework's own
-    ``variables``, the table. With ``fallback="capability"`` an unknown device's rate is estimated, with a warning, from
-    ``properties`` as ``torch.cuda.get_device_properties`` gives them (``major``, ``minor``, ``multi_processor_count``,
-    ``clock_rate`` in kHz). Overrides are taken as they are, for whichever ``dtype``.
+    The rate is the first of: ``peak_tflops`` (TFLOP/s), the variable ``SYMFLOPS_PEAK_TFLOPS``, the framework's own
+    ``variables``, the table. With ``fallback="capability"`` the rate of an unknown device is estimated, with a warning, from
+    ``properties`` as ``torch.cuda.get_device_properties`` returns them (``major``, ``minor``, ``multi_processor_count``,
+    ``clock_rate`` in kHz). An override holds for any ``dtype``.
 
     Raises:
-        ValueError: no such number type or fallback, or ``peak_tflops`` is no positive number.
+        ValueError: an unknown number type or fallback, or ``peak_tflops`` is not a positive number.
     """
     if dtype not in DTYPES:
         raise ValueError(f"no number type '{dtype}'; there are {', '.join(DTYPES)}")
@@ -167,7 +161,7 @@ def _positive(value: float) -> bool:
 
 
 def of_table(reported: str, dtype: str) -> Peak:
-    """What the table says; a device or number type that it lacks is unknown, never a default."""
+    """The rate from the table; a missing device or number type is unknown, never a default."""
     rows = [row for row in table() if row.matches(reported)]
     used = [row for row in rows if row.confidence != "U"]
     for row in used:
@@ -181,7 +175,7 @@ def of_table(reported: str, dtype: str) -> Peak:
 
 
 def _estimated(reported: str, dtype: str, properties: Any) -> Peak | None:
-    """Units times work a cycle times clock, where the generation's work a cycle is known."""
+    """Units times FLOP per cycle times clock, if the FLOP per cycle of the device's generation are known."""
     from fnmatch import fnmatchcase
 
     capability = f"{getattr(properties, 'major', '')}.{getattr(properties, 'minor', '')}"
@@ -196,7 +190,7 @@ def _estimated(reported: str, dtype: str, properties: Any) -> Peak | None:
 
 
 def reported_name() -> str:
-    """How the first accelerator of this process names itself, empty where there is none; torch is used if it is imported."""
+    """The name of this process's first accelerator, empty without one; asks torch only if it is already imported."""
     import sys
 
     torch = sys.modules.get("torch")

@@ -1,4 +1,4 @@
-"""The kinds of findings: what each code of a diagnostic means. The texts stand in ``codes.md`` beside this file."""
+"""The kinds of findings, each with its meaning, read from ``codes.md`` beside this file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ PAGE = Path(__file__).with_name("codes.md")
 
 @lru_cache(maxsize=1)
 def kinds() -> dict[str, str]:
-    """What each kind means, by its code: one paragraph on one line."""
+    """The meaning of each kind, by its code: one paragraph on one line."""
     _, *sections = PAGE.read_text("utf-8").split("\n## ")
     parts = (section.partition("\n") for section in sections)
     return {code.strip(): " ".join(text.split()) for code, _, text in parts}

@@ -1,4 +1,4 @@
-"""What a user did wrong, as exceptions; light to import, for the commands that answer at once."""
+"""Exceptions for mistakes of a user; light to import, for commands that answer at once."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ if TYPE_CHECKING:
 
 
 class SymflopsError(Exception):
-    """What a user did cannot be carried out; the message says what and why. ``exit_code`` is that of the command line."""
+    """A request that cannot be carried out; the message says what and why, ``exit_code`` is that of the command line."""
 
     exit_code = 2
 
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str = "") -> str:
-    """A hint that names the nearest of ``known``, or ``otherwise``."""
+    """A hint that names up to three of ``known`` close to ``name``, or ``otherwise``."""
     import difflib
 
     near = difflib.get_close_matches(name, sorted(set(known)), n=3, cutoff=0.6)

@@ -1,7 +1,7 @@
-"""Findings about something that a user wrote: a place, a code, a message and a hint.
+"""Findings about a file that a user wrote: a place, a code, a message and a hint.
 
-A stage collects every problem of a file in a :class:`Reporter` and stops once, so that an author sees all of them in one
-run. A finding is an object; how it looks is decided when it is rendered.
+A stage collects every problem of a file in a :class:`Reporter` and stops once, so that one run shows an author all of them.
+A finding is an object; ``render`` decides how it looks.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from symflops.diagnostics.errors import SymflopsError, did_you_mean
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A text that a user wrote, and what to call it in messages."""
+    """A text that a user wrote, and its name in messages."""
 
     path: str
     text: str = field(repr=False)
 
     def line(self, number: int) -> str:
-        """The text of line ``number`` (from 1), or nothing past the end."""
+        """The text of line ``number`` (from 1), empty past the end."""
         lines = self.text.split("\n")
         return lines[number - 1].rstrip("\r") if 0 < number <= len(lines) else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Columns ``column`` up to, not including, ``end`` of one line; both count from 1."""
+    """Columns ``column`` up to but not including ``end`` of one line; both count from 1."""
 
     source: Source
     line: int
@@ -37,18 +37,18 @@ class Span:
 
     @property
     def text(self) -> str:
-        """What stands there."""
+        """The text at this place."""
         return self.source.line(self.line)[self.column - 1 : self.end - 1]
 
     def part(self, start: int, end: int) -> Span:
-        """The piece from ``start`` to ``end``, counted from this span's own beginning."""
+        """The columns from ``start`` to ``end``, counted from 0 at this span's beginning."""
         begin = self.column + max(0, start)
         return Span(self.source, self.line, begin, max(begin + 1, min(self.column + end, self.end)))
 
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A further place that belongs to a finding, and what is there."""
+    """A further place of a finding, with a text about it."""
 
     span: Span
     text: str
@@ -56,10 +56,11 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One finding: ``code`` names its kind, ``hint`` alone proposes a fix.
+    """One finding.
 
-    ``label`` says what is at ``span``, ``also`` are the other places that explain it (where the other side of a mismatch
-    comes from), ``note`` a fact that belongs to none of them. What each code means is in :mod:`symflops.diagnostics.codes`.
+    ``code`` names its kind (:mod:`symflops.diagnostics.codes` has the meanings). ``message`` states the fact and ``hint`` alone
+    proposes a fix. ``label`` is the text at ``span``, ``also`` are other places that explain it (the other side of a mismatch),
+    ``note`` is a fact without a place.
     """
 
     code: str
@@ -92,7 +93,7 @@ class Diagnostic:
 
 
 def excerpt(labels: Sequence[Label], primary: Span, gap: str, paint: Plain) -> list[str]:
-    """The lines of one file with what is marked in them: ``^`` where the finding is, ``-`` at its other places."""
+    """The lines of one file with marks under them: ``^`` at the finding, ``-`` at its other places."""
     bar = paint.frame("|")
     lines = [f"{gap} {bar}"]
     last = 0
@@ -111,10 +112,10 @@ def excerpt(labels: Sequence[Label], primary: Span, gap: str, paint: Plain) -> l
 
 
 class Plain:
-    """Text as it is."""
+    """Text without colours."""
 
     def head(self, text: str) -> str:
-        """What the finding is, and the marks under its place."""
+        """The kind of the finding, and the marks under its place."""
         return text
 
     def bold(self, text: str) -> str:
@@ -143,7 +144,7 @@ class Paint(Plain):
 
 
 def caret(source: str, span: Span, mark: str = "^") -> str:
-    """The line of marks under ``span``; tabs of the source line are kept, so the marks stand where they should."""
+    """The line of marks under ``span``; it keeps the tabs of the source line, so that the marks line up."""
     before = "".join("\t" if char == "\t" else " " for char in source[: span.column - 1])
     return before + " " * (span.column - 1 - len(before)) + mark * max(1, span.end - span.column)
 
@@ -158,30 +159,30 @@ class SpecError(SymflopsError):
         super().__init__("\n".join(diagnostic.render() for diagnostic in self.diagnostics))
 
     def __reduce__(self) -> tuple[type[SpecError], tuple[tuple[Diagnostic, ...]]]:
-        """Pickles as what it was made of, so that it passes from a process to another."""
+        """Pickle the diagnostics, so that the error passes from one process to another."""
         return type(self), (self.diagnostics,)
 
 
 class Reporter:
-    """Collects the findings of one stage; :meth:`check` stops it when there is an error among them."""
+    """Collects the findings of one stage; :meth:`check` raises if there is an error among them."""
 
     def __init__(self) -> None:
         self.diagnostics: list[Diagnostic] = []
         self._seen: set[tuple[str, str, str, int, int]] = set()
 
     def add(self, diagnostic: Diagnostic) -> None:
-        """Keep a finding, once: a block that is called twice says its mistake a single time."""
+        """Keep a finding once, so that a block called twice reports its mistake a single time."""
         key = (diagnostic.code, diagnostic.message, *_place(diagnostic))
         if key not in self._seen:
             self._seen.add(key)
             self.diagnostics.append(diagnostic)
 
     def error(self, code: str, message: str, span: Span | None = None, hint: str = "", **more: Any) -> None:
-        """Report that what stands at ``span`` is wrong; ``more`` are further fields of the finding."""
+        """Report an error at ``span``; ``more`` are further fields of :class:`Diagnostic`."""
         self.add(Diagnostic(code, message, span, hint, **more))
 
     def restore(self, diagnostics: list[Diagnostic]) -> None:
-        """Go back to what was known earlier, before a second attempt."""
+        """Return to an earlier list of findings, before a second attempt."""
         self.diagnostics = list(diagnostics)
         self._seen = {(item.code, item.message, *_place(item)) for item in diagnostics}
 
@@ -191,7 +192,11 @@ class Reporter:
         return any(diagnostic.severity == "error" for diagnostic in self.diagnostics)
 
     def check(self) -> None:
-        """Raise :class:`SpecError` with the errors, in the order of the file, if there are any."""
+        """Stop if an error was reported.
+
+        Raises:
+            SpecError: with all errors, in the order of the file.
+        """
         errors = [diagnostic for diagnostic in self.diagnostics if diagnostic.severity == "error"]
         if errors:
             raise SpecError(in_order(errors))

@@ -1,5 +1,4 @@
-"""read: text -> Spec, Regime, Convention and peer pages, with a finding for every mistake of form.
+"""read: text -> Spec, Regime, Convention or peer page, with a finding for every mistake of form.
 
-Mistakes of meaning (widths, rows, missing values) belong to ``build``.
-Public function: :func:`symflops.frontend.read.read`.
+``build`` reports mistakes of meaning (widths, rows, missing values). Public function: :func:`symflops.frontend.read.read`.
 """

@@ -1,4 +1,4 @@
-"""Reads the pages of conventions."""
+"""Reads conventions from their YAML pages."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class _Reader:
         )  # fmt: skip
 
     def exception(self, node: Node, given: Mapping[str, Node]) -> Exceptional:
-        """Specs with what a convention says of them: all that it says of others, and then that."""
+        """The convention for some specs: the fields of the page, overridden by those of the exception."""
         own = dict(self.shapes.known(node, words_of(EXCEPTION), "an exception"))
         specs = tuple(self.shapes.text(item, "'specs'") for item in self.shapes.sequence(own.pop("specs", None), "'specs'"))
         because = self.shapes.prose(own.pop("because", None), "'because'")
@@ -76,18 +76,12 @@ class _Reader:
         return self.one_of(given[key], key, f"'{key}'") if key in given else otherwise
 
     def one_of(self, node: Node, key: str, what: str) -> str:
-        """One of the words that a field allows."""
-        text = self.shapes.text(node, what)
-        if text not in WORDS[key]:
-            hint = did_you_mean(text, WORDS[key], f"one of {', '.join(WORDS[key])}")
-            self.report.error("unknown-word", f"{what} cannot be '{text}'", node.span, hint)
-            return WORDS[key][0]
-        return text
+        return self.shapes.one_of(node, WORDS[key], what)
 
     def by_class(
         self, node: Node | None, key: str, classes: tuple[str, ...], otherwise: str
     ) -> tuple[str, list[tuple[str, str]]]:
-        """One word for all, or one for each class."""
+        """The word for all classes, and the words for single ones."""
         if not isinstance(node, MappingNode):
             return (self.one_of(node, key, f"'{key}'") if node is not None else otherwise), []
         given = self.shapes.known(node, classes, f"'{key}'")
@@ -108,7 +102,7 @@ class _Reader:
         return self.word(given, "attention_backward", "4")
 
     def number(self, node: Node) -> Fraction:
-        """A number from 0 on: whole, decimal, or a quotient."""
+        """A number of at least 0: whole, decimal, or a quotient such as ``3/2``."""
         text = node.text if isinstance(node, Scalar) else ""
         above, _, below = text.partition("/")
         decimal = above.replace(".", "", 1).isdigit() and len(above) <= 12
@@ -118,7 +112,7 @@ class _Reader:
         return Fraction(above) / int(below or 1)
 
     def backward(self, node: Node | None) -> Backward | None:
-        """A backward pass in multiples of the forward work; None where it is derived."""
+        """A backward pass in multiples of the forward work; None if it is derived."""
         if node is None or (isinstance(node, Scalar) and node.text == "derived"):
             return None
         if isinstance(node, Scalar):
@@ -142,26 +136,29 @@ class _Reader:
         return found
 
     def known_role(self, text: str, node: Node) -> bool:
-        """Whether ``text`` is a role, or a role in a region (``vision.norm``)."""
+        """Whether ``text`` is a role, or a role in a region (``vision.norm``); reported if not."""
         region, _, role = text.rpartition(".")
         for name in filter(None, (region, role)):
-            if name not in ROLES:
-                hint = did_you_mean(name, ROLES, f"roles: {', '.join(ROLES)}")
-                self.report.error("unknown-role", f"there is no role '{name}'", node.span, hint)
+            if not self.in_vocabulary(name, node):
                 return False
         if region and ROLES[region].group != "region":
             self.report.error("unknown-role", f"'{region}' is no region", node.span, "a region, a point, a role")
             return False
         return True
 
+    def in_vocabulary(self, name: str, node: Node) -> bool:
+        if name not in ROLES:
+            hint = did_you_mean(name, ROLES, f"roles: {', '.join(ROLES)}")
+            self.report.error("unknown-role", f"there is no role '{name}'", node.span, hint)
+        return name in ROLES
+
     def rule(self, node: Node) -> Rule:
         if isinstance(node, Scalar):
             return Rule(self.one_of(node, "count", "a role"))
         given = self.shapes.known(node, words_of(RULE), "a role")
         rows = self.shapes.text(given.get("rows"), "'rows'") or None
-        if rows is not None and rows not in ROLES:
-            hint = did_you_mean(rows, ROLES, f"roles: {', '.join(ROLES)}")
-            self.report.error("unknown-role", f"there is no role '{rows}'", given["rows"].span, hint)
+        if rows is not None:
+            self.in_vocabulary(rows, given["rows"])
         numbers = {key: self.number(given[key]) for key in ("forward", "per_element") if key in given}
         count = self.one_of(given["count"], "count", "'count'") if "count" in given else None
         additions = self.one_of(given["additions"], "additions", "'additions'") if "additions" in given else None
@@ -169,20 +166,21 @@ class _Reader:
         return Rule(count, numbers.get("forward"), numbers.get("per_element"), rows, backward, additions)
 
     def check(self, key: Scalar, node: Node, rule: Rule, counts: str) -> None:
-        """Rules that say two things at once, or nothing that the role could mean."""
-        role = ROLES[key.text.rpartition(".")[2]]
-        wrong, hint = "", ""
-        if rule.count == "no" and rule != Rule("no"):
-            wrong, hint = "is left out and has other rules", "leave out 'count: no', or all else"
-        elif rule.count == "as_matmul" and rule.per_element is not None:
-            wrong, hint = "counts as a matmul and per element", "one of the two"
-        elif rule.count == "as_matmul" and role.group != "elements":
-            wrong, hint = "is matmuls already", "yes or no"
-        elif counts == "work" and role.group == "elements" and rule.count == "yes" and rule.per_element is None:
-            wrong, hint = "has no matmul to count", "as_matmul, or {per_element: FLOPs}"
-        elif counts == "parameters" and rule.count == "as_matmul":
-            wrong, hint = "counts by its parameters here", "yes or no"
-        elif role.group == "region" and "." not in key.text and (rule.per_element is not None or rule.rows is not None):
-            wrong, hint = "is a region", "say this of a role, or of a role in it such as 'vision.norm'"
-        if wrong:
-            self.report.error("contradiction", f"'{key.text}' {wrong}", node.span, hint)
+        """Report a rule that contradicts itself or does not fit its role."""
+        group = ROLES[key.text.rpartition(".")[2]].group
+        per_element, matmul = rule.per_element is not None, rule.count == "as_matmul"
+        left_out = rule.count == "no" and rule != Rule("no")
+        no_work = counts == "work" and group == "elements" and rule.count == "yes" and not per_element
+        of_region = group == "region" and "." not in key.text and (per_element or rule.rows is not None)
+        problems = (
+            (left_out, "is left out and has other rules", "leave out 'count: no', or all else"),
+            (matmul and per_element, "counts as a matmul and per element", "one of the two"),
+            (matmul and group != "elements", "is matmuls already", "yes or no"),
+            (no_work, "has no matmul to count", "as_matmul, or {per_element: FLOPs}"),
+            (matmul and counts == "parameters", "counts by its parameters here", "yes or no"),
+            (of_region, "is a region", "say this of a role, or of a role in it such as 'vision.norm'"),
+        )
+        for holds, problem, hint in problems:
+            if holds:
+                self.report.error("contradiction", f"'{key.text}' {problem}", node.span, hint)
+                return

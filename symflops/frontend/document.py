@@ -13,13 +13,16 @@ from symflops.syntax.yaml_nodes import Node, Scalar, Sequence
 
 
 class Shapes:
-    """Reads pieces of a document, reporting what does not have the shape that it should."""
+    """Reads pieces of a document, and reports each that has the wrong shape.
+
+    ``what`` names a piece in messages. An absent node (None) gives the empty value of its kind.
+    """
 
     def __init__(self, report: Reporter) -> None:
         self.report = report
 
     def mapping(self, node: Node | None, what: str) -> tuple[tuple[Scalar, Node], ...]:
-        """The entries of a mapping; nothing for an absent or empty node."""
+        """The entries of a mapping; none for an absent or empty node."""
         if isinstance(node, MappingNode):
             return node.entries
         if node is not None and not (isinstance(node, Scalar) and node.text in ("", "null", "~")):
@@ -57,7 +60,7 @@ class Shapes:
         return text
 
     def known(self, node: Node, allowed: Iterable[str], what: str) -> Mapping[str, Node]:
-        """The entries of a mapping by key, after reporting every key that ``what`` does not have."""
+        """The entries of a mapping by key; every key that is not ``allowed`` is reported and dropped."""
         allowed = tuple(allowed)
         found: dict[str, Node] = {}
         for key, value in self.mapping(node, what):
@@ -67,6 +70,24 @@ class Shapes:
                 hint = did_you_mean(key.text, allowed, f"{what} has {', '.join(allowed)}")
                 self.report.error("unknown-field", f"{what} has no field '{key.text}'", key.span, hint)
         return found
+
+    def one_of(self, node: Node, words: tuple[str, ...], what: str) -> str:
+        """One of ``words``; the first of them after reporting any other text."""
+        text = self.text(node, what)
+        if text in words:
+            return text
+        hint = did_you_mean(text, words, f"one of {', '.join(words)}")
+        self.report.error("unknown-word", f"{what} cannot be '{text}'", node.span, hint)
+        return words[0]
+
+    def flag(self, node: Node | None, otherwise: bool = False) -> bool:
+        """True or false; ``otherwise`` for an absent node."""
+        if node is None:
+            return otherwise
+        if not isinstance(node, Scalar) or node.text not in ("true", "false"):
+            self.report.error("bad-shape", "this is true or false", node.span)
+            return False
+        return node.text == "true"
 
     def name(self, node: Node, what: str) -> Name | None:
         """A scalar as a name."""
@@ -80,7 +101,7 @@ class Shapes:
         return Name(node.text, node.span)
 
     def value_names(self, node: Node | None, what: str) -> tuple[Name, ...]:
-        """Names of values, which may also be paths as written (``to`` defaults to those)."""
+        """Names of values; an operator without ``to`` names its result by its path, so paths are allowed too."""
         names: list[Name] = []
         for item in self.sequence(node, what):
             if isinstance(item, Scalar) and item.text:
@@ -103,7 +124,7 @@ class Shapes:
         return self.parse(node.text, inside)
 
     def parse(self, text: str, span: Span) -> Expression | None:
-        """``text`` as an expression, or None after reporting why not."""
+        """``text`` as an expression; None after reporting what is wrong with it."""
         try:
             return parse_expression(text, span)
         except SpecError as error:
@@ -112,7 +133,7 @@ class Shapes:
             return None
 
     def template(self, node: Node, what: str) -> Template:
-        """A scalar as a path in which ``{expression}`` is replaced."""
+        """A scalar as a path, split into literal text and the expressions in braces."""
         text, span = self.text(node, what), node.span
         pieces: list[str | Expression] = []
         rest, offset = text, 0 if not isinstance(node, Scalar) or node.plain else 1
@@ -141,7 +162,7 @@ class Shapes:
         return Template(tuple(pieces), text, span)
 
     def path(self, text: str, what: str, span: Span) -> None:
-        """Report what cannot stand in a path."""
+        """Report text that a path cannot have."""
         if not PATH.match(text):
             hint = "letters, digits, '_', '.', '-', and expressions in braces"
             self.report.error("bad-path", f"{text!r} cannot stand in {what}", span, hint)

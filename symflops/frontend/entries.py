@@ -11,6 +11,7 @@ from symflops.frontend.fields import AXIS, BLOCK, CALL, GROUP, REPEAT
 from symflops.model.spec import Block, BlockCall, Entry, Faulty, Group, Name, OperatorEntry, Repeat, Template
 from symflops.ops.fields import COMMON, Field, Form, words_of
 from symflops.ops.table import KINDS
+from symflops.syntax.expression import Expression
 from symflops.syntax.yaml_nodes import Mapping as MappingNode
 from symflops.syntax.yaml_nodes import Node, Scalar, Sequence, read_yaml
 
@@ -20,7 +21,7 @@ ENTRY = ("op", "block", "repeat", "graph")
 
 
 class Entries:
-    """Reads graphs; blocks are read once each, from the spec itself or from the library."""
+    """Reads graphs. Each block is read once, from the spec itself or from ``library``, which finds its text by name."""
 
     def __init__(self, report: Reporter, library: BlockText) -> None:
         self.report = report
@@ -37,7 +38,7 @@ class Entries:
         return tuple(entry for entry in entries if entry is not None)
 
     def entry(self, node: Node, source: Source) -> Entry | None:
-        """One entry: ``path: {op|block|repeat|experts|graph: ...}``."""
+        """One entry, ``path: {op|block|repeat|graph: ...}``; a faulty one keeps the names that it would define."""
         if not isinstance(node, MappingNode) or len(node.entries) != 1:
             hint = "write '- path: {op: ...}'"
             self.report.error("bad-entry", "an entry is one path with its fields", node.span, hint)
@@ -51,13 +52,13 @@ class Entries:
             return None
         graph = self.graph(body.get("graph"), source)
         before = len(self.report.diagnostics)
-        made = self.of_kind(path, key, body, graph)
-        if made is None or len(self.report.diagnostics) > before:
-            return Faulty(path, tuple(_bound(key, body)), key.span)
-        return made
+        found = self.of_kind(path, key, body, graph)
+        if found is None or len(self.report.diagnostics) > before:
+            return Faulty(path, tuple(_defined_names(key, body)), key.span)
+        return found
 
     def of_kind(self, path: Template, key: Scalar, body: MappingNode, graph: tuple[Entry, ...]) -> Entry | None:
-        """An entry by the word that says what it is; ``graph`` are the entries in it."""
+        """An entry by its key (``op``, ``block``, ``repeat`` or ``graph``); ``graph`` are the entries inside it."""
         if body.get("op") is not None:
             return self.operator(path, body, key.span)
         if body.get("block") is not None:
@@ -94,33 +95,35 @@ class Entries:
         return OperatorEntry(path, Name(word, node.span), fields, places, span)
 
     def field(self, field: Field, node: Node | None) -> Any:
-        """The value of a field, in its form; None where there is none, and false where that is true or false."""
+        """The value of a field, in its form; an absent flag is false, any other absent field None."""
         if node is None:
             return False if field.form is Form.FLAG else None
+        what = f"'{field.name}'"
         match field.form:
             case Form.FLAG:
-                return self.flag(node)
+                return self.shapes.flag(node)
             case Form.NAME:
-                return self.shapes.name(node, f"'{field.name}'")
+                return self.shapes.name(node, what)
             case Form.EXPRESSION | Form.EXPRESSIONS | Form.LENGTHS:
-                if isinstance(node, Scalar) and node.text in field.words:
-                    return self.shapes.parse(repr(node.text), node.span)
-                return self.shapes.expression(node, f"'{field.name}'")
+                return self.formula(field.words, node, what)
             case Form.VALUES:
-                return self.shapes.value_names(node, f"'{field.name}'")
+                return self.shapes.value_names(node, what)
             case Form.TEMPLATE:
-                return self.shapes.template(node, f"'{field.name}'")
+                return self.shapes.template(node, what)
+            case Form.AXES if isinstance(node, Scalar) and node.plain:
+                return Name(node.text, node.span)
             case Form.AXES:
-                name = isinstance(node, Scalar) and node.plain
-                return Name(self.shapes.text(node, field.name), node.span) if name else self.shapes.parts(node)
+                return self.shapes.parts(node)
             case Form.WINDOW:
-                pairs = self.shapes.mapping(node, f"'{field.name}'")
+                pairs = self.shapes.mapping(node, what)
                 return tuple((Name(key.text, key.span), self.shapes.expression(value, key.text)) for key, value in pairs)
-        word = self.shapes.text(node, f"'{field.name}'")
-        if field.words and word not in field.words:
-            hint = did_you_mean(word, field.words, f"one of {', '.join(field.words)}")
-            self.report.error("unknown-word", f"'{field.name}' cannot be '{word}'", node.span, hint)
-        return word
+        return self.shapes.one_of(node, field.words, what) if field.words else self.shapes.text(node, what)
+
+    def formula(self, words: tuple[str, ...], node: Node, what: str) -> Expression | None:
+        """An expression, or one of the words that a field allows in its place."""
+        if isinstance(node, Scalar) and node.text in words:
+            return self.shapes.parse(repr(node.text), node.span)
+        return self.shapes.expression(node, what)
 
     def common(self, given: Mapping[str, Node]) -> dict[str, Any]:
         """The common fields of a block call."""
@@ -138,21 +141,24 @@ class Entries:
         parameters = [parameter.text for parameter, _ in block.parameters]
         given = self.shapes.known(body, (*words_of(CALL), *parameters), f"block '{name}'")
         common = self.common(given)
-        arguments = []
-        source = given.get("from")
-        for item in self.shapes.sequence(source, "'from'"):
-            names = self.shapes.value_names(item, "'from'")
-            arguments.append(names)
-        values = {key: self.shapes.expression(given[key], f"'{key}'") for key in parameters if key in given}
+        arguments = self.arguments(block, given.get("from"), span)
+        values = ((key, self.shapes.expression(given[key], f"'{key}'")) for key in parameters if key in given)
+        ready = {key: value for key, value in values if value is not None}
         for parameter, default in block.parameters:
             if default is None and parameter.text not in given:
                 self.report.error("missing-field", f"block '{name}' needs '{parameter}'", span)
+        return BlockCall(path, block, arguments, ready, common, span)
+
+    def arguments(self, block: Block, source: Node | None, span: Span) -> tuple[tuple[Name, ...], ...]:
+        """The values that a call passes under ``from``, one tuple of names per input of the block."""
+        items = self.shapes.sequence(source, "'from'")
+        arguments = tuple(self.shapes.value_names(item, "'from'") for item in items)
         required = [name for name in block.inputs if name not in block.optional]
         if not len(required) <= len(arguments) <= len(block.inputs):
             wanted = ", ".join(str(name) for name in block.inputs)
-            self.report.error("operand-count", f"block '{name}' takes the values {wanted}", source.span if source else span)
-        ready = {key: value for key, value in values.items() if value is not None}
-        return BlockCall(path, block, tuple(arguments), ready, common, span)
+            message = f"block '{block.name}' takes the values {wanted}"
+            self.report.error("operand-count", message, source.span if source else span)
+        return arguments
 
     def block(self, name: str, span: Span) -> Block | None:
         """The block ``name``, read once."""
@@ -177,7 +183,7 @@ class Entries:
         return self.block_of(name, read_yaml(source, self.report), False, source)
 
     def block_of(self, name: str, node: Node, local: bool, source: Source) -> Block:
-        """A block from its document."""
+        """A block from its node; ``local`` ones are defined in the spec itself."""
         given = self.shapes.known(node, words_of(BLOCK), f"block '{name}'")
         parameters = []
         for key, value in self.shapes.mapping(given.get("params"), "'params'"):
@@ -208,43 +214,34 @@ class Entries:
             count = self.shapes.expression(node, "'repeat'")
         if "graph" not in given:
             self.report.error("missing-field", "a repeat needs 'graph'", span, "the entries that are repeated")
-        said = self.fields(REPEAT, given)
+        field = self.fields(REPEAT, given)
         return Repeat(
-            path, count, axis, of, graph, said["index"], said["item"], said["start"], said["shared"] or axis is not None,
-            said["when"], span, said["role"] or "",
+            path, count, axis, of, graph, field["index"], field["item"], field["start"], field["shared"] or axis is not None,
+            field["when"], span, field["role"] or "",
         )  # fmt: skip
 
     def group(self, path: Template, body: MappingNode, span: Span, graph: tuple[Entry, ...]) -> Group:
         """Entries under one path."""
-        said = self.fields(GROUP, self.shapes.known(body, words_of(GROUP), "a group"))
+        field = self.fields(GROUP, self.shapes.known(body, words_of(GROUP), "a group"))
         return Group(
-            path, graph, said["when"], said["no_grad"], said["experts"], said["list"], said["choose"], said["from"] or (),
-            said["weights"][0] if said["weights"] else None, said["to"] or (), span, said["role"] or "",
+            path, graph, field["when"], field["no_grad"], field["experts"], field["list"], field["choose"], field["from"] or (),
+            field["weights"][0] if field["weights"] else None, field["to"] or (), span, field["role"] or "",
         )  # fmt: skip
 
     def fields(self, table: tuple[Field, ...], given: Mapping[str, Node]) -> dict[str, Any]:
-        """The fields of a table in their forms, but for graphs and what has a form of its own; None or false where absent."""
+        """All fields of a table except graphs and those of form OTHER, which their readers parse themselves."""
         plain = (field for field in table if field.form not in (Form.GRAPH, Form.OTHER))
         return {field.name: self.field(field, given.get(field.name)) for field in plain}
 
-    def flag(self, node: Node | None) -> bool:
-        """A plain true or false."""
-        if node is None:
-            return False
-        if not isinstance(node, Scalar) or node.text not in ("true", "false"):
-            self.report.error("bad-shape", "this is true or false", node.span)
-            return False
-        return node.text == "true"
 
-
-def _bound(key: Scalar, body: MappingNode) -> Iterator[str]:
-    """The names that an entry makes, as far as its nodes show them."""
-    made = next((value for name, value in body.entries if name.text == "to" or did_you_mean(name.text, ("to",))), None)
-    names = made.items if isinstance(made, Sequence) else (made,)
+def _defined_names(key: Scalar, body: MappingNode) -> Iterator[str]:
+    """The names that an entry defines, as far as its nodes show them."""
+    to = next((value for name, value in body.entries if name.text == "to" or did_you_mean(name.text, ("to",))), None)
+    names = to.items if isinstance(to, Sequence) else (to,)
     found = [name.text for name in names if isinstance(name, Scalar)]
     inner = body.get("graph")
     for item in inner.items if isinstance(inner, Sequence) else ():
         if isinstance(item, MappingNode) and len(item.entries) == 1 and isinstance(item.entries[0][1], MappingNode):
-            yield from _bound(item.entries[0][0], item.entries[0][1])
+            yield from _defined_names(item.entries[0][0], item.entries[0][1])
     if body.get("graph") is None or found:
         yield from found or [key.text]

@@ -1,10 +1,10 @@
-"""``extends``: a spec that is written as what differs from another one.
+"""``extends``: merges a spec into the base spec that it extends.
 
-``sizes``, ``derived``, ``streams``, ``inputs`` and ``blocks`` are merged by name, where null takes a name away. ``graph``
-changes the other graph: an entry with a kind (``op``, ``block``, ``repeat``) replaces the one of its path (where several have
-it, the one of its kind), one without changes single fields of it (its own ``graph`` goes on inside), null drops it, and an
-entry that says ``after`` or ``before`` which path it stands is new. Everything else is the spec's own, ``outputs`` the
-other's where it says none.
+- ``sizes``, ``derived``, ``streams``, ``inputs`` and ``blocks`` are merged by name; null removes a name.
+- ``graph`` edits the base's graph, entry by entry. An entry with a kind (``op``, ``block``, ``repeat``) replaces the entry at
+  its path; if several entries have that path, it replaces the one of its kind. An entry without a kind changes single fields,
+  and its own ``graph`` edits the entries inside. Null removes an entry. ``after: path`` or ``before: path`` inserts a new one.
+- ``outputs`` are the base's unless the spec has its own. Everything else is the spec's own.
 """
 
 from __future__ import annotations
@@ -22,13 +22,19 @@ KINDS = ("op", "block", "repeat")
 MAX_BASES = 8
 
 
-def nothing(name: str) -> Source | None:
+def no_bases(name: str) -> Source | None:
     """A library without specs."""
     return None
 
 
 def extended(node: Node, bases: BlockText, report: Reporter) -> tuple[Node, tuple[Source, ...]]:
-    """A document with what it extends put in, and the sources of that, nearest first."""
+    """A document merged with the specs that it extends, and the sources of those, nearest first.
+
+    Args:
+        node: The document, with or without ``extends``.
+        bases: Finds the text of a spec by its name.
+        report: Receives the findings.
+    """
     return _extended(node, bases, report, ())
 
 
@@ -66,7 +72,7 @@ class _Merging:
         self.report = report
 
     def document(self, base: Mapping, own: Mapping) -> Mapping:
-        """Both documents as one."""
+        """The merged document."""
         entries = list(own.entries)
         for key, theirs in base.entries:
             ours = own.get(key.text)
@@ -81,7 +87,7 @@ class _Merging:
         return Mapping(tuple(entries), own.span)
 
     def fields(self, base: Mapping, own: Mapping) -> Mapping:
-        """A mapping changed by another one: null takes a key away."""
+        """A mapping with the changes of another; null removes a key."""
         entries = list(base.entries)
         for key, value in own.entries:
             rest = [entry for entry in entries if entry[0].text != key.text]
@@ -89,7 +95,7 @@ class _Merging:
         return Mapping(tuple(entries), own.span)
 
     def graph(self, base: Sequence, own: Sequence) -> Sequence:
-        """The entries of a graph, changed by those of another one."""
+        """The entries of ``base``, edited by those of ``own``."""
         items = list(base.items)
         for item in own.items:
             if not isinstance(item, Mapping) or len(item.entries) != 1:
@@ -110,7 +116,7 @@ class _Merging:
         return Sequence(tuple(items), own.span)
 
     def entry(self, base: Node, path: Scalar, body: Node, item: Mapping) -> Node:
-        """One entry: replaced where the new one has a kind, else changed field by field."""
+        """One entry: replaced if the new one has a kind, else changed field by field."""
         assert isinstance(base, Mapping)
         ((_, theirs),) = base.entries
         if not isinstance(body, Mapping) or not isinstance(theirs, Mapping):
@@ -127,7 +133,7 @@ class _Merging:
         return Mapping(((path, Mapping(tuple(entries), body.span)),), item.span)
 
     def insert(self, items: list[Node], path: Scalar, body: Mapping, place: str) -> None:
-        """A new entry, after or before the one that it names."""
+        """Insert a new entry after or before the one that it names."""
         anchor = body.get(place)
         position = self.find(items, anchor, path) if isinstance(anchor, Scalar) else None
         if position is not None:
@@ -135,7 +141,7 @@ class _Merging:
             items.insert(position + (place == "after"), new)
 
     def find(self, items: list[Node], wanted: Scalar, path: Scalar, kind: tuple[str, str] | None = None) -> int | None:
-        """The one entry whose path is ``wanted``, of several the one of ``kind``; none, or several, are reported."""
+        """The position of the entry at path ``wanted``, of several the one of ``kind``; None after reporting no or many."""
         found = [position for position, item in enumerate(items) if wanted.text in _paths([item])]
         if len(found) > 1 and kind is not None:
             found = [position for position in found if _kind(items[position]) == kind] or found
@@ -156,7 +162,7 @@ def _paths(items: Iterable[Node]) -> list[str]:
 
 
 def _kind(item: Node) -> tuple[str, str] | None:
-    """Which operator or block an entry is, or that it is a repeat; None where it does not say."""
+    """The kind of an entry and the name of its operator or block; None for an entry without a kind."""
     body = item.entries[0][1] if isinstance(item, Mapping) else None
     for name in KINDS:
         value = body.get(name) if isinstance(body, Mapping) else None

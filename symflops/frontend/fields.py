@@ -1,6 +1,6 @@
-"""The fields of specs, blocks, regimes and conventions, beside those of operators (:mod:`symflops.ops.fields`).
+"""Tables of the fields of specs, blocks, regimes and conventions; those of operators are in :mod:`symflops.ops.fields`.
 
-The readers know what a mapping may say from here, and so does the JSON Schema of the language, which therefore cannot differ.
+Both the readers and the JSON Schema of the language use these tables, so the two cannot differ.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ TYPES = {
 """The words for the type of a size, and what each means."""
 
 SIZE = (
-    Field("key", Form.TEXTS, "the field of the config that holds it, points walk nested ones; of several the first present"),
-    Field("default", Form.EXPRESSION, "its value where the config does not say it; sees the sizes above"),
+    Field("key", Form.TEXTS, "the config field that holds it; dots lead into nested configs; of several the first present"),
+    Field("default", Form.EXPRESSION, "its value if the config lacks it; may use the sizes above"),
     Field("optional", Form.FLAG, "it may be null: 'when: k != null'"),
     Field("doc", Form.TEXT, "what it is, in a few words"),
-    Field("latex", Form.TEXT, "the symbol that formulas have for it"),
-    Field("type", Form.WORD, "what it is, where its default does not show it", words=tuple(TYPES)),
-    Field("evaluation", Form.FLAG, "what a flag amounts to in evaluation mode, whatever the config says"),
+    Field("latex", Form.TEXT, "its symbol in formulas"),
+    Field("type", Form.WORD, "its type, if the default does not show it", words=tuple(TYPES)),
+    Field("evaluation", Form.FLAG, "the value of a flag in evaluation mode, whatever the config says"),
 )
 STREAM = (
     Field("over", Form.NAME, "the index set: 'samples', 'once', or one of its own such as 'images'"),
@@ -32,40 +32,40 @@ INPUT = (
     Field("width", Form.EXPRESSION, "its width; without one it carries indices"),
     Field("when", Form.EXPRESSION, "whether the model receives it"),
     Field("layout", Form.TEXT, "the dimensions of the real tensor, one word each, 'b' the items: \"b x c\""),
-    Field("values", Form.TEXTS, "lengths that its values carry, one column each"),
+    Field("values", Form.TEXTS, "lengths that its values hold, one column each"),
     Field("counts", Form.TEXT, "the stream whose length is the sum of each row"),
-    Field("over", Form.TEXT, "the index set that its rows are of"),
+    Field("over", Form.TEXT, "the index set of its rows"),
 )
 DOCUMENT = (
     Field("name", Form.NAME, "what the spec is called, and its module", required=True),
     Field("title", Form.TEXT, "one line about the model"),
     Field("reference", Form.TEXTS, "the class that it describes: package.Class, or a list of classes of one structure"),
-    Field("model_type", Form.TEXTS, "model_type of the configs that it is of"),
-    Field("pipelines", Form.TEXTS, "pipeline classes that hold it"),
-    Field("sizes", Form.NAMED, "letters, and the fields of the config that they are read from", fields=SIZE),
+    Field("model_type", Form.TEXTS, "model_type of its configs"),
+    Field("pipelines", Form.TEXTS, "pipeline classes that contain it"),
+    Field("sizes", Form.NAMED, "letters, with the config fields that they are read from", fields=SIZE),
     Field("derived", Form.NAMED, "sizes that are formulas of others"),
-    Field("variants", Form.NAMED, "published structures: the fields of a config that make each another one"),
+    Field("variants", Form.NAMED, "published structures, each by the config fields that differ"),
     Field("streams", Form.NAMED, "rows that vary with the batch", fields=STREAM),
     Field("inputs", Form.NAMED, "what the model receives", fields=INPUT),
     Field("blocks", Form.NAMED, "pieces of graph that are called by name"),
     Field("graph", Form.GRAPH, "the operators in the order of the forward pass", required=True),
     Field("outputs", Form.VALUES, "values that the loss can use", required=True),
 )
-EXTENDS = Field("extends", Form.NAME, "a spec that this one is like: only what differs is said")
+EXTENDS = Field("extends", Form.NAME, "the spec that this one extends: only the differences are written")
 PLACES = (
     Field("after", Form.TEXT, "the path of the entry that a new one follows"),
     Field("before", Form.TEXT, "the path of the entry that a new one precedes"),
 )
 BLOCK = (
-    Field("params", Form.NAMED, "parameters of the block: null where a call must say it, else a default"),
-    Field("inputs", Form.VALUES, "the values that it takes, by position"),
+    Field("params", Form.NAMED, "parameters of the block with their defaults; null if a call must give one"),
+    Field("inputs", Form.VALUES, "its operands, by position"),
     Field("optional", Form.VALUES, "inputs that may be missing"),
-    Field("outputs", Form.VALUES, "the values that it makes"),
+    Field("outputs", Form.VALUES, "its results"),
     Field("graph", Form.GRAPH, "its entries"),
 )
 AXIS = (
     Field("axis", Form.NAME, "the axis whose tokens it runs over", required=True),
-    Field("of", Form.NAME, "the value whose axis that is"),
+    Field("of", Form.NAME, "the value that has the axis"),
 )
 REPEAT = (
     Field("repeat", Form.OTHER, "how often: a size, a list, or {axis: t} for each token", required=True, fields=AXIS),
@@ -81,12 +81,12 @@ GROUP = (
     Field("graph", Form.GRAPH, "the entries under this path", required=True),
     Field("when", Form.EXPRESSION, "leave it out when false"),
     Field("no_grad", Form.EXPRESSION, "no gradient passes through it"),
-    Field("experts", Form.EXPRESSION, "copies of every parameter in it: experts, of which each row takes some"),
+    Field("experts", Form.EXPRESSION, "the number of experts: copies of every parameter inside, of which each row uses some"),
     Field("list", Form.FLAG, "the experts are modules of a list"),
-    Field("choose", Form.EXPRESSION, "experts that each row takes; default: all"),
-    Field("from", Form.VALUES, "what experts read, 'x' inside"),
+    Field("choose", Form.EXPRESSION, "experts that each row uses; default: all"),
+    Field("from", Form.VALUES, "the operand of the experts, 'x' inside"),
     Field("weights", Form.VALUES, "the router's weights, multiplied in at the end"),
-    Field("to", Form.VALUES, "what the experts make, 'y' inside"),
+    Field("to", Form.VALUES, "the result of the experts, 'y' inside"),
     ROLE,
 )
 CALL = (
@@ -96,10 +96,10 @@ CALL = (
 
 TRAINING = (
     Field("train", Form.TEXTS, "patterns of the parameters that train; default: all"),
-    Field("freeze", Form.TEXTS, "patterns of those that do not after all"),
+    Field("freeze", Form.TEXTS, "patterns of those that are frozen nevertheless"),
     Field("loss", Form.TEXTS, "outputs that the loss uses; default: all"),
     Field("input_grad", Form.TEXTS, "inputs that need a gradient"),
-    Field("force_grad", Form.TEXTS, "modules whose result is made to need one"),
+    Field("force_grad", Form.TEXTS, "modules whose result is made to need a gradient"),
 )
 LISTS = words_of(TRAINING)
 ADAPTER = (
@@ -110,14 +110,14 @@ ADAPTER = (
 )
 RECOMPUTE = (
     Field("groups", Form.TEXTS, "patterns of modules, each recomputed as one", required=True),
-    Field("every", Form.COUNT, "every how many iterations there is one"),
+    Field("every", Form.COUNT, "of a repeat, only every n-th iteration is a group"),
     Field("attention_only", Form.FLAG, "recompute attention alone"),
     Field("early_stop", Form.FLAG, "stop at the last saved tensor; default: true"),
     Field("reentrant", Form.FLAG, "each group is one autograd function"),
 )
 PASSES = (
     Field("forward", Form.COUNT, "forward passes per timestep"),
-    Field("detached", Form.COUNT, "those of them without gradients"),
+    Field("detached", Form.COUNT, "forward passes without gradients"),
     Field("timesteps", Form.COUNT, "denoising steps"),
     Field("accumulation", Form.COUNT, "micro-batches"),
 )
@@ -128,7 +128,7 @@ PHASE = (
 REGIME = (
     Field("name", Form.TEXT, "what it is called"),
     Field("doc", Form.TEXT, "what it is"),
-    Field("lenient", Form.FLAG, "a pattern may match nothing where another one of its list does"),
+    Field("lenient", Form.FLAG, "a pattern may match nothing if another one of its list matches"),
     Field("decode", Form.WORD, "token by token: new ones over past ones, or a whole generation", words=("step", "generate")),
     *TRAINING,
     Field("adapters", Form.LIST, "adapters beside linears and convolutions", fields=ADAPTER),
@@ -143,21 +143,21 @@ BACKWARD = (
     Field("trained", Form.NUMBER, "work on weights that train, in multiples of its forward work", required=True),
     Field("frozen", Form.NUMBER, "work on weights that do not", required=True),
     Field("other", Form.NUMBER, "work without weights", required=True),
-    Field("idle", Form.NUMBER, "work that no gradient comes to"),
+    Field("idle", Form.NUMBER, "work without a gradient"),
 )
 ADDITIONS = Field("additions", Form.WORD, "whether a sum of n products has n additions, or n - 1", words=("all", "exact"))
 RULE = (
     Field("count", Form.WORD, "whether it counts", words=("yes", "no", "as_matmul")),
     Field("forward", Form.NUMBER, "a multiple of its forward work"),
-    Field("per_element", Form.NUMBER, "FLOPs per element, in the place of its work"),
+    Field("per_element", Form.NUMBER, "FLOPs per element, instead of its work"),
     Field("rows", Form.WORD, "the role whose rows it counts on"),
     Field("backward", Form.OTHER, "its backward pass: 'derived', or multiples", fields=BACKWARD),
     ADDITIONS,
 )
 CONVENTION = (
     Field("name", Form.TEXT, "what it is called", required=True),
-    Field("doc", Form.TEXT, "what it counts, in a line"),
-    Field("links", Form.TEXTS, "where it is from"),
+    Field("doc", Form.TEXT, "what it counts, in one line"),
+    Field("links", Form.TEXTS, "its sources"),
     Field("unit", Form.WORD, "what a figure counts", words=("flops", "macs")),
     Field("unseen", Form.WORD, "whether work counts that no counter sees", words=("true", "false")),
     Field("counts", Form.WORD, "work, or parameters per token", words=("work", "parameters")),
@@ -171,8 +171,8 @@ CONVENTION = (
     Field("length", Form.CHOICE, "tokens that count, for all work or for each class", fields=LENGTHS, words=("real", "padded")),
     Field("backward", Form.OTHER, "the backward pass: 'derived', or multiples of the forward work", fields=BACKWARD),
     Field("attention_backward", Form.WORD, "products of attention's backward pass", words=("4", "5")),
-    Field("attention_width", Form.WORD, "the width that attention is taken to have", words=("own", "queries", "model")),
-    Field("exceptions", Form.OTHER, "specs of which it says something else"),
+    Field("attention_width", Form.WORD, "the assumed width of attention", words=("own", "queries", "model")),
+    Field("exceptions", Form.OTHER, "specs with rules of their own"),
 )  # fmt: skip
 EXCEPTION = (
     Field("specs", Form.TEXTS, "the specs", required=True),

@@ -1,7 +1,7 @@
-"""JSON Schema (draft-07) of the language, made from the tables that its readers use: what an editor completes and checks.
+"""JSON Schema (draft-07) of the language, for completion and checks in an editor; made from the tables of the readers.
 
-It knows the form of a page: which fields there are, which words they take, what must be there. What a formula or a name means
-only ``symflops check`` knows.
+It knows the form of a page: its fields, the words that they take, and which are required. Only ``symflops check`` knows what
+a formula or a name means.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ def ref(name: str) -> Schema:
 
 
 def one_or_more(item: Schema) -> Schema:
-    """An item, or a list of such."""
+    """An item, or a list of items."""
     return {"anyOf": [item, {"type": "array", "items": item}]}
 
 
 def pattern(regex: Any) -> Schema:
-    """A text that matches all of a regular expression of Python's."""
+    """A text that matches a Python regular expression as a whole."""
     return {"type": "string", "pattern": f"^{regex.pattern.removesuffix(chr(92) + 'Z')}$"}
 
 
 def mapping(value: Schema, keys: Schema | None = None) -> Schema:
-    """A mapping from names to ``value``; empty where nothing is written."""
+    """A mapping from names to ``value``; it may be empty."""
     return {"type": ["object", "null"], "additionalProperties": value, **({"propertyNames": keys} if keys else {})}
 
 
@@ -55,7 +55,7 @@ FORMS: dict[Form, Schema] = {
 
 
 def of_field(field: Field) -> Schema:
-    """The schema of what stands under a field."""
+    """The schema of a field's value."""
     match field.form:
         case Form.WORD:
             found = {"enum": [*words(field.words)]} if field.words else dict(PLAIN)
@@ -76,13 +76,13 @@ def of_field(field: Field) -> Schema:
 
 
 def words(texts: Iterable[str]) -> Iterable[Any]:
-    """The values that YAML reads some words as: ``true`` and ``4`` are no texts there."""
+    """Words as the values that YAML reads: ``true`` and ``4`` are not texts there."""
     for text in texts:
         yield {"true": True, "false": False}.get(text, int(text) if text.isdigit() else text)
 
 
 def of_mapping(fields: Iterable[Field], **more: Schema) -> Schema:
-    """The schema of a mapping with known fields; ``more`` are those whose schema is not that of their form."""
+    """The schema of a mapping with known fields; ``more`` has the schema of a field if its form does not give it."""
     fields = tuple(fields)
     return {
         "type": "object",
@@ -96,7 +96,7 @@ def of_mapping(fields: Iterable[Field], **more: Schema) -> Schema:
 
 
 def graph_definitions() -> dict[str, Schema]:
-    """What graphs are made of. A ``change`` is an entry of a spec that extends another one."""
+    """The definitions that graphs refer to."""
     shared = {field.name: ref(f"common_{field.name}") for field in COMMON}
     operators = {}
     for kind in ALL:
@@ -127,7 +127,7 @@ def graph_definitions() -> dict[str, Schema]:
 
 
 def chosen(kinds: dict[str, Schema], otherwise: Schema | None = None) -> Schema:
-    """The schema of a mapping by the first of some keys that it has."""
+    """The schema of a mapping, chosen by the first key of ``kinds`` that it has."""
     schema: Schema = {"type": "object", "required": list(kinds)[-1:]} if otherwise is None else otherwise
     for key, found in reversed(kinds.items()):
         schema = {"if": {"type": "object", "required": [key]}, "then": found, "else": schema}
@@ -140,7 +140,7 @@ def having(key: str, value: str, then: Schema) -> Schema:
 
 
 def changes() -> dict[str, Schema]:
-    """Entries of a spec that extends another one: an operator or a call may be new, anything else changes what is there."""
+    """The entries of a spec that extends another: operators and calls may be new, anything else edits an entry of the base."""
     places = {field.name: of_field(field) for field in tables.PLACES}
     operators = {field for kind in ALL for field in kind.fields} | set(COMMON)
     body: Schema = {"type": "object", "properties": {"graph": ref("changes"), **places}}
@@ -158,7 +158,22 @@ def changes() -> dict[str, Schema]:
 
 
 def spec() -> Schema:
-    """A spec, or what differs from one that it extends."""
+    """The schema of a spec, and of one that extends another."""
+    full, merged = _spec_properties()
+    docs = {field.name: {"description": field.doc} for field in tables.DOCUMENT}
+    return {
+        "type": "object",
+        "properties": {**docs, "extends": of_field(tables.EXTENDS)},
+        "additionalProperties": False,
+        "if": {"required": [tables.EXTENDS.name]},
+        "then": {"required": ["name"], "properties": merged},
+        "else": {"required": [field.name for field in tables.DOCUMENT if field.required], "properties": full},
+        "definitions": {**graph_definitions(), **changes()},
+    }
+
+
+def _spec_properties() -> tuple[Schema, Schema]:
+    """The fields of a whole spec, and those of one that extends another, where null removes a name."""
     sized = {"anyOf": [NAMES, of_mapping(tables.SIZE, key=one_or_more(pattern(CONFIG_KEY)))]}
     parts = ref("axes")
     own = {
@@ -171,7 +186,6 @@ def spec() -> Schema:
         "inputs": of_mapping(tables.INPUT),
         "blocks": block_body(),
     }
-    docs = {field.name: field.doc for field in tables.DOCUMENT}
     named = {"variants": pattern(VARIANT), "blocks": TEXT}
     full, merged = {}, {}
     for field in tables.DOCUMENT:
@@ -184,34 +198,26 @@ def spec() -> Schema:
             full[field.name] = merged[field.name] = schema
     merged["graph"] = ref("changes")
     merged[tables.EXTENDS.name] = of_field(tables.EXTENDS)
-    return {
-        "type": "object",
-        "properties": {**{name: {"description": doc} for name, doc in docs.items()}, "extends": of_field(tables.EXTENDS)},
-        "additionalProperties": False,
-        "if": {"required": [tables.EXTENDS.name]},
-        "then": {"required": ["name"], "properties": merged},
-        "else": {"required": [field.name for field in tables.DOCUMENT if field.required], "properties": full},
-        "definitions": {**graph_definitions(), **changes()},
-    }
+    return full, merged
 
 
 def block_body() -> Schema:
-    """A block under ``blocks``, or in a file of its own."""
+    """The schema of a block under ``blocks``."""
     return of_mapping(tables.BLOCK, params=mapping(ref("expression"), NAME))
 
 
 def block() -> Schema:
-    """A file of a block."""
+    """The schema of a block in a file of its own."""
     return {**block_body(), "definitions": graph_definitions()}
 
 
 def regime() -> Schema:
-    """A regime."""
+    """The schema of a regime."""
     return of_mapping(tables.REGIME)
 
 
 def convention() -> Schema:
-    """A convention: roles by name, or by region and name."""
+    """The schema of a convention; roles are given by name, or by region and name."""
     backward = {"anyOf": [{"const": "derived"}, ref("number"), of_mapping(tables.BACKWARD)]}
     rule = {"anyOf": [{"enum": list(words(tables.RULE[0].words))}, of_mapping(tables.RULE, rows={"enum": list(ROLES)})]}
     regions = "|".join(name for name, role in ROLES.items() if role.group == "region")
@@ -231,5 +237,5 @@ PAGES: dict[str, Callable[[], Schema]] = {"spec": spec, "block": block, "regime"
 
 
 def schema(page: str) -> str:
-    """The schema of a kind of page (``PAGES``), as it stands in a file."""
+    """The text of the schema file for one kind of page (a key of ``PAGES``)."""
     return json.dumps({"$schema": DRAFT, "title": f"symflops {page}", **PAGES[page]()}, indent=1) + "\n"

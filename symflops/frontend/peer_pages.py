@@ -1,4 +1,4 @@
-"""Reads the pages that map another framework's records: which spec, config and batch a record is about."""
+"""Reads the pages that map records of another framework to a spec, a config, a batch and a regime."""
 
 from __future__ import annotations
 
@@ -21,7 +21,11 @@ LENGTHS = ("from", "entry", "empty", "padded")
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
-    """A stream of the batch: the list of a record that gives it, what an entry is, and what an empty list stands for."""
+    """How a record gives the lengths of one stream.
+
+    ``source`` (``from`` on the page) is the record's list, ``entry`` the length that an entry stands for, ``empty`` the
+    lengths if the list is empty, ``padded`` the lengths with padding.
+    """
 
     stream: str
     source: Expression
@@ -34,10 +38,9 @@ class Lengths:
 class PeerCase:
     """Records of one kind.
 
-    ``when`` chooses them. ``rename``, ``drop`` and ``put`` (which the page calls ``set``) make a config of theirs ours.
-    ``changes`` (``regime_with``) say fields of the regime anew. A ``figure`` is ``'total'`` or ``'forward'``;
-    where a record has several, ``figures`` says each with the names of modules, and ``tells`` what is no count. ``because``
-    tells what is known to differ.
+    ``when`` selects them. ``rename``, ``drop`` and ``put`` (``set`` on the page) turn a config of theirs into ours. ``changes``
+    (``regime_with``) override fields of the regime. ``figure`` is ``'total'`` or ``'forward'``; a record with several figures
+    names each under ``figures``, and under ``tells`` those that are not counts. ``because`` explains a known difference.
     """
 
     when: Expression | None
@@ -58,7 +61,7 @@ class PeerCase:
 
 @dataclass(frozen=True, slots=True)
 class PeerPage:
-    """How the records of one system are read; as those of another, where it is the ``same_as`` that."""
+    """How to read the records of one system; ``same_as`` names another system whose cases it shares."""
 
     system: str
     same_as: str
@@ -76,18 +79,15 @@ def read_peers(source: Source) -> PeerPage:
     shapes = Shapes(report)
     given = shapes.known(read_yaml(source), PAGE, "a mapping of records")
     common = {key: value for key, value in given.items() if key in CASE}
-    cases = tuple(_case({**common, **shapes.known(node, CASE, "a case")}, shapes) for node in _listed(given, shapes))
+    nodes = shapes.sequence(given.get("cases"), "'cases'")
+    cases = tuple(_case({**common, **shapes.known(node, CASE, "a case")}, shapes) for node in nodes)
     report.check()
     same_as = shapes.text(given.get("same_as"), "'same_as'")
     return PeerPage(shapes.text(given.get("system"), "'system'"), same_as, shapes.prose(given.get("notes"), "'notes'"), cases)
 
 
-def _listed(given: Mapping[str, Node], shapes: Shapes) -> tuple[Node, ...]:
-    return shapes.sequence(given.get("cases"), "'cases'")
-
-
 def _case(given: Mapping[str, Node], shapes: Shapes) -> PeerCase:
-    """One case, which has what the page says of all where it says nothing."""
+    """One case; ``given`` already has the page's own fields as defaults."""
     expression = {key: shapes.expression(given.get(key), f"'{key}'") for key in ("when", "times", "figure")}
     figures = _expressions(given.get("figures"), "'figures'", shapes)
     drop = tuple(shapes.text(item, "'drop'") for item in shapes.sequence(given.get("drop"), "'drop'"))

@@ -1,7 +1,7 @@
 """read: the text of a spec and of the blocks that it calls -> :class:`~symflops.model.spec.Spec`.
 
-Nothing is understood yet but the form: which fields there are, which text is an expression, a name or a path. Every problem of
-form of a file is reported in one run.
+This stage knows only the form: which fields exist, and which text is an expression, a name or a path. One run reports every
+mistake of form in a file.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from symflops.diagnostics.findings import Reporter, Source, did_you_mean
 from symflops.frontend.definition_order import check_defaults
 from symflops.frontend.document import Shapes
 from symflops.frontend.entries import BlockText, Entries
-from symflops.frontend.extends import extended, nothing
+from symflops.frontend.extends import extended, no_bases
 from symflops.frontend.fields import DOCUMENT, INPUT, SIZE, STREAM, TYPES
 from symflops.frontend.variants import read_variants
 from symflops.model.spec import InputSpec, Layout, Name, SizeSpec, Spec, StreamSpec
@@ -24,11 +24,16 @@ from symflops.syntax.identifiers import CLASS, CONFIG_KEY, MODULE, why_not_latex
 from symflops.syntax.yaml_nodes import Mapping as MappingNode
 from symflops.syntax.yaml_nodes import Node, Scalar, read_yaml
 
-HARMLESS = ("unknown-field", "duplicate-key", "bad-text", "bad-latex")  # what leaves enough of a header to go on with
+HARMLESS = ("unknown-field", "duplicate-key", "bad-text", "bad-latex")  # findings after which a header can still be built
 
 
-def read(source: Source, library: BlockText, bases: BlockText = nothing) -> Spec:
-    """Read the spec in ``source``; ``library`` finds the text of a block by its name, ``bases`` that of a spec to extend.
+def read(source: Source, library: BlockText, bases: BlockText = no_bases) -> Spec:
+    """Read the spec in ``source``.
+
+    Args:
+        source: The text of the spec.
+        library: Finds the text of a block by its name; None for an unknown one.
+        bases: Finds the text of a spec that this one extends.
 
     Raises:
         SpecError: with every finding about the form of the spec and its blocks.
@@ -39,18 +44,20 @@ def read(source: Source, library: BlockText, bases: BlockText = nothing) -> Spec
 
 
 class Reading(NamedTuple):
-    """What could be read of a spec, the findings about it, and whether all of those are about entries of its graph."""
+    """A spec as far as it could be read, the findings, and whether its header is sound enough to build the graph."""
 
     spec: Spec
     report: Reporter
     buildable: bool
 
 
-def read_through(source: Source, library: BlockText, bases: BlockText = nothing) -> Reading:
-    """Read the spec in ``source`` as far as that goes; an entry that cannot be read leaves the names that it would make.
+def read_through(source: Source, library: BlockText, bases: BlockText = no_bases) -> Reading:
+    """Read as much of the spec as possible; arguments as of :func:`read`.
+
+    An entry that cannot be read leaves the names that it would define, so that one mistake does not cause others.
 
     Raises:
-        SpecError: it is no YAML.
+        SpecError: ``source`` is not YAML.
     """
     report = Reporter()
     node, extends = extended(read_yaml(source, report), bases, report)
@@ -71,12 +78,8 @@ class _Document:
         for field in DOCUMENT:
             if field.required and field.name not in given:
                 self.report.error("missing-field", f"a spec needs '{field.name}'", node.span, field.doc)
-        name = self.shapes.text(given.get("name"), "'name'")
-        if "name" in given and not MODULE.match(name):
-            hint = "lower case letters, digits and underscores, for it becomes a file name"
-            self.report.error("bad-name", f"'{name}' cannot name a spec", given["name"].span, hint)
-        for block, body in self.shapes.mapping(given.get("blocks"), "'blocks'"):
-            self.entries.local[block.text] = body
+        name = self.name(given.get("name"))
+        self.entries.local |= {block.text: body for block, body in self.shapes.mapping(given.get("blocks"), "'blocks'")}
         before = len(self.report.diagnostics)
         graph = self.entries.graph(given.get("graph"), source)
         inside = len(self.report.diagnostics) - before
@@ -99,6 +102,13 @@ class _Document:
         outside = (*self.report.diagnostics[:before], *self.report.diagnostics[before + inside :])
         self.buildable = all(finding.code in HARMLESS for finding in outside)
         return spec
+
+    def name(self, node: Node | None) -> str:
+        name = self.shapes.text(node, "'name'")
+        if node is not None and not MODULE.match(name):
+            hint = "lower case letters, digits and underscores, for it becomes a file name"
+            self.report.error("bad-name", f"'{name}' cannot name a spec", node.span, hint)
+        return name
 
     def words(self, node: Node | None, what: str) -> tuple[str, ...]:
         found = []
@@ -135,9 +145,9 @@ class _Document:
         default = self.shapes.expression(given.get("default"), "'default'")
         latex = self.latex(given.get("latex"))
         doc = self.shapes.prose(given.get("doc"), "'doc'")
-        optional = self.entries.flag(given.get("optional"))
+        optional = self.shapes.flag(given.get("optional"))
         kind = self.kind(given.get("type"), given.get("default"))
-        evaluation = self.entries.flag(given["evaluation"]) if "evaluation" in given else None
+        evaluation = self.shapes.flag(given["evaluation"]) if "evaluation" in given else None
         if evaluation is not None and kind != "flag":
             self.report.error("bad-field", f"'{key.text}' is no flag, which 'evaluation' would set", given["evaluation"].span)
         return SizeSpec(name, tuple(texts), kind, default, optional, doc, latex, evaluation) if name else None
@@ -151,7 +161,7 @@ class _Document:
         return text
 
     def kind(self, node: Node | None, default: Node | None) -> str:
-        """The type of a size: as written, else as its default shows."""
+        """The type of a size: the written one, else that of its default."""
         if node is not None:
             word = self.shapes.text(node, "'type'")
             if word not in TYPES:

@@ -1,8 +1,8 @@
-"""Reads the pages of regimes, from YAML, from a line of text, or from a record's words."""
+"""Reads regimes: from a YAML page, from the one-line form of ``--regime``, or from the fields of a measured record."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from symflops.diagnostics.findings import Diagnostic, Reporter, Source, Span, SpecError, did_you_mean
@@ -17,6 +17,8 @@ NAMES = {
     "peft": ("base_layer", "lora_A.default", "lora_B.default"),
     "plain": ("base", "A", "B"),
 }
+"""Names of the base, down and up projection below an adapted module, by the word that a page uses for them."""
+DECODE = next(field.words for field in REGIME if field.name == "decode")
 
 
 def read_regime(source: Source) -> Regime:
@@ -47,8 +49,8 @@ class _Reader:
         return Regime(
             text(given.get("name"), "'name'"),
             doc=text(given.get("doc"), "'doc'"),
-            decode=word(given, "decode", self.shapes, self.report) if "decode" in given else "",
-            lenient=self.flag(given.get("lenient"), False),
+            decode=self.shapes.one_of(given["decode"], DECODE, "'decode'") if "decode" in given else "",
+            lenient=self.shapes.flag(given.get("lenient")),
             adapters=tuple(self.adapter(node) for node in self.shapes.sequence(given.get("adapters"), "'adapters'")),
             recompute=self.recompute(given["recompute"]) if "recompute" in given else None,
             passes=self.passes(given["passes"]) if "passes" in given else Passes(),
@@ -61,14 +63,6 @@ class _Reader:
         items = self.shapes.sequence(node, f"'{what}'")
         self.places |= {item.text: item.span for item in items if isinstance(item, Scalar)}
         return tuple(self.shapes.text(item, f"'{what}'") for item in items)
-
-    def flag(self, node: Node | None, otherwise: bool) -> bool:
-        if node is None:
-            return otherwise
-        text = self.shapes.text(node, "this")
-        if text not in ("true", "false"):
-            self.report.error("bad-shape", "this is true or false", node.span)
-        return text == "true"
 
     def count(self, node: Node | None, otherwise: int, least: int = 1) -> int:
         if node is None:
@@ -110,7 +104,7 @@ class _Reader:
         groups = self.texts(given.get("groups"), "groups")
         if every > 1:
             groups = tuple(f"{group[:-1]}::{every}" if group.endswith(".*") else group for group in groups)
-        flags = {key: self.flag(given.get(key), key == "early_stop") for key in words_of(RECOMPUTE[2:])}
+        flags = {key: self.shapes.flag(given.get(key), key == "early_stop") for key in words_of(RECOMPUTE[2:])}
         return Recompute(groups, every, **flags)
 
     def passes(self, node: Node) -> Passes:
@@ -128,73 +122,70 @@ class _Reader:
 
 
 def inline_regime(text: str, base: Regime) -> Regime:
-    """A regime from one line, ``name:key=value,key=a|b``: the page ``base`` with some fields said anew.
+    """The regime of the page ``base`` with the changes of a line such as ``r=8,targets=a|b``.
 
-    ``r`` (or ``rank``), ``targets``, ``kind`` change its adapters, ``groups``, ``every``, ``early_stop``,
-    ``attention_only`` its recomputation, ``forward``, ``detached``, ``timesteps``, ``accumulation`` its passes, ``train``,
-    ``freeze``, ``loss`` the lists.
+    Args:
+        text: ``key=value`` items separated by commas, lists separated by ``|``. The keys are the fields of adapters (``r`` is
+            ``rank``), of recomputation and of passes, and the lists ``train``, ``freeze``, ``loss``, ...
+        base: The regime to change.
 
     Raises:
         SpecError: an unknown key or a value that does not fit it.
     """
+    changes = _changes_of(text)
+    lines = [f"name: {base.name}", "train: " + _yaml_list(changes.pop("train", "|".join(base.train)))]
+    lines += [f"{key}: {_yaml_list(changes.pop(key))}" for key in LISTS if key in changes]
+    adapter = {key: changes.pop(key) for key in words_of(ADAPTER) if key in changes}
+    recompute = {key: changes.pop(key) for key in words_of(RECOMPUTE) if key in changes}
+    if adapter or base.adapters:
+        lines.append(_adapter_line(adapter, next(iter(base.adapters), Adapter("lora", 16, (), NAMES["peft"]))))
+    if recompute or base.recompute:
+        groups = recompute.pop("groups", "|".join(base.recompute.groups) if base.recompute else "")
+        lines.append(f"recompute: {_yaml_mapping({'groups': _yaml_list(groups), **recompute})}")
+    if changes:
+        lines.append(f"passes: {_yaml_mapping(changes)}")
+    lines.append(f"lenient: {str('targets' not in adapter and base.lenient).lower()}")
+    return read_regime(Source("--regime", "\n".join(lines) + "\n"))
+
+
+def _changes_of(text: str) -> dict[str, str]:
     changes: dict[str, str] = {}
+    known = (*LISTS, *words_of((*ADAPTER, *RECOMPUTE, *PASSES)))
     for part in filter(None, text.split(",")):
         key, _, value = part.partition("=")
         changes[{"r": "rank"}.get(key.strip(), key.strip())] = value.strip()
-    known = (*LISTS, *words_of((*ADAPTER, *RECOMPUTE, *PASSES)))
     for key in changes:
         if key not in known:
             hint = did_you_mean(key, known, f"keys: {', '.join(known)}")
             raise SpecError([Diagnostic("unknown-field", f"a regime has no '{key}'", None, hint)])
-    lines = [f"name: {base.name}", "train: " + _listed(changes.pop("train", "|".join(base.train)))]
-    lines += [f"{key}: {_listed(changes.pop(key))}" for key in LISTS if key in changes]
-    adapter = {key: changes.pop(key) for key in words_of(ADAPTER) if key in changes}
-    if adapter or base.adapters:
-        old = base.adapters[0] if base.adapters else None
-        targets = _listed(adapter.get("targets", "|".join(old.targets) if old else ""))
-        names = _listed("|".join(old.names)) if old else "peft"
-        kind, rank = adapter.get("kind", old.kind if old else "lora"), adapter.get("rank", str(old.rank if old else 16))
-        lines.append(f"adapters: [{{kind: {kind}, rank: {rank}, targets: {targets}, names: {adapter.get('names', names)}}}]")
-    recompute = {key: changes.pop(key) for key in words_of(RECOMPUTE) if key in changes}
-    if recompute or base.recompute:
-        groups = _listed(recompute.pop("groups", "|".join(base.recompute.groups) if base.recompute else ""))
-        rest = "".join(f", {key}: {value}" for key, value in recompute.items())
-        lines.append(f"recompute: {{groups: {groups}{rest}}}")
-    if changes:
-        lines.append("passes: {" + ", ".join(f"{key}: {value}" for key, value in changes.items()) + "}")
-    strict = "targets" not in adapter and "groups" not in recompute and base.lenient
-    lines.append(f"lenient: {str(strict).lower()}")
-    return read_regime(Source("--regime", "\n".join(lines) + "\n"))
+    return changes
 
 
-def _listed(text: str) -> str:
+def _adapter_line(changes: Mapping[str, str], old: Adapter) -> str:
+    kind, rank = changes.get("kind", old.kind), changes.get("rank", old.rank)
+    targets, names = _yaml_list(changes.get("targets", "|".join(old.targets))), _yaml_list("|".join(old.names))
+    return (
+        f"adapters: [{_yaml_mapping({'kind': kind, 'rank': rank, 'targets': targets, 'names': changes.get('names', names)})}]"
+    )
+
+
+def _yaml_mapping(entries: Mapping[str, object]) -> str:
+    return "{" + ", ".join(f"{key}: {value}" for key, value in entries.items()) + "}"
+
+
+def _yaml_list(text: str) -> str:
     return "[" + ", ".join('"' + item.replace('"', "") + '"' for item in text.split("|") if item) + "]"
 
 
-def regime_of_words(words: Mapping[str, Any]) -> Regime:
-    """The regime of a measured record, which uses the words of a page."""
+def regime_of_mapping(words: Mapping[str, Any]) -> Regime:
+    """The regime of a measured record, whose fields have the names of a page's."""
     adapters = []
     for adapter in words.get("adapters") or ():
         names = NAMES["peft" if adapter.get("names") == "peft" else "plain"]
         adapters.append(Adapter(adapter["kind"], adapter["rank"], tuple(adapter["targets"]), names))
-    again = words.get("recompute")
+    given = words.get("recompute")
     recompute = None
-    if again:
-        flags = {key: again[key] for key in ("every", "attention_only", "early_stop", "reentrant") if key in again}
-        recompute = Recompute(tuple(again["groups"]), **flags)
-    lists: dict[str, Any] = {key: tuple(_plain(words.get(key))) for key in LISTS if key != "train"}
+    if given:
+        recompute = Recompute(tuple(given["groups"]), **{key: given[key] for key in words_of(RECOMPUTE[1:]) if key in given})
+    lists: dict[str, Any] = {key: tuple(words.get(key) or ()) for key in LISTS if key != "train"}
     return Regime("record", train=tuple(words.get("train", ["*"])), adapters=tuple(adapters), recompute=recompute, **lists)
-
-
-def _plain(value: Sequence[str] | None) -> Sequence[str]:
-    return value or ()
-
-
-def word(given: Mapping[str, Node], key: str, shapes: Shapes, report: Reporter) -> str:
-    """One of the words that a field allows."""
-    text = shapes.text(given[key], f"'{key}'")
-    words = next(field.words for field in REGIME if field.name == key)
-    if text not in words:
-        hint = did_you_mean(text, words, f"one of {', '.join(words)}")
-        report.error("unknown-word", f"'{key}' cannot be '{text}'", given[key].span, hint)
-    return text

@@ -1,4 +1,4 @@
-"""What a spec says and nobody reads: values, sizes and blocks. That is allowed, and most often a mistake."""
+"""Finds values, sizes and blocks that a spec defines and nothing reads: allowed, but most often a mistake."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from symflops.diagnostics.findings import Diagnostic, Source, Span
+from symflops.diagnostics.findings import Diagnostic, Span
 from symflops.frontend.definition_order import reads
 from symflops.model.spec import Block, BlockCall, Entry, Group, Name, OperatorEntry, PartSpec, Repeat, Spec, Template
 from symflops.syntax.expression import Expression, names
@@ -17,18 +17,12 @@ SILENT = ("push",)  # operators without a result
 
 def unused(spec: Spec) -> list[Diagnostic]:
     """A warning for each value, size and block of the spec's own file that nothing reads."""
-    source = spec.sources[0]
-    blocks = list(dict.fromkeys(id(block) for block in _blocks(spec.graph)))
-    called = {id(block): block for block in _blocks(spec.graph)}
     found = [*_values(spec.graph, {name.text for name in spec.outputs})]
-    for block in (called[key] for key in blocks):
+    for block in {id(block): block for block in _blocks(spec.graph)}.values():
         found += _values(block.body, {name.text for name in block.outputs})
     found += _sizes(spec)
-    return [warning for warning in found if warning.span is not None and _same(warning.span.source, source)]
-
-
-def _same(one: Source, other: Source) -> bool:
-    return one.path == other.path
+    own = spec.sources[0].path
+    return [warning for warning in found if warning.span is not None and warning.span.source.path == own]
 
 
 def _blocks(entries: Iterable[Entry]) -> Iterator[Block]:
@@ -41,24 +35,20 @@ def _blocks(entries: Iterable[Entry]) -> Iterator[Block]:
 
 
 def _values(entries: tuple[Entry, ...], outputs: set[str]) -> Iterator[Diagnostic]:
-    """The names of one scope that are made there and never read."""
-    read = outputs.union(*map(reads, entries), _widths(entries))
-    for name, span, last in _made(entries):
+    """The names of one scope that are defined there and never read."""
+    in_expressions = {name for expression in expressions(entries) for name, _ in names(expression)}  # as in 'width(v)'
+    read = outputs.union(*map(reads, entries), in_expressions)
+    for name, span, unnamed in _definitions(entries):
         if name in read or name == "_":
             continue
         hint = "is an input or an output misspelt? '_' under 'to' says that it is dropped on purpose"
-        if last:
+        if unnamed:
             hint = "say under 'to' or 'add_to' where it goes; 'to: _' says that it is dropped on purpose"
         yield Diagnostic("unused-value", f"nothing reads '{name}'", span, hint, "warning")
 
 
-def _widths(entries: tuple[Entry, ...]) -> set[str]:
-    """Names in expressions: ``width(v)`` reads a value, too."""
-    return {name for expression in expressions(entries) for name, _ in names(expression)}
-
-
-def _made(entries: Iterable[Entry]) -> Iterator[tuple[str, Span, bool]]:
-    """Each name under ``to``, and the path of an operator whose result has no other name (told by the last item)."""
+def _definitions(entries: Iterable[Entry]) -> Iterator[tuple[str, Span, bool]]:
+    """Each name under ``to``; and the path of each operator without one, whose last item is True."""
     for entry in entries:
         if isinstance(entry, OperatorEntry):
             to, more = entry.fields.get("to") or (), entry.fields.get("add_to")
@@ -70,7 +60,7 @@ def _made(entries: Iterable[Entry]) -> Iterator[tuple[str, Span, bool]]:
         elif isinstance(entry, Group) and entry.experts is not None:
             yield from ((name.text, name.span, False) for name in entry.to)
         elif isinstance(entry, (Repeat, Group)):
-            yield from _made(entry.body)
+            yield from _definitions(entry.body)
 
 
 def _sizes(spec: Spec) -> Iterator[Diagnostic]:
@@ -94,7 +84,7 @@ def _headers(spec: Spec) -> Iterator[Expression]:
 
 
 def expressions(entries: Iterable[Entry]) -> Iterator[Expression]:
-    """Every expression in some entries, those of the blocks that they call included."""
+    """Every expression in some entries and in the blocks that they call."""
     for entry in entries:
         if isinstance(entry, OperatorEntry):
             yield from _inside((entry.path, *entry.fields.values()))

@@ -1,6 +1,6 @@
-"""``variants``: the structures of published models, each by the fields of its config that make it another one.
+"""``variants``: the structures of published models, each given by the config fields that differ from the defaults.
 
-A field that a variant does not say has its default, as in a config. The values are those of a config, not expressions.
+A field that a variant leaves out has its default, as in a config. Values are those of a config, not expressions.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from symflops.syntax.plain_values import plain as value_of_node
 from symflops.syntax.yaml_nodes import Node, Scalar
 
 DEFAULT, DERIVED = "default", "derived"
-"""How an estimate names the structure of the defaults, and one that is derived when it is asked for."""
+"""The names of two structures in an estimate: that of the defaults, and one derived on request for a config."""
 COUNTED = ("number", "entries", "position", "rational")
-"""The kinds of sizes that stay symbols in a graph, and are known only where its structure asks for them."""
+"""The kinds of sizes that stay symbols in a graph, unless its structure depends on their value."""
 
 
 def read_variants(node: Node | None, sizes: Sequence[SizeSpec], shapes: Shapes) -> tuple[VariantSpec, ...]:
-    """The variants of a spec with these sizes."""
+    """The variants of a spec with ``sizes``."""
     found = []
     for key, value in shapes.mapping(node, "'variants'"):
         if not VARIANT.match(key.text) or key.text in (DEFAULT, DERIVED):
@@ -47,7 +47,7 @@ def read_variants(node: Node | None, sizes: Sequence[SizeSpec], shapes: Shapes) 
 
 
 def read_size(key: Scalar, node: Node, sizes: Sequence[SizeSpec], shapes: Shapes) -> tuple[Name, Any] | None:
-    """One field of a variant: the size that is read from it, and its value."""
+    """One field of a variant: the size that is read from it, and its value; None after reporting an unknown field."""
     size = next((size for size in sizes if key.text in size.keys), None)
     if size is None:
         fields = [field for known_size in sizes for field in known_size.keys]
@@ -68,7 +68,7 @@ def read_size(key: Scalar, node: Node, sizes: Sequence[SizeSpec], shapes: Shapes
 
 
 def compare(variants: Sequence[VariantSpec], sizes: Sequence[SizeSpec], shapes: Shapes) -> None:
-    """Report variants of one structure: all that they differ in is what they say."""
+    """Report variants with the same structure as the defaults or as another variant."""
     letters = sorted({name.text for variant in variants for name, _ in variant.sizes})
     seen = {values_of(letters, sizes, {}): "the defaults"}
     for variant in variants:
@@ -80,7 +80,7 @@ def compare(variants: Sequence[VariantSpec], sizes: Sequence[SizeSpec], shapes: 
 
 
 def values_of(letters: Sequence[str], sizes: Sequence[SizeSpec], config: Mapping[str, Any]) -> tuple[str, ...]:
-    """What some sizes are in a config, as texts; a default that has no value without the rest of a config is left out."""
+    """The values of some sizes in a config, as texts; empty for a default that needs fields the config lacks."""
     found = []
     for letter in letters:
         try:
@@ -91,7 +91,7 @@ def values_of(letters: Sequence[str], sizes: Sequence[SizeSpec], config: Mapping
 
 
 def config_of(variant: VariantSpec, sizes: Sequence[SizeSpec]) -> dict[str, Any]:
-    """The part of a config that a variant says."""
+    """The part of a config that a variant fixes."""
     keys = {size.name.text: size.keys[0] for size in sizes}
     config: dict[str, Any] = {}
     for name, value in variant.sizes:
@@ -104,13 +104,13 @@ def config_of(variant: VariantSpec, sizes: Sequence[SizeSpec]) -> dict[str, Any]
 
 
 def fixed_by(variant: VariantSpec, sizes: Sequence[SizeSpec]) -> dict[str, Any]:
-    """The sizes that a variant fixes from the start: its settings. Numbers wait until the structure asks for them."""
+    """The sizes that a variant fixes before building: its settings. Numbers are fixed only if the structure needs them."""
     counted = {size.name.text for size in sizes if size.kind in COUNTED and not size.optional}
     return {name.text: value for name, value in variant.sizes if name.text not in counted}
 
 
 def needless_sizes(variant: VariantSpec, fixed: Sequence[tuple[str, object]]) -> list[Diagnostic]:
-    """A finding for each size of a variant that its structure, which has ``fixed`` sizes, does not depend on."""
+    """A finding for each size of a variant that its structure does not depend on; ``fixed`` are those it does."""
     needed = dict(fixed)
     names = [name for name, _ in variant.sizes if name.text not in needed]
     hint = "leave it out: the estimator is of all its values"
@@ -118,7 +118,7 @@ def needless_sizes(variant: VariantSpec, fixed: Sequence[tuple[str, object]]) ->
 
 
 def value_in(sizes: Sequence[SizeSpec], wanted: str, config: Mapping[str, Any]) -> Any:
-    """A size of a config, or its default, which may depend on the sizes above it."""
+    """The value of the size ``wanted`` in a config, or its default, which may depend on the sizes above it."""
     scope: dict[str, Any] = {}
     for size in sizes:
         value = look_up(config, size.keys)

@@ -1,1 +1,1 @@
-"""What a training loop uses: moments summed where the lengths are, and the utilisation that they make."""
+"""Meters for training loops: sums of moments on the device of the lengths, and the utilisation (MFU, HFU) from them."""

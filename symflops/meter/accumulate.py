@@ -1,13 +1,13 @@
-"""Moments of micro-batches, summed where the lengths are: on the host as ints, on a device as one vector of int64.
+"""Sums of moments over micro-batches: on the host as ints, on a device as one vector of int64.
 
-Adding never waits for a device: no value is read, no mask selects. A step costs one ``all_reduce`` of the vector over the
-data-parallel group and one read of it. Each sum is kept in two halves of 32 bits, so that no number of tokens overflows
-it; a length so large that its own terms would is counted as a fault, which the read reports.
+Adding never waits for a device: it reads no value and selects by no mask. A step costs one ``all_reduce`` of the vector over
+the data-parallel group and one read. Each sum has two halves of 32 bits, so that no number of tokens overflows it. A length
+whose own terms would overflow is counted as a fault, which the read reports.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -22,8 +22,8 @@ LOW = 2**HALF - 1
 class Accumulator:
     """Sums of moments over the micro-batches of a step, for one estimator.
 
-    ``device`` is where lengths that come as tensors are summed; by default where the first of them is. A model whose moments
-    are of a batch as a whole (``whole``) needs each micro-batch's lengths on the host: those on a device are waited for.
+    Lengths given as tensors are summed on ``device``, by default that of the first tensor. If a model has moments of a batch as
+    a whole (``whole``), each micro-batch's lengths are needed on the host, so lengths on a device are waited for.
     """
 
     def __init__(self, estimator: Estimates, device: Any = None) -> None:
@@ -48,11 +48,15 @@ class Accumulator:
         self._sums: Any = None
 
     def spoil(self) -> None:
-        """Count a fault: a batch that could not be read, for which the sums of this step lack something."""
+        """Count a fault: a batch that could not be read, so that the sums of this step are incomplete."""
         self._host[0][-1] += 1
 
     def add(self, times: int = 1, **streams: Any) -> None:
-        """Add one micro-batch that runs ``times`` times: per stream ``Lengths``, or what the estimator's ``moments`` takes.
+        """Add one micro-batch.
+
+        Args:
+            times: How often it runs.
+            streams: The lengths of each stream: ``Lengths``, or anything that the estimator's ``moments`` takes.
 
         Raises:
             LengthError: an unknown or missing stream, or streams of one index set with different numbers of items.
@@ -68,26 +72,29 @@ class Accumulator:
                 self._add_on_device(side, device if times == 1 else device * times)
 
     def _batch(self, streams: Mapping[str, Any]) -> dict[str, Lengths]:
+        self._check_names(streams)
+        found: dict[str, Lengths] = {}
+        for members in self.sets.values():
+            given = {name: of_any(streams[name], axes, name) for name, axes, _ in members if streams.get(name) is not None}
+            counts = {name: entry.count for name, entry in given.items()}
+            if len(set(counts.values())) > 1:
+                listed = ", ".join(f"'{name}' has {count}" for name, count in counts.items())
+                raise LengthError(f"streams have different numbers of items: {listed}")
+            count = max(counts.values(), default=0)
+            for name, axes, absent in members:
+                found[name] = given.get(name) or Lengths((absent,) * (len(axes) or 1), count)
+        return found
+
+    def _check_names(self, streams: Mapping[str, Any]) -> None:
         unknown = [name for name in streams if name not in self.streams]
         if unknown:
             raise LengthError(f"the model has no stream '{unknown[0]}'; it has {', '.join(self.streams)}")
         missing = [name for name in self.needed if streams.get(name) is None]
         if missing:
             raise LengthError(f"the batch lacks the stream '{missing[0]}'")
-        found: dict[str, Lengths] = {}
-        for members in self.sets.values():
-            given = {name: of_any(streams[name], axes, name) for name, axes, _ in members if streams.get(name) is not None}
-            counts = {name: entry.count for name, entry in given.items()}
-            if len(set(counts.values())) > 1:
-                told = ", ".join(f"'{name}' has {count}" for name, count in counts.items())
-                raise LengthError(f"streams have different numbers of items: {told}")
-            count = max(counts.values(), default=0)
-            for name, axes, absent in members:
-                found[name] = given.get(name) or Lengths((absent,) * (len(axes) or 1), count)
-        return found
 
     def _measured(self, batch: Mapping[str, Lengths], padded: bool) -> tuple[list[int], Any]:
-        """What a batch adds: ints of the host, and a tensor of halves where lengths are on a device."""
+        """The vector of one batch: ints on the host, and a tensor of halves if lengths are on a device."""
         columns: list[Any] = []
         marks: dict[str, Any] = {}
         counts: dict[str, int] = {}
@@ -104,73 +111,71 @@ class Accumulator:
         moved = [self._tensor(column, device) for column in columns]
         return self._on_device(moved, marks, counts, device)
 
-    def _values(self, columns: Sequence[Any]) -> dict[str, list[tuple[int, Any]]]:
-        """Per index set what each row of the vector is a sum of."""
-        found: dict[str, list[tuple[int, Any]]] = {items: [] for items in self.sets}
-        for position, (term, items) in enumerate(zip(self.terms(*columns), self.moment_sets, strict=True)):
-            found.setdefault(items, []).append((position, term))
-        place, first = len(self.moment_sets), 0
-        broken = dict.fromkeys(self.sets, 0)
-        for items, members in self.sets.items():
-            for _, axes, _ in members:
-                size: Any = 1
-                for column in columns[first : first + (len(axes) or 1)]:
-                    broken[items] = broken[items] + ((column >> self.bits) != 0) * 1
-                    size = size * clipped(column, 2**self.bits)
-                    if len(axes) > 1:
-                        size = clipped(size, 2 ** (self.bits + 1))
-                broken[items] = broken[items] + ((size >> self.bits) > 1) * 1
-                found[items].append((place, size if axes else 0))
-                place, first = place + 1, first + (len(axes) or 1)
-        for items in self.sets:
-            found[items].append((place, broken[items]))
-        for rest in self.rests(*columns):
-            items = next(iter(self.sets))
-            found.setdefault("rests", []).append((place, (rest != 0) * 1))
-        return found
-
-    def _on_host(self, columns: Sequence[Any], marks: Mapping[str, Any], counts: Mapping[str, int]) -> list[int]:
-        """The vector of lists, arrays and ints, exactly, whatever their size."""
-        if not self.whole and all(isinstance(column, int) and column >= 0 for column in columns):
-            if any(self.rests(*columns)):
-                raise LengthError("a length of the batch does not divide as the model divides it")
-            found = [
-                int(term) * counts.get(items, 1) for term, items in zip(self.terms(*columns), self.moment_sets, strict=True)
-            ]
-            return [*found, *self._tokens(columns, counts, {}), 0]
-        batch: dict[str, Any] = {}
+    def _by_stream(self, columns: Sequence[Any]) -> Iterator[tuple[str, str, tuple[str, ...], Sequence[Any]]]:
+        """Each stream: its index set, its name, its axes and its columns."""
         first = 0
         for items, members in self.sets.items():
             for name, axes, _ in members:
-                given = columns[first : first + (len(axes) or 1)]
+                yield items, name, axes, columns[first : first + (len(axes) or 1)]
                 first += len(axes) or 1
-                if len(axes) == 1 and marks[items] is None and hasattr(given[0], "dtype"):
-                    batch[name] = given[0]
-                    continue
-                mine = [_listed(column, counts[items], marks[items]) for column in given]
-                batch[name] = len(mine[0]) if not axes else mine[0] if len(axes) == 1 else list(zip(*mine, strict=True))
+
+    def _values(self, columns: Sequence[Any]) -> dict[str, list[tuple[int, Any]]]:
+        """For each index set the rows of the vector: their positions, and the column that each row sums."""
+        found: dict[str, list[tuple[int, Any]]] = {items: [] for items in self.sets}
+        for position, (term, items) in enumerate(zip(self.terms(*columns), self.moment_sets, strict=True)):
+            found.setdefault(items, []).append((position, term))
+        faults = dict.fromkeys(self.sets, 0)
+        for position, (items, _, axes, mine) in enumerate(self._by_stream(columns), len(self.moment_sets)):
+            size: Any = 1
+            for column in mine:
+                faults[items] = faults[items] + ((column >> self.bits) != 0) * 1
+                size = size * clipped(column, 2**self.bits)
+                if len(axes) > 1:
+                    size = clipped(size, 2 ** (self.bits + 1))
+            faults[items] = faults[items] + ((size >> self.bits) > 1) * 1
+            found[items].append((position, size if axes else 0))
+        for items, fault in faults.items():
+            found[items].append((self.width - 1, fault))
+        for rest in self.rests(*columns):
+            found.setdefault("rests", []).append((self.width - 1, (rest != 0) * 1))
+        return found
+
+    def _on_host(self, columns: Sequence[Any], marks: Mapping[str, Any], counts: Mapping[str, int]) -> list[int]:
+        """The vector of lists, arrays and ints; exact for any size."""
+        if not self.whole and all(isinstance(column, int) and column >= 0 for column in columns):
+            return self._of_equal_items(columns, counts)
+        batch: dict[str, Any] = {}
+        for items, name, axes, given in self._by_stream(columns):
+            if len(axes) == 1 and marks[items] is None and hasattr(given[0], "dtype"):
+                batch[name] = given[0]
+                continue
+            mine = [_listed(column, counts[items], marks[items]) for column in given]
+            batch[name] = len(mine[0]) if not axes else mine[0] if len(axes) == 1 else list(zip(*mine, strict=True))
         summed = self.moments(**batch).as_dict()
         return [*summed.values(), *self._tokens(columns, counts, marks), 0]
 
+    def _of_equal_items(self, columns: Sequence[int], counts: Mapping[str, int]) -> list[int]:
+        """The vector of streams whose items all have the same lengths: the terms of one item, times their number."""
+        if any(self.rests(*columns)):
+            raise LengthError("a length of the batch does not divide as the model divides it")
+        terms = zip(self.terms(*columns), self.moment_sets, strict=True)
+        return [*(int(term) * counts.get(items, 1) for term, items in terms), *self._tokens(columns, counts, {}), 0]
+
     def _tokens(self, columns: Sequence[Any], counts: Mapping[str, int], marks: Mapping[str, Any]) -> list[int]:
-        """Per stream the sum of its lengths, products where it has several axes."""
-        found, first = [], 0
-        for items, members in self.sets.items():
-            for _, axes, _ in members:
-                mine = columns[first : first + (len(axes) or 1)]
-                first += len(axes) or 1
-                if all(isinstance(column, int) for column in mine):
-                    found.append(prod(mine) * counts[items] if axes else 0)
-                else:
-                    found.append(
-                        sum(map(prod, zip(*(_listed(column, counts[items], marks[items]) for column in mine), strict=True)))
-                    )
+        """The tokens of each stream: the sum of its lengths, or of their products if it has several axes."""
+        found = []
+        for items, _, axes, mine in self._by_stream(columns):
+            if all(isinstance(column, int) for column in mine):
+                found.append(prod(mine) * counts[items] if axes else 0)
+            else:
+                lists = [_listed(column, counts[items], marks[items]) for column in mine]
+                found.append(sum(map(prod, zip(*lists, strict=True))))
         return found
 
     def _on_device(
         self, columns: Sequence[Any], marks: Mapping[str, Any], counts: Mapping[str, int], device: Any
     ) -> tuple[list[int], Any]:
-        """The vector of tensors: rows that are ints stay on the host, the others are summed together, one sum per index set."""
+        """The vector of tensors: integer rows stay on the host, the others are stacked and summed once per index set."""
         import torch
 
         host = [0] * self.width
@@ -192,7 +197,7 @@ class Accumulator:
         return host, sums
 
     def _places(self, items: str, positions: tuple[int, ...], device: Any) -> Any:
-        """The rows of the vector, as a tensor that is made once."""
+        """Positions in the vector as a tensor, cached."""
         import torch
 
         key = f"{items}{positions}{device}"
@@ -210,7 +215,7 @@ class Accumulator:
         return torch.as_tensor(column, dtype=torch.int64).to(device)
 
     def _add_on_device(self, side: int, sums: Any) -> None:
-        """Add halves, and bring what the low half carries into the high one, so that neither can overflow."""
+        """Add halves and move the carry of the low half to the high one, so that neither can overflow."""
         import torch
 
         if self._sums is None:
@@ -231,8 +236,8 @@ class Accumulator:
     def read(self, group: Any = None, reduce: bool = True) -> Sums:
         """Sum over the data-parallel ``group`` (all processes by default), read once, and start the next step.
 
-        Every process of the group has to call it, also one whose micro-batches were empty. Without torch.distributed, or
-        with ``reduce=False``, the sums are those of this process.
+        Every process of the group must call it, even without micro-batches. Without torch.distributed, or with
+        ``reduce=False``, the sums are those of this process.
         """
         distributed = _distributed() if reduce else None
         if distributed is None and self._sums is None:
@@ -249,12 +254,12 @@ class Accumulator:
 
 
 def clipped(column: Any, most: int) -> Any:
-    """At most ``most``, and at least 0, element by element of what has elements."""
+    """A number, or each element of a column, limited to 0 up to ``most``."""
     return column.clip(min=0, max=most) if hasattr(column, "clip") else max(0, min(column, most))
 
 
 def _listed(column: Any, count: int, mark: Any) -> list[int]:
-    """A column as a list of ints, without fillers."""
+    """A column as a list of ints, without the padding items."""
     if isinstance(column, int):
         column = [column] * count
     found = column.tolist() if hasattr(column, "tolist") else [int(value) for value in column]
@@ -262,7 +267,7 @@ def _listed(column: Any, count: int, mark: Any) -> list[int]:
 
 
 def _distributed() -> Any:
-    """torch.distributed, where it is in use in this process."""
+    """torch.distributed if this process has initialised it, else None."""
     import sys
 
     torch = sys.modules.get("torch")
@@ -271,7 +276,7 @@ def _distributed() -> Any:
 
 
 def _reduced(distributed: Any, vector: Any, group: Any) -> Any:
-    """The vector summed over a group, on a device that its backend can reach."""
+    """The vector summed over a group, on a device that the group's backend supports."""
     if distributed.get_world_size(group) == 1:
         return vector
     if vector.device.type == "cpu" and "nccl" in str(distributed.get_backend(group)):

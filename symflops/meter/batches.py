@@ -1,11 +1,11 @@
-"""The streams of a batch as a trainer holds it, read by the layouts of the model's own inputs; no code per model.
+"""The streams of a trainer's batch, read by the layouts of the model's inputs; no code per model.
 
-A batch is a mapping of tensors. What is taken, in this order:
+A batch is a mapping of tensors. The lengths of a stream come from the first of:
 
-- arguments of the model by their own names (``input_ids``, ``hidden_states``, ``image_grid_thw``, ...), by their layouts;
-- for tokens the more exact sources beside them: ``cu_seqlens``, an attention mask, position ids that start anew;
-- latents under ``image_latents``, ``latents_clean``, ``all_latents`` (with an axis of time steps after the batch), or a named
-  key; prompts under ``prompt_embeds_mask`` (dense or nested), then ``prompt_embeds``, else none.
+- the arguments of the model by name (``input_ids``, ``hidden_states``, ``image_grid_thw``, ...), read by their layouts;
+  for tokens a more exact source beside them: ``cu_seqlens``, an attention mask, or position ids that restart at 0;
+- for latents ``image_latents``, ``latents_clean``, ``all_latents`` (with an axis of time steps after the batch), or a named
+  key; for prompts ``prompt_embeds_mask`` (dense or nested), then ``prompt_embeds``, else no prompts.
 
 The keys and their order are those of VeRL-Omni's extractors and of the flash-attention arguments of transformers.
 """
@@ -28,24 +28,26 @@ Rows = Mapping[str, tuple[str, str, int | None]]
 
 
 def streams_of(estimator: Any, batch: Mapping[str, Any], latents: str | Mapping[str, str] = "") -> dict[str, Any]:
-    """Per stream of the model its lengths in ``batch``.
+    """The lengths of each stream of the model in ``batch``.
 
-    ``latents`` is the key of latents under another name, for the stream ``latent`` (or the first, where the model calls none
-    so), or keys by stream.
+    Args:
+        estimator: The estimator of the model.
+        batch: The tensors of a trainer's batch, by name.
+        latents: The key of the latents if it is not one of ``LATENTS``, or such keys by stream. A single key belongs to the
+            stream ``latent``, or to the first stream if none has that name.
 
     Raises:
-        LengthError: nothing in the batch tells the lengths of a stream that the model needs, or a shape does not fit.
+        LengthError: the batch does not tell the lengths of a stream that the model needs, or a shape does not fit.
     """
     rows = estimator.inputs()
-    names = [name for members in estimator.sets.values() for name, _, _ in members]
-    keys = {"latent" if "latent" in names else names[0]: latents} if isinstance(latents, str) else latents
+    keys = latents if not isinstance(latents, str) else {_latent_stream(estimator): latents}
     found: dict[str, Any] = {}
     for items, members in estimator.sets.items():
         for name, axes, _ in members:
-            told = _stream(name, axes, rows, batch, keys.get(name))
-            if told is not None:
-                found[name] = told
-            elif name == "prompt" or (items != "samples" and not estimator.streams[name]):  # none of them
+            lengths = _stream(name, axes, rows, batch, keys.get(name))
+            if lengths is not None:
+                found[name] = lengths
+            elif name == "prompt" or (items != "samples" and not estimator.streams[name]):  # the batch has no such items
                 found[name] = same(_items(found) if items == "samples" else 0, *(0 for _ in axes))
     missing = [name for name, optional in estimator.streams.items() if not optional and name not in found]
     if missing:
@@ -54,12 +56,17 @@ def streams_of(estimator: Any, batch: Mapping[str, Any], latents: str | Mapping[
     return found
 
 
+def _latent_stream(estimator: Any) -> str:
+    names = [name for members in estimator.sets.values() for name, _, _ in members]
+    return "latent" if "latent" in names else names[0]
+
+
 def _items(found: Mapping[str, Any]) -> int:
     return max((entry.count for entry in found.values()), default=0)
 
 
 def _stream(name: str, axes: Sequence[str], rows: Rows, batch: Mapping[str, Any], latents: str | None) -> Lengths | None:
-    """The lengths of one stream; ``latents`` is None where it is none of latents, and empty for the usual keys."""
+    """The lengths of one stream; ``latents`` is None for a stream of anything else, and empty for the usual keys."""
     mine = {argument: row for argument, row in rows.items() if row[0] == name or row[1] == f"values: {' '.join(axes)}"}
     for argument, row in mine.items():
         given = _get(batch, argument)
@@ -71,8 +78,12 @@ def _stream(name: str, axes: Sequence[str], rows: Rows, batch: Mapping[str, Any]
         return None
     if name == "prompt":
         return prompts(batch)
-    row = next(iter(mine.values()))
-    for key, stacked in ((latents, latents == "all_latents"),) if latents else LATENTS if latents == "" else ():
+    return None if latents is None else _latents(latents, next(iter(mine.values())), axes, batch)
+
+
+def _latents(name: str, row: tuple[str, str, int | None], axes: Sequence[str], batch: Mapping[str, Any]) -> Lengths | None:
+    """The lengths of latents under ``name``, or under the usual keys if it is empty."""
+    for key, stacked in ((name, name == "all_latents"),) if name else LATENTS:
         given = _get(batch, key)
         if given is not None:
             return read(key, row, axes, given, stacked)
@@ -80,7 +91,7 @@ def _stream(name: str, axes: Sequence[str], rows: Rows, batch: Mapping[str, Any]
 
 
 def _get(batch: Mapping[str, Any], key: str) -> Any:
-    """An entry of a mapping or of a TensorDict, None where there is none."""
+    """An entry of a mapping or of a TensorDict, or None."""
     try:
         return batch[key]
     except (KeyError, IndexError, TypeError):
@@ -88,7 +99,7 @@ def _get(batch: Mapping[str, Any], key: str) -> Any:
 
 
 def _grids(argument: str, row: tuple[str, str, int | None], axes: Sequence[str], batch: Mapping[str, Any]) -> Lengths:
-    """The rows of images, and those of videos where a batch has both."""
+    """The rows of images, followed by those of videos if a batch has both."""
     keys = GRIDS if argument in GRIDS else (argument,)
     parts = [read(key, row, axes, _get(batch, key)) for key in keys if _get(batch, key) is not None]
     if len(parts) == 1:
@@ -106,7 +117,11 @@ def _joined(columns: Sequence[Any]) -> Any:
 
 
 def tokens(batch: Mapping[str, Any], given: Any) -> Lengths:
-    """The sequences of a batch of token ids ``given``, (samples, positions), by the most exact source beside them."""
+    """The lengths of the sequences in token ids ``given``, (samples, positions), by the most exact source in the batch.
+
+    Raises:
+        LengthError: ``given`` is not two-dimensional, and nothing else in the batch tells the lengths.
+    """
     boundaries = next((_get(batch, key) for key in BOUNDARIES if _get(batch, key) is not None), None)
     if boundaries is not None and shape_of(boundaries)[-1] > 1:
         inner = next((_get(batch, key) for key in UNPADDED if _get(batch, key) is not None), None)
@@ -126,7 +141,7 @@ def tokens(batch: Mapping[str, Any], given: Any) -> Lengths:
 
 
 def prompts(batch: Mapping[str, Any]) -> Lengths | None:
-    """Prompts of a diffusion batch: a mask, dense or nested, else the embeddings, else none."""
+    """The lengths of the prompts of a diffusion batch: by their mask (dense or nested), else by the embeddings, else None."""
     mask, embeddings = _get(batch, "prompt_embeds_mask"), _get(batch, "prompt_embeds")
     if mask is not None:
         return of_nested(mask) if getattr(mask, "is_nested", False) else of_mask(mask)

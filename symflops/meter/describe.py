@@ -1,4 +1,4 @@
-"""What a meter says of itself when a job starts."""
+"""The text with which a meter describes itself when a job starts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FORMULA = "MFU = FLOPs of the model / (seconds x devices x peak); HFU counts rec
 def description(meter: Any, streams: Mapping[str, Any]) -> str:
     """Parameters, FLOPs, device, peak and its source, and the formula, as lines of text.
 
-    ``streams`` is a step's batch of this process, for numbers beside the closed forms; it may be empty.
+    ``streams`` is one batch of this process, for numbers beside the closed forms; it may be empty.
     """
     whose = "data-parallel group" if meter.scope == "global" else "process"
     lines = [] if meter.phases else ["no MFU: there is no estimator"]
@@ -37,7 +37,7 @@ def description(meter: Any, streams: Mapping[str, Any]) -> str:
 
 
 def numbers(estimator: Any, streams: Mapping[str, Any]) -> str:
-    """FLOPs of one batch, and per sample."""
+    """The line about one batch: FLOPs per sample forward, and of a step."""
     sums = Accumulator(estimator)
     sums.add(**streams)
     found = sums.read(reduce=False)

@@ -1,4 +1,4 @@
-"""Under which names and in which units trackers expect what a meter measures, per framework.
+"""The keys and units under which each framework logs the quantities of a meter.
 
 Sources: verl ``perf/mfu/<phase>``; torchtitan ``mfu(%)``, ``tflops``, ``throughput(tps)``; Lightning ``device/mfu`` and
 ``device/flops_per_sec``; Composer ``throughput/device/mfu``; HF logs are flat. Units are the frameworks' own.
@@ -60,7 +60,7 @@ PRESETS: Mapping[str, Mapping[str, tuple[str, float]]] = {
 
 
 def metrics(preset: str, phase: str, values: Mapping[str, float]) -> dict[str, float]:
-    """``values`` by quantity under the keys of a preset; a key without room for the phase gets it appended."""
+    """The ``values`` of quantities under the keys of a preset; a key without ``{phase}`` gets the phase appended."""
     found = {}
     for quantity, (key, factor) in PRESETS[preset].items():
         if quantity in values:

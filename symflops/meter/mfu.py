@@ -1,17 +1,17 @@
-"""Model FLOPs utilisation of a training loop: what the model needed, over what the devices could have done in that time.
+"""Model FLOPs utilisation of a training loop: the FLOPs that the model needed, over those the devices could have done.
 
     meter = MFUMeter.of_config(model.config, devices=world_size, dtype="bf16", group=data_parallel_group)
     for batch in micro_batches:
         meter.add(text=of_mask(batch["attention_mask"]))
     log(meter.step())                                   # {"mfu": 0.41, "tflops_per_device": 405.7, ...}
 
-MFU counts the model's own work on real tokens, forward and backward; HFU counts what was executed: recomputation and
-padding as well. Numerator and denominator are of the same window, from one ``step`` to the next. The numerator is of the whole
-data-parallel group (``scope="global"``) and ``devices`` are then all accelerators that share that work, tensor, pipeline
-and context ranks among them; or of this process's batches (``scope="rank"``), and ``devices`` those that share them.
+MFU counts the model's own work on real tokens, forward and backward. HFU counts what was executed, so recomputation and padding
+too. Numerator and denominator belong to the same window, from one ``step`` to the next. With ``scope="global"`` the numerator
+covers the whole data-parallel group, and ``devices`` are all accelerators that share its work, including tensor, pipeline and
+context ranks. With ``scope="rank"`` it covers the batches of this process, and ``devices`` are those that share them.
 
-A meter never stops a job: what it cannot know (the model, the batch, the device's peak) it says once, as a warning with
-the reason, and leaves the keys away.
+A meter never stops a job. If it does not know the model, the batch or the device's peak, it warns once with the reason and
+omits the keys.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ABOVE_ONE = (
 
 @dataclass(slots=True)
 class Phase:
-    """One kind of run within a step: its estimator, whether it is logged, what it summed up and how long it took."""
+    """One kind of run within a step: its estimator, whether it is logged, its sums and its time."""
 
     name: str
     estimator: Estimates
@@ -51,41 +51,33 @@ class Phase:
 class MFUMeter:
     """Measures MFU, HFU, achieved TFLOP/s per device, cumulative FLOPs and tokens per second.
 
-    ``estimators`` is one estimator, or one per phase of a step; phases in ``hidden`` are timed and counted but not logged.
-    ``peak_tflops`` and the other arguments of :func:`symflops.devices.peaks.peak` say the peak. ``log_every`` prints a line
-    every so many steps through ``log``. ``clock`` returns seconds.
+    Args:
+        estimators: One estimator, or one per phase of a step.
+        devices: The accelerators that share the work of ``scope``.
+        scope: ``global`` for the whole data-parallel group, ``rank`` for this process.
+        group: The data-parallel process group; None for all processes.
+        dtype, peak_tflops, variables, fallback, properties: The peak, as for :func:`symflops.devices.peaks.peak`.
+        device_name: The name of the device; by default as the first accelerator reports it.
+        keys: The preset of logged keys (``symflops.meter.keys.PRESETS``).
+        hidden: Phases that are timed and counted but not logged.
+        log_every: Prints a line through ``log`` every so many steps; 0 for never.
+        log: Prints one line.
+        clock: Returns seconds.
+        device: Where tensors of lengths are summed; by default on their own device.
+        reason: Why there is no estimator, for the warning.
 
     Raises:
-        ValueError: an unknown preset or scope, fewer than one device, or a peak that is no rate.
+        ValueError: an unknown preset or scope, fewer than one device, or a peak that is not a positive rate.
     """
 
     def __init__(
-        self,
-        estimators: Estimates | Mapping[str, Estimates] | None,
-        *,
-        devices: int,
-        scope: str = "global",
-        group: Any = None,
-        dtype: str = "bf16",
-        peak_tflops: float | None = None,
-        variables: tuple[str, ...] = (),
-        fallback: str | None = None,
-        device_name: str | None = None,
-        properties: Any = None,
-        keys: str = "plain",
-        hidden: tuple[str, ...] = ("ref",),
-        log_every: int = 0,
-        log: Callable[[str], object] = print,
-        clock: Callable[[], float] = time.perf_counter,
-        device: Any = None,
-        reason: str = "",
-    ) -> None:
-        if keys not in PRESETS:
-            raise ValueError(f"no preset of keys '{keys}'; there are {', '.join(PRESETS)}")
-        if scope not in ("global", "rank"):
-            raise ValueError(f"the scope is 'global' or 'rank', not {scope!r}")
-        if devices < 1:
-            raise ValueError(f"{devices} devices: FLOPs run on at least one")
+        self, estimators: Estimates | Mapping[str, Estimates] | None, *, devices: int, scope: str = "global",
+        group: Any = None, dtype: str = "bf16", peak_tflops: float | None = None, variables: tuple[str, ...] = (),
+        fallback: str | None = None, device_name: str | None = None, properties: Any = None, keys: str = "plain",
+        hidden: tuple[str, ...] = ("ref",), log_every: int = 0, log: Callable[[str], object] = print,
+        clock: Callable[[], float] = time.perf_counter, device: Any = None, reason: str = "",
+    ) -> None:  # fmt: skip
+        _check_options(keys, scope, devices)
         named = estimators if isinstance(estimators, Mapping) else {} if estimators is None else {"": estimators}
         self.phases = {name: Phase(name, one, name not in hidden, Accumulator(one, device)) for name, one in named.items()}
         self.devices, self.scope, self.group, self.keys = devices, scope, group, keys
@@ -94,15 +86,14 @@ class MFUMeter:
         self.peak: Peak = peak(
             name, dtype, peak_tflops=peak_tflops, variables=variables, fallback=fallback, properties=properties
         )
-        self.flops = self.executed = 0
-        self.steps = 0
-        self._said: set[str] = set()
+        self.flops = self.executed = self.steps = 0
+        self._warned: set[str] = set()
         self._current = next(iter(self.phases), "")
         self._start = clock()
         if not self.phases:
-            self._say(f"no MFU: {reason or 'no estimator was given'}")
+            self._warn(f"no MFU: {reason or 'no estimator was given'}")
         elif self.peak.tflops is None:
-            self._say(f"no MFU: the peak is {self.peak}")
+            self._warn(f"no MFU: the peak is {self.peak}")
 
     @classmethod
     def of_config(
@@ -114,10 +105,14 @@ class MFUMeter:
         spec: str | None = None,
         **options: Any,
     ) -> MFUMeter:
-        """A meter for the model of a config: a mapping, a path to a config.json, or an object with ``to_dict``.
+        """A meter for the model of a config; without MFU, and with a warning, if the model is unknown or the config wrong.
 
-        ``regimes`` is what trains, or that per phase. An unknown model or a config that does not fit makes a meter without
-        MFU that says why; ``options`` are those of the constructor.
+        Args:
+            config: A mapping, a path to a config.json, or an object with ``to_dict``.
+            regimes: The training regime, or one per phase.
+            convention: Which work counts.
+            spec: The name of the spec; by default found by the config.
+            options: As for the constructor.
         """
         named = {"": regimes} if isinstance(regimes, str) else regimes
         try:
@@ -127,19 +122,19 @@ class MFUMeter:
         return cls(estimators, **options)
 
     def describe(self, **streams: Any) -> str:
-        """What is measured, by which formula, and where the peak comes from; with a batch its numbers, too."""
+        """The quantities, the formula and the source of the peak, as text; with a batch also its numbers."""
         try:
             return description(self, streams)
         except Exception as error:
             return f"symflops: {type(error).__name__}: {error}"
 
     def start(self) -> None:
-        """Start the clock of the first window, after set-up and compilation."""
+        """Start the first window; call it after set-up and compilation."""
         self._start = self.clock()
 
     @contextmanager
     def phase(self, name: str) -> Iterator[MFUMeter]:
-        """Time a phase, whose batches are added inside. On a device end it where its work has been waited for."""
+        """Time a phase and count the batches added inside; on a device, leave it after a synchronisation."""
         before, begun = self._current, self.clock()
         self._current = name
         try:
@@ -149,21 +144,25 @@ class MFUMeter:
             self._current = before
 
     def spent(self, name: str, seconds: float) -> None:
-        """Add seconds that were measured elsewhere to a phase."""
+        """Add seconds measured elsewhere to a phase."""
         if name in self.phases:
             self.phases[name].seconds += seconds
             self.phases[name].timed = True
 
     def add(self, *, passes: int = 1, timesteps: int = 1, phase: str | None = None, **streams: Any) -> None:
-        """Add a micro-batch: per stream its lengths, in any form that an accumulator takes; nothing waits for a device.
+        """Add a micro-batch, without waiting for a device.
 
-        ``passes`` are forward passes per denoising step (classifier-free guidance runs two), ``timesteps`` denoising steps.
+        Args:
+            passes: Forward passes per denoising step (two with classifier-free guidance).
+            timesteps: Denoising steps.
+            phase: The phase; by default the current one.
+            streams: The lengths of each stream, in any form that an accumulator takes.
         """
         name = self._current if phase is None else phase
         found = self.phases.get(name)
         if found is None:
             if self.phases:
-                self._say(f"no MFU of phase '{name}': the meter has {', '.join(map(repr, self.phases))}")
+                self._warn(f"no MFU of phase '{name}': the meter has {', '.join(map(repr, self.phases))}")
             return
         try:
             found.sums.add(times=passes * timesteps, **streams)
@@ -171,17 +170,17 @@ class MFUMeter:
             self.unreadable(f"{type(error).__name__}: {error}", name)
 
     def unreadable(self, reason: str, phase: str | None = None) -> None:
-        """Say that a batch could not be read: this window has no MFU, on any process of the group."""
+        """Report a batch that could not be read: this window has no MFU, on any process of the group."""
         found = self.phases.get(self._current if phase is None else phase)
         if found is not None:
             found.broken = reason
             found.sums.spoil()
-        self._say(f"no MFU for steps with a batch that could not be read: {reason}")
+        self._warn(f"no MFU for steps with a batch that could not be read: {reason}")
 
     def step(self, seconds: float | None = None) -> dict[str, float]:
-        """End the window: sum over the group, read once, and return what to log, by key.
+        """End the window: sum over the group, read once, and return the values to log by key.
 
-        ``seconds`` is the window's wall time, by default since the last step. Every process of the group calls this.
+        ``seconds`` is the window's wall time, by default that since the last step. Every process of the group must call this.
         """
         now = self.clock()
         window, self._start = (now - self._start if seconds is None else seconds), now
@@ -193,7 +192,7 @@ class MFUMeter:
                 sums = phase.sums.read(self.group, reduce=self.scope == "global")
                 values = self._values(phase, sums, phase.seconds if phase.timed else window)
             except Exception as error:
-                self._say(f"no MFU: {type(error).__name__}: {error}")
+                self._warn(f"no MFU: {type(error).__name__}: {error}")
                 values = {}
             phase.seconds, phase.broken = 0.0, ""
             if phase.surfaced and values:
@@ -204,9 +203,9 @@ class MFUMeter:
         return found
 
     def _values(self, phase: Phase, sums: Sums, seconds: float) -> dict[str, float]:
-        """What was measured of one phase, by quantity; empty where nothing ran or something could not be read."""
+        """The quantities of one phase; empty if nothing ran or a batch could not be read."""
         if sums.faults:
-            self._say(f"no MFU for steps with lengths that are negative, too large or do not divide ({sums.faults} seen)")
+            self._warn(f"no MFU for steps with lengths that are negative, too large or do not divide ({sums.faults} seen)")
             return {}
         if not any(sums.real):
             return {}
@@ -218,7 +217,7 @@ class MFUMeter:
         self.executed += hardware
         values: dict[str, float] = {"flops": self.flops}
         if seconds <= 0:
-            self._say(f"no MFU for a window of {seconds} seconds")
+            self._warn(f"no MFU for a window of {seconds} seconds")
             return values
         values["flops_per_second"] = model / seconds / self.devices
         values["tflops"] = values["flops_per_second"] / 1e12
@@ -229,11 +228,11 @@ class MFUMeter:
             values["mfu"] = values["flops_per_second"] / self.peak.flops_per_second
             values["hfu"] = hardware / seconds / self.devices / self.peak.flops_per_second
             if values["mfu"] > 1:
-                self._say(f"MFU is {values['mfu']:.3f}, above 1: {ABOVE_ONE}; peak: {self.peak}", key="above one")
+                self._warn(f"MFU is {values['mfu']:.3f}, above 1: {ABOVE_ONE}; peak: {self.peak}", key="above one")
         return values
 
     def state_dict(self) -> dict[str, int]:
-        """What survives a restart: cumulative FLOPs and steps. The clock of the rates does not."""
+        """The counts that survive a restart: cumulative FLOPs and steps. The clock does not."""
         return {"version": 1, "flops": self.flops, "executed": self.executed, "steps": self.steps}
 
     def load_state_dict(self, state: Mapping[str, int]) -> None:
@@ -242,11 +241,20 @@ class MFUMeter:
         self.steps = int(state["steps"])
         self._start = self.clock()
 
-    def _say(self, text: str, key: str = "") -> None:
-        """Warn once."""
-        if (key or text) not in self._said:
-            self._said.add(key or text)
+    def _warn(self, text: str, key: str = "") -> None:
+        """Warn once per ``key``, by default per text."""
+        if (key or text) not in self._warned:
+            self._warned.add(key or text)
             warnings.warn(f"symflops: {text}", stacklevel=3)
+
+
+def _check_options(keys: str, scope: str, devices: int) -> None:
+    if keys not in PRESETS:
+        raise ValueError(f"no preset of keys '{keys}'; there are {', '.join(PRESETS)}")
+    if scope not in ("global", "rank"):
+        raise ValueError(f"the scope is 'global' or 'rank', not {scope!r}")
+    if devices < 1:
+        raise ValueError(f"{devices} devices: FLOPs run on at least one")
 
 
 def _line(phase: str, values: Mapping[str, float]) -> str:

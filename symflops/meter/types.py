@@ -1,4 +1,4 @@
-"""What a meter asks of an estimator, and what a step sums up."""
+"""The interface of an estimator for meters, and the sums of a step."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 
 class Estimates(Protocol):
-    """What an estimator, generated or interpreted, offers to a meter."""
+    """The interface that a meter needs of an estimator, generated or interpreted."""
 
     streams: Mapping[str, bool]
     sets: Mapping[str, Sequence[tuple[str, tuple[str, ...], int]]]
@@ -25,7 +25,7 @@ class Estimates(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """What a step summed up: moments of real and of padded lengths, the lengths of each stream, and broken lengths."""
+    """The sums of a step: moments of real and of padded lengths, tokens of each stream, and the number of faulty lengths."""
 
     real: tuple[int, ...]
     padded: tuple[int, ...]

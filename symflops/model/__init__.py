@@ -1,1 +1,1 @@
-"""The frozen types that pass between the stages: Spec, Graph, Derivation, Program, and the data Regime and Convention."""
+"""The frozen types that pass between the stages (Spec, Graph, Derivation, Program) and the data Regime and Convention."""

@@ -1,4 +1,4 @@
-"""A product of two operands: what it multiplies, how often, and over which pairs."""
+"""Contractions: products of two operands, with their size and how often they run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from symflops.algebra.truth import Truth
 class Operand:
     """One side of a contraction: values, parameters (by position in the operator) or results of its other contractions.
 
-    ``seen`` says whether PyTorch's counter sees its gradient, where that is not as it is of the contraction itself.
+    ``seen`` says whether PyTorch's counter sees the work of this operand's gradient; None takes the contraction's ``seen``.
     """
 
     label: str
@@ -31,7 +31,7 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """What the pairs of softmax attention are made of: folded axes, queries, keys, masks with their conditions, and heads."""
+    """The pairs of softmax attention: folded axes, queries, keys, masks with their conditions, and heads."""
 
     fold: Expr
     queries: Expr
@@ -42,10 +42,10 @@ class Pairs:
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """How often a contraction's unit runs per item: as executed, and the part of it that is useful (masks discard the rest).
+    """How often a contraction runs per item: ``executed`` times, of which ``useful`` ones are left by the masks.
 
-    ``mask`` names what was discarded, for conventions that count it their own way; empty where nothing is. Where queries
-    are their own keys and look back only, ``tokens`` are their number: such attention can run token by token over a cache.
+    ``mask`` names the mask, for conventions that count it their own way; empty without one. ``tokens`` is the number of queries
+    in causal self-attention, which can run token by token over a cache; None elsewhere.
     """
 
     executed: Expr
@@ -59,9 +59,9 @@ class Extent:
 class Contraction:
     """A product of two operands: ``size`` multiply-adds, ``extent`` times per item of the index set ``items``.
 
-    ``kind`` is its class of work (``linear``, ``attention``, ``product``, ...); ``seen`` is False for work that
-    PyTorch's counter does not see. ``role`` is its own where it is not the operator's, ``side`` the lengths (``real`` or
-    ``padded``) where it has its own.
+    ``kind`` is its class of work (``linear``, ``attention``, ``product``, ...); ``seen`` is False for work that PyTorch's
+    counter misses. ``role`` overrides the operator's role; ``side`` fixes its lengths to ``real`` or ``padded``. Empty means
+    no override.
     """
 
     name: str

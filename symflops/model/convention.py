@@ -1,8 +1,8 @@
-"""A convention as data: which of the derived work counts, and how."""
+"""Conventions: rules that say which of the derived work counts, and how."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 
 from symflops.model.roles import ROLES
@@ -10,10 +10,10 @@ from symflops.model.roles import ROLES
 
 @dataclass(frozen=True, slots=True)
 class Backward:
-    """What the backward pass costs where it is assumed, as multiples of the forward work.
+    """An assumed backward pass, in multiples of the forward work.
 
-    ``trained`` for work with weights that train, ``frozen`` for work with others, ``other`` for work without weights, ``idle``
-    for work of which no gradient is really computed (as its class where it is None).
+    ``trained`` is for work with trained weights, ``frozen`` for work with frozen ones, ``other`` for work without weights.
+    ``idle`` is for work without a gradient; None uses the multiple of its class.
     """
 
     trained: Fraction
@@ -24,11 +24,11 @@ class Backward:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """How the work of one role counts; what is None is as for all work.
+    """How the work of one role counts; None leaves a field to the convention.
 
-    ``count`` is ``yes``, ``no`` or ``as_matmul``. ``forward`` multiplies the derived work, ``per_element`` stands in its place
-    with so many FLOPs per element. ``additions`` are ``exact`` where a sum of n products has n - 1 of them. ``rows`` is a role
-    on whose rows it is counted instead of its own, ``backward`` overrides the convention's.
+    ``count`` is ``yes``, ``no`` or ``as_matmul``. ``forward`` multiplies the derived work; ``per_element`` replaces it by that
+    many FLOPs per element. With ``additions`` ``exact`` a sum of n products has n - 1 additions. ``rows`` names the role whose
+    rows replace its own. ``backward`` overrides the convention's backward pass.
     """
 
     count: str | None = None
@@ -39,20 +39,14 @@ class Rule:
     additions: str | None = None
 
     def over(self, other: Rule) -> Rule:
-        """This rule where it says something, ``other`` where it does not."""
-        return Rule(
-            self.count if self.count is not None else other.count,
-            self.forward if self.forward is not None else other.forward,
-            self.per_element if self.per_element is not None else other.per_element,
-            self.rows if self.rows is not None else other.rows,
-            self.backward if self.backward is not None else other.backward,
-            self.additions if self.additions is not None else other.additions,
-        )
+        """This rule, with ``other`` for the fields that are None."""
+        own = {item.name: getattr(self, item.name) for item in fields(self)}
+        return replace(other, **{name: value for name, value in own.items() if value is not None})
 
 
 @dataclass(frozen=True, slots=True)
 class Exceptional:
-    """Specs of which a convention says something else, the reason, and the whole convention as it is for them."""
+    """Specs with rules of their own: the reason, and the whole convention for them."""
 
     specs: tuple[str, ...]
     because: str
@@ -61,13 +55,14 @@ class Exceptional:
 
 @dataclass(frozen=True, slots=True)
 class Convention:
-    """What of the derived work is counted.
+    """Which of the derived work counts, and how.
 
-    ``pairs`` is ``useful`` or ``all`` (masked pairs and padding too) for all masks, ``masks`` for one: ``half``, ``band``,
-    ``half_band`` and ``half_within`` as well. ``unseen`` says whether work counts that PyTorch's counter does not see.
-    ``length`` is ``real`` or ``padded``, ``lengths`` the same for one class of work (``linear`` or ``attention``). ``counts``
-    is ``work``, or ``parameters`` where every parameter counts as one multiply-add per token, in place of the work that reads
-    it; ``experts`` is ``active`` or ``all`` then. ``tied`` parameters count ``each`` time they are used, or ``once``.
+    ``pairs`` applies to all masks: ``useful`` or ``all`` (masked pairs and padding too). ``masks`` overrides it for single
+    masks, and also allows ``half``, ``band``, ``half_band`` and ``half_within``. ``unseen`` says whether work counts that
+    PyTorch's counter misses. ``length`` is ``real`` or ``padded``; ``lengths`` overrides it for one class of work (``linear``
+    or ``attention``). ``counts`` is ``work`` or ``parameters``: then each parameter counts as one multiply-add per token, in
+    place of the work that reads it, and ``experts`` is ``active`` or ``all``. ``tied`` parameters count for ``each`` use, or
+    ``once``.
     """
 
     name: str
@@ -89,19 +84,19 @@ class Convention:
     exceptions: tuple[Exceptional, ...] = ()
 
     def of(self, spec: str) -> Convention:
-        """What it says of one spec."""
+        """The convention for one spec: that of its exception if it has one."""
         found = next((exception.convention for exception in self.exceptions if spec in exception.specs), self)
         return replace(found, exceptions=())
 
     @property
     def is_plain(self) -> bool:
-        """Whether it says no more than which pairs, unseen work and lengths count."""
+        """Whether it only says which pairs, unseen work and lengths count."""
         few = Convention(self.name, self.pairs, self.unseen, self.length, self.doc)
         return self == few
 
     @property
     def plain(self) -> Convention:
-        """What remains to be done when the work that it counts is known: all of it, on its lengths."""
+        """The rules that remain once the counted work has been selected: count all of it, on its lengths."""
         pairs, unseen = (self.pairs, self.unseen) if self.is_plain else ("useful", True)
         return Convention(self.name, pairs, unseen, self.length, self.doc, self.unit)
 
@@ -112,7 +107,7 @@ class Convention:
         return frozenset(name for name in counted if ROLES[name].group == "elements")
 
     def rule(self, role: str, regions: tuple[str, ...]) -> Rule:
-        """How work of a role in some regions counts: the most telling line wins, and what is left out stays out."""
+        """How work of a role in some regions counts: the most specific line wins, and a ``no`` is never overridden."""
         rules = dict(self.roles)
         found = rules.get(role, Rule())
         for region in regions:

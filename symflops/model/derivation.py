@@ -1,4 +1,4 @@
-"""What derive finds: how often each contraction runs forward, how often each of its gradients is computed, and why."""
+"""Derivations: how often each contraction runs forward, and how often each of its gradients is computed, with reasons."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NONE = Integer(0)
 
 @dataclass(frozen=True, slots=True)
 class Gradient:
-    """The gradient of one operand of a contraction: how often it is computed in one step, and the reason where it is not."""
+    """The gradient of one operand: how often it is computed in one step, and the reason if it is not."""
 
     operand: str
     kind: str
@@ -27,7 +27,7 @@ class Gradient:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One contraction in one step: executions forward, of the gradient of each operand, and of forward work done again."""
+    """One contraction in one step: how often it runs forward, for the gradient of each operand, and recomputed."""
 
     operator: Operator
     contraction: Contraction
@@ -40,7 +40,7 @@ class Work:
 class ParameterCount:
     """A parameter with its copies over repeats, when it exists, and whether it trains.
 
-    ``within`` are the classes of iterations, by their loops' indices, that are counted here; all that read it where it is None.
+    ``within`` are the classes of iterations counted in this entry, by the index of their loop; None means every use.
     """
 
     parameter: Parameter
@@ -52,7 +52,7 @@ class ParameterCount:
 
 @dataclass(frozen=True, slots=True)
 class Derivation:
-    """Both passes of a graph under a regime, and its parameters; ``decodes`` are the lengths whose tokens come one by one."""
+    """Both passes of a graph under a regime, and its parameters; ``decodes`` are the lengths generated token by token."""
 
     graph: Graph
     regime: Regime

@@ -1,4 +1,4 @@
-"""Formulas as targets print them: a closed set of frozen nodes in a fixed order, free of sympy.
+"""Formulas as the output languages print them: a closed set of frozen nodes in a fixed order, free of sympy.
 
 Every number that symflops prints (a coefficient, a count, a size) is a formula: code, LaTeX and evaluation read one object.
 """
@@ -16,12 +16,12 @@ from symflops.model.evaluate import Formulas
 
 @dataclass(frozen=True, slots=True)
 class Num:
-    """A number; a fraction only beside something that it divides."""
+    """A number; a fraction only as the factor of a product."""
 
     value: Fraction
 
     def __hash__(self) -> int:
-        # a fraction's own hash inverts its denominator modulo a prime, and formulas are looked up all the time
+        # formulas are looked up all the time, and a fraction's own hash is slow: it inverts the denominator modulo a prime
         return hash((self.value.numerator, self.value.denominator))
 
 
@@ -34,7 +34,7 @@ class Sym:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text that a setting is compared with."""
+    """A text constant, to compare a setting with."""
 
     value: str
 
@@ -55,7 +55,7 @@ class Prod:
 
 @dataclass(frozen=True, slots=True)
 class Power:
-    """A base to an integer exponent of at least two, or a negative one for a divisor."""
+    """A base to an integer exponent: at least two, or negative for a divisor."""
 
     base: Formula
     exponent: int
@@ -63,8 +63,10 @@ class Power:
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    """An integer function: ``floordiv``, ``ceildiv``, ``mod``, ``min``, ``max``, ``excess`` (max with 0), or a reading
-    of a list: ``item``, ``len``, ``count``, ``total``.
+    """An integer function or a function of a list.
+
+    Integer functions are ``floordiv``, ``ceildiv``, ``mod``, ``min``, ``max`` and ``excess`` (max with 0); those of a list are
+    ``item``, ``each``, ``len``, ``count`` and ``total``.
     """
 
     function: str
@@ -73,7 +75,7 @@ class Apply:
 
 @dataclass(frozen=True, slots=True)
 class Bracket:
-    """1 when the condition holds, else 0: ``at_least``, ``equal``, ``given`` (not null), ``contains``, ``flag``."""
+    """1 if the condition holds, else 0. Its kind is ``at_least``, ``equal``, ``given`` (not null), ``contains`` or ``flag``."""
 
     kind: str
     arguments: tuple[Formula, ...]
@@ -81,7 +83,7 @@ class Bracket:
 
 @dataclass(frozen=True, slots=True)
 class TallyOf:
-    """How many ``low <= index < high`` satisfy ``condition``, a 0/1 formula."""
+    """The number of ``low <= index < high`` that satisfy ``condition``, a 0/1 formula."""
 
     index: str
     low: Formula
@@ -99,7 +101,7 @@ def number(value: int) -> Num:
 
 
 def parts(formula: Formula) -> tuple[Formula, ...]:
-    """The formulas that a formula is made of."""
+    """The direct parts of a formula."""
     match formula:
         case Num() | Sym() | Text():
             return ()
@@ -125,7 +127,7 @@ def walk(formula: Formula) -> Iterator[Formula]:
 
 
 def symbols(formula: Formula, given: bool = True) -> Iterator[str]:
-    """Every letter that a formula reads, in order; without ``given`` not those of which it only asks whether they are null."""
+    """Every letter that a formula reads, in order; with ``given=False`` without those only tested for null."""
     if isinstance(formula, Sym):
         yield formula.name
     if isinstance(formula, Bracket) and formula.kind == "given" and not given:

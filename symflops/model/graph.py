@@ -1,4 +1,4 @@
-"""The graph of a model: its inputs, outputs, sizes and lengths around a region of nodes (:mod:`symflops.model.nodes`)."""
+"""The graph of a model: inputs, outputs, sizes, lengths, and a region of nodes (:mod:`symflops.model.nodes`)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Length:
-    """A batch variable: its symbol, the index set whose items have it, and the streams and axes that it measures."""
+    """A batch variable: its symbol, the index set whose items it belongs to, and the stream and axis that it measures."""
 
     symbol: Symbol
     items: str
@@ -30,11 +30,12 @@ class Length:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """A built model. ``definitions`` are the derived sizes, in order; ``fixed`` the sizes that the structure took as known.
+    """A built model.
 
-    ``inputs`` are names, values, and when they are there; ``chosen`` says which selectors of a regime's patterns choose the
-    iterations at an index, ``listed`` the same of iterations that are written out: module list, index, selectors. ``returned``
-    are the values that those hand on, read or not.
+    ``definitions`` are the derived sizes, in order; ``fixed`` are the sizes whose values the structure depends on. ``inputs``
+    are names, values, and the condition under which each exists. ``chosen`` maps the index of a loop to the selectors of a
+    regime's patterns that choose its iterations; ``listed`` does so for unrolled iterations: module list, index, selectors.
+    ``returned`` are the values that unrolled iterations pass on, whether or not anything reads them.
     """
 
     spec: Spec
@@ -57,11 +58,11 @@ class Graph:
         return self.spec.name
 
     def operators(self) -> Iterator[Operator]:
-        """Every operator once, in execution order, the bodies of loops where the loops stand."""
+        """Every operator once, in execution order; the body of a loop comes at the place of the loop."""
         yield from walk(self.body)
 
     def to_networkx(self) -> networkx.DiGraph:
-        """The graph as networkx draws and walks it: a node per operator, input and output, an edge per value that flows."""
+        """The graph for networkx: a node per operator, input and output, an edge per value that flows."""
         from symflops.model.network import network
 
         return network(self)

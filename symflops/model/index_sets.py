@@ -1,3 +1,3 @@
-"""Names of the two index sets that every model has: one item per sample, and one item per batch."""
+"""The two index sets of every model: one item per sample, and one item per batch."""
 
 SAMPLES, ONCE = "samples", "once"

@@ -1,4 +1,4 @@
-"""A graph as networkx: for drawing, and for whoever wants to walk it."""
+"""A graph as a networkx DiGraph, for drawings and for other tools."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from symflops.model.nodes import Checkpoint, Loop, Node, Operator, Select, Value
 
 
 class Drawable(Protocol):
-    """What is read of a graph: its name, its inputs and outputs, its values and its nodes."""
+    """The parts of a graph that a drawing needs: its name, inputs, outputs, values and nodes."""
 
     @property
     def name(self) -> str: ...
@@ -26,10 +26,10 @@ class Drawable(Protocol):
 
 
 def network(graph: Drawable) -> networkx.DiGraph:
-    """A node per operator, input and output; an edge per value from what makes it to what reads it.
+    """A node per operator, input and output; an edge per value, from its maker to each reader.
 
-    Nodes have ``label``, ``kind`` and ``loops`` (the repeats around them); edges have ``value`` and ``carried`` (through
-    an iteration).
+    Nodes have ``label``, ``kind`` and ``loops`` (the repeats around them). Edges have ``value``, and ``carried`` if the value
+    goes from one iteration to the next.
     """
     drawn = networkx.DiGraph(name=graph.name)
     makers: dict[int, set[str]] = {}

@@ -1,7 +1,7 @@
 """Nodes of a graph: operators with their contractions, loops that carry values, and choices between values.
 
-Regions are in static single assignment form: an operator, a loop or a choice makes each value once. A loop has one body
-whatever its count. Only iterations that differ by more than a formula can express are unrolled.
+Regions are in static single assignment form: each value is made once, by an operator, a loop or a choice. A loop has one body
+whatever its count. Iterations are unrolled only if they differ by more than a formula can express.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """Rows that vary with the batch: an index set and, per item of it, parts one after another.
+    """Rows that vary with the batch: an index set, and for each of its items some parts one after another.
 
-    ``groups`` remembers how many parts each operand of the last concatenation had.
+    ``groups`` holds how many parts each operand of the last concatenation had.
     """
 
     items: str
@@ -58,13 +58,13 @@ class Stream:
         return f"{' + '.join(parts)} {over}"
 
     def alike(self, other: Stream) -> bool:
-        """Whether both have the same rows: one index set, and equal rows in it."""
+        """Whether both have the same index set and the same number of rows per item."""
         return self == other or (self.items == other.items and Polynomial.of(self.rows) == Polynomial.of(other.rows))
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One value of the graph; ``width`` is None for a carrier of indices, which only an embedding may read."""
+    """One value of the graph; ``width`` is None for a value of indices, which only an embedding may read."""
 
     id: int
     name: str
@@ -73,17 +73,17 @@ class Value:
     span: Span | None = field(default=None, compare=False, repr=False)
 
     def seen(self, what: str) -> tuple[Label, ...]:
-        """Where it was made, as a further place of a finding that is about it: ``'q' <what> here``."""
+        """The place where it was made, as a label of a finding: ``'q' <what> here``."""
         return (Label(self.span, f"'{self.name}' {what} here"),) if self.span else ()
 
     @property
     def wide(self) -> tuple[Label, ...]:
-        """Where it was made, and how wide."""
+        """The place where it was made, with its width."""
         return self.seen(f"has width {self.width}" if self.width is not None else "carries indices and has no width")
 
     @property
     def long(self) -> tuple[Label, ...]:
-        """Where it was made, and with which rows."""
+        """The place where it was made, with its rows."""
         return self.seen(f"has rows {self.stream}")
 
 
@@ -91,9 +91,9 @@ class Value:
 class Parameter:
     """A tensor that an operator reads: its path, its shape, and when it exists.
 
-    ``trainable`` is False for a buffer-like parameter that the real model never trains; one of an ``adapter`` always
-    trains. ``cases`` are further paths that it has under a condition, as a tied weight does. ``lists`` are those indices in
-    its path that are of no repeat, with how many there are: modules that share what goes through them.
+    ``trainable`` is False for a parameter that the real model never trains; a parameter of an ``adapter`` always trains.
+    ``lists`` are the indices of its path that range over a module list not created by a repeat (e.g. experts), each with its
+    length.
     """
 
     path: Path
@@ -114,10 +114,10 @@ class Parameter:
 class Operator:
     """One step of the forward pass.
 
-    ``operands`` and ``results`` are value ids. ``guard`` says when it exists, ``flows`` whether gradients pass through it,
-    ``saves`` what autograd keeps of it for the backward pass: its ``operands``, its ``result``, ``nothing``, or its
-    ``factors``, each for the gradient of the other one. ``visits`` are the calls from other places that it runs in, ``role``
-    and ``regions`` what conventions count it under.
+    ``operands`` and ``results`` are value ids. ``guard`` says when it exists, ``flows`` whether gradients pass through it.
+    ``saves`` is what autograd saves of it for the backward pass: its ``operands``, its ``result``, ``nothing``, or its
+    ``factors``, each for the gradient of the other one. ``visits`` are the calls that run it from outside of its parent module.
+    ``role`` and ``regions`` are what conventions count it under.
     """
 
     id: int
@@ -144,7 +144,7 @@ class Operator:
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """``result`` is ``then`` where ``condition`` holds, else ``otherwise``."""
+    """A choice: ``result`` is ``then`` if ``condition`` holds, else ``otherwise``."""
 
     result: int
     condition: Truth
@@ -154,7 +154,11 @@ class Select:
 
 @dataclass(frozen=True, slots=True)
 class Carry:
-    """A value that a loop carries: what it starts as, what the body calls it, what the body makes of it, and the outcome."""
+    """A value carried from one iteration to the next.
+
+    ``initial`` enters the first iteration, ``argument`` is its name inside the body, ``final`` is what the body returns, and
+    ``result`` is the value after the loop.
+    """
 
     initial: int
     argument: int
@@ -164,11 +168,10 @@ class Carry:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A body that runs ``count`` times, for ``index`` from 0; ``first`` is the index that paths start with.
+    """A body that runs ``count`` times, for ``index`` from 0; ``offset`` is the index of the first iteration in paths.
 
-    ``classes`` are the bodies of iterations that differ by something that is no run of indices (every sixth layer, the
-    layers of
-    a list): each a bracket over the index, which exclude each other, with its own body. A plain loop has one, under no bracket.
+    ``classes`` are the bodies of iterations that differ by more than a run of indices (every sixth layer, the layers of a
+    list). Each has a bracket over the index; the brackets exclude each other. A plain loop has one class, without a bracket.
     """
 
     id: int
@@ -187,8 +190,8 @@ class Loop:
 class Checkpoint:
     """The end of a group that is one autograd function (a reentrant checkpoint).
 
-    ``results`` stand outside for the values ``made`` in it: they need a gradient where one of its ``inputs`` does, and all that
-    it made is live where one of them is. ``members`` are its operators.
+    ``results`` are the values outside of the group, for the values ``made`` inside. All of them need a gradient if one of
+    ``inputs`` does, and all of ``made`` is live if one of ``results`` is. ``members`` are the operators of the group.
     """
 
     inputs: tuple[int, ...]
@@ -201,7 +204,7 @@ Node = Operator | Select | Loop | Checkpoint
 
 
 def walk(nodes: tuple[Node, ...]) -> Iterator[Operator]:
-    """The operators of a region, bodies of loops included."""
+    """The operators of a region, including the bodies of loops."""
     for node in nodes:
         if isinstance(node, Operator):
             yield node
@@ -211,6 +214,6 @@ def walk(nodes: tuple[Node, ...]) -> Iterator[Operator]:
 
 
 def mentions(nodes: tuple[Node, ...], parameter: Parameter) -> bool:
-    """Whether an operator of a region reads ``parameter``: the one at its path, of its shape."""
+    """Whether an operator of a region reads a parameter with the path and shape of ``parameter``."""
     identity = (parameter.path, parameter.shape)
     return any((read.path, read.shape) == identity for operator in walk(nodes) for read in operator.parameters)

@@ -12,12 +12,12 @@ from sympy import Expr, Symbol
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """A module path in which the indices of repeats are expressions, e.g. ``('layers.', i, '.mlp')``."""
+    """A module path: texts, and expressions for the indices of repeats, e.g. ``('layers.', i, '.mlp')``."""
 
     parts: tuple[str | Expr, ...]
 
     def __str__(self) -> str:
-        """The path as people write it: ``*`` for each index of a repeat."""
+        """The path with ``*`` for each index of a repeat."""
         if len(self.parts) == 1 and isinstance(self.parts[0], str):
             return self.parts[0]
         return "".join(part if isinstance(part, str) else str(part) if part.is_Integer else "*" for part in self.parts)
@@ -27,7 +27,7 @@ class Path:
         return self.extend((name,)) if name else self
 
     def extend(self, parts: tuple[str | Expr, ...]) -> Path:
-        """This path, a point, and ``parts``; neighbouring texts are merged."""
+        """This path, a dot, and ``parts``; neighbouring texts are merged."""
         if len(self.parts) <= 1 and all(isinstance(part, str) for part in (*self.parts, *parts)):
             text = "".join((*self.parts, "." if self.parts and parts else "", *parts))
             return Path((text,) if text else ())
@@ -53,7 +53,7 @@ class Path:
 
     @property
     def depth(self) -> int:
-        """How many names lead to it."""
+        """The number of its components."""
         return str(self).count(".") + 1 if self.parts else 0
 
     @property
@@ -65,15 +65,15 @@ class Path:
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """A call of a ``module`` that has its place in another one, which does not run: ``caller`` calls it."""
+    """``caller`` invokes ``module``, which is registered under another parent that is not itself run."""
 
     caller: Path
     module: Path
 
 
 def prefixes(path: Path) -> Iterator[Path]:
-    """The paths that lead to ``path``, shortest first, itself included."""
-    if len(path.parts) == 1 and isinstance(path.parts[0], str):  # as all are in a structure that is written out
+    """The prefixes of ``path``, shortest first, itself included."""
+    if len(path.parts) == 1 and isinstance(path.parts[0], str):  # the case of every path in an unrolled structure
         heads = accumulate(path.parts[0].split("."), "{}.{}".format)
         return (Path((head,)) for head in heads if head)
     chain = [path]
@@ -83,7 +83,7 @@ def prefixes(path: Path) -> Iterator[Path]:
 
 
 def running(path: Path, visits: Sequence[Visit]) -> Iterator[Path]:
-    """The modules that run while ``path`` does, outermost first: of those that lead to it, the ones that call it."""
+    """The modules that run while ``path`` does, outermost first: its parents, or the callers in ``visits`` instead."""
     if not visits:
         yield from prefixes(path)
         return
@@ -95,5 +95,5 @@ def running(path: Path, visits: Sequence[Visit]) -> Iterator[Path]:
 
 @lru_cache(maxsize=1 << 14)
 def running_texts(path: Path, visits: tuple[Visit, ...]) -> tuple[str, ...]:
-    """The modules of :func:`running` as people write them."""
+    """The modules of :func:`running` as texts."""
     return tuple(map(str, running(path, visits)))

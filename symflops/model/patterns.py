@@ -1,8 +1,8 @@
 """Patterns over module and parameter paths: globs, in which a component may select iterations of a repeat.
 
-``*`` matches anything, points included. Where a path has the index of a repeat, a component of a pattern may be a number
-(``blocks.2.*``), a number from the end (``blocks.-1.*``), or a slice (``blocks.::4.*``, ``blocks.:2.*``): the repeat is cut
-so that each part is wholly in or out.
+``*`` matches anything, dots included. At the index of a repeat, a component of a pattern may be a number (``blocks.2.*``), a
+number from the end (``blocks.-1.*``) or a slice (``blocks.::4.*``, ``blocks.:2.*``). The repeat is then cut into parts that
+match as a whole or not at all.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def is_selector(component: str) -> bool:
 
 
 def selectors(patterns: Iterable[str], module_list: Path) -> tuple[str, ...]:
-    """The selectors of ``patterns`` that stand where ``module_list`` has its index, in order."""
+    """The selectors of ``patterns`` at the index of ``module_list``, in order."""
     found: dict[str, None] = {}
     text = marked(module_list, {})
     for pattern in patterns:
@@ -38,7 +38,7 @@ def selectors(patterns: Iterable[str], module_list: Path) -> tuple[str, ...]:
 
 
 def marked(path: Path, chosen: Mapping[Expr, frozenset[str]]) -> str:
-    """A path as text in which an index carries the selectors that choose it."""
+    """A path as text, in which each index lists the selectors that choose it."""
     pieces = []
     for part in path.parts:
         if isinstance(part, str):
@@ -62,7 +62,7 @@ def _regex(pattern: str) -> re.Pattern[str]:
 
 @lru_cache(maxsize=4096)
 def _leading(pattern: str) -> re.Pattern[str]:
-    """What leads to a list inside a list: a selector stands for any index of the outer one, whichever it will choose."""
+    """The regex of the path to a nested list; a selector in it matches any index of the outer list."""
     pieces = [_component(component) for component in pattern.split(".")]
     loose = [
         f"(?:{piece}|{MARK}{MARK})" if is_selector(component) else piece
@@ -79,18 +79,18 @@ def _component(component: str) -> str:
 
 
 def spelled(pattern: str, listed: Sequence[tuple[Path, int, frozenset[str]]]) -> tuple[str, ...]:
-    """A pattern, and it with the index of each iteration that is written out in the place of a selector that chooses it."""
+    """A pattern, and its copies in which the index of an unrolled iteration replaces a selector that chooses it."""
     found: dict[str, None] = {pattern: None}
     components = pattern.split(".")
     for path, index, chosen in listed:
         text = marked(path, {})
         for position, component in enumerate(components):
             if component in chosen and component != str(index) and _leading(".".join(components[:position])).fullmatch(text):
-                text_there = ".".join([*components[:position], str(index), *components[position + 1 :]])
-                found.update(dict.fromkeys(spelled(text_there, listed)))
+                indexed = ".".join([*components[:position], str(index), *components[position + 1 :]])
+                found.update(dict.fromkeys(spelled(indexed, listed)))
     return tuple(found)
 
 
 def cutting(patterns: Iterable[str]) -> tuple[str, ...]:
-    """Those of ``patterns`` that may select iterations."""
+    """The ``patterns`` that may select iterations."""
     return tuple(pattern for pattern in patterns if any(is_selector(component) for component in pattern.split(".")))

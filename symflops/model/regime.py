@@ -1,4 +1,4 @@
-"""Regimes as data: what trains and is recomputed."""
+"""Regimes: what trains, what is recomputed, and how often the model runs in a step."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from symflops.diagnostics.findings import Span
 class Adapter:
     """A low-rank adapter beside each linear or convolution whose module path matches a target.
 
-    ``kind`` is ``lora`` or ``dora`` (which also computes the norm of the adapted weight in every forward pass). ``names``
-    says how the base, the down and the up projection are called below the module.
+    ``kind`` is ``lora``, ``rslora`` or ``dora``; ``dora`` also computes the norm of the adapted weight in every forward pass.
+    ``names`` are those of the base, the down and the up projection below the module.
     """
 
     kind: str
@@ -26,8 +26,8 @@ class Adapter:
 class Recompute:
     """Groups of modules whose forward work the backward pass repeats (activation checkpointing).
 
-    ``groups`` are patterns of module paths; every ``every``-th iteration of a repeat is one. With ``early_stop`` a group is
-    repeated up to its last saved tensor, as PyTorch's non-reentrant checkpoint does.
+    ``groups`` are patterns of module paths; of a repeat, every ``every``-th iteration is a group. With ``early_stop`` a group
+    is repeated only up to its last saved tensor, as PyTorch's non-reentrant checkpoint does.
     """
 
     groups: tuple[str, ...]
@@ -57,13 +57,13 @@ class Passes:
 
     @property
     def trained(self) -> int:
-        """Those of them that have a backward pass."""
+        """Forward passes of a step that have a backward pass."""
         return (self.forward - self.detached) * self.timesteps * self.accumulation
 
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """One part of a step that runs the model its own way: a regime by name, ``times`` times."""
+    """A further run of the model in a step: under a regime, by name, ``times`` times."""
 
     regime: str
     times: int = 1
@@ -71,14 +71,14 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class Regime:
-    """How a model is trained: patterns over parameter names that train or are frozen, and what the loss uses.
+    """How a model is trained.
 
-    ``decode`` runs causal self-attention over a cache: ``step`` for new tokens over ``past`` ones, ``generate`` for a whole
-    generation of ``new`` tokens after a ``prompt``, summed over its steps.
-
-    ``loss`` names outputs (all, where it is empty), ``input_grad`` inputs that need a gradient, ``force_grad`` paths whose
-    result is made to need one. ``phases`` are further runs of the model in the same step. In a ``lenient`` regime only a
-    list of which no pattern matches is a mistake. ``places`` are where its texts stand on its page.
+    ``train`` and ``freeze`` are patterns over parameter names. ``loss`` names the outputs that the loss uses (all if empty),
+    ``input_grad`` the inputs that need a gradient, ``force_grad`` the modules whose result is made to need one. ``decode`` runs
+    causal self-attention over a cache: ``step`` for new tokens over ``past`` ones, ``generate`` for a whole generation of
+    ``new`` tokens after a ``prompt``, summed over its steps. ``phases`` are further runs of the model in the same step. In a
+    ``lenient`` regime a pattern may match nothing as long as another one of its list matches. ``places`` are the places of its
+    texts on its page.
     """
 
     name: str
@@ -98,13 +98,13 @@ class Regime:
 
     @property
     def patterns(self) -> tuple[str, ...]:
-        """Every pattern over paths: an index in one cuts the repeat that it selects from."""
+        """Every pattern over paths; an index in a pattern cuts the repeat that it selects from."""
         targets = tuple(target for adapter in self.adapters for target in adapter.targets)
         groups = self.recompute.groups if self.recompute else ()
         return (*self.train, *self.freeze, *self.force_grad, *targets, *groups)
 
     def with_patterns(self, spell: Callable[[str], Sequence[str]]) -> Regime:
-        """The regime with other patterns in the place of each."""
+        """The regime with each pattern replaced by those of ``spell``."""
 
         def all_of(patterns: Sequence[str]) -> tuple[str, ...]:
             return tuple(text for pattern in patterns for text in spell(pattern))

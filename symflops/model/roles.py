@@ -1,6 +1,6 @@
-"""The vocabulary of roles: what a piece of work is there for, which conventions count or leave out.
+"""The vocabulary of roles: the purpose of a piece of work, by which conventions count it or leave it out.
 
-An operator has one role, and stands in regions. A spec says both with ``role:``; where it says nothing they follow from the
+An operator has one role and belongs to any number of regions. ``role:`` in a spec sets either; otherwise both follow from the
 operator's kind and the path of its module.
 """
 
@@ -15,7 +15,7 @@ from symflops.model.nodes import Operator
 
 
 class Role(NamedTuple):
-    """One role. ``group`` is ``work`` (contractions), ``elements`` (work that is none, element by element) or ``region``."""
+    """One role. ``group`` is ``work`` (contractions), ``elements`` (work element by element) or ``region``."""
 
     group: str
     doc: str
@@ -73,7 +73,7 @@ KINDS = {
     "parameter": "table",
 }  # fmt: skip
 
-# operator kind, path, role: the first line that fits
+# operator kind, path, role: the first line that matches
 DEFAULTS = (
     ("embedding", "*pos*", "position"), ("embedding", "*wpe", "position"), ("embedding", "*", "embedding"),
     ("*norm", "*[qk]_a_layernorm", "latent_norm"), ("*norm", "*kv_a_layernorm", "latent_norm"),
@@ -102,7 +102,7 @@ _SHOWN = re.compile("|".join(translate(pattern) for pattern, _ in REGIONS))
 
 
 def role_of(operator: Operator) -> str:
-    """The role of an operator: as its spec says, else by kind and path."""
+    """The role of an operator: that of its spec, else by kind and path."""
     if operator.role and ROLES[operator.role].group != "region":
         return operator.role
     named = _role_at(operator.kind, str(operator.path))
@@ -112,7 +112,7 @@ def role_of(operator: Operator) -> str:
 
 @lru_cache(maxsize=1 << 14)
 def _role_at(kind: str, path: str) -> str:
-    """The role of the first pattern that fits, or none."""
+    """The role of the first line that matches, or an empty text."""
     first = _lines_of(kind)[0].match(path)
     return _lines_of(kind)[1][first.lastindex - 1] if first and first.lastindex else ""
 
@@ -126,7 +126,7 @@ def _lines_of(kind: str) -> tuple[re.Pattern[str], list[str]]:
 
 @lru_cache(maxsize=1 << 14)
 def _regions_at(path: str) -> list[str]:
-    """The regions that a path shows."""
+    """The regions of a path."""
     if not _SHOWN.match(path):
         return []
     shown = [name for pattern, name in REGIONS if fnmatchcase(path, pattern)]
@@ -134,7 +134,7 @@ def _regions_at(path: str) -> list[str]:
 
 
 def regions_of(operator: Operator) -> tuple[str, ...]:
-    """The regions that an operator stands in, as its spec says and as its path shows."""
+    """The regions of an operator, from its path and its spec."""
     path = str(operator.path)
     own = [operator.role] if operator.role and ROLES[operator.role].group == "region" else []
     shown = [] if role_of(operator) == "shared_gate" else _regions_at(path)

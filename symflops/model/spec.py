@@ -1,4 +1,4 @@
-"""What an author wrote, and where: the result of reading a spec, before anything is understood."""
+"""A spec as written, with its places: the result of ``read``, before ``build`` resolves any name."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class SizeSpec:
-    """One entry of ``sizes``: where it is read from in a config, and what it is when it is not there.
+    """One entry of ``sizes``: the config fields that it is read from, its type and its default.
 
-    ``evaluation`` is what a flag amounts to in a model in evaluation mode, whatever its config says; None where that is all.
+    ``evaluation`` is the value of a flag for a model in evaluation mode, whatever its config says; None leaves the config's.
     """
 
     name: Name
@@ -49,7 +49,7 @@ class SizeSpec:
 
 @dataclass(frozen=True, slots=True)
 class VariantSpec:
-    """A published structure: sizes by their letter, with the values that a config of such a model has, lists as tuples."""
+    """A published structure: values of a config by the letter of their size, with lists as tuples."""
 
     name: Name
     sizes: tuple[tuple[Name, Any], ...]
@@ -74,10 +74,10 @@ class StreamSpec:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How a real tensor is laid out: one word per dimension, ``b`` being the items; or lengths that values carry.
+    """The layout of a real tensor: one word per dimension, ``b`` for the items; or the lengths that its values hold.
 
-    ``axes`` are the dimensions (``"b c f h w"``), each a name or an expression; ``values`` are columns of one row per item;
-    ``counts`` says that the sum of each row is that stream's length.
+    ``axes`` are the dimensions (``"b c f h w"``), each a name or an expression. ``values`` names the columns of a tensor with
+    one row per item. ``counts`` names the stream whose length is the sum of each row.
     """
 
     axes: tuple[str, ...] = ()
@@ -88,7 +88,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class InputSpec:
-    """One argument of the model: a value with a stream and a width, or only a carrier of lengths."""
+    """One argument of the model: a value with a stream and a width, or a tensor that only holds lengths."""
 
     name: Name
     stream: Name | None
@@ -122,13 +122,13 @@ class BlockCall:
 
     @property
     def role(self) -> str:
-        """The region that its operators stand in."""
+        """The region of its operators."""
         return str(self.common.get("role") or "")
 
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """A body that runs ``count`` times, over a config list, or over an ``axis``: of a declared stream, or of a value."""
+    """A body that runs ``count`` times, for each item of a config list, or along an ``axis`` of a stream or of a value."""
 
     path: Template
     count: Expression | None
@@ -146,9 +146,9 @@ class Repeat:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Entries under one path: perhaps under a condition, without gradients, or as routed experts.
+    """Entries under one path; optionally under a condition, without gradients, or as routed experts.
 
-    The experts are stacked, or modules of a list.
+    ``listed`` experts are modules of a list; others are stacked in one tensor.
     """
 
     path: Template
@@ -167,7 +167,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Faulty:
-    """An entry that could not be read: the names that it would have made, so that no second mistake follows from the first."""
+    """An entry that could not be read; it keeps the names that it would define, so that one mistake does not cause others."""
 
     path: Template
     names: tuple[str, ...]
@@ -179,7 +179,7 @@ Entry = OperatorEntry | BlockCall | Repeat | Group | Faulty
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A named piece of graph with parameters; ``local`` ones also see the sizes of their spec."""
+    """A named piece of graph with parameters; a ``local`` block also sees the sizes of its spec."""
 
     name: str
     parameters: tuple[tuple[Name, Expression | None], ...]
@@ -193,7 +193,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """A whole spec document. ``sources`` are the files that it was read from, its own first."""
+    """A whole spec. ``sources`` are the files that it was read from, its own first."""
 
     name: str
     title: str

@@ -1,4 +1,4 @@
-"""What a spec was verified against: measured records that came out exact, and those that are known not to."""
+"""Verifications: the measured records that a spec reproduces exactly, and those known to be inexact."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class VerifiedCase:
-    """One measured configuration and batch, with the parameters and FLOPs that are derived for it."""
+    """One measured configuration and batch, with the parameters and FLOPs derived for it."""
 
     name: str
     parameters: int
@@ -17,9 +17,9 @@ class VerifiedCase:
 
 @dataclass(frozen=True, slots=True)
 class KnownInexact:
-    """A record that cannot be exact: why, and derived minus measured FLOPs of each pass and of the modules that differ.
+    """A record that cannot be exact: the reason, and derived minus measured FLOPs of each pass and of modules.
 
-    ``modules`` are the innermost ones; those around them differ by the sum of what they contain.
+    ``modules`` are the innermost modules that differ; their containers differ by the sum of their contents.
     """
 
     id: str
@@ -33,7 +33,7 @@ class KnownInexact:
 class Verification:
     """The records of one class, and the versions of the packages that they were measured with.
 
-    The derivation equals all figures of ``cases``; ``inexact`` are cases that cannot be equal, each with what is known of it.
+    The derivation equals all figures of ``cases``. ``inexact`` are cases that cannot be equal, each with its known difference.
     """
 
     reference: str

@@ -1,5 +1,4 @@
-"""Measured records beside the specs: what was verified, published, and known to be inexact.
+"""Data about measured records, stored beside the specs: verified, published, and known to be inexact.
 
-Comparing records with a derivation belongs to ``witness``.
-Reads and writes data files only.
+Comparing records with a derivation belongs to ``witness``. Reads and writes data files only.
 """

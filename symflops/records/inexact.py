@@ -1,7 +1,7 @@
 """Measured records that no derivation can equal: ``inexact.yaml`` beside the specs, each with its reason and difference.
 
-It is for what lies outside of a spec: work that depends on data which no record holds, or an error of the counter itself. An
-entry says by how much the derived figures differ from the measured ones, and is held to it.
+Valid reasons lie outside of the spec: work that depends on data missing from the record, or an error of the counter itself. An
+entry states how much the derived figures differ from the measured ones, and verification checks that amount.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ WHOLE = re.compile(r"[-+]?[0-9]{1,30}")
 
 
 def known_inexact(root: Path) -> Mapped[str, KnownInexact]:
-    """The entries of ``inexact.yaml`` in a library of specs, by the id of their record; none where there is no such file.
+    """The entries of ``inexact.yaml`` in a library of specs, by the id of their record; none without such a file.
 
     Raises:
         SpecError: with every finding: another shape, a missing field, two entries of one record, more than ten.
@@ -43,7 +43,7 @@ def _entries(source: Source) -> Mapped[str, KnownInexact]:
 
 
 class _Reader(Shapes):
-    """Reads the list, reporting what is wrong with it."""
+    """Reads the list, and reports mistakes in it."""
 
     def entries(self, document: Node) -> dict[str, KnownInexact]:
         """The entries by id."""
@@ -60,7 +60,7 @@ class _Reader(Shapes):
         return found
 
     def entry(self, item: Node) -> KnownInexact:
-        """One entry: all of its fields are needed."""
+        """One entry; all of its fields are required."""
         given = self.known(item, FIELDS, "an entry")
         for field in FIELDS:
             if field not in given:
@@ -76,7 +76,7 @@ class _Reader(Shapes):
         )
 
     def whole(self, given: Mapped[str, Node], name: str) -> int:
-        """A whole number, 0 where nothing is said."""
+        """A whole number; 0 for an absent field."""
         node = given.get(name)
         if node is None:
             return 0

@@ -1,4 +1,4 @@
-"""Configs and batches of published models, as ``symflops verify --save`` wrote them down beside the specs."""
+"""Configs and batches of published models, from the ``published.json`` that ``symflops verify --save`` writes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FILE = "published.json"
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A model that was measured: its name and class, what its config says of the sizes of its spec, and its batch."""
+    """A measured model: its name and class, the part of its config that the spec reads, and its batch."""
 
     name: str
     reference: str
@@ -26,7 +26,7 @@ class Published:
 
 
 def published(file: SpecFile) -> tuple[Published, ...]:
-    """The measured models of one spec, published sizes first; nothing where ``published.json`` does not mention it.
+    """The measured models of one spec, published sizes first; none if ``published.json`` does not mention it.
 
     Raises:
         SymflopsError: the file is damaged.

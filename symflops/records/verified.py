@@ -1,4 +1,4 @@
-"""What a spec was verified against, as ``symflops verify --save`` wrote it down beside the specs."""
+"""The verifications of specs, from the ``verified.json`` that ``symflops verify --save`` writes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FILE = "verified.json"
 
 
 def verifications(file: SpecFile) -> tuple[Verification, ...]:
-    """What the records of one spec's classes say; nothing where ``verified.json`` does not mention it.
+    """The verifications of one spec, one per class; none if ``verified.json`` does not mention it.
 
     Raises:
         SymflopsError: as :func:`all_verifications`.
@@ -27,7 +27,7 @@ def verifications(file: SpecFile) -> tuple[Verification, ...]:
 
 
 def all_verifications(root: Path) -> Mapping[str, tuple[Verification, ...]]:
-    """What the records of every spec of a library say, by the name of the spec; nothing where there is no such file.
+    """The verifications of every spec of a library, by the name of the spec; none without such a file.
 
     Raises:
         SymflopsError: ``verified.json`` is damaged, or knows an inexact record that ``inexact.yaml`` does not.

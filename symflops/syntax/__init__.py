@@ -1,5 +1,5 @@
-"""Text as frozen data with places: YAML nodes, plain values, expressions, identifiers.
+"""Text as frozen data that knows its place in the file: YAML nodes, plain values, expressions, identifiers.
 
-Parsing only: what a node means is decided in ``frontend``, what an expression is worth in ``algebra``.
-Nothing here evaluates or executes text.
+Parsing only: ``frontend`` decides what a node means, ``algebra`` what an expression evaluates to. Nothing here evaluates or
+executes text.
 """

@@ -1,7 +1,7 @@
 """Expressions as data: a whitelisted, bounded subset of Python's expression syntax, parsed and never executed.
 
-A spec may come from a stranger, so nothing here reaches ``eval`` or sympy's string parser (which calls it): the text becomes
-``ast`` nodes, every node is checked against a list of what the language has, and :mod:`symflops.algebra.evaluate` walks them.
+A spec may come from a stranger, so nothing here reaches ``eval`` or sympy's string parser, which calls ``eval``. Instead the
+text becomes ``ast`` nodes, every node is checked against the list ``ALLOWED``, and :mod:`symflops.algebra.evaluate` walks them.
 """
 
 from __future__ import annotations
@@ -29,27 +29,31 @@ ALLOWED = (
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """A checked expression: its text, its place, and its tree (which is not part of its identity)."""
+    """A checked expression: its text, its place, and its tree. Two expressions are equal if their texts are."""
 
     text: str
     span: Span = field(compare=False, repr=False)
     tree: ast.expr = field(compare=False, repr=False)
 
     def place(self, node: ast.AST) -> Span:
-        """Where ``node`` of the tree stands in the file."""
+        """The place of ``node`` in the file."""
         start = getattr(node, "col_offset", 0)
         return self.span.part(start, getattr(node, "end_col_offset", start + 1))
 
     def segment(self, node: ast.expr) -> str:
-        """The text of ``node``, as it was written."""
+        """The source text of ``node``."""
         return self.text[node.col_offset : node.end_col_offset]
 
 
 def parse_expression(text: str, span: Span) -> Expression:
-    """Parse ``text``, which stands at ``span``.
+    """Parse ``text``.
+
+    Args:
+        text: One line of ASCII.
+        span: Its place in the file, for findings.
 
     Raises:
-        SpecError: not an expression, or one beyond the language or its bounds.
+        SpecError: ``text`` is not an expression, uses something that the language lacks, or exceeds its bounds.
     """
     text = text.strip()
     if len(text) > MAX_TEXT:
@@ -57,7 +61,7 @@ def parse_expression(text: str, span: Span) -> Expression:
     if not text.isascii() or "\n" in text:
         _fail("bad-expression", "an expression is one line of plain ASCII text", span)
     try:
-        with warnings.catch_warnings():  # Python's advice on its own syntax is none for the author of a spec
+        with warnings.catch_warnings():  # Python's syntax warnings do not concern the author of a spec
             warnings.simplefilter("ignore")
             tree = ast.parse(text, mode="eval").body
     except SyntaxError as error:
@@ -92,16 +96,7 @@ def _check(expression: Expression) -> None:
 
 def _check_node(expression: Expression, node: ast.AST, place: Span) -> None:
     if isinstance(node, ast.Constant):
-        if not isinstance(node.value, (int, float, str, bool, type(None))):
-            _fail("bad-expression", f"{expression.segment(node)} is not part of the expression language", place)
-        if isinstance(node.value, (int, float)) and len(expression.segment(node)) > MAX_DIGITS:
-            _fail("expression-too-large", f"a number has at most {MAX_DIGITS} digits", place)
-        if isinstance(node.value, float) and not expression.segment(node).replace(".", "", 1).isdigit():
-            _fail("bad-expression", "a decimal is written with digits and a point", place)
-        if isinstance(node.value, int) and not expression.segment(node).isdigit() and not isinstance(node.value, bool):
-            _fail("bad-expression", "an integer is written with decimal digits", place)
-        if isinstance(node.value, str) and (not node.value.isprintable() or set(node.value) & set("'\"\\")):
-            _fail("bad-expression", "a text has no quotes, backslashes or control characters in it", place)
+        _check_constant(expression.segment(node), node.value, place)
     if isinstance(node, ast.Call) and (not isinstance(node.func, ast.Name) or node.keywords):
         _fail("bad-expression", "only the functions of the language can be called, without keywords", place)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
@@ -111,14 +106,32 @@ def _check_node(expression: Expression, node: ast.AST, place: Span) -> None:
             _fail("expression-too-large", f"an exponent is a number from 0 to {MAX_EXPONENT}", place, "write it as a product")
 
 
+def _check_constant(text: str, value: object, place: Span) -> None:
+    match value:
+        case bool() | None:
+            pass
+        case int() | float() if len(text) > MAX_DIGITS:
+            _fail("expression-too-large", f"a number has at most {MAX_DIGITS} digits", place)
+        case float() if not text.replace(".", "", 1).isdigit():
+            _fail("bad-expression", "a decimal is written with digits and a point", place)
+        case int() if not text.isdigit():
+            _fail("bad-expression", "an integer is written with decimal digits", place)
+        case str() if not value.isprintable() or set(value) & set("'\"\\"):
+            _fail("bad-expression", "a text has no quotes, backslashes or control characters in it", place)
+        case int() | float() | str():
+            pass
+        case _:
+            _fail("bad-expression", f"{text} is not part of the expression language", place)
+
+
 @lru_cache(maxsize=1 << 12)
 def is_constant(expression: Expression) -> bool:
-    """Whether it reads nothing, so that it is the same everywhere."""
+    """Whether the expression reads no name and calls no function, so that its value is the same everywhere."""
     return not names(expression) and not any(isinstance(node, ast.Call) for node in ast.walk(expression.tree))
 
 
 def names(expression: Expression) -> tuple[tuple[str, Span], ...]:
-    """Every name that the expression reads, with its place; functions that it calls are not among them."""
+    """Every name that the expression reads, with its place; the functions that it calls are left out."""
     called = {id(node.func) for node in ast.walk(expression.tree) if isinstance(node, ast.Call)}
     return tuple(
         (node.id, expression.place(node))

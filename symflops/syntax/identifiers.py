@@ -1,4 +1,4 @@
-"""Names: what may stand as an identifier in a spec, and so in generated code, formulas and file names."""
+"""Identifiers: which names a spec may use, since they reach generated code, formulas and file names."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ CLASS = re.compile(r"[A-Za-z_]\w*((\.[A-Za-z_]\w*)+|(\.[A-Za-z_]\w*)*:[A-Za-z_]\
 LATEX = re.compile(r"[A-Za-z0-9_{}^,' \\]{1,40}\Z")
 
 PROSE = re.compile(r'(?!.*""")[^\x00-\x1f\x7f\x85\u2028\u2029\\]*\Z')
-"""Text for people, which becomes part of docstrings and comments: one line that cannot end or escape either."""
+"""Text for people. It is copied into docstrings and comments, so it is one line that can neither end nor escape them."""
 PATH = re.compile(r"[A-Za-z0-9_./*-]*\Z")
-"""What stands in a path outside of braces."""
+"""The characters of a path outside of braces."""
 
 YAML_WORDS = frozenset({"on", "off", "yes", "no", "y", "n", "true", "false", "null"})
-"""Words that some YAML readers turn into something else. ``y`` and ``n`` stay allowed where a paper's letter is wanted."""
+"""Words that some YAML readers convert. ``y`` and ``n`` stay allowed, because papers use these letters."""
 
 
 RESERVED = frozenset({"sizes", "pairs", "range", "sum", "max", "min", "len", "zip", "Sizes", "Moments", "Estimator", "Flops"})
-"""Words that generated code uses itself."""
+"""Names that generated code uses itself."""
 
 
 def why_not_identifier(text: str) -> str | None:
-    """Why ``text`` cannot be a name, or None when it can."""
+    """Why ``text`` cannot be a name, or None if it can."""
     if text in RESERVED:
         return f"the generated code uses '{text}' itself"
     if not IDENTIFIER.match(text):
@@ -39,7 +39,7 @@ def why_not_identifier(text: str) -> str | None:
 
 
 def why_not_latex(text: str) -> str | None:
-    """Why ``text`` cannot be a symbol in a formula, or None when it can."""
+    """Why ``text`` cannot be a symbol in a formula, or None if it can."""
     if not LATEX.match(text):
         return "a symbol has letters, digits, '_', '^', braces and Greek macros"
     macros = set(re.findall(r"\\([A-Za-z]*)", text))
@@ -49,44 +49,11 @@ def why_not_latex(text: str) -> str | None:
     return None if text.count("{") == text.count("}") else "the braces do not match"
 
 
-GREEK = frozenset(
-    [
-        "alpha",
-        "beta",
-        "gamma",
-        "delta",
-        "epsilon",
-        "zeta",
-        "eta",
-        "theta",
-        "iota",
-        "kappa",
-        "lambda",
-        "mu",
-        "nu",
-        "xi",
-        "pi",
-        "rho",
-        "sigma",
-        "tau",
-        "upsilon",
-        "phi",
-        "chi",
-        "psi",
-        "omega",
-        "Gamma",
-        "Delta",
-        "Theta",
-        "Lambda",
-        "Xi",
-        "Pi",
-        "Sigma",
-        "Upsilon",
-        "Phi",
-        "Psi",
-        "Omega",
-    ]
-)
+GREEK = frozenset((
+    "alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa", "lambda", "mu", "nu", "xi",
+    "pi", "rho", "sigma", "tau", "upsilon", "phi", "chi", "psi", "omega", "Gamma", "Delta", "Theta", "Lambda", "Xi", "Pi",
+    "Sigma", "Upsilon", "Phi", "Psi", "Omega",
+))  # fmt: skip
 
 
 def latex_symbol(name: str) -> str:

@@ -1,6 +1,6 @@
-"""YAML nodes as plain values: what stands for a config or a batch, and is no expression.
+"""YAML nodes as plain Python values, for the parts of a page that hold a config or a batch and no expressions.
 
-Plain scalars are read by the core rules of YAML 1.2 (``true``, ``null``, ``12``, ``1e-5``), quoted ones are texts.
+Unquoted scalars follow the core rules of YAML 1.2 (``true``, ``null``, ``12``, ``1e-5``); quoted ones are texts.
 """
 
 from __future__ import annotations
@@ -57,5 +57,5 @@ def _scalar(node: Scalar, report: Reporter) -> Any:
 
 
 def frozen(value: object) -> object:
-    """A value of a config with tuples in the place of lists."""
+    """A config value with its lists turned into tuples, so that it can be hashed."""
     return tuple(frozen(item) for item in value) if isinstance(value, (list, tuple)) else value

@@ -1,8 +1,7 @@
 """YAML as frozen nodes that know their place, read from ruamel.yaml's event stream.
 
-Events instead of constructed objects: every scalar keeps its text and its columns, nothing is ever converted by YAML's own
-rules, and depth and size are bounded while reading. Anchors, aliases, tags and second documents are refused: a spec needs
-none, and they are how a small file becomes a large one.
+Events keep the text and columns of every scalar, convert nothing by YAML's own rules, and let depth and size be bounded while
+reading. Anchors, aliases, tags and second documents are refused: no spec needs them, and they turn small files into large ones.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ SYNTAX = (
     ("cannot start any token", "a text that begins with this needs quotes"),
     ("found unexpected end of stream", "a quote is not closed"),
 )
-"""What most likely is the matter, by words of ruamel.yaml's own message."""
+"""The likely cause, by words of ruamel.yaml's own message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """A piece of text; ``plain`` when it was written without quotes."""
+    """A piece of text; ``plain`` if it was written without quotes."""
 
     text: str
     span: Span
@@ -52,7 +51,7 @@ class Sequence:
 
 @dataclass(frozen=True, slots=True)
 class Mapping:
-    """Keys and values in the order written; a key stands there once."""
+    """Keys and values in the order written; keys are unique."""
 
     entries: tuple[tuple[Scalar, Node], ...]
     span: Span
@@ -66,10 +65,14 @@ Node = Scalar | Sequence | Mapping
 
 
 def read_yaml(source: Source, report: Reporter | None = None) -> Node:
-    """The one document of ``source``. With a ``report``, keys that stand twice are told there, and the first one is taken.
+    """Parse the one document of ``source``.
+
+    Args:
+        source: The file.
+        report: Receives a finding for each repeated key, whose first value is kept; without it a repeated key is an error.
 
     Raises:
-        SpecError: not YAML, an anchor, alias or tag, several documents, or beyond the bounds; without a report a key twice.
+        SpecError: ``source`` is not YAML, has an anchor, alias, tag or second document, or exceeds the bounds.
     """
     if len(source.text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
         _fail("file-too-large", f"a spec has at most {MAX_BYTES:,} bytes", _start(source), BLOCKS)
@@ -92,7 +95,7 @@ def read_yaml(source: Source, report: Reporter | None = None) -> Node:
 
 
 def _syntax(error: MarkedYAMLError, reader: _Reader) -> tuple[str, Span, str, tuple[Label, ...]]:
-    """The message, place, hint and further place of what ruamel.yaml could not read."""
+    """The message, place, hint and further places of a syntax error found by ruamel.yaml."""
     mark, problem = error.problem_mark or error.context_mark, _plain(error.problem or str(error.context))
     span = reader.span(mark, mark) if mark is not None else _start(reader.source)
     hints = (text for words, text in SYNTAX if words in problem)
@@ -126,7 +129,7 @@ def _tabs(source: Source) -> list[Span]:
 
 
 class _Reader:
-    """Turns events into nodes with an explicit stack, so that depth is bounded by us and not by Python."""
+    """Turns events into nodes with an explicit stack, so that we bound the depth and not Python's recursion limit."""
 
     def __init__(self, source: Source, report: Reporter) -> None:
         self.source = source
@@ -179,7 +182,7 @@ class _Reader:
                 continue
             seen[key.text] = key
             empty = isinstance(value, Scalar) and not value.text and value.plain
-            entries.append((key, Scalar("", key.span) if empty else value))  # its own place is where the next thing begins
+            entries.append((key, Scalar("", key.span) if empty else value))  # the event of an empty value has a later place
         return Mapping(tuple(entries), span)
 
     def events(self) -> Iterator[Any]:

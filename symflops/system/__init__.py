@@ -1,5 +1,4 @@
-"""What touches the operating system: whole-file writes, digests, worker processes.
+"""Access to the operating system: atomic writes, digests, worker processes.
 
-No knowledge of specs or models belongs here.
-Standard library only.
+Nothing here knows specs or models. Standard library only.
 """

@@ -1,4 +1,4 @@
-"""Digests of texts and of the package itself: what is generated or kept belongs to them."""
+"""Digests of texts and of the package itself, which generated files and caches are compared by."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ DATA = ("*.py", "*.jinja", "*.yaml", "*.json")
 
 
 def digest(text: str | bytes) -> str:
-    """The sha256 of a text."""
+    """The sha256 of a text, in hexadecimal."""
     return hashlib.sha256(text.encode() if isinstance(text, str) else text).hexdigest()
 
 
 def package_digest() -> str:
-    """One digest of everything that the package is made of, its specs and what is generated from them apart."""
+    """One digest of the package's code, templates and data, without the specs and the modules generated from them."""
     total = hashlib.sha256()
     for pattern in DATA:
         for path in sorted(PACKAGE.rglob(pattern)):

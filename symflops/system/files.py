@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Atomic writes: a file is written whole or not at all."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from pathlib import Path
 
 
 def write(path: Path, text: str | bytes) -> bool:
-    """Write ``text`` to ``path`` unless it is there already; whoever reads sees the old file or the new one, never a piece.
+    """Write ``text`` to ``path`` unless the file has it already; a reader sees the old file or the new one, never a part.
 
-    Returns whether anything was written.
+    Returns:
+        Whether anything was written.
 
     Raises:
         OSError: the folder cannot be written.

@@ -1,4 +1,4 @@
-"""Work on many things at once, by as many processes as there are processors."""
+"""Map a function over many items, in several processes."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
-MANY, WORKERS = 16, 8  # things that are worth more than one process, and the most processes
+MANY, WORKERS = 16, 8  # from how many items on several processes pay off; the most processes
 
 
 def mapped(function: Callable[[T], R], items: Sequence[T]) -> Iterator[R]:
-    """``function`` of each of ``items``, in their order; where they are many, by several processes."""
+    """``function`` of each of ``items``, in their order; ``MANY`` items or more are spread over processes."""
     workers = min(os.cpu_count() or 1, WORKERS)
     if len(items) < MANY or workers == 1:
         yield from map(function, items)

@@ -1,1 +1,1 @@
-"""Witnesses: what the real model, built and run by the library that it comes from, says about a spec."""
+"""Witnesses: figures of real models and of other frameworks, compared with the derivation from a spec."""

@@ -1,4 +1,4 @@
-"""A live report as an author reads it while a spec grows: what is not claimed yet, what is not there, what does other work."""
+"""Renders a live report for the author of a growing spec: parameters missing, extra or wrong, and modules that differ."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import difflib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from math import prod
 
 from symflops.witness.live import Figure, LiveReport
 from symflops.witness.module_work import starred
@@ -13,14 +14,16 @@ from symflops.witness.parameter_names import Shape
 from symflops.witness.size_expressions import shape_in_letters
 
 Row = tuple[Shape, Mapping[str, int]]
-LARGEST = 99  # the largest numerator and denominator that tell more than a decimal
-TOGETHER = 16  # parameters of a module that are listed under it, rather than under its parts
+LARGEST = 99  # the largest numerator and denominator that are printed as a fraction, not as a decimal
+TOGETHER = 16  # the most parameters that are listed under one module; more are listed under its parts
 
 
 def render(report: LiveReport, others: Sequence[LiveReport] = ()) -> str:
-    """The report as a person reads it: one line when exact, else a guide to what is missing, wrong, or of other work.
+    """The report as text: one line if exact, else a list of what is missing, wrong, or differs in its work.
 
-    ``others`` are reports of the same spec in other cases: they help to tell shapes in letters.
+    Args:
+        report: The report to render.
+        others: Reports of the same spec in other cases; they help to express shapes in letters.
     """
     versions = ", ".join(f"{name} {version}" for name, version in report.versions)
     head = f"{report.case}: {report.reference} ({versions})"
@@ -28,22 +31,27 @@ def render(report: LiveReport, others: Sequence[LiveReport] = ()) -> str:
         return f"{head}: exact: {_passes(report)}"
     rows = _Shapes([report, *(other for other in others if other is not report)])
     lines = [f"{head}: differs", *_missing(report, rows), *_extra(report, rows), *_wrong(report, rows)]
+    lines.append(f"  parameters: {render_figure(report.parameters)}")
     if report.unrun:
-        return "\n".join([*lines, f"  parameters: {told_figure(report.parameters)}", f"  no passes to compare: {report.unrun}"])
-    passes = (("forward", report.forward), ("backward", report.backward))
+        return "\n".join([*lines, f"  no passes to compare: {report.unrun}"])
     inference = (("inference forward", report.inference), ("inference backward", report.inference_backward))
-    for name, figure in (("parameters", report.parameters), *passes, *inference):
-        if name in ("parameters", "forward", "backward") or not figure.equal:
-            lines.append(f"  {name}: {told_figure(figure)}")
-    inner = [path for path, _ in report.modules if not any(other.startswith(path + ".") for other, _ in report.modules)]
+    passes = (("forward", report.forward), ("backward", report.backward), *(item for item in inference if not item[1].equal))
+    lines += [f"  {name}: {render_figure(figure)}" for name, figure in passes]
+    return "\n".join([*lines, *_modules_that_differ(report)])
+
+
+def _modules_that_differ(report: LiveReport) -> Iterator[str]:
+    paths = [path for path, _ in report.modules]
+    inner = [path for path in paths if not any(other.startswith(path + ".") for other in paths)]
     if inner:
-        lines.append("  forward FLOPs by module, the innermost ones:")
-    lines += [f"    {path or 'the model itself'}: {told_figure(figure)}" for path, figure in report.modules if path in inner]
-    return "\n".join(lines)
+        yield "  forward FLOPs by module, the innermost ones:"
+    yield from (
+        f"    {path or 'the model itself'}: {render_figure(figure)}" for path, figure in report.modules if path in inner
+    )
 
 
 class _Shapes:
-    """The shapes of parameters in letters, as the cases at hand tell them."""
+    """The shapes of parameters in letters, inferred from several cases."""
 
     def __init__(self, reports: Sequence[LiveReport]) -> None:
         self.seen: dict[str, dict[int, Row]] = defaultdict(dict)
@@ -51,7 +59,7 @@ class _Shapes:
             for name, shape in (*report.real, *report.extra):
                 self.seen[starred(name)].setdefault(id(report), (shape, dict(report.sizes)))
 
-    def told(self, name: str, shape: Shape, report: LiveReport) -> str:
+    def in_letters(self, name: str, shape: Shape, report: LiveReport) -> str:
         """The shape of a parameter of ``report``."""
         others = (row for key, row in self.seen[starred(name)].items() if key != id(report))
         return shape_in_letters([(shape, dict(report.sizes)), *others])
@@ -62,8 +70,8 @@ def _passes(report: LiveReport) -> str:
     return ", ".join(f"{figure.expected:,} {name}" for figure, name in amounts)
 
 
-def told_figure(figure: Figure) -> str:
-    """Both numbers, and the factor between them: exact where it is a short fraction."""
+def render_figure(figure: Figure) -> str:
+    """Both numbers, and the factor between them: as a fraction if it is short, else as a decimal."""
     if figure.equal:
         return f"{figure.expected:,}, equal"
     if not figure.derived:
@@ -77,10 +85,10 @@ def told_figure(figure: Figure) -> str:
 
 
 def _missing(report: LiveReport, rows: _Shapes) -> Iterator[str]:
-    """Real parameters that nothing claims, under the largest modules of which nothing is claimed."""
+    """Real parameters that the spec does not claim, grouped under the largest modules without claimed parameters."""
     if not report.missing:
         return
-    count = sum(_elements(shape) for _, shape in report.missing)
+    count = sum(prod(shape) for _, shape in report.missing)
     yield f"  not claimed yet, {len(report.missing)} of {len(report.real)} parameters ({count:,} elements):"
     missing = {name for name, _ in report.missing}
     claimed = {module for name, _ in report.real if name not in missing for module in _modules(starred(name))}
@@ -90,26 +98,26 @@ def _missing(report: LiveReport, rows: _Shapes) -> Iterator[str]:
         whole = (module for module in _modules(name) if module not in claimed and sizes[module] <= TOGETHER)
         return next(whole, name.rpartition(".")[0])
 
-    found = ((name, place(starred(name)), rows.told(name, shape, report), "") for name, shape in report.missing)
+    found = ((name, place(starred(name)), rows.in_letters(name, shape, report), "") for name, shape in report.missing)
     yield from _grouped(found, claimed)
 
 
 def _extra(report: LiveReport, rows: _Shapes) -> Iterator[str]:
-    """Claimed parameters that the real model does not have, each with the nearest of those that nothing claims."""
+    """Claimed parameters that the real model does not have, each with the most similar unclaimed one."""
     if not report.extra:
         return
     yield f"  claimed, and not in the model ({len(report.extra)}):"
     known = {name for name, _ in report.real}
-    open_ = {starred(name): shape for name, shape in report.missing}
+    unclaimed = {starred(name): shape for name, shape in report.missing}
 
     def near(name: str, shape: Shape) -> str:
         if name in known:
             return "claimed twice"
-        alike = [other for other, real in open_.items() if real == shape] or open_
+        alike = [other for other, real in unclaimed.items() if real == shape] or unclaimed
         nearest = difflib.get_close_matches(starred(name), alike, 1, 0.6)
         return f"did you mean '{nearest[0]}'?" if nearest else ""
 
-    found = ((name, rows.told(name, shape, report), near(name, shape)) for name, shape in report.extra)
+    found = ((name, rows.in_letters(name, shape, report), near(name, shape)) for name, shape in report.extra)
     yield from _grouped((name, starred(name).rpartition(".")[0], shape, remark) for name, shape, remark in found)
 
 
@@ -119,9 +127,9 @@ def _wrong(report: LiveReport, rows: _Shapes) -> Iterator[str]:
     yield f"  of another shape ({len(report.wrong)}):"
 
     def both(name: str, real: Shape, derived: Shape) -> tuple[str, str, str, str]:
-        letters, plain = rows.told(name, real, report), _plain(real)
-        told = plain if letters == plain else f"{letters} = {plain}"
-        return name, starred(name).rpartition(".")[0], f"{told} real, {_plain(derived)} derived", ""
+        letters, plain = rows.in_letters(name, real, report), _plain(real)
+        shape = plain if letters == plain else f"{letters} = {plain}"
+        return name, starred(name).rpartition(".")[0], f"{shape} real, {_plain(derived)} derived", ""
 
     yield from _grouped(both(name, real, derived) for name, real, derived in report.wrong)
 
@@ -131,16 +139,13 @@ def _plain(shape: Shape) -> str:
 
 
 def _grouped(found: Iterable[tuple[str, str, str, str]], claimed: set[str] | None = None) -> Iterator[str]:
-    """Names, shapes and remarks under the module that each stands in; equal ones of several copies once, with their number."""
+    """Lines of parameters (name, module, shape, remark), grouped by module; equal copies share a line with their number."""
     groups: dict[str, Counter[tuple[str, str, str]]] = defaultdict(Counter)
     for name, module, shape, remark in found:
         rest = starred(name).removeprefix(module).removeprefix(".") if module else starred(name)
         groups[module][rest, shape, remark] += 1
     for module, members in groups.items():
-        lines = [
-            f"{rest} {shape}" + (f" (x {copies})" if copies > 1 else "") + (f": {remark}" if remark else "")
-            for (rest, shape, remark), copies in members.items()
-        ]
+        lines = [_line(*member, copies) for member, copies in members.items()]
         if len(lines) == 1 or not module:
             yield from (f"    {module}{'.' if module else ''}{line}" for line in lines)
             continue
@@ -149,16 +154,13 @@ def _grouped(found: Iterable[tuple[str, str, str, str]], claimed: set[str] | Non
         yield from (f"      {line}" for line in lines)
 
 
+def _line(name: str, shape: str, remark: str, copies: int) -> str:
+    return f"{name} {shape}" + (f" (x {copies})" if copies > 1 else "") + (f": {remark}" if remark else "")
+
+
 def _modules(name: str) -> Iterator[str]:
-    """The modules that a parameter stands in, outermost first; a list of equal ones counts as its iterations."""
+    """The modules around a parameter, outermost first, without module lists."""
     parts = name.split(".")[:-1]
     for end in range(1, len(parts) + 1):
         if end == len(parts) or parts[end] != "*":
             yield ".".join(parts[:end])
-
-
-def _elements(shape: Shape) -> int:
-    found = 1
-    for size in shape:
-        found *= size
-    return found

@@ -1,7 +1,7 @@
-"""Case files: the configurations and batches with which a spec is held against the real model.
+"""Case files: the configurations and batches for live verification of a spec.
 
-``llama.cases.yaml`` beside ``llama.yaml`` is a list of ``{config: ..., batch: ...}``, perhaps with ``arguments``, ``options``,
-``reference`` and ``device``.
+``llama.cases.yaml`` beside ``llama.yaml`` is a list of ``{config: ..., batch: ...}``. A case may also have ``arguments``,
+``options``, ``reference`` and ``device``.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ DEVICES = ("meta", "cpu")
 class LiveCase:
     """One run of the real model.
 
-    ``config`` are the arguments of the class (or of its config class), ``batch`` the lengths per stream, ``arguments`` what the
-    forward pass takes beside them, ``options`` how the class is built (``attn_implementation``), ``reference`` which of several
-    classes, ``device`` is ``cpu`` for a model that looks at values.
+    ``config`` are the arguments of the class or of its config class, ``batch`` the lengths per stream, ``arguments`` further
+    arguments of the forward pass, ``options`` further arguments of the class (``attn_implementation``). ``reference`` picks
+    one of several classes. ``device`` is ``cpu`` for a model whose forward pass reads values.
     """
 
     config: Mapped[str, Any]
@@ -39,17 +39,17 @@ class LiveCase:
 
     @property
     def label(self) -> str:
-        """Where the case stands, as messages call it."""
+        """The place of the case, for messages."""
         return f"{self.span.source.path}:{self.span.line}" if self.span else "a case"
 
 
 def cases_path(spec: Path) -> Path:
-    """Where the cases of a spec are."""
+    """The path of a spec's case file."""
     return spec.with_name(f"{spec.stem}.cases.yaml")
 
 
 def cases_of(file: SpecFile) -> tuple[LiveCase, ...]:
-    """The cases of a spec; none where it has no case file.
+    """The cases of a spec; none without a case file.
 
     Raises:
         SpecError: as :func:`read_cases`.
@@ -62,7 +62,7 @@ def read_cases(source: Source) -> tuple[LiveCase, ...]:
     """The cases of a file.
 
     Raises:
-        SpecError: with every finding: not a list of mappings, an unknown field, a missing one, one of another shape.
+        SpecError: with every finding: not a list of mappings, or an unknown, missing or wrongly shaped field.
     """
     report = Reporter()
     document = read_yaml(source)

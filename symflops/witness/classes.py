@@ -1,7 +1,7 @@
-"""The class that a spec describes: one of the libraries that everything is measured with, or one of a file beside the spec.
+"""Imports the class that a spec describes, from a known library or from a file beside the spec.
 
 ``transformers.LlamaForCausalLM`` is a class of a package, ``my_module:MyModel`` the class ``MyModel`` of ``my_module.py`` in
-the folder of the spec. That file is run, as ``python my_module.py`` would run it; nothing else that a spec names ever is.
+the folder of the spec. That file is executed, as ``python my_module.py`` would; nothing else that a spec names ever is.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def class_of(reference: str, folder: Path | None = None) -> Any:
     """The class of a ``reference``: a torch module of transformers, diffusers or torch, or of a file in ``folder``.
 
     Raises:
-        SymflopsError: there is no such class, or its file fails when it is run.
+        SymflopsError: the class does not exist, or its file fails when it is run.
     """
     package, _, path = reference.partition(".")
     name, colon, inner = reference.partition(":")
@@ -42,7 +42,7 @@ def class_of(reference: str, folder: Path | None = None) -> Any:
 
 
 def package_of(reference: str) -> str:
-    """The package whose version a report names beside torch's; torch itself for a class of a file."""
+    """The package whose version a report names besides torch's; torch itself for a class of a file."""
     return "torch" if ":" in reference else reference.partition(".")[0]
 
 
@@ -69,13 +69,13 @@ def _beside(name: str, folder: Path | None) -> Any:
 
 @lru_cache(maxsize=64)
 def _run(path: Path) -> Any:
-    """The module of a file, run once in this process; what it imports may stand beside it."""
+    """The module of a file, run once per process; it can import other files of its folder."""
     name = f"_beside_a_spec_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise SymflopsError(f"{path} is no Python file")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # where dataclasses look for the annotations of their fields
+    sys.modules[name] = module  # dataclasses look up the annotations of their fields there
     with _first_on_path(path.parent):
         try:
             spec.loader.exec_module(module)

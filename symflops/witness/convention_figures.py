@@ -1,4 +1,4 @@
-"""What conventions count of one typical batch, with the main reason of each difference: a table of a derivation page."""
+"""Totals of several conventions on one typical batch, with the main reason of each difference; for a derivation page."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from symflops.witness.differences import Comparison
 def convention_figures(
     model: Model, program: Program, config: Mapping[str, Any], names: Sequence[str]
 ) -> tuple[ConventionFigures, ...]:
-    """The figures of ``names`` at the default sizes, in the first regime of ``program``; the first name is what others are
-    compared with. None where sizes have no defaults.
+    """The figures of the conventions ``names`` at the default sizes, in the first regime of ``program``.
+
+    The others are compared with the first name. The result is empty if a size has no default.
 
     Raises:
-        SymflopsError: a convention is unknown or not valid, or the model does not take the typical batch.
+        SymflopsError: a convention is unknown or invalid, or the model does not accept the typical batch.
     """
     return () if default_sizes(program) is None else tuple(_figures(model, program, config, list(dict.fromkeys(names))))
 

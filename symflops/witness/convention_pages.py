@@ -1,4 +1,4 @@
-"""Pages about conventions, from the same derivations: what comes out, how much they differ and why, what tools say."""
+"""Writes the pages about conventions: conformance with other frameworks, differences with reasons, figures of profilers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BASE = "symflops"
 
 
 def conformance_page(found: Sequence[Conformance]) -> str:
-    """Which share of other frameworks' figures comes out, and why the others do not."""
+    """The page of conformance: the share of other frameworks' figures that are equal, and the reasons of the others."""
     lines = [
         "# Other frameworks' figures",
         "",
@@ -45,15 +45,15 @@ def conformance_page(found: Sequence[Conformance]) -> str:
 
 
 def models() -> list[dict[str, Any]]:
-    """The models of the page of differences: a spec, a config, a batch, and the conventions that fit."""
+    """The models of the page of differences: for each a spec, a config, a batch, and conventions."""
     found: list[dict[str, Any]] = json.loads((TABLES / "models.json").read_text("utf-8"))
     return found
 
 
 def differences_page() -> str:
-    """How much conventions differ on some models, each cell with its explanation."""
+    """The page of differences: ratios of conventions on some models, each linked to its explanation."""
     shown = models()
-    told = {model["title"]: dict(compared(model)) for model in shown}
+    results = {model["title"]: dict(compared(model)) for model in shown}
     names = list(dict.fromkeys(name for model in shown for name in model["conventions"]))
     lines = [
         "# How much do they differ, and why",
@@ -65,22 +65,22 @@ def differences_page() -> str:
         "|---|" + "---:|" * len(shown),
     ]
     for name in names:
-        cells = [cell(told[model["title"]].get(name), model["title"], name) for model in shown]
+        cells = [cell(results[model["title"]].get(name), model["title"], name) for model in shown]
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
-    return "\n".join(lines) + "\n" + "".join(section(model, told[model["title"]]) for model in shown)
+    return "\n".join(lines) + "\n" + "".join(section(model, results[model["title"]]) for model in shown)
 
 
-def section(model: dict[str, Any], told: Mapping[str, tuple[float, int, Difference]]) -> str:
-    """What makes the differences of one model."""
+def section(model: dict[str, Any], results: Mapping[str, tuple[float, int, Difference]]) -> str:
+    """The section of one model: each convention's total, and the rules that make it differ."""
     lines = ["", f"## {model['title']}", "", f"Batch `{json.dumps(model['batch'])}`."]
-    for name, (_, total, difference) in told.items():
+    for name, (_, total, difference) in results.items():
         lines += ["", f'<a id="{anchor(model["title"], name)}"></a>', f"**{name}**: {total:,} FLOPs", ""]
         lines += [f"- {step.flops:+,}: {step.sentence(BASE, name)}" for step in difference.steps] or ["- the same"]
     return "\n".join(lines) + "\n"
 
 
 def compared(entry: dict[str, Any]) -> Iterator[tuple[str, tuple[float, int, Difference]]]:
-    """Of each convention of a model its ratio, its total, and what makes the difference."""
+    """Each convention of a model with its ratio to the base, its total, and the difference."""
     comparison = Comparison(load(entry["spec"]), entry["config"], entry["batch"], Regime("full"))
     base = comparison.total(convention_of(BASE))
     for name in entry["conventions"]:
@@ -89,17 +89,17 @@ def compared(entry: dict[str, Any]) -> Iterator[tuple[str, tuple[float, int, Dif
 
 
 def cell(found: tuple[float, int, Difference] | None, title: str, name: str) -> str:
-    """One ratio, with a link to its explanation."""
+    """One ratio, linked to its explanation."""
     return "-" if found is None else f"[{found[0]:.4f}](#{anchor(title, name)})"
 
 
 def anchor(title: str, name: str) -> str:
-    """Where an explanation stands."""
+    """The HTML anchor of an explanation."""
     return "".join(char if char.isalnum() else "-" for char in f"{title}-{name}".lower())
 
 
 def tools_page() -> str:
-    """What profilers print for one model, what that is in this derivation, and how what they miss grows."""
+    """The page of profilers: their figures for one model beside the derived ones, and the growth of what they miss."""
     data = json.loads((TABLES / "tools.json").read_text("utf-8"))
     model = load(data["spec"])
     whole = forward(model, data, "torch", data["length"])
@@ -130,7 +130,7 @@ def tools_page() -> str:
 
 
 def tool_cells(model: Model, data: dict[str, Any], tool: dict[str, Any], whole: int) -> list[str]:
-    """The cells of one tool."""
+    """The table cells of one profiler."""
     why = f"{tool['note']} ([issue]({tool['link']}))" if "link" in tool else tool["note"]
     if tool["convention"] is None:
         return [tool["tool"], tool["printed"], "-", "-", why]
@@ -142,6 +142,6 @@ def tool_cells(model: Model, data: dict[str, Any], tool: dict[str, Any], whole: 
 
 
 def forward(model: Model, data: dict[str, Any], convention: Any, length: int) -> int:
-    """The forward pass of the model of the page."""
+    """FLOPs of the forward pass on one sequence of ``length`` tokens."""
     estimator = model.estimator(data["config"], "forward", convention)
     return estimator.forward(estimator.moments(**{data["stream"]: [length]}))

@@ -1,4 +1,4 @@
-"""PyTorch's FLOP counter as live verification uses it."""
+"""PyTorch's FLOP counter, configured for live verification."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 from symflops.witness.tensors import needed
 
 
-class _Nowhere:
-    """What tells PyTorch's counter that every operation is outside of all modules."""
+class _NoModules:
+    """A module tracker for PyTorch's counter that reports every operation as outside of all modules."""
 
     parents = frozenset(("Global",))
 
@@ -18,9 +18,9 @@ class _Nowhere:
 
 
 def counter(modules: bool = True) -> Any:
-    """PyTorch's counter, with the weight gradient of a grouped convolution corrected: it counts ``groups`` times too much.
+    """PyTorch's counter, corrected for grouped convolutions, whose weight gradient it counts ``groups`` times.
 
-    Without ``modules`` it puts no hooks on them, which fail on views inside a reentrant checkpoint.
+    With ``modules=False`` it sets no hooks on modules; hooks fail on views inside a reentrant checkpoint.
     """
     torch, counting = needed("torch"), needed("torch.utils.flop_counter")
 
@@ -32,15 +32,15 @@ def counter(modules: bool = True) -> Any:
 
         return count(mask[0], False, False) + count(False, mask[1], False) // int(groups)
 
-    convolution_backward._get_raw = True  # type: ignore[attr-defined]  # how the counter is told to pass tensors, not shapes
+    convolution_backward._get_raw = True  # type: ignore[attr-defined]  # makes the counter pass tensors, not shapes
     mapping = {torch.ops.aten.convolution_backward: convolution_backward}
     mode = counting.FlopCounterMode(depth=None, display=False, custom_mapping=mapping)
     if not modules:
-        mode.mod_tracker = _Nowhere()
+        mode.mod_tracker = _NoModules()
     return mode
 
 
 def plain_attention() -> Any:
-    """Attention as two products, as the meta device always has it: the counter does not see the CPU's own."""
+    """Attention as two products, as on the meta device; the counter does not see the CPU's fused kernel."""
     kernels = needed("torch.nn.attention")
     return kernels.sdpa_kernel(kernels.SDPBackend.MATH)

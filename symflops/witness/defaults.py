@@ -1,13 +1,14 @@
-"""The defaults of a spec's sizes against those of the library's own config class."""
+"""Compares the defaults of a spec's sizes with those of the library's config class."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from symflops.api import Model
+from symflops.model.program import Field
 from symflops.runtime.sizes import is_null, look_up, sizes_of
 from symflops.runtime.stored import stored_of
 from symflops.witness.classes import class_of
@@ -20,10 +21,10 @@ EXAMPLES = {
 
 
 def class_defaults(reference: str, folder: Path | None = None) -> Mapping[str, Any]:
-    """The config that a class has when nothing is said: of its config class, or of its constructor's signature.
+    """The default config of a class: from its config class, else from its constructor's signature.
 
     Raises:
-        SymflopsError: the package or the class is not there.
+        SymflopsError: the package or the class does not exist.
     """
     real = class_of(reference, folder)
     config_class = getattr(real, "config_class", None)
@@ -34,10 +35,10 @@ def class_defaults(reference: str, folder: Path | None = None) -> Mapping[str, A
 
 
 def written_defaults(reference: str, folder: Path | None = None) -> Mapping[str, Any]:
-    """The defaults as the class writes them, before it fills in what it leaves null (``layer_types`` from a number of layers).
+    """The defaults in the signature, before the class replaces nulls (``layer_types`` from the number of layers).
 
     Raises:
-        SymflopsError: the package or the class is not there.
+        SymflopsError: the package or the class does not exist.
     """
     real = class_of(reference, folder)
     kind = getattr(real, "config_class", None) or real
@@ -56,10 +57,10 @@ def _plain(value: Any) -> Any:
 
 
 def default_differences(model: Model) -> Iterator[str]:
-    """The sizes whose default is not that of the real class, for every class that the spec describes.
+    """A line for each size whose default differs from the real class, for every class that the spec describes.
 
-    A size without a default is one for which the class has no value either: a config must give it. A size may be null where
-    the class writes null, whatever the class then makes of it: the spec says itself what null means.
+    If a size has no default, the class must have none either: a config must give it. If the class's signature has null, the
+    size may be null too, whatever the class makes of it later, because the spec itself defines what null means.
     """
     program = model.program(["forward"], ["symflops"], {})
     needed = [field for field in program.fields if field.required and field.default is None]
@@ -67,20 +68,19 @@ def default_differences(model: Model) -> Iterator[str]:
     for reference in model.spec.references:
         defaults, written = class_defaults(reference, folder), written_defaults(reference, folder)
         known = {field.keys[0]: look_up(defaults, field.keys) for field in needed}
-        examples = {field.keys[0]: EXAMPLES[field.kind] for field in needed}
-        given = {key: examples[key] if value is None else value for key, value in known.items()}
-        ours, theirs = (sizes_of(stored_of(program), _with(config, given)) for config in ({}, defaults))
+        ours, theirs = (sizes_of(stored_of(program), _completed(config, known, needed)) for config in ({}, defaults))
         for field in program.fields:
             own, real = ours[field.letter], theirs[field.letter]
             left_null = own is None and is_null(written, field.keys)
             if (own != real and not left_null) or known.get(field.keys[0]) is not None:
-                told = f"{'none' if field in needed else repr(own)} in the spec, {real!r} in {reference}"
-                yield f"default of size '{field.letter}' ({field.keys[0]}): {told}"
+                both = f"{'none' if field in needed else repr(own)} in the spec, {real!r} in {reference}"
+                yield f"default of size '{field.letter}' ({field.keys[0]}): {both}"
 
 
-def _with(config: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """``config`` with ``values`` put at their places."""
-    changed = dict(config)
-    for key, value in values.items():
-        changed = with_value(changed, key, value)
-    return changed
+def _completed(config: Mapping[str, Any], known: Mapping[str, Any], needed: Sequence[Field]) -> dict[str, Any]:
+    """``config`` with a value for each needed field: the ``known`` one, else an example."""
+    completed = dict(config)
+    for field in needed:
+        value = known[field.keys[0]]
+        completed = with_value(completed, field.keys[0], EXAMPLES[field.kind] if value is None else value)
+    return completed

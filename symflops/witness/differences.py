@@ -1,7 +1,7 @@
-"""Why two conventions count differently: one rule changed at a time, the difference of each as a derived formula and in words.
+"""Explains why two conventions differ: changes one rule at a time, and gives each step's difference as formula and words.
 
-The rules in which both differ are changed in a fixed order, from the first convention to the second; the differences of all
-steps add up to the whole one.
+The rules that differ are changed in a fixed order, from the first convention to the second, so that the differences of the
+steps add up to the total difference.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ PLAIN: dict[str, dict[Any, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One rule that differs: in words, the derived difference (moment and coefficient), and its value."""
+    """One rule that differs: its words, the difference as pairs of moment and coefficient, and its FLOPs on the batch."""
 
     words: str
     terms: tuple[tuple[str, str], ...]
     flops: Any
 
     def sentence(self, first: str, second: str) -> str:
-        """What the second convention counts more than the first, or less."""
+        """The step as a sentence: how much more or less the second convention counts, and why."""
         amount = " and ".join(f"{coefficient} {moment}" for moment, coefficient in self.terms)
         more = "more" if self.flops >= 0 else "less"
         return f"{second} counts {amount} {more} than {first}: {self.words}"
@@ -62,7 +62,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What lies between two conventions: every rule that differs and makes a difference, and their sum."""
+    """The difference of two conventions: the steps that change the count, and their sum."""
 
     first: str
     second: str
@@ -82,7 +82,7 @@ class Comparison:
         self.costs: dict[Convention, dict[Monomial, Polynomial]] = {}
 
     def difference(self, first: str, second: str) -> Difference:
-        """What the second convention counts other than the first."""
+        """The difference between two conventions, by name."""
         one, two = (convention_of(name).of(self.model.spec.name) for name in (first, second))
         steps, now = [], one
         self.cost(one)
@@ -101,7 +101,7 @@ class Comparison:
         return self.totals[convention]
 
     def cost(self, convention: Convention) -> dict[Monomial, Polynomial]:
-        """Both passes as a polynomial: coefficients of sizes by products of lengths."""
+        """Both passes as a polynomial: coefficients over sizes, by monomial of lengths."""
         if convention not in self.costs:
             derivation = self.model.derivation(self.regime, convention, self.config)
             found = (work.contraction.extent.pairs for work in derivation.work)
@@ -122,17 +122,17 @@ class Comparison:
     def terms(
         self, before: Mapping[Monomial, Polynomial], after: Mapping[Monomial, Polynomial], negative: bool
     ) -> tuple[tuple[str, str], ...]:
-        """The difference by moments, as text; less of something is told as a positive amount."""
+        """The difference by moments, as text; with ``negative`` the signs are turned, since the words say "less"."""
         found = []
         for moment in dict.fromkeys([*before, *after]):
             change = after.get(moment, Polynomial({})) - before.get(moment, Polynomial({}))
             if change:
                 formula = self.formulas[0].factored(change.scale(Fraction(-1 if negative else 1)), self.formulas[1])
-                found.append((self.spoken(moment), PythonPrinter().text(formula)))
+                found.append((self.moment_in_words(moment), PythonPrinter().text(formula)))
         return tuple(found)
 
-    def spoken(self, moment: Monomial) -> str:
-        """What a coefficient belongs to: a token or a pair of tokens of a stream, a sample, or a function of lengths."""
+    def moment_in_words(self, moment: Monomial) -> str:
+        """A moment in words: a token or a pair of tokens of a stream, a sample, or a function of lengths."""
         if not moment:
             return "a sample"
         for name, stream in self.streams:
@@ -144,7 +144,7 @@ class Comparison:
 
 
 def formulas_of(derivation: Derivation) -> tuple[Formulas, frozenset[Any]]:
-    """How coefficients are written, and the atoms that count executions."""
+    """The writer of coefficients, and the atoms that count executions."""
     graph = derivation.graph
     letters = [name for name, _ in graph.sizes] + [length.symbol.name for length in graph.lengths]
     atoms = frozenset(
@@ -154,7 +154,7 @@ def formulas_of(derivation: Derivation) -> tuple[Formulas, frozenset[Any]]:
 
 
 def between(one: Convention, two: Convention, masks: Iterable[str]) -> Iterator[tuple[str, Convention]]:
-    """From the first convention to the second, one rule at a time, each with what it says in words."""
+    """The conventions between ``one`` and ``two``, changing one rule at a time, each with the change in words."""
     now = one
     if now.backward != two.backward:
         now = replace(now, backward=two.backward)
@@ -168,7 +168,7 @@ def between(one: Convention, two: Convention, masks: Iterable[str]) -> Iterator[
         if rules.get(role, NOTHING) != wanted.get(role, NOTHING):
             kept = {name: rule for name, rule in dict(now.roles).items() if name != role}
             now = replace(now, roles=tuple(sorted({**kept, **({role: wanted[role]} if role in wanted else {})}.items())))
-            yield spoken(role, rules.get(role, NOTHING), wanted.get(role, NOTHING)), now
+            yield change_in_words(role, rules.get(role, NOTHING), wanted.get(role, NOTHING)), now
     if (now.pairs, now.masks) != (two.pairs, two.masks):
         now = replace(now, pairs=two.pairs, masks=two.masks)
         yield f"{pairs_in_words(two, masks)}, not {pairs_in_words(one, masks)}", now
@@ -180,8 +180,8 @@ def between(one: Convention, two: Convention, masks: Iterable[str]) -> Iterator[
         yield "what is left", two
 
 
-def spoken(role: str, before: Rule, after: Rule) -> str:
-    """How a role counts in the second convention, with what it is."""
+def change_in_words(role: str, before: Rule, after: Rule) -> str:
+    """How a role counts in the second convention and in the first."""
     region, _, own = role.rpartition(".")
     doc = ROLES[own].doc.partition(",")[0] + (f" in {ROLES[region].doc}" if region else "")
     return f"{doc} {rule_in_words(after, role)}, before: {rule_in_words(before, role)}"
@@ -189,33 +189,33 @@ def spoken(role: str, before: Rule, after: Rule) -> str:
 
 def rule_in_words(rule: Rule, role: str) -> str:
     """One rule."""
-    told = []
+    words = []
     if rule.count == "no":
         return "not at all"
     if rule.count == "as_matmul":
-        told.append("as a matmul")
+        words.append("as a matmul")
     if rule.per_element is not None:
-        told.append(f"with {rule.per_element} {'FLOP' if rule.per_element == 1 else 'FLOPs'} an element")
+        words.append(f"with {rule.per_element} {'FLOP' if rule.per_element == 1 else 'FLOPs'} an element")
     if rule.rows is not None:
-        told.append(f"on the rows of {rule.rows.replace('_', ' ')}")
+        words.append(f"on the rows of {rule.rows.replace('_', ' ')}")
     if rule.forward is not None:
-        told.append(f"{rule.forward} times")
+        words.append(f"{rule.forward} times")
     if rule.backward is not None:
-        told.append(f"with a backward pass {backward_in_words(rule.backward)}")
+        words.append(f"with a backward pass {backward_in_words(rule.backward)}")
     elements = ROLES[role.rpartition(".")[2]].group == "elements"
-    return " and ".join(told) or ("not at all" if elements and rule.count is None else "counted")
+    return " and ".join(words) or ("not at all" if elements and rule.count is None else "counted")
 
 
 def pairs_in_words(convention: Convention, masks: Iterable[str]) -> str:
-    """Which pairs of queries and keys count under the masks that there are."""
+    """Which pairs of queries and keys count, for the masks of a model."""
     words = {mask: WORDS[dict(convention.masks).get(mask, convention.pairs)] for mask in masks}
     if len(set(words.values())) == 1:
         return next(iter(words.values()))
-    return "; ".join(f"{mask}: {told}" for mask, told in words.items()) or WORDS[convention.pairs]
+    return "; ".join(f"{mask}: {text}" for mask, text in words.items()) or WORDS[convention.pairs]
 
 
 def backward_in_words(backward: Backward | None) -> str:
-    """What a backward pass costs."""
+    """The cost of a backward pass."""
     if backward is None:
         return "as derived"
     if len({backward.trained, backward.frozen, backward.other}) == 1:

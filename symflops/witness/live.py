@@ -1,6 +1,6 @@
-"""Live verification: the real class of a spec, built and run, against all that is derived from the spec.
+"""Live verification: builds and runs the real class of a spec, and compares it with the derivation.
 
-It is on the meta device, unless its case says that it looks at values.
+The model is on the meta device, unless its case asks for the CPU because the forward pass reads values.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ OPTIONS = {"transformers": {"attn_implementation": "eager"}}
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One number (elements, or FLOPs of one step) as the real model has it, and as it is derived."""
+    """One number (elements, or FLOPs of one step): that of the real model, and the derived one."""
 
     expected: int
     derived: int
@@ -45,13 +45,13 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class LiveReport:
-    """What the real model and the spec say about one case.
+    """The real model and the spec compared on one case.
 
-    ``parameters`` counts elements; ``missing`` are parameters of the real model that nothing claims, ``extra`` claimed ones
-    that it does not have, ``wrong`` those of another shape (name, real, derived). Passes are FLOPs of one step: training, and
-    inference (``torch.no_grad``; its backward is 0). ``modules`` are the paths whose forward FLOPs differ, ``*`` for indices.
-    ``real`` are all parameters of the real model, ``sizes`` those of the spec that a shape may be made of. ``unrun`` says why
-    there are no passes to compare: an unfinished spec need not know what the model receives.
+    ``parameters`` counts elements. ``missing`` are real parameters that the spec does not claim, ``extra`` claimed ones that
+    the model lacks, ``wrong`` those of another shape (name, real, derived). Passes are FLOPs of one step: of training, and of
+    inference (``torch.no_grad``, whose backward pass is 0). ``modules`` are the paths whose forward FLOPs differ, with ``*``
+    for indices. ``real`` are all parameters of the real model, ``sizes`` the sizes that a shape may consist of. ``unrun`` says
+    why no passes were compared: an unfinished spec need not know the inputs of the model.
     """
 
     case: str
@@ -81,7 +81,7 @@ class LiveReport:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """FLOPs of one pass: in all, and per module path (containers include their children)."""
+    """FLOPs of one pass: the total, and per module path (containers include their children)."""
 
     total: int
     modules: Mapping[str, int]
@@ -91,43 +91,59 @@ def verify_live(model: Model, case: LiveCase) -> LiveReport:
     """Build the real class for one case, run both passes, and compare parameters, FLOPs and modules with the derivation.
 
     Raises:
-        SymflopsError: a package is missing, there is no such class, or it does not accept the case.
+        SymflopsError: a package is missing, the class does not exist, or it does not accept the case.
     """
-    references = model.spec.references
-    if not (case.reference or references):
-        raise SymflopsError(f"'{model.spec.name}' names no class to compare with: write 'reference: package.Class'")
-    reference = case.reference or (references[0] if references else "")
+    reference = reference_of(model, case)
     real, built = build(reference, case, model.file.path.parent)
     config = in_evaluation(model.spec, built)
     program = model.program(["full", "forward"], ["torch"], config)
     trained, inferred = (InterpretedEstimator(program, config, regime=name, convention="torch") for name in ("full", "forward"))
-    real_parameters, aliases = parameters_of(real)
-    derived: dict[str, Shape] = {}
-    twice = []
-    for name, shape in instances_of(program, trained.sizes).items():
-        known = aliases.get(name, name)
-        if known in derived:
-            twice.append((name, shape))
-        derived[known] = derived.get(known, shape)
-    expected, said = real_parameters.items(), derived.items()
+    expected, aliases = parameters_of(real)
     return LiveReport(
         case=case.label,
         reference=reference,
         versions=tuple((name, str(needed(name).__version__)) for name in dict.fromkeys(("torch", package_of(reference)))),
         parameters=Figure(sum(tensor.numel() for tensor in real.parameters()), trained.parameters),
-        missing=tuple((name, shape) for name, shape in expected if name not in derived),
-        extra=tuple((name, shape) for name, shape in said if name not in real_parameters) + tuple(twice),
-        wrong=tuple((name, s, derived[name]) for name, s in expected if name in derived and derived[name] != s),
-        real=tuple(expected),
+        real=tuple(expected.items()),
         sizes=tuple(widths(program, trained.sizes)),
+        **parameter_differences(expected, instances_of(program, trained.sizes), aliases),
         **passes(model, real, case, trained, inferred, list(aliases)),
     )
+
+
+def reference_of(model: Model, case: LiveCase) -> str:
+    """The class of a case: its own, else the first that the spec names.
+
+    Raises:
+        SymflopsError: neither names a class.
+    """
+    if not (case.reference or model.spec.references):
+        raise SymflopsError(f"'{model.spec.name}' names no class to compare with: write 'reference: package.Class'")
+    return case.reference or model.spec.references[0]
+
+
+def parameter_differences(
+    expected: Mapping[str, Shape], instances: Mapping[str, Shape], aliases: Mapping[str, str]
+) -> dict[str, Any]:
+    """The fields ``missing``, ``extra`` and ``wrong`` of a report; a second name of a claimed parameter is extra."""
+    derived: dict[str, Shape] = {}
+    twice = []
+    for name, shape in instances.items():
+        known = aliases.get(name, name)
+        if known in derived:
+            twice.append((name, shape))
+        derived[known] = derived.get(known, shape)
+    return {
+        "missing": tuple((name, shape) for name, shape in expected.items() if name not in derived),
+        "extra": tuple((name, shape) for name, shape in derived.items() if name not in expected) + tuple(twice),
+        "wrong": tuple((name, s, derived[name]) for name, s in expected.items() if derived.get(name, s) != s),
+    }
 
 
 def passes(
     model: Model, real: Any, case: LiveCase, trained: InterpretedEstimator, inferred: InterpretedEstimator, aliases: list[str]
 ) -> dict[str, Any]:
-    """The figures of a report that are of passes; of an unfinished spec only the reason why there are none."""
+    """The fields of a report about passes; for an unfinished spec whose model cannot run, only the reason."""
     try:
         arguments = moved(arguments_of(trained.program, case.batch, trained.sizes, case.arguments), case.device)
         outputs = outputs_of(model)
@@ -150,7 +166,7 @@ def passes(
 
 
 def widths(program: Program, sizes: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
-    """The whole numbers among the sizes that a shape may be made of: those that count iterations of a repeat are not."""
+    """The whole numbers among the sizes that a shape may consist of, without those that count iterations of a repeat."""
     counts = {name for tensor in program.tensors for _, _, high, _ in tensor.ranges for name in symbols(high)}
     for name, value in sizes.items():
         if isinstance(value, int) and not isinstance(value, bool) and name not in counts:
@@ -158,9 +174,15 @@ def widths(program: Program, sizes: Mapping[str, Any]) -> Iterator[tuple[str, in
 
 
 def build(reference: str, case: LiveCase, folder: Path | None = None) -> tuple[Any, Mapping[str, Any]]:
-    """The real model in evaluation mode, and its complete config (what the class fills in included).
+    """The real model in evaluation mode, and its complete config, including the defaults of the class.
 
-    ``folder`` is where the file of a class of the user's own is looked for.
+    Args:
+        reference: The class.
+        case: Its config and options.
+        folder: The folder of the spec, for a class from a file beside it.
+
+    Raises:
+        SymflopsError: the class does not exist or cannot be built from the config.
     """
     kind = class_of(reference, folder)
     options = {**OPTIONS.get(package_of(reference), {}), **case.options}
@@ -179,21 +201,25 @@ def build(reference: str, case: LiveCase, folder: Path | None = None) -> tuple[A
 
 
 def parameters_of(model: Any) -> tuple[dict[str, Shape], dict[str, str]]:
-    """The shape of each parameter, tied ones once, and for every name of a parameter the one that it counts under."""
+    """The shape of each parameter, tied ones once; and for every name the first name of its parameter."""
     shapes = {name: tuple(tensor.shape) for name, tensor in model.named_parameters()}
     first = {id(tensor): name for name, tensor in model.named_parameters()}
     return shapes, {name: first[id(tensor)] for name, tensor in model.named_parameters(remove_duplicate=False)}
 
 
 def outputs_of(model: Model) -> tuple[str, ...]:
-    """The outputs of a spec, which the loss sums."""
+    """The names of a spec's outputs, which the loss sums."""
     return tuple(output.text for output in model.spec.outputs)
 
 
 def run(
     model: Any, arguments: Mapping[str, Any], case: LiveCase, train: bool, modules: bool = True, outputs: Sequence[str] = ()
 ) -> tuple[Counts, Counts]:
-    """FLOPs of the forward pass, and of the backward pass from the sum of ``outputs`` (none where gradients are off)."""
+    """FLOPs of the forward pass, and of the backward pass from the sum of ``outputs``; the latter are 0 without ``train``.
+
+    Raises:
+        SymflopsError: the model fails to run.
+    """
     torch = needed("torch")
     try:
         with torch.set_grad_enabled(train), plain_attention(), counter(modules) as forward:
@@ -211,7 +237,7 @@ def run(
 
 
 def counted(mode: Any, model: Any) -> Counts:
-    """What a counter saw; paths without the class that they start with, and a shared module under the first of its paths."""
+    """The counts of a counter, by path without the class in front; a shared module has the first of its paths."""
     first = {id(module): name for name, module in model.named_modules()}
     paths = {name: first[id(module)] for name, module in model.named_modules(remove_duplicate=False)}
     found: Counter[str] = Counter()
@@ -225,14 +251,13 @@ def counted(mode: Any, model: Any) -> Counts:
 def different(
     real: Mapping[str, int], work: Mapping[tuple[str, ...], int], known: Iterable[str]
 ) -> Iterator[tuple[str, Figure]]:
-    """The modules whose forward FLOPs differ: those that the counter reports, and derived work where there is no module."""
+    """The modules whose forward FLOPs differ: those that the counter reports, and derived work at unknown paths."""
     expected: Counter[str] = Counter()
     for path, flops in real.items():
         expected[starred(path)] += flops
     derived = rolled_up(work)
-    places = {starred(path) for path in known}
-    nowhere = {starred(modules[-1]) for modules, flops in work.items() if flops and modules} - places
-    for path in sorted(expected.keys() | nowhere):
+    unknown = {starred(modules[-1]) for modules, flops in work.items() if flops and modules} - {starred(path) for path in known}
+    for path in sorted(expected.keys() | unknown):
         figure = Figure(expected[path], derived[path])
         if not figure.equal:
             yield path, figure

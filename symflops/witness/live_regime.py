@@ -1,4 +1,4 @@
-"""Live verification under one regime: adapters, frozen parameters and recomputation put on the real model, and derived."""
+"""Live verification of one regime: applies adapters, freezing and recomputation to the real model, and compares."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from symflops.diagnostics.findings import SymflopsError
 from symflops.model.patterns import is_selector
 from symflops.model.regime import Passes, Regime
-from symflops.witness.authoring_report import told_figure
+from symflops.witness.authoring_report import render_figure
 from symflops.witness.cases import LiveCase
 from symflops.witness.live import Figure
-from symflops.witness.random_regimes import NAMES, Bench, Choice, derived
+from symflops.witness.random_regimes import NAMES, Bench, Choice, Outcome, derived
 from symflops.witness.tensors import needed
 
 if TYPE_CHECKING:
@@ -21,48 +21,47 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RegimeReport:
-    """What the real model and the spec say about one case under a regime: elements that train, FLOPs of both passes.
+    """The real model and the spec compared on one case under a regime: trainable elements, and FLOPs of both passes.
 
-    The backward pass holds what is recomputed in it, as PyTorch's counter sees it.
+    The backward pass includes recomputed work, as in PyTorch's counter.
     """
 
     case: str
     regime: str
-    trainable: Figure
-    forward: Figure
-    backward: Figure
+    outcome: Outcome
 
     @property
     def exact(self) -> bool:
         """Whether nothing differs."""
-        return self.trainable.equal and self.forward.equal and self.backward.equal
+        return self.outcome.exact
 
     def as_json(self) -> dict[str, Any]:
-        """The report as plain data: for each figure what is real and what is derived."""
-        figures = {"trainable_parameters": self.trainable, "forward": self.forward, "backward": self.backward}
-        told = {name: {"real": figure.expected, "derived": figure.derived} for name, figure in figures.items()}
-        return {"case": self.case, "exact": self.exact, **told}
+        """The report as plain data: for each figure the real and the derived value."""
+        one = self.outcome
+        figures = {"trainable_parameters": one.trainable, "forward": one.forward, "backward": one.backward}
+        both = {name: {"real": figure.expected, "derived": figure.derived} for name, figure in figures.items()}
+        return {"case": self.case, "exact": self.exact, **both}
 
 
 def verify_regime(model: Model, case: LiveCase, regime: Regime) -> RegimeReport:
-    """Put ``regime`` on the real class of one case, run both passes, and compare with the derivation.
+    """Apply ``regime`` to the real class of one case, run both passes, and compare with the derivation.
 
     Raises:
-        SymflopsError: the regime asks for what is not put on a real model here, or the case fails as in ``verify_live``.
+        SymflopsError: the regime has a field that is not supported here, or the case fails as in ``verify_live``.
     """
     plain = replace(regime, adapters=tuple(replace(adapter, names=NAMES) for adapter in regime.adapters))
     refuse(plain)
     bench = Bench(model, case)
-    measured = bench.measured(choice_of(plain, bench))
-    figures = map(Figure, measured, derived(model, plain, bench.config, case.batch))
-    return RegimeReport(case.label, regime.name, *figures)
+    choice = choice_of(plain, bench)
+    figures = map(Figure, bench.measured(choice), derived(model, plain, bench.config, case.batch))
+    return RegimeReport(case.label, regime.name, Outcome(choice, *figures))
 
 
 def refuse(regime: Regime) -> None:
-    """Say what of a regime is not put on a real model.
+    """Refuse a regime with fields that are not supported on a real model.
 
     Raises:
-        SymflopsError: there is something.
+        SymflopsError: the regime has such a field.
     """
     alone = Regime(regime.name, doc=regime.doc, lenient=regime.lenient, passes=Passes())
     kept = {name: getattr(regime, name) for name in ("train", "freeze", "adapters", "recompute")}
@@ -79,10 +78,10 @@ def refuse(regime: Regime) -> None:
 
 
 def choice_of(regime: Regime, bench: Bench) -> Choice:
-    """What ``regime`` chooses of a real model: its linears by their whole names.
+    """The choice that applies ``regime`` to the real model of ``bench``.
 
     Raises:
-        SymflopsError: a target is a module that is no linear.
+        SymflopsError: a target is a convolution.
     """
     targets = regime.adapters[0].targets if regime.adapters else ()
     weighted = (needed("torch").nn.modules.conv._ConvNd,)
@@ -95,9 +94,10 @@ def choice_of(regime: Regime, bench: Bench) -> Choice:
 
 
 def render_regime(report: RegimeReport) -> str:
-    """The report as a person reads it: one line when exact, else the figures that differ."""
+    """The report as text: one line if exact, else all figures."""
     head = f"{report.case}: {report.regime}"
-    figures = (("trainable parameters", report.trainable), ("forward", report.forward), ("backward FLOPs", report.backward))
+    one = report.outcome
+    figures = (("trainable parameters", one.trainable), ("forward", one.forward), ("backward FLOPs", one.backward))
     if report.exact:
         return f"{head}: exact: " + ", ".join(f"{figure.expected:,} {name}" for name, figure in figures)
-    return "\n".join([f"{head}: differs", *(f"  {name}: {told_figure(figure)}" for name, figure in figures)])
+    return "\n".join([f"{head}: differs", *(f"  {name}: {render_figure(figure)}" for name, figure in figures)])

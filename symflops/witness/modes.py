@@ -1,4 +1,4 @@
-"""What a model does only in training, or only in evaluation mode."""
+"""Configs that make a model in training mode behave as in evaluation mode."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from symflops.model.spec import Spec
 
 
 def in_evaluation(spec: Spec, config: Mapping[str, Any]) -> dict[str, Any]:
-    """A config that makes a model in training mode do what one of ``config`` does in evaluation mode."""
+    """``config`` with the flags of ``spec`` that evaluation mode overrides."""
     changed = dict(config)
     for size in spec.sizes:
         if size.evaluation is not None:
@@ -18,6 +18,6 @@ def in_evaluation(spec: Spec, config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_value(config: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
-    """``config`` with ``value`` at ``key``, whose points walk into nested configs."""
+    """``config`` with ``value`` at ``key``; dots in the key lead into nested configs."""
     first, _, rest = key.partition(".")
     return {**config, first: with_value(config.get(first) or {}, rest, value) if rest else value}

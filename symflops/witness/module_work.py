@@ -1,4 +1,4 @@
-"""Work by module as PyTorch's counter reports it: a container has what runs while it does."""
+"""Work by module in the form of PyTorch's counter: a container has all work that runs while it does."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def starred(path: str) -> str:
 
 
 def rolled_up(work: Mapping[tuple[str, ...], int]) -> Counter[str]:
-    """FLOPs by module, indices as ``*``, from those by the modules that run at once."""
+    """FLOPs by module, with ``*`` for indices; the keys of ``work`` are the modules that run at the same time."""
     found: Counter[str] = Counter()
     for modules, flops in work.items():
         for module in {starred(module) for module in modules}:

@@ -1,4 +1,4 @@
-"""The tensors of what a model returns that the loss sums."""
+"""Selects the tensors of a model's output that the loss sums."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ OUTPUTS = ("logits", "sample", "last_hidden_state")
 
 
 def summed_tensors(output: Any, names: Sequence[str]) -> list[Any]:
-    """The tensors that the loss sums: those of ``names`` that the model returns under these names, else the first one."""
+    """The tensors that the loss sums: the outputs called ``names`` if the model returns any, else the first output."""
     return [tensor for name in names for tensor in tensors_in(getattr(output, name, None))] or first_tensors(output)
 
 
 def tensors_in(value: Any) -> Iterator[Any]:
-    """The tensors of an output, which may be a list of them."""
+    """The tensors of an output: itself, or those of a list."""
     if isinstance(value, (tuple, list)):
         for item in value:
             yield from tensors_in(item)
@@ -26,7 +26,11 @@ def tensors_in(value: Any) -> Iterator[Any]:
 
 
 def first_tensors(output: Any) -> list[Any]:
-    """The output that the loss sums where a model names none: one tensor, or a list of them under one name."""
+    """The main output of a model that has no output of the spec's names.
+
+    Raises:
+        SymflopsError: the model returns no tensor.
+    """
     for name in OUTPUTS:
         if getattr(output, name, None) is not None:
             return list(tensors_in(getattr(output, name)))

@@ -1,4 +1,4 @@
-"""The parameters of a program one by one, under the names that the real model gives them."""
+"""Lists the parameters of a program one by one, under the names of the real model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Range = tuple[Formula, Formula, Formula]
 
 
 def instances_of(program: Program, sizes: Mapping[str, Any]) -> dict[str, Shape]:
-    """Every parameter that is there for these sizes: its name with the real indices -> its shape in elements."""
+    """Every parameter that exists for these sizes: its name with real indices -> its shape."""
     found: dict[str, Shape] = {}
     for tensor in program.tensors:
         for names in _indices(_ranges(tensor), sizes):
@@ -24,7 +24,7 @@ def instances_of(program: Program, sizes: Mapping[str, Any]) -> dict[str, Shape]
 
 
 def _ranges(tensor: Tensor) -> list[tuple[str, list[Range]]]:
-    """The indices, outermost first, each with all the runs in which the parameter occurs."""
+    """The indices of a parameter, outermost first, each with the runs in which the parameter occurs."""
     found: dict[str, list[Range]] = {}
     for index, low, high, bracket in tensor.ranges:
         found.setdefault(index, []).append((low, high, bracket))

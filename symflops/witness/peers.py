@@ -1,7 +1,7 @@
-"""Other frameworks' figures against derivations under the conventions that are named after them.
+"""Compares the figures of other frameworks with derivations under the conventions named after them.
 
-A record holds what a framework was asked and what its own code returned. The page of its system (``conventions/peers``) says
-which spec, config, batch and convention that is; the figure itself comes out of the derivation alone.
+A record holds the arguments of a framework's own code and the figure that it returned. The page of its system
+(``conventions/peers``) maps the record to a spec, config, batch and convention; the derived figure comes from those alone.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ TOLERANCE = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Conformance:
-    """How one record came out.
+    """The result of one record.
 
-    ``status`` is ``equal``, ``different``, ``refused`` (where the other side counts) or ``unmapped``.
+    ``status`` is ``equal``, ``different``, ``refused`` (not derivable here, though the framework counts) or ``unmapped``.
     """
 
     system: str
@@ -48,10 +48,10 @@ class Conformance:
 
 
 def systems(folder: Path) -> Iterator[tuple[str, list[Record]]]:
-    """The records of every system: of each file that holds a list of what a framework returned.
+    """The records of every system: one file each.
 
     Raises:
-        SymflopsError: no such folder, or a file that is not JSON.
+        SymflopsError: the folder does not exist, or a file is not JSON.
     """
     if not folder.is_dir():
         raise SymflopsError(f"there is no folder {folder}")
@@ -68,7 +68,7 @@ def systems(folder: Path) -> Iterator[tuple[str, list[Record]]]:
 
 
 def page_of(system: str) -> PeerPage | None:
-    """The page of a system; None where there is none."""
+    """The page of a system, or None."""
     path = PACKAGE / "conventions" / "peers" / f"{system}.yaml"
     page = read_peers(read_source(path)) if path.is_file() else None
     return page_of(page.same_as) if page is not None and page.same_as else page
@@ -76,14 +76,14 @@ def page_of(system: str) -> PeerPage | None:
 
 @dataclass
 class Conforming:
-    """Derives the figures of records; programs are kept for records of one structure."""
+    """Derives the figures of records; caches the programs, which records of one structure share."""
 
     models: dict[str, Model] = field(default_factory=dict)
     programs: dict[tuple[str, str, str], Program] = field(default_factory=dict)
     pages: dict[str, PeerPage | None] = field(default_factory=dict)
 
     def judge(self, system: str, position: int, record: Record) -> Conformance:
-        """How a record compares."""
+        """Compare a record with its derivation."""
         page = self.page(str(record.get("system", system))) or self.page(system)
         identity = str(record.get("id") or record.get("case") or position)
         expected = expected_of(record)
@@ -102,7 +102,7 @@ class Conforming:
         return Conformance(system, identity, "equal" if equal else "different", expected, derived, equal, explanation)
 
     def page(self, system: str) -> PeerPage | None:
-        """The page of a system, read once."""
+        """The page of a system, cached."""
         if system not in self.pages:
             self.pages[system] = page_of(system)
         return self.pages[system]
@@ -117,8 +117,8 @@ class Conforming:
         if case.figures or case.tells:
             modules = {name: Integer(flops.forward) for name, flops in estimator.by_module(moments).items()}
             derived = {key: value_of(figure, modules) for key, figure in case.figures}
-            told = {key: value_of(tell, names) for key, tell in case.tells}
-            return {**derived, **{key: value for key, value in told.items() if value is not None}}
+            others = {key: value_of(tell, names) for key, tell in case.tells}
+            return {**derived, **{key: value for key, value in others.items() if value is not None}}
         word = "total" if case.figure is None else value_of(case.figure, names)
         figure = estimator.forward(moments) if word == "forward" else estimator.total(moments)
         return figure if case.times is None else figure * value_of(case.times, names)
@@ -137,7 +137,7 @@ class Conforming:
 
 
 def chosen(page: PeerPage | None, record: Record) -> tuple[PeerCase | None, Names]:
-    """The first case whose condition holds."""
+    """The first case whose condition holds, and the names of the record."""
     names = names_of(record)
     for case in page.cases if page is not None else ():
         if case.when is None or value_of(case.when, names):
@@ -146,13 +146,13 @@ def chosen(page: PeerPage | None, record: Record) -> tuple[PeerCase | None, Name
 
 
 def expected_of(record: Record) -> Any:
-    """What the framework returned; None where it refused."""
+    """The figure that the framework returned; None if it refused."""
     found = record.get("flops") if "state" not in record else record["state"]
     return float(found) if isinstance(found, str) else found
 
 
 def same(expected: Any, derived: Any) -> bool:
-    """Whether two figures are the same: whole numbers exactly, others within rounding."""
+    """Whether two figures are equal: whole numbers exactly, floats within ``TOLERANCE``."""
     if isinstance(expected, dict) or isinstance(derived, dict):
         return bool(expected == derived)
     if expected is None:
@@ -163,7 +163,7 @@ def same(expected: Any, derived: Any) -> bool:
 
 
 def refused(system: str, identity: str, expected: Any, why: str) -> Conformance:
-    """A record that cannot be derived: equal where the framework refuses, too."""
+    """The result of a record that cannot be derived: equal if the framework refuses it too."""
     equal = expected is None
     return Conformance(system, identity, "equal" if equal else "refused", expected, None, equal, "" if equal else why)
 
@@ -176,7 +176,7 @@ def unmapped(page: PeerPage | None) -> str:
 
 
 def explain(expected: Any, derived: Any, case: PeerCase) -> str:
-    """What is known about a difference, and how large it is."""
+    """The known reason of a difference, and its size."""
     if not isinstance(expected, (int, float)) or not isinstance(derived, (int, float)):
         return case.because or "the figures differ"
     ratio = f"derived is {derived / expected:.6f} of it" if expected else f"derived is {derived}"
@@ -184,7 +184,7 @@ def explain(expected: Any, derived: Any, case: PeerCase) -> str:
 
 
 def shares(found: Sequence[Conformance]) -> dict[str, tuple[int, int]]:
-    """Per system how many records are equal, of how many."""
+    """For each system the number of equal records, and of all."""
     counts: dict[str, tuple[int, int]] = {}
     for one in found:
         equal, total = counts.get(one.system, (0, 0))

@@ -1,4 +1,4 @@
-"""What measured records say of published models: sizes and batches for the presets of a page."""
+"""Extracts configs and batches of published models from measured records, for the presets of a page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from symflops.witness.records import Record, arguments_of, config_of_record
 
 
 def published_of(records: Iterable[Record], models: Mapping[str, Model]) -> dict[str, list[dict[str, Any]]]:
-    """Per spec the records of published size, or its first record where it has none of those."""
+    """For each spec the entries of its records of published size, or of its first record if none has that size."""
     found: dict[str, list[tuple[bool, dict[str, Any]]]] = {}
     for record in records:
         model = models.get(record["class"])
@@ -30,10 +30,10 @@ def published_of(records: Iterable[Record], models: Mapping[str, Model]) -> dict
 
 
 def entry_of(model: Model, record: Record) -> dict[str, Any]:
-    """What is kept of a record: the sizes that its config says, and the lengths of its batch.
+    """The stored part of a record: the sizes of its config, and the lengths of its batch.
 
     Raises:
-        SymflopsError: the spec is not of this record.
+        SymflopsError: the spec does not fit the record.
     """
     config = config_of_record(model, record)
     program = model.program(["full"], ["torch"], config)
@@ -56,9 +56,9 @@ def sizes_in(config: Mapping[str, Any], fields: Sequence[Field]) -> dict[str, An
     for field in fields:
         value = look_up(config, field.keys)
         if value is not None or (field.nullable and is_null(config, field.keys)):
-            place = found
+            inner = found
             *outer, last = field.keys[0].split(".")
             for word in outer:
-                place = place.setdefault(word, {})
-            place[last] = len(value) if field.kind == "entries" and not isinstance(value, int) else value
+                inner = inner.setdefault(word, {})
+            inner[last] = len(value) if field.kind == "entries" and not isinstance(value, int) else value
     return found

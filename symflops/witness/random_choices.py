@@ -1,4 +1,4 @@
-"""What live verification draws at random: names, patterns, parts of modules."""
+"""Random names, patterns and parts of modules for live verification."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SHARES = (0.0, 0.02, 0.1, 0.5, 0.9, 1.0)
 
 
 def parts_of(modules: Any) -> set[str]:
-    """The paths, within each of ``modules``, of modules that run and have parameters."""
+    """The paths of modules with parameters inside ``modules``, without module lists and dicts."""
     return {
         path
         for module in modules
@@ -21,7 +21,7 @@ def parts_of(modules: Any) -> set[str]:
 
 
 def pattern_of(random: Random, names: Sequence[str]) -> tuple[str, ...]:
-    """A name with one end cut off, or with some components replaced by ``*``; nothing where that matches no name."""
+    """A pattern from a random name, with one end or some components replaced by ``*``; empty if it matches no name."""
     words = random.choice(names).split(".")
     place = random.randrange(len(words))
     pattern = random.choice(
@@ -35,7 +35,7 @@ def pattern_of(random: Random, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def some(random: Random, names: Sequence[str]) -> tuple[str, ...]:
-    """Some of ``names``: a share of all, of one layer, or of those with one last word."""
+    """A random share of ``names``: of all, of one layer, or of those that end alike."""
     share = random.choice(SHARES)
     kind = random.randrange(3)
     if kind and names:

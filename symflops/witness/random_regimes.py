@@ -1,8 +1,8 @@
-"""Live verification of regimes: random choices of what trains, and of adapters, on the real model and in the derivation.
+"""Live verification of random regimes: random trained parameters, adapters and recomputation, measured and derived.
 
-A :class:`Bench` holds one real model. A :class:`Choice` says which parameters train (whole real names, so
-that a pattern cuts repeats at any layer) and which linears get an adapter; :meth:`Bench.check` counts both passes of the real
-model, with PyTorch's counter, and derives them.
+A :class:`Bench` holds one real model. A :class:`Choice` names the parameters that train (by whole real names, so that a pattern
+cuts repeats at any layer) and the linears that get an adapter. :meth:`Bench.check` counts both passes of the real model with
+PyTorch's counter, and derives them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from symflops.model.program import Program
 from symflops.model.regime import Adapter, Recompute, Regime
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.witness.cases import LiveCase
-from symflops.witness.live import Figure, build, outputs_of, run
+from symflops.witness.live import Figure, build, outputs_of, reference_of, run
 from symflops.witness.modes import in_evaluation
 from symflops.witness.random_choices import parts_of, pattern_of, some
 from symflops.witness.tensors import arguments_of, moved, needed
@@ -35,7 +35,7 @@ LAYERS = re.compile(r"num_.*layers")
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What trains: patterns over parameter names (as they are with the adapters in), linears with an adapter, recomputation."""
+    """A random regime: patterns over parameter names (those with adapters applied), linears with an adapter, recomputation."""
 
     train: tuple[str, ...] = ()
     freeze: tuple[str, ...] = ()
@@ -44,14 +44,14 @@ class Choice:
     recompute: Recompute | None = None
 
     def regime(self) -> Regime:
-        """The regime that says the same."""
+        """The choice as a regime."""
         adapters = (Adapter("lora", self.rank, self.targets, NAMES),) if self.targets else ()
         return Regime("drawn", train=self.train, freeze=self.freeze, adapters=adapters, recompute=self.recompute)
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One choice: trainable elements and both passes, of the real model and derived."""
+    """One choice with its figures, real and derived: trainable elements and both passes."""
 
     choice: Choice
     trainable: Figure
@@ -65,12 +65,11 @@ class Outcome:
 
 
 class Bench:
-    """One real model of a spec, on which what trains is chosen again and again."""
+    """One real model of a spec, on which any number of choices are measured."""
 
     def __init__(self, model: Model, case: LiveCase) -> None:
         self.model, self.case = model, case
-        references = model.spec.references
-        self.real, config = build(case.reference or (references[0] if references else ""), case, model.file.path.parent)
+        self.real, config = build(reference_of(model, case), case, model.file.path.parent)
         self.config = in_evaluation(model.spec, config)
         program = model.program(["full"], ["torch"], self.config)
         sizes = InterpretedEstimator(program, self.config, regime="full", convention="torch").sizes
@@ -78,10 +77,7 @@ class Bench:
         self.arguments = moved(arguments_of(program, case.batch, sizes, case.arguments), case.device)
         linear = needed("torch").nn.Linear
         self.linears = tuple(name for name, module in self.real.named_modules() if type(module) is linear)
-        lists = [(name, module) for name, module in self.real.named_modules() if type(module).__name__ == "ModuleList"]
-        kinds = {name: {type(one) for one in module} for name, module in lists}
-        alike = [(name, module) for name, module in lists if len(kinds[name]) == 1 and kinds[name] != {type(None)}]
-        self.lists = {name: len(module) for name, module in alike if not re.search(r"\.\d+\.", name)}
+        self.lists = dict(_uniform_lists(self.real))
         self.parts = {name: tuple(sorted(parts_of(self.real.get_submodule(name)))) for name in self.lists}
 
     def names(self, targets: Sequence[str] = ()) -> list[str]:
@@ -91,7 +87,7 @@ class Bench:
 
     @contextmanager
     def adapted(self, targets: Sequence[str], rank: int) -> Iterator[None]:
-        """Put adapters on the linears at ``targets`` for a while."""
+        """Put adapters on the linears at ``targets`` inside the context."""
         before = {target: self.real.get_submodule(target) for target in targets}
         try:
             for target, module in before.items():
@@ -108,7 +104,7 @@ class Bench:
 
     @contextmanager
     def recomputed(self, recompute: Recompute | None) -> Iterator[None]:
-        """Let PyTorch recompute the groups of modules for a while."""
+        """Let PyTorch recompute the groups of modules inside the context."""
         checkpoint = needed("torch.utils.checkpoint")
         chosen = [
             module
@@ -141,7 +137,7 @@ class Bench:
         return trainable, forward.total, backward.total
 
     def derived(self, choice: Choice, known: bool = False) -> tuple[int, int, int]:
-        """The same from the spec; with ``known`` the number of layers is a number, else a symbol where it can be one."""
+        """The figures of :meth:`measured`, from the spec; with ``known`` the number of layers is fixed, else a symbol."""
         return derived(self.model, choice.regime(), self.config, self.case.batch, known)
 
     def check(self, choice: Choice, known: bool = False) -> Outcome:
@@ -149,7 +145,7 @@ class Bench:
         return Outcome(choice, *map(Figure, self.measured(choice), self.derived(choice, known)))
 
     def draw(self, random: Random) -> Choice:
-        """A choice: few or many single parameters, whole modules by pattern, adapters on some linears."""
+        """A random choice: few or many single parameters, whole modules by pattern, adapters on some linears."""
         targets = some(random, self.linears) if random.random() < 0.5 else ()
         names = self.names(targets)
         adapters = {f"{target}.{name}.weight" for target in targets for name in NAMES[1:]}
@@ -163,7 +159,7 @@ class Bench:
         return Choice(train, freeze, targets, random.choice((1, 4, 8)), self.draw_recompute(random))
 
     def draw_recompute(self, random: Random) -> Recompute | None:
-        """Nothing, or the modules of one or all lists, or one of them, or a part of each, in one of PyTorch's three ways."""
+        """None, or a random recomputation of lists, single items or parts of items, in one of PyTorch's three modes."""
         if not self.lists or random.random() < 0.5:
             return None
         names = random.choice([[name] for name in self.lists] + [list(self.lists)])
@@ -174,7 +170,7 @@ class Bench:
         return Recompute(tuple(f"{name}.{index}{below}" for name in names), early_stop=early, reentrant=reentrant)
 
     def smallest(self, choice: Choice, fails: Callable[[Choice], bool] | None = None) -> Choice:
-        """A choice that still differs, from which no name can be taken away: a reproduction that can be read."""
+        """A minimal choice that still fails: removing any further name makes it pass."""
         differs = fails or (lambda smaller: not self.check(smaller).exact)
         for field in ("train", "freeze", "targets"):
             size = len(getattr(choice, field))
@@ -194,7 +190,7 @@ class Bench:
 def derived(
     model: Model, regime: Regime, config: Mapping[str, Any], batch: Mapping[str, Any], known: bool = False
 ) -> tuple[int, int, int]:
-    """Trainable elements, forward and backward FLOPs of a batch; with ``known`` the numbers of layers are given."""
+    """Trainable elements, forward and backward FLOPs of a batch; with ``known`` the numbers of layers are fixed."""
     program = _fixed(model, regime, config) if known else replace(model, memo=Memo()).program([regime], ["torch"], config)
     estimator = InterpretedEstimator(program, config, regime=regime.name, convention="torch")
     moments = estimator.moments(**batch)
@@ -203,10 +199,18 @@ def derived(
 
 
 def _fixed(model: Model, regime: Regime, config: Mapping[str, Any]) -> Program:
-    """The closed forms with numbers of layers; nothing of it is kept, since the next choice cuts the repeats elsewhere."""
+    """The program with fixed numbers of layers; it is not cached, since the next choice cuts the repeats elsewhere."""
     layers = (size for size in model.spec.sizes if any(LAYERS.fullmatch(key) for key in size.keys))
     sizes = {size.name.text: model.value_of(size, config) for size in layers}
     return program_in(replace(model, memo=Memo()).required(Goal.PROGRAM, [regime], ["torch"], config, sizes=sizes))
+
+
+def _uniform_lists(real: Any) -> Iterator[tuple[str, int]]:
+    """The outermost module lists whose items have one type, with their lengths."""
+    for name, module in real.named_modules():
+        kinds = {type(item) for item in module} if type(module).__name__ == "ModuleList" else set()
+        if len(kinds) == 1 and kinds != {type(None)} and not re.search(r"\.\d+\.", name):
+            yield name, len(module)
 
 
 def lora(base: Any, rank: int) -> Any:
@@ -238,9 +242,10 @@ def lora(base: Any, rank: int) -> Any:
 
 
 def _checkpointed(checkpoint: Callable[..., Any], forward: Callable[..., Any], reentrant: bool) -> Callable[..., Any]:
-    """``forward`` recomputed in the backward pass; every argument is one of the checkpoint, as a reentrant one asks.
+    """``forward``, recomputed in the backward pass.
 
-    It is not handed a cache: what runs twice must not write to one.
+    Every argument is passed through the checkpoint, as a reentrant one requires. Caches are replaced by None, because a
+    function that runs twice must not write to one.
     """
 
     def run(*given: Any, **named: Any) -> Any:

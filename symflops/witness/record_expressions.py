@@ -1,4 +1,4 @@
-"""From what a framework's record says to a config and a batch: expressions over the record's own words."""
+"""Maps a framework's record to a config and a batch, by expressions over the record's own words."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PARTS = ("config", "seqlens", "other_args", "args")
 
 
 class Names(Mapping[str, Any]):
-    """The words of a record; one that it does not have is null."""
+    """The words of a record; an absent word is null."""
 
     def __init__(self, words: Mapping[str, Any]) -> None:
         self.words = words
@@ -41,7 +41,7 @@ class Names(Mapping[str, Any]):
 
 
 def names_of(record: Record) -> Names:
-    """The words of a record and of its parts, those of a nested mapping (``text_config``) with its name before them."""
+    """The words of a record and of its parts; those of a nested mapping (``text_config``) have its name as prefix."""
     words: dict[str, Any] = {}
     for part in (record, *(record.get(name) or {} for name in PARTS)):
         words.update(_flat(part, ""))
@@ -59,7 +59,7 @@ def _flat(part: Mapping[str, Any], before: str) -> Iterator[tuple[str, Any]]:
 
 
 def _known(value: Any) -> Any:
-    """A value of a record as expressions know it."""
+    """A value of a record in the domain of expressions."""
     if isinstance(value, bool):
         return YES if value else NO
     if isinstance(value, int):
@@ -70,17 +70,17 @@ def _known(value: Any) -> Any:
 
 
 def _every(step: Any, count: Any) -> Any:
-    """A list as it is; a number: 1 for every so-manieth layer from the first on, 0 for the others."""
+    """A list unchanged; for a number n a list with 1 for every n-th layer from the first on, and 0 for the others."""
     return step if isinstance(step, tuple) else tuple(Integer(int(i % int(step) == 0)) for i in range(int(count)))
 
 
 def _steps(ends: Any) -> Any:
-    """Differences of neighbours: lengths from where documents end."""
+    """Differences of neighbours: the lengths of documents from their boundaries."""
     return tuple(after - before for before, after in pairwise(ends))
 
 
 def _copies(value: Any, count: Any) -> Any:
-    """A list of one value so many times."""
+    """A list of ``count`` times one value."""
     return (value,) * int(count)
 
 
@@ -108,22 +108,22 @@ def _call(function: Callable[..., Any]) -> Callable[[Any, ast.Call], Any]:
 
 
 def value_of(expression: Expression, names: Mapping[str, Any]) -> Any:
-    """The value of an expression over a record, as Python has it."""
+    """The value of an expression over a record, as a plain Python value."""
     value = plain(evaluate(expression, names, {name: _call(function) for name, function in FUNCTIONS.items()}))
     return value.numerator if isinstance(value, Fraction) and value.denominator == 1 else value
 
 
 def regime_of(case: PeerCase, names: Names) -> str:
-    """The regime, perhaps with fields said anew, as one line."""
-    told = []
+    """The regime of a record with its overridden fields, in the one-line form ``name:key=value,...``."""
+    changes = []
     for key, expression in case.changes:
         value = value_of(expression, names)
-        told.append(f"{key}={'|'.join(map(str, value)) if isinstance(value, tuple) else value}")
-    return f"{case.regime}:{','.join(told)}" if told else case.regime
+        changes.append(f"{key}={'|'.join(map(str, value)) if isinstance(value, tuple) else value}")
+    return f"{case.regime}:{','.join(changes)}" if changes else case.regime
 
 
 def config_of(case: PeerCase, record: Record, names: Names) -> dict[str, Any]:
-    """The config as our spec reads it: theirs with other names, without some fields, and with some of ours."""
+    """The config for our spec: the record's, with fields renamed, dropped and set."""
     renamed = dict(case.rename)
     config = {renamed.get(key, key): value for key, value in record.get("config", {}).items() if key not in case.drop}
     for key, expression in case.put:

@@ -1,9 +1,8 @@
-"""Measured records against derivations: parameters by tensor, both passes and every module, without torch.
+"""Compares measured records with derivations: parameters by tensor, both passes and every module, without torch.
 
 A record holds what a real model was built from and what was measured on it: ``class``, ``config_json``, ``inputs``,
-``params_by_tensor``
-(list indices replaced by ``*`` and summed), ``fwd_flops``, ``bwd_flops``, ``by_module_fwd`` and, where PyTorch's
-counter missed something, ``uncounted_ops``.
+``params_by_tensor`` (list indices replaced by ``*`` and summed), ``fwd_flops``, ``bwd_flops``, ``by_module_fwd`` and, where
+PyTorch's counter missed something, ``uncounted_ops``.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from typing import Any
 
 from symflops.api import Model
 from symflops.diagnostics.findings import SymflopsError
-from symflops.frontend.regimes import regime_of_words
+from symflops.frontend.regimes import regime_of_mapping
 from symflops.model.regime import Regime
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.runtime.layouts import batch_of
@@ -32,10 +31,10 @@ WITHIN = re.compile(r"[^.]\*|\*[^.]")
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How one record came out; ``why`` says more.
+    """The result of one record; ``why`` gives the details.
 
-    ``status`` is ``exact``, ``mismatch``, ``no-spec`` or ``error``; of records that are known to be inexact ``inexact``, or
-    ``stale`` where that is no longer true. ``modules`` are derived minus measured forward FLOPs where they differ.
+    ``status`` is ``exact``, ``mismatch``, ``no-spec`` or ``error``. A record listed as inexact has ``inexact``, or ``stale``
+    if it is exact after all. ``modules`` are derived minus measured forward FLOPs of the modules that differ.
     """
 
     id: str
@@ -59,7 +58,7 @@ def read_records(folder: Path) -> Iterator[Record]:
     """Every record of every ``*.json`` below ``folder``, in the order of the paths.
 
     Raises:
-        SymflopsError: no such folder, or a file that is not a list of records.
+        SymflopsError: the folder does not exist, or a file is not a list of records.
     """
     if not folder.is_dir():
         raise SymflopsError(f"there is no folder {folder}")
@@ -74,7 +73,7 @@ def read_records(folder: Path) -> Iterator[Record]:
 
 
 def expected_of(record: Record) -> dict[str, int | None]:
-    """What was measured, with what the counter missed added where its amount is known."""
+    """The measured figures, plus the FLOPs of operations that the counter missed, if their amount is known."""
     missed = record.get("uncounted_ops") or {}
     extra = {side: sum(op["flops"] or 0 for op in missed.get(side, {}).values()) for side in ("fwd", "bwd")}
     backward = record.get("bwd_flops_grouped_conv_fixed")
@@ -87,7 +86,7 @@ def expected_of(record: Record) -> dict[str, int | None]:
 
 
 def verify_record(model: Model, record: Record) -> Verdict:
-    """Derive what ``record`` measured, and compare."""
+    """Derive the figures of ``record``, and compare."""
     expected = expected_of(record)
     try:
         estimator = model.estimator(config_of_record(model, record), regime_of_record(model, record), "torch")
@@ -109,26 +108,26 @@ def verify_record(model: Model, record: Record) -> Verdict:
     forward, backward = (derived[key] == expected[key] for key in ("forward", "backward"))
     exact = parameters and forward and backward and not modules
     measured = record["by_module_fwd"]
-    told = [f"{name}: {measured[name]} FLOPs measured, {measured[name] + more} derived" for name, more in modules.items()]
-    why = "; ".join([*wrong_tensors[:6], *told[:6]])
+    wrong = [f"{name}: {measured[name]} FLOPs measured, {measured[name] + more} derived" for name, more in modules.items()]
+    why = "; ".join([*wrong_tensors[:6], *wrong[:6]])
     status = "exact" if exact else "mismatch"
     return Verdict(record["id"], status, parameters, forward, backward, not modules, expected, derived, why, modules)
 
 
 def config_of_record(model: Model, record: Record) -> Mapping[str, Any]:
-    """The config, as evaluation mode makes it where the model ran in it.
+    """The config of a record, changed for evaluation mode if the model ran in that mode.
 
-    A record does not say the mode. What a class does without gradients in evaluation mode leaves parameters without one: a
-    record that lists such parameters is of that mode.
+    A record does not state the mode. But work without gradients in evaluation mode leaves parameters without one, so a record
+    that lists such parameters was made in that mode.
     """
     config: Mapping[str, Any] = record["config_json"]
     return in_evaluation(model.spec, config) if record.get("params_without_grad") else config
 
 
 def regime_of_record(model: Model, record: Record) -> Regime:
-    """What trained: as ``regime`` says, else everything; of some records the inputs needed a gradient, too."""
+    """The regime of a record: its ``regime``, else everything trains; in some records the inputs need a gradient too."""
     if record.get("regime"):
-        regime = regime_of_words(record["regime"])
+        regime = regime_of_mapping(record["regime"])
         return regime if regime.loss else replace(regime, loss=loss_of(model, record))
     wanted = (record.get("tokens") or {}).get("input_requires_grad")
     inputs = tuple(item.name.text for item in model.spec.inputs) if wanted else ()
@@ -136,17 +135,17 @@ def regime_of_record(model: Model, record: Record) -> Regime:
 
 
 def loss_of(model: Model, record: Record) -> tuple[str, ...]:
-    """The outputs of the spec that the loss of ``record`` sums, where it names any of them; nothing where that is all."""
-    told = record.get("loss_over")
+    """The outputs of the spec that the loss of ``record`` sums; empty if it sums all of them, or names none."""
+    named = record.get("loss_over")
     outputs = [output.text for output in model.spec.outputs]
-    summed = tuple(name for name in outputs if isinstance(told, list) and name in told)
+    summed = tuple(name for name in outputs if isinstance(named, list) and name in named)
     return () if len(summed) == len(outputs) else summed
 
 
 def arguments_of(model: Model, record: Record) -> dict[str, Any]:
     """The inputs by name; ``args`` are positional, in the order of the spec's inputs.
 
-    A single tensor under a name that the spec does not know is every input: attention of a sequence to itself.
+    A single tensor under a name that the spec does not know stands for every input: attention of a sequence to itself.
     """
     named = dict(record["inputs"])
     given = named.pop("args", ())
@@ -173,7 +172,7 @@ def tensor_differences(estimator: InterpretedEstimator, record: Record) -> Itera
 
 
 def module_differences(estimator: InterpretedEstimator, moments: Any, record: Record) -> dict[str, int]:
-    """Derived minus measured forward FLOPs of the modules where they differ; a container includes what is below it."""
+    """Derived minus measured forward FLOPs of the modules that differ; a container includes its children."""
     derived = rolled_up(estimator.running(moments))
     missed = sum(op["flops"] or 0 for op in (record.get("uncounted_ops") or {}).get("fwd", {}).values())
     differences = {name: derived.get(name, 0) - measured for name, measured in sorted(record["by_module_fwd"].items())}

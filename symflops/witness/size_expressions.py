@@ -1,7 +1,7 @@
-"""Numbers as expressions of a spec's sizes: what the shape of a parameter most likely is in its letters.
+"""Expresses the shape of a parameter in a spec's sizes.
 
-A dimension is told by the simplest expression that has its value in every case at hand. Where several equally simple ones do,
-nothing tells them apart, and the number stays a number.
+A dimension becomes the simplest expression with its value in every given case. If several equally simple expressions fit, the
+dimension stays a number.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from symflops.witness.parameter_names import Shape
 Sizes = Mapping[str, int]
 Row = tuple[int, Sizes]
 FACTORS = (2, 3, 4, 5, 6, 8, 9, 12, 16)
-SMALL = 16  # numbers up to this one may be anything: only a size by itself tells them
+SMALL = 16  # numbers up to this one fit too many expressions: only a single size is tried
 
 
 def shape_in_letters(rows: Sequence[tuple[Shape, Sizes]]) -> str:
-    """The shape of a parameter, each dimension in letters where they tell it; ``rows`` are its shapes in several cases."""
+    """The shape of a parameter with its dimensions in letters if possible; ``rows`` are its shapes in several cases."""
     first, _ = rows[0]
     same = [(shape, sizes) for shape, sizes in rows if len(shape) == len(first)]
     dimensions = ([(shape[axis], sizes) for shape, sizes in same] for axis in range(len(first)))
@@ -26,7 +26,7 @@ def shape_in_letters(rows: Sequence[tuple[Shape, Sizes]]) -> str:
 
 
 def in_letters(rows: Sequence[Row]) -> str:
-    """A number as the one simplest expression that has its value in every row, else as it is in the first one."""
+    """The one simplest expression with the right value in every row, else the number of the first row."""
     number = rows[0][0]
     names = sorted(set.intersection(*({*sizes} for _, sizes in rows)))
     names = [name for name in names if all(sizes[name] > 1 for _, sizes in rows)]
@@ -76,7 +76,7 @@ def scaled(names: Sequence[str]) -> Expressions:
 
 
 def packed(names: Sequence[str]) -> Expressions:
-    """``(H + 2*G)*d``: queries, keys and values in one."""
+    """``(H + 2*G)*d``: packed queries, keys and values."""
     for factor in (1, 2):
         for a in names:
             for b in (name for name in names if name != a):

@@ -1,27 +1,30 @@
-"""The real arguments of a forward pass: tensors made from the layouts of a program's inputs and the lengths of a batch.
+"""Makes the real arguments of a forward pass, from the layouts of a program's inputs and the lengths of a batch.
 
-They live on the meta device and cost nothing; only lengths that values carry are real numbers, on the CPU. Where the model
-itself is there, all of them are.
+Tensors are on the meta device and cost nothing. Only tensors whose values are lengths are real, on the CPU. For a model on the
+CPU all of them are moved there.
 """
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from symflops.diagnostics.findings import SymflopsError
 from symflops.model.formula import evaluate
 from symflops.model.index_sets import SAMPLES
 from symflops.model.program import InputInfo, Program
-from symflops.runtime.batch import BatchError, Item, items_of
+from symflops.runtime.batch import BatchError, items_of
+
+if TYPE_CHECKING:
+    from symflops.runtime.batch import Item
 
 
 def needed(package: str) -> Any:
-    """A package that live verification needs.
+    """Import a package that live verification needs.
 
     Raises:
-        SymflopsError: it is not installed.
+        SymflopsError: it is not installed, or cannot be imported.
     """
     try:
         return importlib.import_module(package)
@@ -34,11 +37,17 @@ def needed(package: str) -> Any:
 def arguments_of(
     program: Program, batch: Mapping[str, Any], sizes: Mapping[str, Any], further: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The keyword arguments of the forward pass; what ``further`` names is taken from there (null leaves an input out).
+    """The keyword arguments of the forward pass.
+
+    Args:
+        program: Its inputs and their layouts.
+        batch: The lengths of each stream.
+        sizes: The sizes of the config.
+        further: Arguments that replace or extend those of the layouts; null leaves an input out.
 
     Raises:
-        BatchError: the batch does not fit the model, or is not dense: items of one index set differ in length.
-        SymflopsError: a layout has a dimension of which nothing tells the length.
+        BatchError: the batch does not fit the model, or items of one index set differ in length.
+        SymflopsError: a layout has a dimension of unknown length.
     """
     sets = items_of(program, batch, "padded")
     streams = {stream.name: stream for stream in program.streams}
@@ -55,7 +64,7 @@ def arguments_of(
 
 
 def tensor_of(info: InputInfo, items: list[Item], sizes: Mapping[str, Any], streams: Mapping[str, Any]) -> Any:
-    """The tensor of one input: indices (int64) where it has no width, else float32."""
+    """The tensor of one input: int64 indices if it has no width, else float32."""
     torch = needed("torch")
     layout = info.layout
     assert layout is not None
@@ -72,7 +81,7 @@ def tensor_of(info: InputInfo, items: list[Item], sizes: Mapping[str, Any], stre
 
 
 def moved(value: Any, device: str) -> Any:
-    """Arguments on another device: those without values are zeros there."""
+    """Arguments on another device; meta tensors become zeros there."""
     if isinstance(value, Mapping):
         return {name: moved(item, device) for name, item in value.items()}
     if isinstance(value, list):
@@ -83,9 +92,9 @@ def moved(value: Any, device: str) -> Any:
 
 
 def described(value: Any) -> Any:
-    """A further argument: ``{shape: [2, 24], dtype: float32}`` is a tensor, ``{value: [[1, 4, 4]]}`` one with those values.
+    """A further argument: ``{shape: [2, 24], dtype: float32}`` is a tensor, ``{value: [[1, 4, 4]]}`` one with these values.
 
-    Tensors may stand within mappings and lists.
+    Mappings and lists may contain such tensors.
     """
     if isinstance(value, Mapping) and {"shape"} <= value.keys() <= {"shape", "dtype"}:
         torch = needed("torch")
@@ -107,12 +116,12 @@ def _dtype(torch: Any, name: Any) -> Any:
 
 
 def _samples(sets: Mapping[str, list[Item]]) -> list[Item]:
-    """The items of an index set that measures nothing: as many as there are samples."""
+    """The items of an index set without lengths: as many as samples."""
     return [{} for _ in sets.get(SAMPLES, ({},))]
 
 
 def _dense(info: InputInfo, items: list[Item]) -> Item:
-    """The lengths that an input has, which all items share."""
+    """The lengths of an input, which all items must share."""
     assert info.layout is not None
     if not info.layout.counts:
         asked = {name for axis in info.layout.axes for name in axis.partition("=")[0].split("*")}
@@ -125,7 +134,7 @@ def _dense(info: InputInfo, items: list[Item]) -> Item:
 
 
 def _dimension(info: InputInfo, axis: str, lengths: Item, width: int | None, sizes: Mapping[str, Any]) -> int:
-    """The length of one axis: ``b``, a batch variable, a number, the width, or their product (``b*r``); ``t=1`` is ``t``."""
+    """The length of one axis: ``b``, a batch variable, a number, a size, the width, or a product; ``t=1`` is ``t``."""
     length = 1
     for name in axis.partition("=")[0].split("*"):
         if name in lengths:

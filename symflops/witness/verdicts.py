@@ -1,4 +1,4 @@
-"""Holds verdicts on measured records to the list of those that are known to be inexact."""
+"""Compares verdicts on measured records with the list of records known to be inexact."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ PASSES = ("forward", "backward")
 
 
 def judged(verdict: Verdict, record: Record, known: Mapping[str, KnownInexact]) -> Verdict:
-    """The verdict on a record that stands in the list: ``inexact`` where it differs as stated and only so.
+    """The verdict on a record, given the list: ``inexact`` if it differs exactly as its entry states.
 
-    An entry about a record that is exact is ``stale``; of one that differs otherwise, the verdict says what is stated.
+    If a listed record is exact, its entry is ``stale``. If it differs otherwise, the verdict says how.
     """
     entry = known.get(verdict.id)
     if entry is None or verdict.status not in ("exact", "mismatch"):
@@ -27,17 +27,17 @@ def judged(verdict: Verdict, record: Record, known: Mapping[str, KnownInexact]) 
     modules = containers(entry, record["by_module_fwd"])
     if verdict.parameters_ok and found == stated and dict(verdict.modules) == modules:
         return replace(verdict, status="inexact", why=entry.reason)
-    told = [f"{name} is {found[name]:+}, stated is {stated[name]:+}" for name in PASSES if found[name] != stated[name]]
+    wrong = [f"{name} is {found[name]:+}, stated is {stated[name]:+}" for name in PASSES if found[name] != stated[name]]
     for name in sorted(verdict.modules.keys() | modules.keys()):
         if verdict.modules.get(name, 0) != modules.get(name, 0):
-            told.append(f"{name} is {verdict.modules.get(name, 0):+}, stated is {modules.get(name, 0):+}")
+            wrong.append(f"{name} is {verdict.modules.get(name, 0):+}, stated is {modules.get(name, 0):+}")
     if not verdict.parameters_ok:
-        told.append(f"parameters differ: {verdict.why}")
-    return replace(verdict, why=f"differs otherwise than stated (derived minus measured): {'; '.join(told)}")
+        wrong.append(f"parameters differ: {verdict.why}")
+    return replace(verdict, why=f"differs otherwise than stated (derived minus measured): {'; '.join(wrong)}")
 
 
 def containers(entry: KnownInexact, measured: Mapping[str, int]) -> dict[str, int]:
-    """What is stated of modules, and follows for those around them that were measured; without those that even out."""
+    """The stated differences of modules and, summed, of their measured containers; without sums of zero."""
     found: Counter[str] = Counter()
     for name, difference in entry.modules:
         words = name.split(".")
