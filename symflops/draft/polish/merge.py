@@ -15,7 +15,8 @@ from typing import Any
 from symflops.draft.fit.config_conditions import Guards, guards_between
 from symflops.draft.fit.symbols import fresh
 from symflops.draft.polish.polish import REFERENCES, carried, made, reads, relabelled
-from symflops.draft.write.document import Document, quoted
+from symflops.draft.write.document import Document
+from symflops.draft.write.yaml_text import quoted
 
 WORD = re.compile(r"[A-Za-z_]\w*")
 VALUES = {*REFERENCES, "to"}
