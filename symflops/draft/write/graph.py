@@ -12,7 +12,7 @@ from symflops.draft.fit.symbols import fresh
 from symflops.draft.polish.block_calls import called
 from symflops.draft.polish.block_patterns import Pattern
 from symflops.draft.polish.inlining import inlined
-from symflops.draft.polish.joint_attention import listed
+from symflops.draft.polish.joint_attention import split_joint
 from symflops.draft.polish.polish import polished, tidied
 from symflops.draft.trace.reads import names_read, readers_of, refs_of, steps_in
 from symflops.draft.trace.steps import Branch, Loop, Ref, Step
@@ -68,7 +68,7 @@ def write_graph(tables: Tables, style: Style) -> tuple[list[Any], list[str]]:
         if name not in read:
             values.parameter(name, scope)
     entries, kept = scope.entries, set(outputs)
-    listed(entries, values.by_name, entries, outputs)
+    split_joint(entries, values.by_name, entries, outputs)
     entries = inlined(called(polished(entries, kept), style.patterns, kept))
     return entries, tidied(entries, outputs, {value.name for value in values.inputs.values()})
 
