@@ -11,6 +11,7 @@ from typing import Any
 
 from symflops.diagnostics.findings import Source
 from symflops.draft.polish.entries import BOOLEANS, REFERENCES
+from symflops.draft.polish.sums import Substitution, parsed
 from symflops.syntax.yaml_nodes import Mapping as MappingNode
 from symflops.syntax.yaml_nodes import Scalar, read_yaml
 from symflops.syntax.yaml_nodes import Sequence as SequenceNode
@@ -167,29 +168,14 @@ def entries_under(entries: Sequence[Any], values: Mapping[str, str], prefix: str
             yield path, {word: resolved(value, values) if isinstance(value, str) else value for word, value in kept.items()}
 
 
-def parsed(text: str) -> ast.expr | None:
-    """An expression as a tree; None if the text is none."""
-    try:
-        return ast.parse(text, mode="eval").body
-    except SyntaxError:
-        return None
-
-
 def resolved(text: str, values: Mapping[str, str]) -> str:
     """An expression with switches replaced by their values, and the conditions on them evaluated."""
     tree = parsed(text)
     return text if tree is None or not values else ast.unparse(Resolve(values).visit(tree))
 
 
-class Resolve(ast.NodeTransformer):
+class Resolve(Substitution):
     """Replaces switches by their values, and conditional expressions by the side that is taken."""
-
-    def __init__(self, values: Mapping[str, str]) -> None:
-        self.values = values
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        """A switch."""
-        return ast.Name(self.values[node.id]) if node.id in self.values else node
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
         """``not`` of a known value."""

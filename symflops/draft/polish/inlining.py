@@ -48,13 +48,15 @@ def add_in_cases(entries: list[Any]) -> bool:
 def last_of_cases(entries: list[Any], place: int, base: str, term: str) -> list[dict[str, Any]]:
     """The last entries of all cases that make ``term``; none unless each may add it to ``base`` in place of the later sum."""
     cases = [number for number, one in enumerate(entries) if number != place and bound([one], term)]
-    graphs = [entries[number][1] for number in cases]
-    if not cases or cases[-1] > place or any(set(graph) != {"when", "graph"} for graph in graphs):
+    if not cases or cases[-1] > place or mentioned(entries[cases[0] + 1 : place], base) or bound([entries[cases[0]]], base):
         return []
-    lasts = [graph["graph"][-1][1] for graph in graphs]
-    for graph, last in zip(graphs, lasts, strict=True):
-        makers = [fields for _, fields in graph["graph"] if term in results(fields)]
-        if makers != [last] or not addable(last):
-            return []
-    later = [entries[number] for number in range(cases[0] + 1, place)]
-    return [] if mentioned(later, base) or bound([entries[cases[0]]], base) else lasts
+    groups = [entries[number][1] for number in cases]
+    return [group["graph"][-1][1] for group in groups] if all(ends_with(group, term) for group in groups) else []
+
+
+def ends_with(group: dict[str, Any], term: str) -> bool:
+    """Whether only the last entry of a case makes a value, and may add it to another."""
+    if set(group) != {"when", "graph"}:
+        return False
+    makers = [term in results(fields) for _, fields in group["graph"]]
+    return makers[-1] and sum(makers) == 1 and addable(group["graph"][-1][1])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from symflops.draft.polish.entries import count, rename, results
@@ -41,22 +41,26 @@ def split(
     """Write one attention with lists, if its sides have the same streams and all readers of its result take one stream."""
     parts = [join["from"] for join in joins]
     views = {other["to"]: other for _, other in entries if is_part(other, fields["to"])}
-    if len(views) != count(graph, fields["to"]) or not {*views, *(name for names in parts for name in names)} <= values.keys():
-        return
-    queries, keys, others = ([stream_of(values[name]) for name in names] for names in parts)
-    streams = [stream_of(values[name]) for name in views]
-    if keys != others or any(queries.count(stream) != 1 for stream in streams):
-        return
-    found = [[name for name, own in zip(views, streams, strict=True) if own == stream] for stream in queries]
-    gone = {id(one) for one in (*joins, *views.values())}
-    fields |= {**dict(zip(SIDES, parts, strict=True)), "to": [names[0] if names else "_" for names in found]}
-    entries[:] = [one for one in entries if id(one[1]) not in gone]
-    rename(graph, {other: names[0] for names in found for other in names[1:]})
+    found = by_stream(parts, views, values) if len(views) == count(graph, fields["to"]) else None
+    if found is not None:
+        fields |= {**dict(zip(SIDES, parts, strict=True)), "to": [next(iter(names), "_") for names in found]}
+        gone = {id(one) for one in (*joins, *views.values())}
+        entries[:] = [one for one in entries if id(one[1]) not in gone]
+        rename(graph, {other: names[0] for names in found for other in names[1:]})
 
 
-def stream_of(value: Val) -> tuple[Any, ...]:
-    """What tells the stream of a value from others."""
-    return value.rows, value.tag
+def by_stream(parts: Sequence[list[str]], views: Iterable[str], values: Mapping[str, Val]) -> list[list[str]] | None:
+    """The views of each stream of the queries; None unless keys and values have the same streams, and each view is of one."""
+    queries, keys, others = (streams_of(names, values) for names in parts)
+    taken = dict(zip(views, streams_of(views, values), strict=True))
+    if None in (*queries, *keys) or keys != others or any(queries.count(stream) != 1 for stream in taken.values()):
+        return None
+    return [[name for name, stream in taken.items() if stream == own] for own in queries]
+
+
+def streams_of(names: Iterable[str], values: Mapping[str, Val]) -> list[Any]:
+    """What tells the stream of each value from others; None for an unknown value."""
+    return [(values[name].rows, values[name].tag) if name in values else None for name in names]
 
 
 def is_part(fields: Mapping[str, Any], result: str) -> bool:

@@ -43,12 +43,18 @@ class Substitution(ast.NodeTransformer):
         return ast.parse(self.values[node.id], mode="eval").body if node.id in self.values else node
 
 
+def parsed(text: str) -> ast.expr | None:
+    """An expression as a tree; None if the text is none."""
+    try:
+        return ast.parse(text, mode="eval").body
+    except SyntaxError:
+        return None
+
+
 def substitute(text: str, values: Mapping[str, str]) -> str:
     """An expression with others in place of names; a text that is no expression stays."""
-    try:
-        return ast.unparse(Substitution(values).visit(ast.parse(text, mode="eval").body))
-    except SyntaxError:
-        return text
+    tree = parsed(text)
+    return text if tree is None else ast.unparse(Substitution(values).visit(tree))
 
 
 def sum_of(text: str, values: Mapping[str, str] | None = None) -> Sum:
@@ -57,10 +63,8 @@ def sum_of(text: str, values: Mapping[str, str] | None = None) -> Sum:
     >>> sum_of("vectors*width", {"vectors": "6", "width": "H*d"}) == sum_of("6*d*H")
     True
     """
-    try:
-        return reduced(Substitution(values or {}).visit(ast.parse(text, mode="eval").body))
-    except SyntaxError:
-        return Sum({frozenset({(text, 1)}): 1})
+    tree = parsed(text)
+    return Sum({frozenset({(text, 1)}): 1}) if tree is None else reduced(Substitution(values or {}).visit(tree))
 
 
 def reduced(node: ast.expr) -> Sum:

@@ -8,12 +8,11 @@ from typing import Any
 
 from symflops.draft.fit.formula import Vector
 from symflops.draft.trace.steps import Ref, Step
-from symflops.draft.write.dimensions import quotient
+from symflops.draft.write.dimensions import Dimensions, quotient
 from symflops.draft.write.scopes import Fields, Scope, Val
-from symflops.draft.write.tables import Tables
+from symflops.draft.write.values import Tables
 
-Readers = Mapping[int, list[int]]
-Steps = Mapping[int, Step]
+SIDES = ("query", "key", "value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,18 +30,7 @@ class Attention:
         return (self.scores.id, *self.joins)
 
 
-@dataclass(frozen=True, slots=True)
-class Sizes:
-    """The sizes of an attention over the samples: heads, items of both sides, and elements per head."""
-
-    heads: Vector
-    queries: Vector
-    keys: Vector
-    wide: Vector
-    deep: Vector
-
-
-def attentions_in(entries: Sequence[Any], readers: Readers) -> dict[int, Attention]:
+def attentions_in(entries: Sequence[Any], readers: Mapping[int, list[int]]) -> dict[int, Attention]:
     """The attentions among entries, by the step of their mix; ``readers`` are the steps that read each value."""
     steps = {one.id: one for one in entries if isinstance(one, Step)}
     found = {}
@@ -59,7 +47,7 @@ def is_product(step: Step | None) -> bool:
     return step is not None and step.kind == "matmul" and step.times == 1 and len(step.operands) == 2
 
 
-def attention_of(mix: Step, steps: Steps, readers: Readers) -> Attention | None:
+def attention_of(mix: Step, steps: Mapping[int, Step], readers: Mapping[int, list[int]]) -> Attention | None:
     """The attention that ends with a product; None if its first operand is no scores that nothing else reads."""
     bias: list[Ref] = []
     joins: list[int] = []
@@ -78,13 +66,13 @@ def attention_of(mix: Step, steps: Steps, readers: Readers) -> Attention | None:
     return Attention(scores, mix, tuple(bias), tuple(joins)) if (a[0], a[1], a[3]) == (b[0], b[1], b[2]) else None
 
 
-def step_at(ref: Ref, kind: str, steps: Steps) -> Step | None:
+def step_at(ref: Ref, kind: str, steps: Mapping[int, Step]) -> Step | None:
     """The step that a reference names, if it is of a kind."""
     step = steps.get(ref.id) if ref.kind == "step" else None
     return step if step is not None and step.kind == kind else None
 
 
-def leads_to_scores(ref: Ref, steps: Steps) -> bool:
+def leads_to_scores(ref: Ref, steps: Mapping[int, Step]) -> bool:
     """Whether a reference is a product of two values, perhaps within joins."""
     while (join := step_at(ref, "join", steps)) is not None:
         inner = [one for one in join.operands if step_at(one, "matmul", steps)]
@@ -97,40 +85,38 @@ def leads_to_scores(ref: Ref, steps: Steps) -> bool:
 def write_attention(one: Attention, scope: Scope, tables: Tables) -> bool:
     """One attention; False if its heads or lengths do not have that form."""
     dims, values, path = tables.dims, tables.values, one.scores.path
-    sizes = sizes_of(one, tables)
-    refs = (*one.scores.operands, one.mix.operands[1])
-    read = [] if sizes is None else values.read_all(refs, scope)
-    if sizes is None or len(read) < len(refs) or any(value.once for value in read):
+    batch, queries, wide, keys = dims.slice(one.scores, 0, 4)
+    deep = dims.of(one.mix, 3)
+    heads, once = dims.rows(batch)
+    if once or not dims.is_size(heads) or dims.has_length(wide) or dims.has_length(deep):
         return False
-    heads, groups = sizes.heads, groups_of(read[1], read[2], sizes, tables)
-    sides = ((sizes.queries, heads, sizes.wide), (sizes.keys, groups, sizes.wide), (sizes.keys, groups, sizes.deep))
-    read = [
-        values.fitted(value, rows, dims.times(number, size), scope, False)
-        for value, (rows, number, size) in zip(read, sides, strict=True)
-    ]
-    if groups != heads:
-        read = [whole_heads(value, number, size, scope, tables) for value, (_, number, size) in zip(read, sides, strict=True)]
+    refs = (*one.scores.operands, one.mix.operands[1])
+    read = values.read_all(refs, scope)
+    if len(read) < len(refs) or any(value.once for value in read):
+        return False
+    groups = groups_of(((read[1], wide), (read[2], deep)), keys, heads, dims)
+    sides = ((queries, heads, wide), (keys, groups, wide), (keys, groups, deep))
+    read = in_heads(read, sides, scope, tables)
     name = values.names.fresh("a")
     fields: Fields = {"op": "attention", "heads": dims.text(heads, path)}
     if groups != heads:
         fields["kv_heads"] = dims.text(groups, path)
-    fields |= zip(("query", "key", "value"), (value.name for value in read), strict=True)
+    fields |= {side: value.name for side, value in zip(SIDES, read, strict=True)}
     bias = [value.name for value in values.read_all(one.bias, scope)]
     fields |= {"bias": bias, "to": name} if bias else {"to": name}
-    made = Val(name, sizes.queries, dims.times(heads, sizes.deep), False, read[0].tag)
+    made = Val(name, queries, dims.times(heads, deep), False, read[0].tag)
     values.put(one.mix, made, tables.paths.label(one.mix.path, scope), fields, scope)
     return True
 
 
-def sizes_of(one: Attention, tables: Tables) -> Sizes | None:
-    """The sizes of an attention; None if heads exist once per batch or have no formula, or a size varies with lengths."""
-    dims = tables.dims
-    batch, queries, wide, keys = dims.slice(one.scores, 0, 4)
-    deep = dims.of(one.mix, 3)
-    heads, once = dims.rows(batch)
-    if once or dims.has_length(heads) or dims.has_length(wide) or dims.has_length(deep) or dims.formula(heads) is None:
-        return None
-    return Sizes(heads, queries, keys, wide, deep)
+def in_heads(read: Sequence[Val], sides: Sequence[tuple[Vector, ...]], scope: Scope, tables: Tables) -> list[Val]:
+    """Queries, keys and values, each with given rows, heads, and size of a head."""
+    values, times = tables.values, tables.dims.times
+    pairs = list(zip(read, sides, strict=True))
+    found = [values.fitted(one, rows, times(heads, size), scope, False) for one, (rows, heads, size) in pairs]
+    if sides[0][1] == sides[1][1]:
+        return found
+    return [whole_heads(one, heads, size, scope, tables) for one, (_, heads, size) in zip(found, sides, strict=True)]
 
 
 def whole_heads(value: Val, heads: Vector, size: Vector, scope: Scope, tables: Tables) -> Val:
@@ -142,13 +128,10 @@ def whole_heads(value: Val, heads: Vector, size: Vector, scope: Scope, tables: T
     return tables.values.derived(value, {"op": "map", "from": value.name, "width": f"{text}*{unit}"}, scope)
 
 
-def groups_of(k: Val, v: Val, sizes: Sizes, tables: Tables) -> Vector:
-    """How many heads keys and values have: fewer than queries if they have fewer elements."""
-    times = tables.dims.times
-    found = [
-        quotient(times(value.rows, value.width), times(sizes.keys, size)) for value, size in ((k, sizes.wide), (v, sizes.deep))
-    ]
+def groups_of(sides: Sequence[tuple[Val, Vector]], keys: Vector, heads: Vector, dims: Dimensions) -> Vector:
+    """How many heads keys and values have, given with the size of a head: fewer than queries if they have fewer elements."""
+    found = [quotient(dims.times(value.rows, value.width), dims.times(keys, size)) for value, size in sides]
     groups = found[0]
-    if groups is None or groups != found[1] or any(not a or h % a for a, h in zip(groups, sizes.heads, strict=True)):
-        return sizes.heads
-    return groups if tables.dims.formula(groups) is not None else sizes.heads
+    if groups is None or groups != found[1] or any(not a or h % a for a, h in zip(groups, heads, strict=True)):
+        return heads
+    return groups if dims.formula(groups) is not None else heads

@@ -10,10 +10,10 @@ from symflops.draft.fit.formula import Vector
 from symflops.draft.trace.reads import steps_in
 from symflops.draft.trace.steps import Step
 from symflops.draft.write.dimensions import Dimensions, constant
-from symflops.draft.write.product import write_product
+from symflops.draft.write.products import write_product
 from symflops.draft.write.scopes import Fields, Scope, Val
 from symflops.draft.write.streams import grid_tag
-from symflops.draft.write.tables import Tables
+from symflops.draft.write.values import Tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,18 +44,12 @@ class Convolution:
 
 def convolution_of(step: Step, dims: Dimensions) -> Convolution:
     """The numbers of a convolution by their meaning: sizes, shapes, and options if one operand is a parameter."""
-    ranks = ranks_of(step)
+    ranks: tuple[int, ...] = step.words[3] if step.parameters else step.words[1]
     rank = ranks[0] - 2
     first, last = 3 + 2 * rank, 3 + 2 * rank + sum(ranks)
     items, channels, *before = dims.slice(step, first, ranks[0])
     options = [dims.slice(step, last + place * rank, rank) if step.parameters else [] for place in range(4)]
     return Convolution(items, channels, before, dims.slice(step, last - rank, rank), dims.slice(step, 3, rank), *options)
-
-
-def ranks_of(step: Step) -> tuple[int, ...]:
-    """The ranks of the shapes that a convolution has among its numbers."""
-    ranks: tuple[int, ...] = step.words[3] if step.parameters else step.words[1]
-    return ranks
 
 
 def find_axes(entries: Sequence[Any], tables: Tables, grids: bool) -> None:
@@ -80,7 +74,7 @@ def write_conv(step: Step, scope: Scope, tables: Tables) -> None:
     """A convolution with a parameter; one of two values is a product."""
     dims, paths, values = tables.dims, tables.paths, tables.values
     if not step.parameters:
-        write_product(step, scope, tables, dims.slice(step, 0, len(step.numbers) - sum(ranks_of(step))))
+        write_product(step, scope, tables, dims.slice(step, 0, len(step.numbers) - sum(step.words[1])))
         return
     conv, transposed = convolution_of(step, dims), step.words[0]
     groups = dims.of(step, len(step.numbers) - 1)

@@ -9,7 +9,7 @@ from symflops.draft.fit.symbols import Names
 from symflops.draft.sample.family import Family
 from symflops.draft.write.names import identifier
 from symflops.draft.write.scopes import Val
-from symflops.draft.write.tables import Tables
+from symflops.draft.write.values import Tables
 from symflops.draft.write.yaml_text import quoted
 
 
@@ -27,22 +27,24 @@ def declared(tables: Tables) -> tuple[dict[str, Any], dict[str, Any]]:
     seen: set[str] = set()
     for name in sorted(plan.inputs, key=lambda name: name not in read):
         own = [length for slot, length in names.dims.items() if ".".join(map(str, slot.key[:-2])) == name]
-        own = [length for length in own if length in names.lengths]
-        value = read.get(name)
-        if value is None and set(own) <= seen:
+        axes = axes_of(name, read[name], tables) if name in read else {one: one for one in own if one in names.lengths}
+        if name not in read and axes.keys() <= seen:
             continue
-        axes = {one: one for one in own} if value is None else axes_of(name, value, tables)
-        seen |= words_of(axes.values()) & set(names.lengths)
+        seen |= words_of(axes.values()) & names.lengths.keys()
         key = quoted(axes)
         if key not in by_axes:
             by_axes[key] = stream_name(identifier(name), streams, plan.words.get(name, ""), axes)
             streams[by_axes[key]] = list(axes) if all(axis == text for axis, text in axes.items()) else axes
-        fields: dict[str, Any] = {"stream": by_axes[key]}
-        if value is not None and value.width:
-            fields["width"] = tables.dims.text(value.width, name)
-        layout = layout_of(name, tables.family, names)
-        inputs[identifier(name)] = {**fields, "layout": layout} if layout else fields
+        inputs[identifier(name)] = input_fields(name, by_axes[key], tables)
     return streams, inputs
+
+
+def input_fields(name: str, stream: str, tables: Tables) -> dict[str, Any]:
+    """The fields of an input: its stream, its width if it has one, and its layout if that is known."""
+    value = tables.values.inputs.get(name)
+    width = {"width": tables.dims.text(value.width, name)} if value is not None and value.width else {}
+    layout = layout_of(name, tables.family, tables.dims.names)
+    return {"stream": stream, **width, **({"layout": layout} if layout else {})}
 
 
 def axes_of(name: str, value: Val, tables: Tables) -> dict[str, str]:

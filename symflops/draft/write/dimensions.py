@@ -20,9 +20,8 @@ def constant(vector: Vector, value: int) -> bool:
 
 def quotient(total: Vector, parts: Vector) -> Vector | None:
     """One dimension divided by another; None if a sample leaves a remainder."""
-    if not all(part and size % part == 0 for size, part in zip(total, parts, strict=True)):
-        return None
-    return tuple(size // part for size, part in zip(total, parts, strict=True))
+    divides = all(part and size % part == 0 for size, part in zip(total, parts, strict=True))
+    return tuple(size // part for size, part in zip(total, parts, strict=True)) if divides else None
 
 
 class Dimensions:
@@ -92,6 +91,10 @@ class Dimensions:
         """Whether a dimension depends on lengths, which a width cannot."""
         found = self.formula(vector)
         return found is not None and bool(set(words(" ".join(found.atoms))) & set(self.names.lengths))
+
+    def is_size(self, vector: Vector) -> bool:
+        """Whether a dimension has a formula without lengths."""
+        return not self.has_length(vector) and self.formula(vector) is not None
 
     def shaped(self, rows: Vector, width: Vector) -> tuple[Vector, Vector]:
         """Rows and a width without lengths: a width with one becomes rows."""

@@ -13,7 +13,7 @@ from symflops.draft.sample.family import Family
 from symflops.draft.write.declarations import declared, words_of
 from symflops.draft.write.graph import Style, write_graph
 from symflops.draft.write.scopes import Unsolved
-from symflops.draft.write.tables import tables_of
+from symflops.draft.write.values import tables_of
 from symflops.draft.write.yaml_text import WIDTH, lines_of, quoted, wrapped
 
 MOST_VALUES = 12

@@ -9,9 +9,9 @@ from typing import Any
 from symflops.draft.fit.formula import Vector
 from symflops.draft.trace.steps import Ref, Step
 from symflops.draft.write.dimensions import Dimensions
-from symflops.draft.write.linear import sides_of
+from symflops.draft.write.products import sides_of
 from symflops.draft.write.scopes import Entry, Fields, Scope, Val
-from symflops.draft.write.tables import Tables
+from symflops.draft.write.values import Tables
 
 BLOCK = "routed_mlp"
 WEIGHTS = ["gate_up_proj", "down_proj"]  # as the block names them
@@ -72,19 +72,20 @@ def experts_in(entries: Sequence[Any], readers: Mapping[int, list[int]], shapes:
     for join in steps.values():
         if join.kind == "join" and not join.quiet and len(join.operands) == 2:
             for ref, router in (join.operands, join.operands[::-1]):
-                second = stacked(ref, steps, shapes)
-                first = stacked(second.operands[0], steps, shapes) if second else None
-                if not first or not second or not all(map(is_value, (router, first.operands[0]))):
-                    continue
-                owners = {step.parameters[0].rpartition(".")[0] for step in (first, second)}
-                if readers.get(first.id) == [second.id] and readers.get(second.id) == [join.id] and len(owners) == 1:
-                    found[join.id] = Experts(first, second, router, join)
+                one = experts_of(join, ref, router, steps, shapes)
+                if one and readers.get(one.first.id) == [one.second.id] and readers.get(one.second.id) == [join.id]:
+                    found[join.id] = one
     return found
 
 
-def is_value(ref: Ref) -> bool:
-    """Whether a reference is a value that a step makes."""
-    return ref.kind in ("step", "carried")
+def experts_of(join: Step, ref: Ref, router: Ref, steps: Mapping[int, Step], shapes: Any) -> Experts | None:
+    """The experts that a join weighs with a router; None if the first operand is no second product of one module."""
+    second = stacked(ref, steps, shapes)
+    first = stacked(second.operands[0], steps, shapes) if second else None
+    if not first or not second or not all(one.kind in ("step", "carried") for one in (router, first.operands[0])):
+        return None
+    owners = {step.parameters[0].rpartition(".")[0] for step in (first, second)}
+    return Experts(first, second, router, join) if len(owners) == 1 else None
 
 
 def stacked(ref: Ref, steps: Mapping[int, Step], shapes: Any) -> Step | None:
@@ -129,20 +130,21 @@ def sizes_of(one: Experts, value: Val, router: Val, tables: Tables) -> Sizes | N
     dims = tables.dims
     (inner, hidden, total), (narrow, outer, end) = (sides_of(step, dims) for step in (one.first, one.second))
     (total, _), (end, _) = dims.rows(total), dims.rows(end)
-    shapes = [dims.family.shape(step.parameters[0]) for step in (one.first, one.second)]
-    if value.once or router.once or any(len(shape) != 3 for shape in shapes):
+    (count, *before), (also, *after) = (dims.family.shape(step.parameters[0]) or ((),) for step in (one.first, one.second))
+    if value.once or router.once or (router.rows, router.width, also) != (value.rows, count, count):
         return None
-    count = shapes[0][0]
     chosen = tuple(a // b for a, b in zip(total, value.rows, strict=True))
     gated = hidden == dims.times((2,) * len(hidden), narrow)
     whole = dims.times(chosen, value.rows) == total == end and inner == value.width and (gated or hidden == narrow)
-    routed = router.rows == value.rows and router.width == count == shapes[1][0]
-    sides = ((hidden, inner), (outer, narrow))
-    stored = all(shape[1:] in (side, side[::-1]) for shape, side in zip(shapes, sides, strict=True))
-    if not whole or not routed or not stored or dims.has_length(chosen) or dims.formula(chosen) is None:
+    flipped = is_flipped(before, hidden, inner), is_flipped(after, outer, narrow)
+    if not whole or None in flipped or not dims.is_size(chosen):
         return None
-    flipped = tuple(shape[1:] != side for shape, side in zip(shapes, sides, strict=True))
-    return Sizes(count, chosen, hidden, narrow, outer, gated, flipped)
+    return Sizes(count, chosen, hidden, narrow, outer, gated, tuple(map(bool, flipped)))
+
+
+def is_flipped(stored: Sequence[Vector], outer: Vector, inner: Vector) -> bool | None:
+    """Whether matrices are stored as (in, out); None if they are neither so nor as (out, in)."""
+    return False if [*stored] == [outer, inner] else True if [*stored] == [inner, outer] else None
 
 
 def router_field(owner: str, router: Val, value: Val, scope: Scope, tables: Tables) -> Fields | None:

@@ -17,16 +17,14 @@ from symflops.draft.polish.polish import polished, tidied
 from symflops.draft.trace.reads import names_read, readers_of, refs_of, steps_in
 from symflops.draft.trace.steps import Branch, Loop, Ref, Step
 from symflops.draft.write.attention import Attention, attentions_in, write_attention
-from symflops.draft.write.branches import write_branch
 from symflops.draft.write.convolution import find_axes, write_conv
 from symflops.draft.write.experts import Experts, experts_in, write_experts
 from symflops.draft.write.join import write_join
-from symflops.draft.write.linear import write_linear
 from symflops.draft.write.lookup import write_embedding, write_norm
-from symflops.draft.write.loops import write_loop
-from symflops.draft.write.product import write_matmul, write_solve
+from symflops.draft.write.loops import write_branch, write_loop
+from symflops.draft.write.products import write_linear, write_matmul, write_solve
 from symflops.draft.write.scopes import Scope
-from symflops.draft.write.tables import Tables
+from symflops.draft.write.values import Tables
 
 WRITERS: Mapping[str, Callable[[Step, Scope, Tables], None]] = {
     "linear": write_linear,

@@ -8,7 +8,7 @@ from symflops.draft.fit.formula import Vector
 from symflops.draft.trace.steps import Step
 from symflops.draft.write.dimensions import Dimensions
 from symflops.draft.write.scopes import Fields, Scope, Val
-from symflops.draft.write.tables import Tables
+from symflops.draft.write.values import Tables
 
 
 def write_embedding(step: Step, scope: Scope, tables: Tables) -> None:

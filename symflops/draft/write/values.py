@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
+from symflops.draft.fit.fit import Fitter
 from symflops.draft.fit.formula import Vector
+from symflops.draft.fit.symbols import Names
+from symflops.draft.sample.family import Family
 from symflops.draft.trace.steps import Plan, Ref, Step
 from symflops.draft.write.dimensions import Dimensions
-from symflops.draft.write.names import ValueNames, identifier
-from symflops.draft.write.paths import Paths
+from symflops.draft.write.names import Paths, ValueNames, identifier
 from symflops.draft.write.scopes import Fields, Scope, Val
 from symflops.draft.write.streams import Streams
 
@@ -152,8 +154,8 @@ class Values:
 
     def selected(self, value: Val, stream: Any, tag: Any, scope: Scope) -> Val:
         """A value whose rows are written as another stream."""
-        fields = {"op": "view", "from": value.name, "as": "select", "stream": stream}
-        return self.derived(value, fields, scope, replace(value, tag=tag))
+        shape = replace(value, tag=tag)
+        return self.derived(value, {"op": "view", "from": value.name, "as": "select", "stream": stream}, scope, shape)
 
     # results
 
@@ -164,3 +166,32 @@ class Values:
         else:
             scope.add(fields, key)
         self.made[step.id] = value
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """What all writers of one draft share.
+
+    Attributes:
+        family: The samples; the first one is written.
+        plan: The first sample's steps.
+        dims: Formulas of rows and widths.
+        streams: Streams by their rows.
+        paths: Paths of modules and parameters.
+        values: Values by reference.
+    """
+
+    family: Family
+    plan: Plan
+    dims: Dimensions
+    streams: Streams
+    paths: Paths
+    values: Values
+
+
+def tables_of(family: Family, names: Names, fitter: Fitter) -> Tables:
+    """Empty tables for the first sample of a family."""
+    plan = family.samples[0].plan
+    dims = Dimensions(family, names, fitter)
+    streams, paths = Streams(dims), Paths(dims)
+    return Tables(family, plan, dims, streams, paths, Values(plan, dims, streams, paths))
