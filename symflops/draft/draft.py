@@ -28,7 +28,7 @@ from symflops.draft.trace.tape import record
 from symflops.draft.vary.levels import levelled
 from symflops.draft.vary.vary import Moves, Variable
 from symflops.draft.write.document import Document, document
-from symflops.draft.write.graph import Grapher
+from symflops.draft.write.graph import Style
 from symflops.witness.defaults import signature_of
 from symflops.witness.tensors import needed
 
@@ -176,10 +176,10 @@ def document_of(subject: Subject, family: Family, names: Names) -> Document:
     """The document of a draft: with attention as an operator where symflops accepts that."""
     shelf = library()
     for attention, grids in ((True, True), (True, False), (False, False)):
-        writer = Grapher(family, names, fitter_of(names, family), attention, grids)
-        writer.patterns = patterns_in(shelf.root) if shelf and attention else []
-        writer.blocks = {path.stem for path in (shelf.root / "blocks").glob("*.yaml")} if shelf else set()
-        made = document(subject.name, reference_of(subject), family, names, writer, class_defaults(subject))
+        patterns = patterns_in(shelf.root) if shelf and attention else []
+        names_of_blocks = {path.stem for path in (shelf.root / "blocks").glob("*.yaml")} if shelf else set()
+        style, fitter = Style(attention, grids, patterns, names_of_blocks), fitter_of(names, family)
+        made = document(subject.name, reference_of(subject), family, names, fitter, style, class_defaults(subject))
         try:
             model_of(made.text, blocks()).graph(family.samples[0].config)
             break

@@ -4,7 +4,7 @@ import copy
 
 import pytest
 
-from symflops.draft.polish.joint_attention import listed
+from symflops.draft.polish.joint_attention import split_joint
 from symflops.draft.write.scopes import Val
 
 X, Y = (5, 7, 9), (4, 4, 6)
@@ -31,7 +31,7 @@ def joint():
 
 def test_joined_sides_are_lists_and_so_are_the_results():
     entries = joint()
-    listed(entries, VALUES, entries, ["o", "o2"])
+    split_joint(entries, VALUES, entries, ["o", "o2"])
     assert [key for key, _ in entries] == ["attn", "out", "out2"]
     expected = {"op": "attention", "heads": "H", "query": ["tq", "q"], "key": ["tk", "k"], "value": ["tv", "v"], "to": ["ta", "a_x"]}
     assert entries[0][1] == expected
@@ -40,7 +40,7 @@ def test_joined_sides_are_lists_and_so_are_the_results():
 def test_a_part_that_nobody_reads_has_no_name_and_one_read_twice_has_one():
     entries = joint()
     entries[6:] = [view("a", "a_x2"), ("out2", {"op": "linear", "from": "a_x2", "width": "D", "to": "o2"})]
-    listed(entries, VALUES, entries, ["o", "o2"])
+    split_joint(entries, VALUES, entries, ["o", "o2"])
     assert entries[0][1]["to"] == ["_", "a_x"]
     assert [fields["from"] for _, fields in entries[1:]] == ["a_x", "a_x"]
 
@@ -62,5 +62,5 @@ def test_all_else_stays(spoiled):
     entries = joint()
     spoiled(entries)
     before = copy.deepcopy(entries)
-    listed(entries, VALUES, entries, ["o", "o2"])
+    split_joint(entries, VALUES, entries, ["o", "o2"])
     assert entries == before

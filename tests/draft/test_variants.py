@@ -11,7 +11,7 @@ from symflops.api import load
 from symflops.cli.main import main
 from symflops.diagnostics.errors import SymflopsError
 from symflops.draft.fit.config_conditions import Setting, guards_between
-from symflops.draft.polish.merge import entries_of, joined
+from symflops.draft.polish.alignment import entries_of, joined
 
 MODULE = Path(__file__).parent / "own_model.py"
 CONFIG = {"words": 53, "width": 20, "hidden": 36, "depth": 3}

@@ -1,4 +1,4 @@
-"""The blocks of a library as patterns: each a plain list of steps, once for every way in which its switches may stand."""
+"""The blocks of a library as patterns: a plain list of steps for each setting of a block's switches."""
 
 from __future__ import annotations
 
@@ -10,19 +10,26 @@ from pathlib import Path
 from typing import Any
 
 from symflops.diagnostics.findings import Source
-from symflops.draft.polish.polish import REFERENCES
+from symflops.draft.polish.entries import BOOLEANS, REFERENCES
+from symflops.draft.polish.sums import Substitution, parsed
 from symflops.syntax.yaml_nodes import Mapping as MappingNode
 from symflops.syntax.yaml_nodes import Scalar, read_yaml
 from symflops.syntax.yaml_nodes import Sequence as SequenceNode
 
-BOOLEANS = ("true", "false")
-SWITCHES = 3  # more of them in one block would be too many ways
+MOST_SWITCHES = 3  # of one block: each doubles its patterns
 Value = tuple[str, int]  # a name, and how often it was bound before
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One entry: its path, expressions by field, the values that it reads by field, and those that it binds by field."""
+    """An entry.
+
+    Attributes:
+        path: Its path.
+        texts: Field -> expression.
+        reads: Field -> the values that it names and the entry reads.
+        writes: Field -> the values that it names and the entry binds.
+    """
 
     path: str
     texts: Mapping[str, str]
@@ -32,7 +39,16 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """A block as steps: its name, parameters with their defaults, how its switches stand, inputs and outputs."""
+    """A block with one setting of its switches.
+
+    Attributes:
+        name: The block.
+        parameters: Parameter -> default, None if it has none.
+        switches: Parameter that decides about entries -> ``true`` or ``false``.
+        inputs: The names that it reads.
+        outputs: The values that it makes.
+        steps: Its entries.
+    """
 
     name: str
     parameters: Mapping[str, str | None]
@@ -69,24 +85,30 @@ def refers(word: str, value: Any, fields: Mapping[str, Any]) -> bool:
 
 
 def steps_of(entries: Sequence[Any], versions: dict[str, int]) -> list[Step] | None:
-    """Entries as steps; ``versions`` counts how often each name is bound. None where an entry has entries of its own."""
-    steps = []
-    for path, fields in entries:
-        if "graph" in fields:
-            return None
-        read = {word: named(value) for word, value in fields.items() if refers(word, value, fields)}
-        reads = {word: tuple((name, versions.get(name, 0)) for name in names) for word, names in read.items()}
-        bound = {word: named(fields[word]) for word in ("to", "add_to") if word in fields}
-        for names in bound.values():
-            versions.update({name: versions.get(name, 0) + 1 for name in names})
-        writes = {word: tuple((name, versions[name]) for name in names) for word, names in bound.items()}
-        texts = {word: text_of(value) for word, value in fields.items() if word not in read and word not in bound}
-        steps.append(Step(path, texts, reads, writes))
-    return steps
+    """Entries as steps; ``versions`` counts how often each name is bound. None if an entry has a body."""
+    if any("graph" in fields for _, fields in entries):
+        return None
+    return [step_of(path, fields, versions) for path, fields in entries]
+
+
+def step_of(path: str, fields: Mapping[str, Any], versions: dict[str, int]) -> Step:
+    """An entry as a step; the names that it binds get their next version."""
+    read = {word: named(value) for word, value in fields.items() if refers(word, value, fields)}
+    bound = {word: named(fields[word]) for word in ("to", "add_to") if word in fields}
+    texts = {word: text_of(value) for word, value in fields.items() if word not in read and word not in bound}
+    reads = versioned(read, versions)
+    for names in bound.values():
+        versions.update({name: versions.get(name, 0) + 1 for name in names})
+    return Step(path, texts, reads, versioned(bound, versions))
+
+
+def versioned(fields: Mapping[str, tuple[str, ...]], versions: Mapping[str, int]) -> dict[str, tuple[Value, ...]]:
+    """Names by field, each with its present version."""
+    return {word: tuple((name, versions.get(name, 0)) for name in names) for word, names in fields.items()}
 
 
 def patterns_in(root: Path) -> list[Pattern]:
-    """The blocks below a library that are lists of operators and of calls, however their switches stand."""
+    """The patterns of a library's blocks; a block with optional inputs, a repeat or many switches has none."""
     found: list[Pattern] = []
     for path in sorted((root / "blocks").glob("*.yaml")):
         data = plain(read_yaml(Source(path.name, path.read_text("utf-8"))))
@@ -96,11 +118,11 @@ def patterns_in(root: Path) -> list[Pattern]:
 
 
 def patterns_of(name: str, data: Mapping[str, Any]) -> Iterator[Pattern]:
-    """One block, once for every way in which its switches may stand."""
+    """One block, once for each setting of its switches."""
     parameters = data.get("params") or {}
     entries = entries_in(data)
-    switches = [one for one in parameters if one in asked(entries)]
-    if len(switches) > SWITCHES or any("{" in path for path, _ in entries):
+    switches = [one for one in parameters if one in conditions(entries)]
+    if len(switches) > MOST_SWITCHES or any("{" in path for path, _ in entries):
         return
     for setting in product(BOOLEANS, repeat=len(switches)):
         values = dict(zip(switches, setting, strict=True))
@@ -113,8 +135,8 @@ def patterns_of(name: str, data: Mapping[str, Any]) -> Iterator[Pattern]:
         yield Pattern(name, parameters, values, tuple(data.get("inputs") or ()), *shortened(steps, outputs))
 
 
-def asked(entries: Sequence[Any]) -> set[str]:
-    """The names that are conditions, or their opposites, of entries and in expressions."""
+def conditions(entries: Sequence[Any]) -> set[str]:
+    """The names that are conditions of entries or in expressions, perhaps after ``not``."""
     found: set[str] = set()
     for _, fields in entries:
         trees = [(word, parsed(text_of(value))) for word, value in fields.items() if word != "graph"]
@@ -123,7 +145,7 @@ def asked(entries: Sequence[Any]) -> set[str]:
         for test in tests:
             inner = test.operand if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) else test
             found |= {inner.id} if isinstance(inner, ast.Name) else set()
-        found |= asked(entries_in(fields))
+        found |= conditions(entries_in(fields))
     return found
 
 
@@ -133,52 +155,37 @@ def entries_in(fields: Mapping[str, Any]) -> list[tuple[str, Any]]:
 
 
 def entries_under(entries: Sequence[Any], values: Mapping[str, str], prefix: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    """Entries without those that a setting leaves out, and without the conditions that it decides; groups are opened."""
+    """The entries that a setting leaves, without the conditions that it decides; groups are inlined."""
     for key, fields in entries:
         path = ".".join(one for one in (prefix, key) if one not in ("", "_")) or "_"
-        condition = decided(text_of(fields["when"]), values) if "when" in fields else "true"
+        condition = resolved(text_of(fields["when"]), values) if "when" in fields else "true"
         if condition == "false":
             continue
         kept = {word: value for word, value in fields.items() if word != "when" or condition != "true"}
         if set(kept) == {"graph"}:
             yield from entries_under(entries_in(kept), values, "" if path == "_" else path)
         else:
-            yield path, {word: decided(value, values) if isinstance(value, str) else value for word, value in kept.items()}
+            yield path, {word: resolved(value, values) if isinstance(value, str) else value for word, value in kept.items()}
 
 
-def parsed(text: str) -> ast.expr | None:
-    """An expression as a tree; None where it is none."""
-    try:
-        return ast.parse(text, mode="eval").body
-    except SyntaxError:
-        return None
-
-
-def decided(text: str, values: Mapping[str, str]) -> str:
-    """An expression in which conditions are decided."""
+def resolved(text: str, values: Mapping[str, str]) -> str:
+    """An expression with switches replaced by their values, and the conditions on them evaluated."""
     tree = parsed(text)
-    return text if tree is None or not values else ast.unparse(Decide(values).visit(tree))
+    return text if tree is None or not values else ast.unparse(Resolve(values).visit(tree))
 
 
-class Decide(ast.NodeTransformer):
-    """Puts values for switches, and takes one side of what they decide."""
-
-    def __init__(self, values: Mapping[str, str]) -> None:
-        self.values = values
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        """A switch by its value."""
-        return ast.Name(self.values[node.id]) if node.id in self.values else node
+class Resolve(Substitution):
+    """Replaces switches by their values, and conditional expressions by the side that is taken."""
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
-        """The opposite of what is decided."""
+        """``not`` of a known value."""
         operand = self.visit(node.operand)
         if isinstance(node.op, ast.Not) and isinstance(operand, ast.Name) and operand.id in BOOLEANS:
             return ast.Name(BOOLEANS[operand.id == "true"])
         return ast.UnaryOp(node.op, operand)
 
     def visit_IfExp(self, node: ast.IfExp) -> Any:
-        """One side where it is decided."""
+        """A conditional expression."""
         test = self.visit(node.test)
         if isinstance(test, ast.Name) and test.id in BOOLEANS:
             return self.visit(node.body if test.id == "true" else node.orelse)
@@ -186,7 +193,7 @@ class Decide(ast.NodeTransformer):
 
 
 def shortened(steps: Sequence[Step], outputs: tuple[Value, ...]) -> tuple[tuple[Value, ...], tuple[Step, ...]]:
-    """Outputs and steps without activations, which a draft does not show: who reads one reads what it is of."""
+    """Outputs and steps without activations, which a draft does not show: their readers read what they are applied to."""
     same: dict[Value, Value] = {}
     widths: dict[Value, str] = {}
     kept = []

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from symflops.draft.polish.polish import GATED, count, own, reads, writes
+from symflops.draft.polish.entries import bound, count, mentioned, results
+from symflops.draft.polish.polish import addable, terms
 
 
 def inlined(entries: list[Any]) -> list[Any]:
@@ -12,7 +13,7 @@ def inlined(entries: list[Any]) -> list[Any]:
     for _, fields in entries:
         if "graph" in fields:
             fields["graph"] = inlined(fields["graph"])
-    while moved_in(entries):
+    while add_in_cases(entries):
         pass
     return [single(key, fields) for key, fields in entries]
 
@@ -28,37 +29,34 @@ def single(key: str, fields: dict[str, Any]) -> Any:
     return inner_key, {**{word: value for word, value in inner.items() if word != "graph"}, "when": fields["when"], **graph}
 
 
-def moved_in(entries: list[Any]) -> bool:
-    """One sum of what each case of a branch makes as ``add_to`` of what makes it there."""
+def add_in_cases(entries: list[Any]) -> bool:
+    """Write one sum of what each case of a branch makes as ``add_to`` in each case; False if there is none."""
     for place, (_, fields) in enumerate(entries):
-        operands = fields.get("from")
-        if fields.get("op") != "add" or not isinstance(operands, list) or len(operands) != 2 or fields["to"] not in operands:
-            continue
-        base = fields["to"]
-        term = next((one for one in operands if one != base), base)
-        cases = [number for number, (_, other) in enumerate(entries) if number != place and term in set(writes(other))]
-        if term == base or not cases or cases[-1] > place or count(entries, term) != 1:
-            continue
-        graphs = [entries[number][1] for number in cases]
-        if any(set(graph) != {"when", "graph"} for graph in graphs):
-            continue
-        makers = [[inner for _, inner in graph["graph"] if term in set(own(inner))] for graph in graphs]
-        lasts = [graph["graph"][-1][1] for graph in graphs]
-        if any(made != [last] for made, last in zip(makers, lasts, strict=True)) or not all(map(addable, lasts)):
-            continue
-        between = [other for number, (_, other) in enumerate(entries[cases[0] : place], cases[0]) if number not in cases]
-        if any(base in {*reads(other), *writes(other)} for other in between):
-            continue
-        if any(base in {*reads(graph), *writes(graph)} for graph in graphs[1:]) or base in set(writes(graphs[0])):
-            continue
-        for last in lasts:
-            del last["to"]
-            last["add_to"] = base
-        del entries[place]
-        return True
+        for base, term in terms(fields, "add"):
+            if base != fields.get("to") or term == base or count(entries, term) != 1:
+                continue
+            adders = last_of_cases(entries, place, base, term)
+            for adder in adders:
+                del adder["to"]
+                adder["add_to"] = base
+            if adders:
+                del entries[place]
+                return True
     return False
 
 
-def addable(fields: dict[str, Any]) -> bool:
-    """Whether an entry may add its result to another value."""
-    return "add_to" not in fields and "graph" not in fields and ("block" in fields or fields.get("op") in GATED)
+def last_of_cases(entries: list[Any], place: int, base: str, term: str) -> list[dict[str, Any]]:
+    """The last entries of all cases that make ``term``; none unless each may add it to ``base`` in place of the later sum."""
+    cases = [number for number, one in enumerate(entries) if number != place and bound([one], term)]
+    if not cases or cases[-1] > place or mentioned(entries[cases[0] + 1 : place], base) or bound([entries[cases[0]]], base):
+        return []
+    groups = [entries[number][1] for number in cases]
+    return [group["graph"][-1][1] for group in groups] if all(ends_with(group, term) for group in groups) else []
+
+
+def ends_with(group: dict[str, Any], term: str) -> bool:
+    """Whether only the last entry of a case makes a value, and may add it to another."""
+    if set(group) != {"when", "graph"}:
+        return False
+    makers = [term in results(fields) for _, fields in group["graph"]]
+    return makers[-1] and sum(makers) == 1 and addable(group["graph"][-1][1])

@@ -1,56 +1,66 @@
-"""Joint attention: queries, keys and values of several streams, one after another, as lists of what each stream brings."""
+"""Joint attention: several streams attend over the tokens of all; each brings its own queries, keys and values."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from symflops.draft.polish.polish import count, own, rename
+from symflops.draft.polish.entries import count, rename, results
 from symflops.draft.write.scopes import Val
 
 SIDES = ("query", "key", "value")
 
 
-def listed(entries: list[Any], values: Mapping[str, Val], every: list[Any], outputs: Sequence[str]) -> None:
-    """Attention over joined tokens whose results are taken apart again, with a list for each side and for the results.
+def split_joint(entries: list[Any], values: Mapping[str, Val], graph: list[Any], outputs: Sequence[str]) -> None:
+    """Write each attention over concatenated streams with a list for each side and for the results.
 
-    ``values`` tells rows by name, ``every`` has the entries of the whole graph, in which no name is bound twice.
+    Args:
+        entries: A list of entries, changed in place.
+        values: The values of the graph by name.
+        graph: The entries of the whole graph, in which no name is bound twice.
+        outputs: The names of the graph's outputs.
     """
     for _, fields in entries:
-        listed(fields.get("graph", []), values, every, outputs)
+        split_joint(fields.get("graph", []), values, graph, outputs)
     for fields in [fields for _, fields in entries if fields.get("op") == "attention"]:
-        taken_apart(entries, fields, values, every, outputs)
+        joins = joins_of(entries, fields, graph)
+        if joins and "bias" not in fields and fields["to"] not in outputs:
+            split(entries, fields, joins, values, graph)
 
 
-def taken_apart(
-    entries: list[Any], fields: dict[str, Any], values: Mapping[str, Val], every: list[Any], outputs: Sequence[str]
+def joins_of(entries: Sequence[Any], fields: Mapping[str, Any], graph: Sequence[Any]) -> list[Mapping[str, Any]]:
+    """The concatenations that an attention reads, one a side; none unless it is the only reader of each."""
+    joined = {name: other for _, other in entries for name in results(other) if other.get("along") == "tokens"}
+    alone = all(fields[side] in joined and count(graph, fields[side]) == 1 for side in SIDES)
+    return [joined[fields[side]] for side in SIDES] if alone else []
+
+
+def split(
+    entries: list[Any], fields: dict[str, Any], joins: list[Mapping[str, Any]], values: Mapping[str, Val], graph: list[Any]
 ) -> None:
-    """One attention with lists, where its sides are joined for it alone and its result is only read in those parts."""
-    joined = {name: other for _, other in entries for name in own(other) if other.get("along") == "tokens"}
-    sides = [joined.get(fields[side]) for side in SIDES]
-    result = fields["to"]
-    if not all(sides) or "bias" in fields or result in outputs or any(count(every, fields[side]) != 1 for side in SIDES):
-        return
-    parts = [side["from"] for side in sides if side]
-    if any(name not in values for names in parts for name in names):
-        return
-    shapes = [[(values[name].rows, values[name].tag) for name in names] for names in parts]
-    views = {other["to"]: number for number, (_, other) in enumerate(entries) if is_part(other, result)}
-    if shapes[1] != shapes[2] or len(views) != count(every, result) or any(name not in values for name in views):
-        return
-    found: list[list[str]] = [[] for _ in parts[0]]
-    for name in views:
-        fitting = [number for number, shape in enumerate(shapes[0]) if shape == (values[name].rows, values[name].tag)]
-        if len(fitting) != 1:
-            return
-        found[fitting[0]].append(name)
-    fields |= dict(zip(SIDES, parts, strict=True))
-    fields["to"] = [names[0] if names else "_" for names in found]
-    gone = {id(side) for side in sides} | {id(entries[number][1]) for number in views.values()}
-    entries[:] = [one for one in entries if id(one[1]) not in gone]
-    for names in found:
-        for other in names[1:]:
-            rename(every, other, names[0])
+    """Write one attention with lists, if its sides have the same streams and all readers of its result take one stream."""
+    parts = [join["from"] for join in joins]
+    views = {other["to"]: other for _, other in entries if is_part(other, fields["to"])}
+    found = by_stream(parts, views, values) if len(views) == count(graph, fields["to"]) else None
+    if found is not None:
+        fields |= {**dict(zip(SIDES, parts, strict=True)), "to": [next(iter(names), "_") for names in found]}
+        gone = {id(one) for one in (*joins, *views.values())}
+        entries[:] = [one for one in entries if id(one[1]) not in gone]
+        rename(graph, {other: names[0] for names in found for other in names[1:]})
+
+
+def by_stream(parts: Sequence[list[str]], views: Iterable[str], values: Mapping[str, Val]) -> list[list[str]] | None:
+    """The views of each stream of the queries; None unless keys and values have the same streams, and each view is of one."""
+    queries, keys, others = (streams_of(names, values) for names in parts)
+    taken = dict(zip(views, streams_of(views, values), strict=True))
+    if None in (*queries, *keys) or keys != others or any(queries.count(stream) != 1 for stream in taken.values()):
+        return None
+    return [[name for name, stream in taken.items() if stream == own] for own in queries]
+
+
+def streams_of(names: Iterable[str], values: Mapping[str, Val]) -> list[Any]:
+    """What tells the stream of each value from others; None for an unknown value."""
+    return [(values[name].rows, values[name].tag) if name in values else None for name in names]
 
 
 def is_part(fields: Mapping[str, Any], result: str) -> bool:

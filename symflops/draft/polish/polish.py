@@ -5,249 +5,139 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-REFERENCES = (
-    "from",
-    "with",
-    "gate",
-    "add_to",
-    "query",
-    "key",
-    "value",
-    "bias",
-    "like",
-    "weights",
-    "dt",
-    "write",
-    "decay",
-    "right",
-    "axes_of",
+from symflops.draft.polish.entries import (
+    GATED,
+    bound,
+    count,
+    flat,
+    kept_by,
+    made,
+    maker,
+    mentioned,
+    needed_later,
+    rename,
+    results,
 )
-GATED = ("linear", "conv", "matmul", "attention", "mul", "map", "rms_norm", "layer_norm")
-
-
-def reads(fields: dict[str, Any]) -> Iterator[str]:
-    """The names that an entry reads, those of its body too."""
-    for word in REFERENCES:
-        value = fields.get(word)
-        if isinstance(value, str) and not (word == "bias" and value in ("true", "false")):
-            yield value
-        elif isinstance(value, list):
-            yield from value
-    for _, inner in fields.get("graph", ()):
-        yield from reads(inner)
-
-
-def writes(fields: dict[str, Any]) -> Iterator[str]:
-    """The names that an entry binds, those of its body too."""
-    for word in ("to", "add_to"):
-        value = fields.get(word)
-        if isinstance(value, str):
-            yield value
-        elif isinstance(value, list):
-            yield from value
-    for _, inner in fields.get("graph", ()):
-        yield from writes(inner)
-
-
-def rename(entries: list[Any], old: str, new: str) -> None:
-    """Call a value otherwise."""
-    for _, fields in entries:
-        for word in (*REFERENCES, "to"):
-            value = fields.get(word)
-            if value == old:
-                fields[word] = new
-            elif isinstance(value, list):
-                fields[word] = [new if one == old else one for one in value]
-        rename(fields.get("graph", []), old, new)
 
 
 def polished(entries: list[Any], kept: set[str]) -> list[Any]:
-    """Entries that say the same with fewer lines; names in ``kept`` are read elsewhere."""
+    """Entries with the same meaning on fewer lines; names in ``kept`` are read elsewhere."""
     for _, fields in entries:
         if "graph" in fields:
-            outside = {name for key, other in entries if other is not fields for name in reads(other)} | kept
-            fields["graph"] = polished(fields["graph"], (outside | carried(fields["graph"])) & set(writes(fields)))
-    changed = True
-    while changed:
-        changed = unchained(entries, kept) or summed(entries, kept) or gated(entries, kept)
+            fields["graph"] = polished(fields["graph"], kept_by(entries, fields, kept))
+    while without_copy(entries, kept) or with_sum(entries, kept) or with_gate(entries, kept):
+        pass
     return entries
 
 
 def tidied(entries: list[Any], outputs: list[str], kept: set[str]) -> list[str]:
-    """Give values the shortest names that are free, in the order in which they are made; the outputs under their new names.
+    """Give values the shortest free names, in the order in which they are made; the outputs under their new names.
 
-    Names in ``kept`` are of inputs and stay; paths are names where nothing else is said.
+    Names in ``kept`` are those of inputs and stay. An entry that names no result binds its path.
     """
-    order = [name for name in dict.fromkeys(made(entries)) if name not in kept]
-    taken = kept | set(keys(entries))
+    taken = kept | {key for key, fields in flat(entries) if "to" not in fields}
     chosen: dict[str, str] = {}
-    for name in order:
+    for name in made(entries):
+        if name in kept or name in chosen:
+            continue
         base = name.rstrip("0123456789") or name
         found, number = base, 2
         while found in taken:
             found, number = f"{base}{number}", number + 1
         taken.add(found)
         chosen[name] = found
-    relabelled(entries, chosen)
+    rename(entries, chosen)
     return [chosen.get(name, name) for name in outputs]
 
 
-def keys(entries: list[Any]) -> Iterator[str]:
-    """The paths of entries that name no result: it is called as the path is."""
-    for key, fields in entries:
-        if "to" not in fields:
-            yield key
-        yield from keys(fields.get("graph", []))
-
-
-def made(entries: list[Any]) -> Iterator[str]:
-    """The names that entries bind, in order."""
-    for _, fields in entries:
-        yield from own(fields)
-        yield from made(fields.get("graph", []))
-
-
-def relabelled(entries: list[Any], names: dict[str, str]) -> None:
-    """Call all values otherwise at once."""
-    for _, fields in entries:
-        for word in (*REFERENCES, "to"):
-            value = fields.get(word)
-            if isinstance(value, str) and not (word == "bias" and value in ("true", "false")):
-                fields[word] = names.get(value, value)
-            elif isinstance(value, list):
-                fields[word] = [names.get(one, one) for one in value]
-        relabelled(fields.get("graph", []), names)
-
-
-def carried(body: list[Any]) -> set[str]:
-    """The names that a body reads before it binds them: the next turn reads them again."""
-    found: set[str] = set()
-    bound: set[str] = set()
-    for _, fields in body:
-        inner = carried(fields["graph"]) if "graph" in fields else set()
-        direct = reads({word: value for word, value in fields.items() if word != "graph"})
-        found.update(name for name in (*direct, *inner) if name not in bound)
-        bound.update(writes(fields))
-    return found
-
-
-def unchained(entries: list[Any], kept: set[str]) -> bool:
-    """Take away a copy: its source is called as the copy is, where the old value of that name is not read in between."""
+def without_copy(entries: list[Any], kept: set[str]) -> bool:
+    """Remove one copy and give its source the copy's name; False if there is none to remove."""
     for place, (_, fields) in enumerate(entries):
         source = fields.get("from")
-        if fields.get("op") != "add" or not isinstance(source, str) or set(fields) != {"op", "from", "to"}:
+        if not is_plain(fields, "add", "to") or not isinstance(source, str) or source in kept:
             continue
-        target = fields["to"]
-        made = next((number for number in range(place - 1, -1, -1) if source in set(own(entries[number][1]))), None)
-        if made is None or source in kept or "graph" in entries[made][1]:
-            continue
-        between = entries[made + 1 : place]
-        after = entries[place + 1 :]
-        if any(target in set(reads(one)) | set(writes(one)) for _, one in between):
-            continue
-        if any(source in set(reads(one)) for _, one in after) and any(target in set(writes(one)) for _, one in after):
-            continue
-        if sum(source in set(own(one)) for _, one in entries) > 1:
-            continue
-        del entries[place]
-        rename(entries[made:], source, target)
-        return True
-    return False
-
-
-def own(fields: dict[str, Any]) -> Iterator[str]:
-    """The names that an entry itself binds."""
-    value = fields.get("to")
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, list):
-        yield from value
-
-
-def count(entries: list[Any], name: str) -> int:
-    """How often a name is read."""
-    return sum(sum(one == name for one in reads(fields)) for _, fields in entries)
-
-
-def summed(entries: list[Any], kept: set[str]) -> bool:
-    """``r + x`` as ``add_to: r`` of what makes ``x``, where ``r`` is not read before the sum, nor its old value after."""
-    for place, (_, fields) in enumerate(entries):
-        operands = fields.get("from")
-        if (
-            fields.get("op") != "add"
-            or not isinstance(operands, list)
-            or len(operands) != 2
-            or set(fields) != {"op", "from", "to"}
-        ):
-            continue
-        for base, term in (operands, operands[::-1]):
-            if base == term or term in kept or count(entries, term) != 1:
-                continue
-            made = next((number for number in range(place - 1, -1, -1) if term in set(own(entries[number][1]))), None)
-            if made is None:
-                continue
-            maker = entries[made][1]
-            if ("block" not in maker and maker.get("op") not in GATED) or "add_to" in maker or "graph" in maker:
-                continue
-            source = next((one for _, one in entries[:place] if base in set(own(one))), None)
-            if base != operands[0] and (base not in kept if source is None else source.get("op") == "parameter"):
-                continue
-            if any(base in set(reads(one)) | set(writes(one)) for _, one in entries[made + 1 : place]):
-                continue
-            if base in set(writes(maker)):
-                continue
-            bound = any(base in set(writes(one)) for _, one in entries[:made]) or fields["to"] == base or base in kept
-            if not bound or (fields["to"] != base and needed_later(entries[place + 1 :], base, kept)):
-                continue
-            if fields["to"] in kept and fields["to"] != base:
-                continue
-            result = fields["to"]
+        start = maker(entries[:place], source)
+        if start is not None and "graph" not in entries[start][1] and is_free(entries, start, place, source, fields["to"]):
             del entries[place]
-            maker["add_to"] = base
-            del maker["to"]
-            if result != base:
-                rename(entries[made + 1 :], result, base)
+            rename(entries[start:], {source: fields["to"]})
             return True
     return False
 
 
-def needed_later(entries: list[Any], name: str, kept: set[str]) -> bool:
-    """Whether the present value of a name is read before it is bound anew."""
-    for _, fields in entries:
-        if name in set(reads(fields)):
-            return True
-        if "graph" not in fields and name in set(own(fields)):
-            return False
-    return name in kept
+def is_plain(fields: dict[str, Any], op: str, into: str) -> bool:
+    """Whether an entry is an operator without further fields."""
+    return fields.get("op") == op and set(fields) == {"op", "from", into}
 
 
-def gated(entries: list[Any], kept: set[str]) -> bool:
-    """``g * x`` as ``gate: g`` of the linear or attention that makes ``x``, with the sum that the product is added to."""
+def is_free(entries: list[Any], start: int, place: int, source: str, target: str) -> bool:
+    """Whether a value made at ``start`` may have the name of its copy at ``place``: both are never needed at once."""
+    if mentioned(entries[start + 1 : place], target) or sum(source in results(one) for _, one in entries) > 1:
+        return False
+    return not count(entries[place + 1 :], source) or not bound(entries[place + 1 :], target)
+
+
+def terms(fields: dict[str, Any], op: str) -> Iterator[tuple[str, str]]:
+    """The two operands of an entry without a body, in both orders; none if it is another operator."""
+    operands = fields.get("from")
+    if fields.get("op") == op and isinstance(operands, list) and len(operands) == 2:
+        yield operands[0], operands[1]
+        yield operands[1], operands[0]
+
+
+def only_maker(entries: list[Any], name: str, place: int, kept: set[str]) -> int | None:
+    """The place of what makes a value for the entry at ``place`` alone."""
+    return None if name in kept or count(entries, name) != 1 else maker(entries[:place], name)
+
+
+def addable(fields: dict[str, Any]) -> bool:
+    """Whether an entry may add its result to another value."""
+    return "add_to" not in fields and "graph" not in fields and ("block" in fields or fields.get("op") in GATED)
+
+
+def with_sum(entries: list[Any], kept: set[str]) -> bool:
+    """Write one ``r + x`` as ``add_to: r`` of what makes ``x``; False if there is none."""
     for place, (_, fields) in enumerate(entries):
-        operands = fields.get("from")
+        for base, term in terms(fields, "add") if is_plain(fields, "add", "to") else ():
+            start = only_maker(entries, term, place, kept)
+            if start is None or not addable(entries[start][1]) or not may_add(entries, start, place, base, kept):
+                continue
+            adder = entries[start][1]
+            adder["add_to"] = base
+            del adder["to"], entries[place]
+            rename(entries[start + 1 :], {fields["to"]: base})
+            return True
+    return False
+
+
+def may_add(entries: list[Any], start: int, place: int, base: str, kept: set[str]) -> bool:
+    """Whether the sum at ``place`` may already stand at ``start`` and overwrite ``base``: nothing reads the old value later."""
+    fields = entries[place][1]
+    target = fields["to"]
+    if base != fields["from"][0]:  # a parameter, or a value from outside that stays there, is not added to as a second operand
+        source = next((one for _, one in entries[:place] if base in results(one)), None)
+        if base not in kept if source is None else source.get("op") == "parameter":
+            return False
+    if mentioned(entries[start + 1 : place], base) or bound(entries[start : start + 1], base):
+        return False
+    if target == base:
+        return True
+    known = bound(entries[:start], base) or base in kept
+    return known and target not in kept and not needed_later(entries[place + 1 :], base, kept)
+
+
+def with_gate(entries: list[Any], kept: set[str]) -> bool:
+    """Write one ``x * g`` as ``gate: g`` of the linear or attention that makes ``x``, with what it is added to."""
+    for place, (_, fields) in enumerate(entries):
         into = "add_to" if "add_to" in fields else "to"
-        if (
-            fields.get("op") != "mul"
-            or set(fields) != {"op", "from", into}
-            or not isinstance(operands, list)
-            or len(operands) != 2
-        ):
+        term, gate = next(terms(fields, "mul"), ("", ""))
+        start = only_maker(entries, term, place, kept) if is_plain(fields, "mul", into) else None
+        if start is None or entries[start][1].get("op") not in ("linear", "attention"):
             continue
-        term, gate = operands
-        if gate == term or term in kept or count(entries, term) != 1:
+        product = entries[start][1]
+        late = into == "add_to" and mentioned(entries[start + 1 : place], fields[into])
+        if "gate" in product or "add_to" in product or bound(entries[start:place], gate) or late:
             continue
-        made = next((number for number in range(place - 1, -1, -1) if term in set(own(entries[number][1]))), None)
-        if made is None:
-            continue
-        maker = entries[made][1]
-        if maker.get("op") not in ("linear", "attention") or "gate" in maker or "add_to" in maker:
-            continue
-        if any(gate in set(writes(one)) for _, one in entries[made:place]):
-            continue
-        if into == "add_to" and any(fields[into] in {*reads(one), *writes(one)} for _, one in entries[made + 1 : place]):
-            continue
-        del maker["to"]
-        maker |= {"gate": gate, into: fields[into]}
-        del entries[place]
+        del product["to"], entries[place]
+        product |= {"gate": gate, into: fields[into]}
         return True
     return False

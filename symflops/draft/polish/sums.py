@@ -1,4 +1,4 @@
-"""Expressions compared as sums of products: ``6*H*d`` is ``vectors*width`` where these are 6 and ``H*d``."""
+"""Compares expressions as sums of products: ``6*H*d`` equals ``vectors*width`` if these are 6 and ``H*d``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Product = frozenset[tuple[str, int]]
 
 
 class Sum(Sparse[str]):
-    """A sum of products of names; what is no sum, product or whole power is an atom by its text."""
+    """A sum of products of atoms: names, and texts of anything but sums, products and whole powers."""
 
     __slots__ = ()
 
@@ -26,37 +26,45 @@ class Sum(Sparse[str]):
         return frozenset(powers.items())
 
     def over(self, other: Sum) -> int | None:
-        """How many times this is another sum; None where that is no whole number."""
+        """How many times this is another sum; None if that is no whole number."""
         (monomial, factor), *_ = other.terms.items() or [(frozenset(), 1)]
         times, rest = divmod(self.terms.get(monomial, 0), factor)
         return int(times) if not rest and times > 0 and other.scale(times) == self else None
 
 
-class Put(ast.NodeTransformer):
-    """Puts expressions for names."""
+class Substitution(ast.NodeTransformer):
+    """Replaces names by expressions."""
 
     def __init__(self, values: Mapping[str, str]) -> None:
         self.values = values
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        """What stands for a name."""
+        """A name."""
         return ast.parse(self.values[node.id], mode="eval").body if node.id in self.values else node
 
 
-def put(text: str, values: Mapping[str, str]) -> str:
-    """An expression with others put for names; a text that is no expression as it is."""
+def parsed(text: str) -> ast.expr | None:
+    """An expression as a tree; None if the text is none."""
     try:
-        return ast.unparse(Put(values).visit(ast.parse(text, mode="eval").body))
+        return ast.parse(text, mode="eval").body
     except SyntaxError:
-        return text
+        return None
+
+
+def substitute(text: str, values: Mapping[str, str]) -> str:
+    """An expression with others in place of names; a text that is no expression stays."""
+    tree = parsed(text)
+    return text if tree is None else ast.unparse(Substitution(values).visit(tree))
 
 
 def sum_of(text: str, values: Mapping[str, str] | None = None) -> Sum:
-    """An expression as a sum, with expressions put for names; a text that is no expression is an atom."""
-    try:
-        return reduced(Put(values or {}).visit(ast.parse(text, mode="eval").body))
-    except SyntaxError:
-        return Sum({frozenset({(text, 1)}): 1})
+    """An expression as a sum, with others in place of names; a text that is no expression is an atom.
+
+    >>> sum_of("vectors*width", {"vectors": "6", "width": "H*d"}) == sum_of("6*d*H")
+    True
+    """
+    tree = parsed(text)
+    return Sum({frozenset({(text, 1)}): 1}) if tree is None else reduced(Substitution(values or {}).visit(tree))
 
 
 def reduced(node: ast.expr) -> Sum:

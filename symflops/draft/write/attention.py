@@ -1,134 +1,137 @@
-"""Recognises attention: a product of queries and keys whose result, perhaps with a bias, is multiplied with values."""
+"""Writes attention: a product of queries and keys whose result, perhaps with a bias, is multiplied with values."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from symflops.draft.fit.formula import Vector
-from symflops.draft.trace.steps import Loop, Ref, Step
-from symflops.draft.write.operators import Operators
-from symflops.draft.write.writer import Fields, Scope, Val
+from symflops.draft.trace.steps import Ref, Step
+from symflops.draft.write.dimensions import Dimensions, quotient
+from symflops.draft.write.scopes import Fields, Scope, Val
+from symflops.draft.write.values import Tables
+
+SIDES = ("query", "key", "value")
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
-    """Two products that are one attention: scores and mix, what is added to the scores, and the joins that add it."""
+class Attention:
+    """Two products that are one attention: scores and mix, the biases of the scores, and the joins that add them."""
 
     scores: Step
     mix: Step
     bias: tuple[Ref, ...]
     joins: tuple[int, ...]
 
+    @property
+    def inner(self) -> tuple[int, ...]:
+        """The steps that the mix stands for."""
+        return (self.scores.id, *self.joins)
 
-def pairs_in(entries: Sequence[Any], readers: dict[int, list[int]]) -> dict[int, Pair]:
-    """The attentions among entries, by the step of their mix."""
+
+def attentions_in(entries: Sequence[Any], readers: Mapping[int, list[int]]) -> dict[int, Attention]:
+    """The attentions among entries, by the step of their mix; ``readers`` are the steps that read each value."""
     steps = {one.id: one for one in entries if isinstance(one, Step)}
-    found: dict[int, Pair] = {}
+    found = {}
     for step in steps.values():
-        if step.kind != "matmul" or step.times != 1 or step.quiet or len(step.operands) != 2:
-            continue
-        bias: list[Ref] = []
-        joins: list[int] = []
-        ref = step.operands[0]
-        while (
-            ref.kind == "step"
-            and ref.id in steps
-            and steps[ref.id].kind == "join"
-            and readers.get(ref.id, []) == [joins[-1] if joins else step.id]
-        ):
-            join = steps[ref.id]
-            inner = [one for one in join.operands if leads_to_scores(one, steps)]
-            if len(inner) != 1:
-                break
-            bias += [one for one in join.operands if one != inner[0]]
-            joins.append(join.id)
-            ref = inner[0]
-        scores = steps.get(ref.id) if ref.kind == "step" else None
-        reader = joins[-1] if joins else step.id
-        if (
-            scores is None
-            or scores.kind != "matmul"
-            or scores.times != 1
-            or len(scores.operands) != 2
-            or readers.get(scores.id) != [reader]
-        ):
-            continue
-        a, b = scores.numbers[:4], step.numbers[:4]
-        if a[0] == b[0] and a[1] == b[1] and a[3] == b[2]:
-            found[step.id] = Pair(scores, step, tuple(bias), tuple(joins))
+        if is_product(step) and not step.quiet:
+            one = attention_of(step, steps, readers)
+            if one is not None:
+                found[step.id] = one
     return found
 
 
-def leads_to_scores(ref: Ref, steps: dict[int, Step]) -> bool:
-    """Whether an operand is a product of two values, perhaps within joins."""
-    while ref.kind == "step" and ref.id in steps and steps[ref.id].kind == "join":
-        inner = [
-            one for one in steps[ref.id].operands if one.kind == "step" and one.id in steps and steps[one.id].kind == "matmul"
-        ]
+def is_product(step: Step | None) -> bool:
+    """Whether a step is one product of two values."""
+    return step is not None and step.kind == "matmul" and step.times == 1 and len(step.operands) == 2
+
+
+def attention_of(mix: Step, steps: Mapping[int, Step], readers: Mapping[int, list[int]]) -> Attention | None:
+    """The attention that ends with a product; None if its first operand is no scores that nothing else reads."""
+    bias: list[Ref] = []
+    joins: list[int] = []
+    ref, reader = mix.operands[0], mix.id
+    while (join := step_at(ref, "join", steps)) is not None and readers.get(ref.id, []) == [reader]:
+        inner = [one for one in join.operands if leads_to_scores(one, steps)]
+        if len(inner) != 1:
+            break
+        bias += [one for one in join.operands if one != inner[0]]
+        joins.append(join.id)
+        ref, reader = inner[0], join.id
+    scores = step_at(ref, "matmul", steps)
+    if scores is None or not is_product(scores) or readers.get(scores.id) != [reader]:
+        return None
+    a, b = scores.numbers, mix.numbers
+    return Attention(scores, mix, tuple(bias), tuple(joins)) if (a[0], a[1], a[3]) == (b[0], b[1], b[2]) else None
+
+
+def step_at(ref: Ref, kind: str, steps: Mapping[int, Step]) -> Step | None:
+    """The step that a reference names, if it is of a kind."""
+    step = steps.get(ref.id) if ref.kind == "step" else None
+    return step if step is not None and step.kind == kind else None
+
+
+def leads_to_scores(ref: Ref, steps: Mapping[int, Step]) -> bool:
+    """Whether a reference is a product of two values, perhaps within joins."""
+    while (join := step_at(ref, "join", steps)) is not None:
+        inner = [one for one in join.operands if step_at(one, "matmul", steps)]
         if len(inner) != 1:
             return False
         ref = inner[0]
-    return ref.kind == "step" and ref.id in steps and steps[ref.id].kind == "matmul"
+    return step_at(ref, "matmul", steps) is not None
 
 
-class Attentive(Operators):
-    """A writer that writes two products as one attention."""
-
-    def write_attention(self, pair: Pair, scope: Scope) -> bool:
-        """One attention; False where its heads or its lengths are not of that form."""
-        batch, queries, wide, keys = (self.vector(pair.scores, place) for place in range(4))
-        deep = self.vector(pair.mix, 3)
-        heads, once = self.rows(batch)
-        if once or self.measured(heads) or self.measured(wide) or self.measured(deep) or self.fitter.formula(heads) is None:
-            return False
-        refs = (*pair.scores.operands, pair.mix.operands[1])
-        read = [self.read(ref, scope) if ref.kind not in ("input", "constant") else None for ref in refs]
-        if any(value is None or value.once for value in read):
-            return False
-        q, k, v = (value for value in read if value is not None)
-        groups = self.groups(k, v, keys, wide, deep, heads)
-        q = self.fitted(q, queries, self.times(heads, wide), scope, False)
-        k = self.fitted(k, keys, self.times(groups, wide), scope, False)
-        v = self.fitted(v, keys, self.times(groups, deep), scope, False)
-        if groups != heads:
-            q = self.multiple(q, heads, wide, scope)
-            k = self.multiple(k, groups, wide, scope)
-            v = self.multiple(v, groups, deep, scope)
-        name = self.name("a")
-        fields: Fields = {"op": "attention", "heads": self.text(heads, pair.scores.path)}
-        if groups != heads:
-            fields["kv_heads"] = self.text(groups, pair.scores.path)
-        fields |= {"query": q.name, "key": k.name, "value": v.name}
-        bias = [value.name for ref in pair.bias if ref.kind not in ("constant", "input") and (value := self.read(ref, scope))]
-        if bias:
-            fields["bias"] = bias
-        fields["to"] = name
-        width = self.times(heads, deep)
-        self.put(pair.mix, Val(name, queries, width, False, q.tag), self.label(pair.mix, scope), fields, scope)
-        return True
-
-    def multiple(self, value: Val, heads: Vector, size: Vector, scope: Scope) -> Val:
-        """A value whose width is written as heads times the size of one, where that is a rounded quotient."""
-        text, unit = self.text(heads, "heads"), self.text(size, "head")
-        if unit not in self.fitter.derived or self.text(value.width, "width") in (f"{text}*{unit}", f"{unit}*{text}"):
-            return value
-        name = self.name(value.name)
-        scope.entries.append(("_", {"op": "map", "from": value.name, "width": f"{text}*{unit}", "to": name}))
-        return Val(name, value.rows, value.width, value.once, value.tag)
-
-    def groups(self, k: Val, v: Val, keys: Vector, wide: Vector, deep: Vector, heads: Vector) -> Vector:
-        """How many heads keys and values have: fewer than queries where their elements say so."""
-        found = []
-        for value, size in ((k, wide), (v, deep)):
-            total = self.times(value.rows, value.width)
-            unit = self.times(keys, size)
-            if any(a % b for a, b in zip(total, unit, strict=True)):
-                return heads
-            found.append(tuple(a // b for a, b in zip(total, unit, strict=True)))
-        divides = all(0 < a <= h and h % a == 0 for a, h in zip(found[0], heads, strict=True))
-        return found[0] if found[0] == found[1] and divides and self.fitter.formula(found[0]) is not None else heads
+def write_attention(one: Attention, scope: Scope, tables: Tables) -> bool:
+    """One attention; False if its heads or lengths do not have that form."""
+    dims, values, path = tables.dims, tables.values, one.scores.path
+    batch, queries, wide, keys = dims.slice(one.scores, 0, 4)
+    deep = dims.of(one.mix, 3)
+    heads, once = dims.rows(batch)
+    if once or not dims.is_size(heads) or dims.has_length(wide) or dims.has_length(deep):
+        return False
+    refs = (*one.scores.operands, one.mix.operands[1])
+    read = values.read_all(refs, scope)
+    if len(read) < len(refs) or any(value.once for value in read):
+        return False
+    groups = groups_of(((read[1], wide), (read[2], deep)), keys, heads, dims)
+    sides = ((queries, heads, wide), (keys, groups, wide), (keys, groups, deep))
+    read = in_heads(read, sides, scope, tables)
+    name = values.names.fresh("a")
+    fields: Fields = {"op": "attention", "heads": dims.text(heads, path)}
+    if groups != heads:
+        fields["kv_heads"] = dims.text(groups, path)
+    fields |= {side: value.name for side, value in zip(SIDES, read, strict=True)}
+    bias = [value.name for value in values.read_all(one.bias, scope)]
+    fields |= {"bias": bias, "to": name} if bias else {"to": name}
+    made = Val(name, queries, dims.times(heads, deep), False, read[0].tag)
+    values.put(one.mix, made, tables.paths.label(one.mix.path, scope), fields, scope)
+    return True
 
 
-__all__ = ["Attentive", "Loop", "Pair", "pairs_in"]
+def in_heads(read: Sequence[Val], sides: Sequence[tuple[Vector, ...]], scope: Scope, tables: Tables) -> list[Val]:
+    """Queries, keys and values, each with given rows, heads, and size of a head."""
+    values, times = tables.values, tables.dims.times
+    pairs = list(zip(read, sides, strict=True))
+    found = [values.fitted(one, rows, times(heads, size), scope, False) for one, (rows, heads, size) in pairs]
+    if sides[0][1] == sides[1][1]:
+        return found
+    return [whole_heads(one, heads, size, scope, tables) for one, (_, heads, size) in zip(found, sides, strict=True)]
+
+
+def whole_heads(value: Val, heads: Vector, size: Vector, scope: Scope, tables: Tables) -> Val:
+    """A value whose width is heads times the size of one, written as that product if the size is a rounded quotient."""
+    dims = tables.dims
+    text, unit = dims.text(heads, "heads"), dims.text(size, "head")
+    if unit not in dims.fitter.derived or dims.text(value.width, "width") in (f"{text}*{unit}", f"{unit}*{text}"):
+        return value
+    return tables.values.derived(value, {"op": "map", "from": value.name, "width": f"{text}*{unit}"}, scope)
+
+
+def groups_of(sides: Sequence[tuple[Val, Vector]], keys: Vector, heads: Vector, dims: Dimensions) -> Vector:
+    """How many heads keys and values have, given with the size of a head: fewer than queries if they have fewer elements."""
+    found = [quotient(dims.times(value.rows, value.width), dims.times(keys, size)) for value, size in sides]
+    groups = found[0]
+    if groups is None or groups != found[1] or any(not a or h % a for a, h in zip(groups, heads, strict=True)):
+        return heads
+    return groups if dims.formula(groups) is not None else heads

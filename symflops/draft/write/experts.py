@@ -1,17 +1,20 @@
-"""Recognises experts: two products with parameters that have one matrix per expert, on rows that a router chose."""
+"""Writes experts: two products with parameters that have one matrix per expert, on rows that a router chose."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from symflops.draft.fit.formula import Vector
 from symflops.draft.trace.steps import Ref, Step
-from symflops.draft.write.attention import Attentive
-from symflops.draft.write.writer import Fields, Scope, Val
+from symflops.draft.write.dimensions import Dimensions
+from symflops.draft.write.products import sides_of
+from symflops.draft.write.scopes import Entry, Fields, Scope, Val
+from symflops.draft.write.values import Tables
 
 BLOCK = "routed_mlp"
+WEIGHTS = ["gate_up_proj", "down_proj"]  # as the block names them
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,100 +26,145 @@ class Experts:
     router: Ref
     join: Step
 
+    @property
+    def inner(self) -> tuple[int, ...]:
+        """The steps that the join stands for."""
+        return (self.first.id, self.second.id)
 
-def experts_in(entries: Sequence[Any], readers: dict[int, list[int]], shapes: Any) -> dict[int, Experts]:
+    @property
+    def owner(self) -> str:
+        """The module of the weights."""
+        return self.first.parameters[0].rpartition(".")[0]
+
+    @property
+    def weights(self) -> list[str]:
+        """The names of the weights in their module."""
+        return [step.parameters[0].rpartition(".")[2] for step in (self.first, self.second)]
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """The sizes of experts over the samples.
+
+    Attributes:
+        count: Experts.
+        chosen: Experts that a token visits.
+        hidden: Elements before the activation.
+        narrow: Elements after it: half as many if it is ``gated``.
+        outer: Elements of the result.
+        gated: Whether the activation multiplies two halves.
+        flipped: Whether each weight is stored as (in, out).
+    """
+
+    count: Vector
+    chosen: Vector
+    hidden: Vector
+    narrow: Vector
+    outer: Vector
+    gated: bool
+    flipped: tuple[bool, ...]
+
+
+def experts_in(entries: Sequence[Any], readers: Mapping[int, list[int]], shapes: Any) -> dict[int, Experts]:
     """The experts among entries, by the step of their join; ``shapes`` has the shape of each parameter."""
     steps = {one.id: one for one in entries if isinstance(one, Step)}
-    found: dict[int, Experts] = {}
+    found = {}
     for join in steps.values():
-        if join.kind != "join" or join.quiet or len(join.operands) != 2:
-            continue
-        for ref, router in (join.operands, join.operands[::-1]):
-            second = steps.get(ref.id) if ref.kind == "step" else None
-            if second is None or not stacked(second, shapes) or router.kind not in ("step", "carried"):
-                continue
-            source = second.operands[0]
-            first = steps.get(source.id) if source.kind == "step" else None
-            if first is None or not stacked(first, shapes) or first.operands[0].kind not in ("step", "carried"):
-                continue
-            owners = {step.parameters[0].rpartition(".")[0] for step in (first, second)}
-            if readers.get(first.id) == [second.id] and readers.get(second.id) == [join.id] and len(owners) == 1:
-                found[join.id] = Experts(first, second, router, join)
+        if join.kind == "join" and not join.quiet and len(join.operands) == 2:
+            for ref, router in (join.operands, join.operands[::-1]):
+                one = experts_of(join, ref, router, steps, shapes)
+                if one and readers.get(one.first.id) == [one.second.id] and readers.get(one.second.id) == [join.id]:
+                    found[join.id] = one
     return found
 
 
-def stacked(step: Step, shapes: Any) -> bool:
-    """Whether a step is a product with one matrix of many, without anything else."""
-    plain = step.kind == "linear" and step.times == 1 and not step.quiet
-    return plain and len(step.parameters) == len(step.operands) == 1 and len(shapes[step.parameters[0]]) == 3
+def experts_of(join: Step, ref: Ref, router: Ref, steps: Mapping[int, Step], shapes: Any) -> Experts | None:
+    """The experts that a join weighs with a router; None if the first operand is no second product of one module."""
+    second = stacked(ref, steps, shapes)
+    first = stacked(second.operands[0], steps, shapes) if second else None
+    if not first or not second or not all(one.kind in ("step", "carried") for one in (router, first.operands[0])):
+        return None
+    owners = {step.parameters[0].rpartition(".")[0] for step in (first, second)}
+    return Experts(first, second, router, join) if len(owners) == 1 else None
 
 
-class Routing(Attentive):
-    """A writer that writes two products as experts."""
+def stacked(ref: Ref, steps: Mapping[int, Step], shapes: Any) -> Step | None:
+    """The step that a reference names, if it is a product with one matrix of many, without anything else."""
+    step = steps.get(ref.id) if ref.kind == "step" else None
+    plain = step is not None and step.kind == "linear" and step.times == 1 and not step.quiet
+    if step is None or not plain or len(step.parameters) != 1 or len(step.operands) != 1:
+        return None
+    return step if len(shapes[step.parameters[0]]) == 3 else None
 
-    def write_experts(self, one: Experts, readers: dict[int, list[int]], scope: Scope) -> bool:
-        """Experts as a block of the library or as an entry of their own; False where they are not of that form."""
-        value = self.read(one.first.operands[0], scope)
-        router = self.read(one.router, scope)
-        shapes = [self.family.shape(step.parameters[0]) for step in (one.first, one.second)]
-        (inner, hidden, total), (narrow, outer, end) = map(self.sides, (one.first, one.second))
-        if value is None or router is None or value.once or router.once or any(len(shape) != 3 for shape in shapes):
-            return False
-        count = shapes[0][0]
-        chosen = tuple(a // b for a, b in zip(total, value.rows, strict=True))
-        whole = self.times(chosen, value.rows) == total == end and inner == value.width
-        orders = [self.order(shape, *sides) for shape, sides in zip(shapes, ((hidden, inner), (outer, narrow)), strict=True)]
-        gated = hidden == self.times((2,) * self.count, narrow)
-        if not whole or None in orders or shapes[1][0] != count or not (gated or hidden == narrow):
-            return False
-        if router.rows != value.rows or router.width != count or self.measured(chosen) or self.fitter.formula(chosen) is None:
-            return False
-        owner = one.first.parameters[0].rpartition(".")[0]
-        names = [step.parameters[0].rpartition(".")[2] for step in (one.first, one.second)]
-        name = self.name(owner)
-        fields: Fields = {"experts": self.text(count, owner), "choose": self.text(chosen, owner)}
-        made = Val(name, value.rows, outer, False, value.tag)
-        call = self.call(owner, router, readers.get(one.router.id) == [one.join.id], value, scope)
-        if call is not None and gated and names == ["gate_up_proj", "down_proj"] and not any(orders):
-            scope.entries.pop()
-            sizes = {"hidden": self.text(narrow, owner), "width": self.text(outer, owner)}
-            fields = {"block": BLOCK, "from": value.name, **fields, **sizes, **call, "to": name}
-            self.put(one.join, made, self.path(owner.rpartition(".")[0], scope), fields, scope)
-        else:
-            fields |= {"from": value.name, "weights": router.name, "to": name}
-            fields["graph"] = list(self.inside_experts(names, [bool(order) for order in orders], hidden, narrow, outer))
-            self.put(one.join, made, self.path(owner, scope), fields, scope)
-        self.covered.update(step.parameters[0] for step in (one.first, one.second))
-        return True
 
-    def sides(self, step: Step) -> tuple[Vector, Vector, Vector]:
-        """What a product reads and makes, and its rows per item."""
-        batch, rows, inner, columns = (self.vector(step, place) for place in range(4))
-        outer, more = (rows, columns) if step.words[0] == "flipped" else (columns, rows)
-        return inner, outer, self.rows(self.times(batch, more))[0]
+def write_experts(one: Experts, alone: bool, blocks: Collection[str], scope: Scope, tables: Tables) -> bool:
+    """Experts as a block of the library or as an entry of their own; False if they do not have that form.
 
-    def order(self, shape: Sequence[Vector], outer: Vector, inner: Vector) -> bool | None:
-        """Whether the matrices are stored (in, out); None where they are neither that nor (out, in)."""
-        return False if tuple(shape[1:]) == (outer, inner) else True if tuple(shape[1:]) == (inner, outer) else None
+    ``alone`` says that nothing else reads the router's value; ``blocks`` are the names of the library's blocks.
+    """
+    dims, values, owner = tables.dims, tables.values, one.owner
+    value, router = values.read_all((one.first.operands[0], one.router), scope)
+    sizes = sizes_of(one, value, router, tables)
+    if sizes is None:
+        return False
+    name = values.names.fresh(owner)
+    fields: Fields = {"experts": dims.text(sizes.count, owner), "choose": dims.text(sizes.chosen, owner)}
+    usual = alone and BLOCK in blocks and sizes.gated and one.weights == WEIGHTS and not any(sizes.flipped)
+    call = router_field(owner, router, value, scope, tables) if usual else None
+    if call is not None:
+        scope.entries.pop()
+        widths = {"hidden": dims.text(sizes.narrow, owner), "width": dims.text(sizes.outer, owner)}
+        fields = {"block": BLOCK, "from": value.name, **fields, **widths, **call, "to": name}
+        owner = owner.rpartition(".")[0]
+    else:
+        fields |= {"from": value.name, "weights": router.name, "to": name}
+        fields["graph"] = list(expert(one.weights, sizes, dims))
+    made = Val(name, value.rows, sizes.outer, False, value.tag)
+    values.put(one.join, made, tables.paths.relative(owner, scope), fields, scope)
+    tables.paths.used.update(step.parameters[0] for step in (one.first, one.second))
+    return True
 
-    def call(self, owner: str, router: Val, alone: bool, value: Val, scope: Scope) -> Fields | None:
-        """The fields by which a block has this router, whose linear is the last entry; None where it is not of that form."""
-        if not alone or not scope.entries or BLOCK not in self.blocks:
-            return None
-        key, fields = scope.entries[-1]
-        above = self.path(owner.rpartition(".")[0], scope)
-        said = {"op": "linear", "from": value.name, "width": fields.get("width"), "bias": "false", "to": router.name}
-        parent, _, last = key.rpartition(".")
-        if fields != said or parent != above or above.startswith("/"):
-            return None
-        return {} if last == "gate" else {"router": f"'{last}'"}
 
-    def inside_experts(self, names: list[str], orders: list[bool], hidden: Vector, narrow: Vector, outer: Vector) -> Any:
-        """What one expert does."""
-        for number, (name, flipped, width) in enumerate(zip(names, orders, (hidden, outer), strict=True)):
-            fields: Fields = {"op": "linear", "from": "h" if number else "x", "width": self.text(width, name), "bias": "false"}
-            if flipped:
-                fields["in_out"] = "true"
-            yield "_", {**fields, "weight": name, "to": "y" if number else "h"}
-            if not number:
-                yield "_", {"op": "map", "from": "h", "width": self.text(narrow, name), "to": "h"}
+def sizes_of(one: Experts, value: Val, router: Val, tables: Tables) -> Sizes | None:
+    """The sizes of experts that read a value; None if they or the router do not fit it."""
+    dims = tables.dims
+    (inner, hidden, total), (narrow, outer, end) = (sides_of(step, dims) for step in (one.first, one.second))
+    (total, _), (end, _) = dims.rows(total), dims.rows(end)
+    (count, *before), (also, *after) = (dims.family.shape(step.parameters[0]) or ((),) for step in (one.first, one.second))
+    if value.once or router.once or (router.rows, router.width, also) != (value.rows, count, count):
+        return None
+    chosen = tuple(a // b for a, b in zip(total, value.rows, strict=True))
+    gated = hidden == dims.times((2,) * len(hidden), narrow)
+    whole = dims.times(chosen, value.rows) == total == end and inner == value.width and (gated or hidden == narrow)
+    flipped = is_flipped(before, hidden, inner), is_flipped(after, outer, narrow)
+    if not whole or None in flipped or not dims.is_size(chosen):
+        return None
+    return Sizes(count, chosen, hidden, narrow, outer, gated, tuple(map(bool, flipped)))
+
+
+def is_flipped(stored: Sequence[Vector], outer: Vector, inner: Vector) -> bool | None:
+    """Whether matrices are stored as (in, out); None if they are neither so nor as (out, in)."""
+    return False if [*stored] == [outer, inner] else True if [*stored] == [inner, outer] else None
+
+
+def router_field(owner: str, router: Val, value: Val, scope: Scope, tables: Tables) -> Fields | None:
+    """The field that names the router in a call of the block; None if the last entry is not the router's linear."""
+    above = tables.paths.relative(owner.rpartition(".")[0], scope)
+    key, fields = scope.entries[-1] if scope.entries else ("", {})
+    expected = {"op": "linear", "from": value.name, "width": fields.get("width"), "bias": "false", "to": router.name}
+    parent, _, last = key.rpartition(".")
+    if fields != expected or parent != above or above.startswith("/"):
+        return None
+    return {} if last == "gate" else {"router": f"'{last}'"}
+
+
+def expert(weights: Sequence[str], sizes: Sizes, dims: Dimensions) -> Iterator[Entry]:
+    """The entries of one expert."""
+    ends = (("x", "h", sizes.hidden), ("h", "y", sizes.outer))
+    for name, flipped, (source, target, width) in zip(weights, sizes.flipped, ends, strict=True):
+        fields: Fields = {"op": "linear", "from": source, "width": dims.text(width, name), "bias": "false"}
+        if flipped:
+            fields["in_out"] = "true"
+        yield "_", {**fields, "weight": name, "to": target}
+        if target == "h":
+            yield "_", {"op": "map", "from": "h", "width": dims.text(sizes.narrow, name), "to": "h"}

@@ -1,7 +1,8 @@
-"""Values of a draft, and the lists of entries in which they are made."""
+"""Values of a draft, and the lists of entries that make them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,9 +15,14 @@ Entry = tuple[str, Fields]
 
 @dataclass(frozen=True, slots=True)
 class Val:
-    """A value as the draft names it: rows per item and width over all samples; ``once`` for one that is there once per batch.
+    """A value of the draft.
 
-    ``tag`` tells streams apart whose rows are written differently.
+    Attributes:
+        name: What entries call it.
+        rows: Rows per item (per batch if ``once``), over all samples.
+        width: Elements per row, over all samples.
+        once: Whether the value exists once per batch, not once per item.
+        tag: Identifies the stream: values with equal rows may still have different axes.
     """
 
     name: str
@@ -26,7 +32,7 @@ class Val:
     tag: Any = None
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Unsolved:
     """A dimension without a formula: where it is, and its values."""
 
@@ -36,15 +42,37 @@ class Unsolved:
 
 @dataclass
 class Scope:
-    """A list of entries being written, the path that they are relative to, and the parameters read in it."""
+    """A list of entries while it is written.
+
+    Attributes:
+        prefix: The module that paths in this list are relative to.
+        entries: The entries so far.
+        parent: The list that this one is nested in.
+        loop: The loop whose body this is.
+        index: The letter of the loop's index.
+        count: The loop's number of items, as a formula.
+        indexed: Paths of the loop's first item -> the same path with the index, if the loop runs several lists.
+        parameters: Parameters that an entry of this list reads as values.
+        views: Values that this list has in another shape, by name and shape.
+    """
 
     prefix: str
-    entries: list[Any] = field(default_factory=list)
-    parameters: dict[str, Val] = field(default_factory=dict)
-    used: set[str] = field(default_factory=set)
     parent: Scope | None = None
-    indexed: dict[str, str] = field(default_factory=dict)
-    views: dict[Any, Val] = field(default_factory=dict)
     loop: Loop | None = None
     index: str = ""
     count: str = ""
+    indexed: dict[str, str] = field(default_factory=dict)
+    entries: list[Any] = field(default_factory=list)
+    parameters: dict[str, Val] = field(default_factory=dict)
+    views: dict[Any, Val] = field(default_factory=dict)
+
+    @property
+    def outwards(self) -> Iterator[Scope]:
+        """This list, then those around it."""
+        yield self
+        if self.parent is not None:
+            yield from self.parent.outwards
+
+    def add(self, fields: Fields, key: str = "_") -> None:
+        """Append an entry."""
+        self.entries.append((key, fields))

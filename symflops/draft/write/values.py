@@ -1,198 +1,197 @@
-"""Writes steps without contractions: look-ups, norms, joins and concatenations of values."""
+"""The values of a draft: what each reference of a plan is called, in the shape in which an operator reads it."""
 
 from __future__ import annotations
 
-from math import prod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
+from symflops.draft.fit.fit import Fitter
 from symflops.draft.fit.formula import Vector
-from symflops.draft.trace.steps import Ref, Step
-from symflops.draft.write.writer import Fields, Scope, Val, Writer, identifier
+from symflops.draft.fit.symbols import Names
+from symflops.draft.sample.family import Family
+from symflops.draft.trace.steps import Plan, Ref, Step
+from symflops.draft.write.dimensions import Dimensions
+from symflops.draft.write.names import Paths, ValueNames, identifier
+from symflops.draft.write.scopes import Fields, Scope, Val
+from symflops.draft.write.streams import Streams
+
+OUTSIDE = ("input", "constant")  # references without a value until an operator says in which shape it reads them
 
 
-class Values(Writer):
-    """A writer that knows what lies between contractions."""
+class Values:
+    """The table of values.
 
-    def ones(self) -> Vector:
-        """The vector of ones."""
-        return (1,) * self.count
+    Attributes:
+        made: The values of steps and of choices, by id.
+        carried: The values that a loop hands from one item to the next, by the id of the step that makes them.
+        inputs: The inputs that an entry reads, by the name of the argument.
+        parts: Views by name.
+    """
 
-    def times(self, *vectors: Vector) -> Vector:
-        """The product of vectors."""
-        found = tuple(prod(values) for values in zip(*vectors, strict=True)) if vectors else self.ones()
-        self.fitter.factors.setdefault(found, vectors)
+    def __init__(self, plan: Plan, dims: Dimensions, streams: Streams, paths: Paths) -> None:
+        self.plan, self.dims, self.streams, self.paths = plan, dims, streams, paths
+        self.names = ValueNames()
+        self.made: dict[int, Val] = {}
+        self.carried: dict[int, Val] = {}
+        self.inputs: dict[str, Val] = {}
+        self.parts: dict[str, Val] = {}
+
+    @property
+    def by_name(self) -> dict[str, Val]:
+        """All values of steps and all views."""
+        return {**{value.name: value for value in self.made.values()}, **self.parts}
+
+    # reading
+
+    def read(self, ref: Ref, scope: Scope) -> Val | None:
+        """The value of a reference; None for an input or a constant."""
+        if ref.kind == "step":
+            return self.made[ref.id]
+        if ref.kind == "carried":
+            return self.carried[ref.id]
+        return self.parameter(ref.name, scope) if ref.kind == "parameter" else None
+
+    def read_all(self, refs: Sequence[Ref], scope: Scope) -> list[Val]:
+        """The values of references, without inputs and constants."""
+        return [value for ref in refs if (value := self.read(ref, scope)) is not None]
+
+    def parameter(self, name: str, scope: Scope) -> Val:
+        """A parameter as a value, declared in the list of entries that reads it first."""
+        for around in scope.outwards:
+            if name in around.parameters:
+                return around.parameters[name]
+        shape = self.dims.family.shape(name)
+        found = self.names.fresh(name)
+        fields: Fields = {"op": "parameter", "shape": self.dims.listed(shape, name), "to": found}
+        if name in self.paths.used:
+            fields["shared"] = "true"
+        scope.add(fields, self.paths.relative(name, scope))
+        self.paths.used.add(name)
+        width = shape[-1] if shape else self.dims.one
+        scope.parameters[name] = Val(found, self.dims.one, width, True, ("once",))
+        return scope.parameters[name]
+
+    def operand(self, ref: Ref, rows: Vector, width: Vector, scope: Scope, once: bool = False) -> Val:
+        """A reference as a value of given rows and width."""
+        rows, width = self.dims.shaped(rows, width)
+        if ref.kind in OUTSIDE and ref.name in self.plan.inputs and not once:
+            found: Val | None = self.input(ref.name, rows, width)
+        else:
+            found = self.read(ref, scope)
+        return self.zeros(rows, width, scope, once) if found is None else self.fitted(found, rows, width, scope, once)
+
+    def source(self, ref: Ref, shape: Sequence[Vector], scope: Scope) -> Val:
+        """A value as it is; an input or a constant in the shape in which a step reads it."""
+        found = self.read(ref, scope)
+        return self.in_shape(ref, shape, scope) if found is None else found
+
+    def in_shape(self, ref: Ref, shape: Sequence[Vector], scope: Scope) -> Val:
+        """A reference as a value whose rows are all dimensions of a shape but the last."""
+        rows, once = self.dims.rows(self.dims.times(*shape[:-1]))
+        return self.operand(ref, rows, shape[-1] if shape else self.dims.one, scope, once)
+
+    def input(self, name: str, rows: Vector, width: Vector) -> Val:
+        """An input, declared in the shape in which an entry reads it first."""
+        if name not in self.inputs:
+            value = Val(identifier(name), rows, width, False, self.streams.tag(rows, False))
+            self.inputs[name] = value
+            self.names.taken.add(value.name)
+        return self.inputs[name]
+
+    # shapes
+
+    def fitted(self, value: Val, rows: Vector, width: Vector, scope: Scope, once: bool) -> Val:
+        """A value with given rows and width: itself, a known view of it, or a new one."""
+        key = (value.name, rows, width, once)
+        for around in scope.outwards:
+            if key in around.views:
+                return around.views[key]
+        found = self.reshaped(value, rows, width, scope, once)
+        if found is not value:
+            scope.views[key] = found
         return found
 
+    def reshaped(self, value: Val, rows: Vector, width: Vector, scope: Scope, once: bool) -> Val:
+        """A new view of a value; the value itself if it has the shape."""
+        if value.once and not once:
+            blank = self.zeros(rows, width, scope, False)
+            return self.derived(value, {"op": "mul", "from": [blank.name, value.name]}, scope, blank)
+        if value.rows == rows:
+            return value if value.width == width else self.widened(value, width, scope)
+        name = self.names.fresh(value.name)
+        larger = rows[0] * width[0] > value.rows[0] * value.width[0]
+        fields: Fields = {"op": "view", "from": value.name, "as": "expand" if larger else "select"}
+        fields["stream"] = self.streams.of(rows, value.once)
+        if width != value.width:
+            fields["width"] = self.dims.text(width, name)
+        scope.add({**fields, "to": name})
+        self.parts[name] = Val(name, rows, width, value.once, self.streams.tag(rows, value.once))
+        return self.parts[name]
+
+    def widened(self, value: Val, width: Vector, scope: Scope) -> Val:
+        """A value of another width."""
+        name = self.names.fresh(value.name)
+        scope.add({"op": "map", "from": value.name, "width": self.dims.text(width, name), "to": name})
+        return replace(value, name=name, width=width)
+
+    def zeros(self, rows: Vector, width: Vector, scope: Scope, once: bool, base: str = "constant") -> Val:
+        """A constant."""
+        name = self.names.fresh(base)
+        stream = self.streams.of(rows, once)
+        scope.add({"op": "zeros", "stream": stream, "width": self.dims.text(width, name), "to": name})
+        return Val(name, rows, width, once, self.streams.tag(rows, once))
+
+    def derived(self, value: Val, fields: Fields, scope: Scope, shape: Val | None = None) -> Val:
+        """A value that an operator without a path makes of another one; in the shape of ``shape``, or as it was."""
+        name = self.names.fresh(value.name)
+        scope.add({**fields, "to": name})
+        return replace(shape or value, name=name)
+
+    def copied(self, value: Val, scope: Scope) -> Val:
+        """The same value under a name of its own."""
+        return self.derived(value, {"op": "add", "from": value.name}, scope)
+
+    def selected(self, value: Val, stream: Any, tag: Any, scope: Scope) -> Val:
+        """A value whose rows are written as another stream."""
+        shape = replace(value, tag=tag)
+        return self.derived(value, {"op": "view", "from": value.name, "as": "select", "stream": stream}, scope, shape)
+
+    # results
+
     def put(self, step: Step, value: Val, key: str, fields: Fields, scope: Scope) -> None:
-        """Write an entry that makes the value of a step."""
+        """Append the entry that makes the value of a step."""
         if step.quiet:
-            scope.entries.append(("_", {"no_grad": "true", "graph": [(key, fields)]}))
+            scope.add({"no_grad": "true", "graph": [(key, fields)]})
         else:
-            scope.entries.append((key, fields))
-        self.values[step.id] = value
+            scope.add(fields, key)
+        self.made[step.id] = value
 
-    def write(self, step: Step, scope: Scope) -> None:
-        """One step."""
-        getattr(self, f"write_{step.kind}")(step, scope)
 
-    def marked(self, key: str, fields: Fields, scope: Scope, names: tuple[str, ...]) -> None:
-        """Say that a parameter, or a path, is used again on purpose."""
-        path = f"{scope.prefix}.{key}"
-        again = path in self.covered or any(name in self.covered for name in names)
-        if key != "_" and again:
-            fields["shared"] = "true"
-        self.covered.add(path)
-        self.covered.update(names)
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """What all writers of one draft share.
 
-    def label(self, step: Step, scope: Scope) -> str:
-        """The module in which a step without parameters runs."""
-        key = self.path(step.path, scope)
-        return "_" if key.startswith("/") else key
+    Attributes:
+        family: The samples; the first one is written.
+        plan: The first sample's steps.
+        dims: Formulas of rows and widths.
+        streams: Streams by their rows.
+        paths: Paths of modules and parameters.
+        values: Values by reference.
+    """
 
-    def write_embedding(self, step: Step, scope: Scope) -> None:
-        """A look-up in a parameter."""
-        weight = step.parameters[0]
-        shape = self.family.shape(weight)
-        rank = step.words[0][1]
-        total = self.times(*(self.vector(step, 2 + place) for place in range(rank)))
-        per_item, once = self.rows(total)
-        path = weight.rpartition(".")[0]
-        key = self.path(path, scope)
-        source = step.operands[0].name
-        if source and source in self.plan.inputs and not once:
-            if source not in self.inputs:
-                self.inputs[source] = Val(identifier(source), per_item, (), False, self.tag(per_item, False))
-                self.taken.add(identifier(source))
-            known = self.inputs[source]
-            start = known.name
-            if known.width == () and known.rows == per_item:
-                name = self.name(path)
-                fields: Fields = {
-                    "op": "embedding",
-                    "from": start,
-                    "rows": self.text(shape[0], weight),
-                    "width": self.text(shape[1], weight),
-                }
-                named = self.weight(weight, key, scope, "weight")
-                if named is not None:
-                    fields["weight"] = named
-                fields["to"] = name
-                self.marked(key, fields, scope, step.parameters)
-                self.put(step, Val(name, per_item, shape[1], False, known.tag), key, fields, scope)
-                return
-        table = self.parameter(weight, scope)
-        self.values[step.id] = table if once else self.fitted(table, per_item, shape[1], scope, False)
+    family: Family
+    plan: Plan
+    dims: Dimensions
+    streams: Streams
+    paths: Paths
+    values: Values
 
-    def write_norm(self, step: Step, scope: Scope) -> None:
-        """A normalisation with parameters."""
-        rank = step.words[1][0]
-        shape = [self.vector(step, place) for place in range(rank)]
-        source = step.operands[0]
-        value = self.source(source, shape, scope)
-        weight = step.parameters[0]
-        path = weight.rpartition(".")[0]
-        key = self.path(path, scope)
-        name = self.name(path)
-        fields: Fields = {"op": step.words[0], "from": value.name}
-        size = self.family.shape(weight)
-        if size != (value.width,):
-            if len(size) == 1:
-                fields["dim"] = self.text(size[0], weight)
-            else:
-                fields["shape"] = f"[{', '.join(self.text(one, weight) for one in size)}]"
-        wanted = len(step.parameters) > 1
-        if wanted != (step.words[0] != "rms_norm"):
-            fields["bias"] = str(wanted).lower()
-        for last, parameter in zip(("weight", "bias"), step.parameters, strict=False):
-            named = self.weight(parameter, key, scope, last)
-            if named is not None:
-                fields["weight" if last == "weight" else "bias_name"] = named
-        fields["to"] = name
-        self.marked(key, fields, scope, step.parameters)
-        self.put(step, Val(name, value.rows, value.width, value.once, value.tag), key, fields, scope)
 
-    def source(self, ref: Ref, shape: list[Vector], scope: Scope) -> Val:
-        """What a step reads as it is, or an input or a constant in the shape in which it is read."""
-        found = self.read(ref, scope)
-        if found is not None:
-            return found
-        per_item, once = self.rows(self.times(*shape[:-1]))
-        width = shape[-1] if shape else self.ones()
-        return self.operand(ref, per_item, width, scope, once)
-
-    def write_join(self, step: Step, scope: Scope) -> None:
-        """A value that depends on several."""
-        rank = step.words[1][-1] if len(step.words) > 1 else 0
-        shape = [self.vector(step, len(step.numbers) - rank + place) for place in range(rank)]
-        found = [self.read(ref, scope) for ref in step.operands if ref.kind not in ("input", "constant")]
-        values = [value for value in found if value is not None]
-        for ref in step.operands:
-            if ref.kind == "input":
-                per_item, once = self.rows(self.times(*shape[:-1]))
-                values.append(self.operand(ref, per_item, shape[-1] if shape else self.ones(), scope, once))
-        values = list({value.name: value for value in values}.values())
-        total = self.times(*shape)
-        elements, once = self.rows(total)
-        if all(value.once for value in values):
-            elements, once = total, True
-
-        if step.words[0] == "cat" and len(values) > 1 and self.write_concat(step, values, elements, once, shape, scope):
-            return
-
-        def same(value: Val) -> bool:
-            return value.once == once and self.times(value.rows, value.width) == elements
-
-        values.sort(key=lambda value: not same(value))
-        if not same(values[0]):
-            width = shape[-1] if shape else self.ones()
-            wides = [
-                value.width
-                for value in values
-                if not value.once and value.width[0] and all(e % w == 0 for e, w in zip(elements, value.width, strict=True))
-            ]
-            every = {wide: tuple(e // w if w else 1 for e, w in zip(elements, wide, strict=True)) for wide in (*wides, width)}
-            told = (wide for wide, number in every.items() if self.fitter.formula(number) is not None)
-            wide = next(told, next(iter(every)))
-            rows = every[wide]
-            rows, wide = self.shaped(rows, wide)
-            first = next((value for value in values if value.once == once), values[0])
-            values.remove(first)
-            values.insert(0, self.fitted(first, rows, wide, scope, once))
-        first = values[0]
-        name = self.name(first.name)
-        if len(values) == 1:
-            self.values[step.id] = first
-            return
-        alike = all(value.tag == first.tag or value.once or set(value.rows) == {1} for value in values)
-        level = all(value.once or value.rows == first.rows for value in values)  # sums spread over rows stay as they are
-        word = (
-            "add"
-            if step.words[0] == "add" and alike and all(value.width == first.width for value in values) and level
-            else "mul"
-            if alike
-            else "map"
-        )
-        fields: Fields = {"op": word, "from": [value.name for value in values], "to": name}
-        self.put(step, Val(name, first.rows, first.width, first.once, first.tag), "_", fields, scope)
-
-    def write_concat(
-        self, step: Step, values: list[Val], elements: Vector, once: bool, shape: list[Vector], scope: Scope
-    ) -> bool:
-        """Values one after another, along tokens or along the width; False where it is neither."""
-        if any(value.once != once or not value.width for value in values):
-            return False
-        first = values[0]
-        rows = tuple(map(sum, zip(*(value.rows for value in values), strict=True)))
-        name = self.name("joined")
-        if all(value.width == first.width for value in values) and self.times(rows, first.width) == elements:
-            fields: Fields = {"op": "concat", "along": "tokens", "from": [value.name for value in values], "to": name}
-            self.put(step, Val(name, rows, first.width, once, ("cat", *(value.tag for value in values))), "_", fields, scope)
-            return True
-        width = tuple(map(sum, zip(*(value.width for value in values), strict=True)))
-        if (
-            all(value.rows == first.rows and value.tag == first.tag for value in values)
-            and self.times(first.rows, width) == elements
-        ):
-            fields = {"op": "concat", "from": [value.name for value in values], "to": name}
-            self.put(step, Val(name, first.rows, width, once, first.tag), "_", fields, scope)
-            return True
-        return False
+def tables_of(family: Family, names: Names, fitter: Fitter) -> Tables:
+    """Empty tables for the first sample of a family."""
+    plan = family.samples[0].plan
+    dims = Dimensions(family, names, fitter)
+    streams, paths = Streams(dims), Paths(dims)
+    return Tables(family, plan, dims, streams, paths, Values(plan, dims, streams, paths))

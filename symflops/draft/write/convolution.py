@@ -1,0 +1,143 @@
+"""Writes convolutions with a parameter, and finds the axes that they move along."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from symflops.draft.fit.formula import Vector
+from symflops.draft.trace.reads import steps_in
+from symflops.draft.trace.steps import Step
+from symflops.draft.write.dimensions import Dimensions, constant
+from symflops.draft.write.products import write_product
+from symflops.draft.write.scopes import Fields, Scope, Val
+from symflops.draft.write.streams import grid_tag
+from symflops.draft.write.values import Tables
+
+
+@dataclass(frozen=True, slots=True)
+class Convolution:
+    """The numbers of a convolution: one vector over the samples for each axis. One of two values has no options."""
+
+    items: Vector
+    channels: Vector
+    before: list[Vector]
+    after: list[Vector]
+    kernel: list[Vector]
+    stride: list[Vector]
+    padding: list[Vector]
+    dilation: list[Vector]
+    output_padding: list[Vector]
+
+    @property
+    def moves(self) -> list[tuple[Vector, ...]]:
+        """For each axis its lengths and options, as :meth:`Axes.convolved` takes them."""
+        return list(zip(self.before, self.after, self.kernel, self.stride, self.padding, self.dilation, strict=True))
+
+    @property
+    def keeps_axes(self) -> bool:
+        """Whether the axes after it are those before it, by numbers that never move."""
+        fixed = all(len(set(vector)) == 1 for vector in (*self.kernel, *self.padding, *self.dilation))
+        return fixed and all(constant(vector, 1) for vector in self.stride) and self.after == self.before
+
+
+def convolution_of(step: Step, dims: Dimensions) -> Convolution:
+    """The numbers of a convolution by their meaning: sizes, shapes, and options if one operand is a parameter."""
+    ranks: tuple[int, ...] = step.words[3] if step.parameters else step.words[1]
+    rank = ranks[0] - 2
+    first, last = 3 + 2 * rank, 3 + 2 * rank + sum(ranks)
+    items, channels, *before = dims.slice(step, first, ranks[0])
+    options = [dims.slice(step, last + place * rank, rank) if step.parameters else [] for place in range(4)]
+    return Convolution(items, channels, before, dims.slice(step, last - rank, rank), dims.slice(step, 3, rank), *options)
+
+
+def find_axes(entries: Sequence[Any], tables: Tables, grids: bool) -> None:
+    """Find formulas of all axes of convolutions, and with ``grids`` remember which rows have which axes."""
+    streams = tables.streams
+    for step in steps_in(entries):
+        if step.kind != "conv":
+            continue
+        conv = convolution_of(step, tables.dims)
+        if step.parameters and not step.words[0]:
+            for move in conv.moves:
+                streams.axes.convolved(*move)
+        else:
+            for pair in zip(conv.before, conv.after, strict=True):
+                for axis in pair:
+                    streams.axes.formula(axis)
+        for axes in (conv.before, conv.after) if grids else ():
+            streams.remember(conv.items, axes)
+
+
+def write_conv(step: Step, scope: Scope, tables: Tables) -> None:
+    """A convolution with a parameter; one of two values is a product."""
+    dims, paths, values = tables.dims, tables.paths, tables.values
+    if not step.parameters:
+        write_product(step, scope, tables, dims.slice(step, 0, len(step.numbers) - sum(step.words[1])))
+        return
+    conv, transposed = convolution_of(step, dims), step.words[0]
+    groups = dims.of(step, len(step.numbers) - 1)
+    outer = dims.times(dims.of(step, 2), groups) if transposed else dims.of(step, 1)
+    value = read_axes(step, conv, scope, tables)
+    key = paths.label(step.path, scope)
+    name = values.names.fresh(step.parameters[0].rpartition(".")[0] or step.path)
+    fields: Fields = {"op": "conv", "from": value.name, "width": dims.text(outer, f"{step.path}: width")}
+    fields |= options_of(conv, step.path, dims)
+    if not constant(groups, 1):
+        fields["groups"] = dims.text(groups, step.path)
+    if not step.words[2]:
+        fields["bias"] = "false"
+    if transposed:
+        fields["transposed"] = "true"
+    fields |= {**paths.parameters(step.parameters, key, scope), "to": name}
+    paths.use(key, fields, scope, step.parameters)
+    write_result(step, conv, Val(name, value.rows, outer, value.once, value.tag), key, fields, scope, tables)
+
+
+def read_axes(step: Step, conv: Convolution, scope: Scope, tables: Tables) -> Val:
+    """What a convolution reads, with its axes."""
+    dims, values = tables.dims, tables.values
+    rows, once = dims.rows(dims.times(conv.items, *conv.before))
+    items, _ = dims.rows(conv.items)
+    axes = {} if constant(items, 1) else {"n": dims.text(items, "items of a convolution")}
+    value = values.operand(step.operands[0], rows, conv.channels, scope, once)
+    axes |= tables.streams.named_axes(conv.before)
+    tag = grid_tag(conv.items, conv.before)
+    if value.tag == tag or has_axes(value, axes, tag, tables):
+        return value
+    return values.selected(value, axes, tag, scope)
+
+
+def has_axes(value: Val, axes: dict[str, str], tag: Any, tables: Tables) -> bool:
+    """Whether a value has these axes; an input without axes is declared with them."""
+    values = tables.values
+    for name, known in values.inputs.items():
+        if known.name == value.name and name not in tables.streams.of_inputs:
+            tables.streams.of_inputs[name] = axes
+            values.inputs[name] = replace(known, tag=tag)
+            return True
+    return bool(value.tag) and value.tag[:3] == tag
+
+
+def write_result(step: Step, conv: Convolution, made: Val, key: str, fields: Fields, scope: Scope, tables: Tables) -> None:
+    """The entry of a convolution; then a view if rows of this number have axes of another form than the operator derives."""
+    streams, values = tables.streams, tables.values
+    rows, _ = tables.dims.rows(tables.dims.times(conv.items, *conv.after))
+    tag = grid_tag(conv.items, conv.after)
+    usual = not made.once and streams.tag(rows, False) == tag
+    derived = conv.keeps_axes or (usual and all(move in streams.axes.derived for move in conv.moves))
+    result = replace(made, rows=rows, tag=tag if derived else (*tag, key))
+    values.put(step, result, key, fields, scope)
+    if usual and not derived:
+        values.made[step.id] = values.selected(result, streams.per_item(rows), tag, scope)
+
+
+def options_of(conv: Convolution, path: str, dims: Dimensions) -> Fields:
+    """The kernel, and options that are not as usual: one number if all axes have the same."""
+    fields: Fields = {"kernel": dims.listed(conv.kernel, path)}
+    for word, usual in (("stride", 1), ("padding", 0), ("dilation", 1), ("output_padding", 0)):
+        vectors: list[Vector] = getattr(conv, word)
+        if not all(constant(vector, usual) for vector in vectors):
+            fields[word] = dims.listed(vectors, path) if len(set(vectors)) > 1 else dims.text(vectors[0], path)
+    return fields

@@ -1,0 +1,99 @@
+"""Declares the streams and the inputs of a draft."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from symflops.draft.fit.symbols import Names
+from symflops.draft.sample.family import Family
+from symflops.draft.write.names import identifier
+from symflops.draft.write.scopes import Val
+from symflops.draft.write.values import Tables
+from symflops.draft.write.yaml_text import quoted
+
+
+def words_of(texts: Iterable[str]) -> set[str]:
+    """The names in expressions."""
+    return set("".join(one if one.isalnum() or one == "_" else " " for one in " ".join(texts)).split())
+
+
+def declared(tables: Tables) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Streams and inputs: every input that an entry reads, and every one that has a length of its own."""
+    streams: dict[str, Any] = {}
+    inputs: dict[str, Any] = {}
+    by_axes: dict[str, str] = {}
+    plan, names, read = tables.plan, tables.dims.names, tables.values.inputs
+    seen: set[str] = set()
+    for name in sorted(plan.inputs, key=lambda name: name not in read):
+        own = [length for slot, length in names.dims.items() if ".".join(map(str, slot.key[:-2])) == name]
+        axes = axes_of(name, read[name], tables) if name in read else {one: one for one in own if one in names.lengths}
+        if name not in read and axes.keys() <= seen:
+            continue
+        seen |= words_of(axes.values()) & names.lengths.keys()
+        key = quoted(axes)
+        if key not in by_axes:
+            by_axes[key] = stream_name(identifier(name), streams, plan.words.get(name, ""), axes)
+            streams[by_axes[key]] = list(axes) if all(axis == text for axis, text in axes.items()) else axes
+        inputs[identifier(name)] = input_fields(name, by_axes[key], tables)
+    return streams, inputs
+
+
+def input_fields(name: str, stream: str, tables: Tables) -> dict[str, Any]:
+    """The fields of an input: its stream, its width if it has one, and its layout if that is known."""
+    value = tables.values.inputs.get(name)
+    width = {"width": tables.dims.text(value.width, name)} if value is not None and value.width else {}
+    layout = layout_of(name, tables.family, tables.dims.names)
+    return {"stream": stream, **width, **({"layout": layout} if layout else {})}
+
+
+def axes_of(name: str, value: Val, tables: Tables) -> dict[str, str]:
+    """The axes of an input: of the convolution that reads it, or the lengths that its rows are a product of."""
+    streams, dims = tables.streams, tables.dims
+    if name in streams.of_inputs:
+        return streams.of_inputs[name]
+    if value.rows in streams.grids:
+        return streams.per_item(value.rows)
+    text = dims.text(value.rows, name)
+    lengths = text.split("*")
+    if set(lengths) <= set(dims.names.lengths):
+        return {one: one for one in lengths}
+    return {} if text == "1" else {"m": text}
+
+
+def stream_name(name: str, taken: Mapping[str, Any], dtype: str, axes: Mapping[str, str]) -> str:
+    """What users call a stream: text for tokens, prompt for a condition, else after the input."""
+    found = usual_name(name, dtype) if axes else "sample"
+    if found in taken:
+        found = name
+    while found in taken:
+        found += "_"
+    return found
+
+
+def usual_name(name: str, dtype: str) -> str:
+    """The usual name of the stream of an input."""
+    if "int" in dtype:
+        return "text" if "decoder" not in name else "target"
+    if "encoder" in name:
+        return "prompt"
+    if name.startswith(("pixel", "image")):
+        return "images"
+    return "audio" if "audio" in name or name.startswith("input_") else "latent"
+
+
+def layout_of(name: str, family: Family, names: Names) -> str:
+    """The dimensions of an input as words: items, lengths, numbers; nothing if a dimension has no word."""
+    words = []
+    shapes = [sample.plan.inputs.get(name, ()) for sample in family.samples]
+    for place, sizes in enumerate(zip(*shapes, strict=False)):
+        known = next((one for one, vector in names.vectors.items() if vector == sizes), "")
+        if place == 0 and sizes == names.batch:
+            words.append("b")
+        elif len(set(sizes)) == 1:
+            words.append(str(sizes[0]))
+        elif not known or "[" in known:
+            return ""
+        else:
+            words.append(known)
+    return " ".join(words)

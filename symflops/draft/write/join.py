@@ -1,0 +1,87 @@
+"""Writes joins: values that depend on several others without a contraction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from symflops.draft.fit.formula import Vector
+from symflops.draft.trace.steps import Step
+from symflops.draft.write.dimensions import Dimensions, quotient
+from symflops.draft.write.scopes import Fields, Scope, Val
+from symflops.draft.write.values import Tables
+
+
+def write_join(step: Step, scope: Scope, tables: Tables) -> None:
+    """A concatenation, a sum, a product, or a function of several values."""
+    dims, values = tables.dims, tables.values
+    shape = dims.result(step)
+    read = read_operands(step, shape, scope, tables)
+    elements, once = dims.rows(dims.times(*shape))
+    if all(value.once for value in read):
+        elements, once = dims.times(*shape), True
+    if step.words[0] == "cat" and len(read) > 1 and write_concat(step, read, elements, once, scope, tables):
+        return
+    read, fits = arranged(read, elements, once, dims)
+    first = read[0] if fits else values.fitted(read[0], *shape_for(read, elements, shape, dims), scope, once)
+    name = values.names.fresh(first.name)
+    values.made[step.id] = first
+    if len(read) > 1:
+        read = [first, *read[1:]]
+        fields: Fields = {"op": operator(step, read), "from": [value.name for value in read], "to": name}
+        values.put(step, replace(first, name=name), "_", fields, scope)
+
+
+def arranged(read: Sequence[Val], elements: Vector, once: bool, dims: Dimensions) -> tuple[list[Val], bool]:
+    """Operands in order, first one with as many elements as the result; and whether there is one."""
+    whole = [value for value in read if value.once == once and dims.times(value.rows, value.width) == elements]
+    first = next(iter([*whole, *(value for value in read if value.once == once), *read]))
+    rest = [value for value in (*whole, *(one for one in read if one not in whole)) if value is not first]
+    return [first, *rest], bool(whole)
+
+
+def read_operands(step: Step, shape: Sequence[Vector], scope: Scope, tables: Tables) -> list[Val]:
+    """The operands, each once; inputs in the shape of the result."""
+    found = tables.values.read_all(step.operands, scope)
+    found += [tables.values.in_shape(ref, shape, scope) for ref in step.operands if ref.kind == "input"]
+    return list({value.name: value for value in found}.values())
+
+
+def shape_for(read: Sequence[Val], elements: Vector, shape: Sequence[Vector], dims: Dimensions) -> tuple[Vector, Vector]:
+    """Rows and width of as many elements: the first width of an operand, or of the result, that leaves rows with a formula."""
+    widths = [value.width for value in read if not value.once and quotient(elements, value.width) is not None]
+    rows_of = {
+        width: tuple(e // w if w else 1 for e, w in zip(elements, width, strict=True))
+        for width in (*widths, shape[-1] if shape else dims.one)
+    }
+    width = next((width for width, rows in rows_of.items() if dims.formula(rows) is not None), next(iter(rows_of)))
+    return dims.shaped(rows_of[width], width)
+
+
+def operator(step: Step, read: Sequence[Val]) -> str:
+    """The operator of a join: a sum or a product of values of one stream, else any function."""
+    first = read[0]
+    if not all(value.tag == first.tag or value.once or set(value.rows) == {1} for value in read):
+        return "map"
+    same = all(value.width == first.width and (value.once or value.rows == first.rows) for value in read)
+    return "add" if step.words[0] == "add" and same else "mul"  # operators do not add values of fewer rows
+
+
+def write_concat(step: Step, read: Sequence[Val], elements: Vector, once: bool, scope: Scope, tables: Tables) -> bool:
+    """Values joined along tokens or along the width; False if it is neither."""
+    if any(value.once != once or not value.width for value in read):
+        return False
+    first, times = read[0], tables.dims.times
+    name = tables.values.names.fresh("joined")
+    fields: Fields = {"op": "concat", "from": [value.name for value in read], "to": name}
+    rows = tuple(map(sum, zip(*(value.rows for value in read), strict=True)))
+    width = tuple(map(sum, zip(*(value.width for value in read), strict=True)))
+    if all(value.width == first.width for value in read) and times(rows, first.width) == elements:
+        made = Val(name, rows, first.width, once, ("cat", *(value.tag for value in read)))
+        fields = {"op": "concat", "along": "tokens", **fields}
+    elif all((value.rows, value.tag) == (first.rows, first.tag) for value in read) and times(first.rows, width) == elements:
+        made = replace(first, name=name, width=width)
+    else:
+        return False
+    tables.values.put(step, made, "_", fields, scope)
+    return True

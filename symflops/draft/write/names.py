@@ -1,0 +1,98 @@
+"""Names of values, and paths of modules and parameters as entries write them."""
+
+from __future__ import annotations
+
+from symflops.draft.write.dimensions import Dimensions
+from symflops.draft.write.scopes import Fields, Scope
+
+AFFIXES = ("to_", "_proj", "proj_")
+NO_NAMES = ("y", "n", "on", "off", "no", "yes", "true", "false", "null", "once", "_")  # YAML or symflops reads these otherwise
+FIELDS = {"weight": "weight", "bias": "bias_name"}  # the field that names a parameter, by the name that it has by default
+
+
+class ValueNames:
+    """The names that a draft has given to values."""
+
+    def __init__(self) -> None:
+        self.taken: set[str] = set()
+
+    def fresh(self, base: str) -> str:
+        """A new name after the last word of a path."""
+        short = shortened(base)
+        found, number = short, 2
+        while found in self.taken:
+            found, number = f"{short}{number}", number + 1
+        self.taken.add(found)
+        return found
+
+
+def shortened(path: str) -> str:
+    """The last word of a path as an identifier in small letters."""
+    words = [word for word in path.split(".") if word and not word.isdigit()]
+    text = (words[-1] if words else "v").lower()
+    for affix in AFFIXES:
+        text = text.replace(affix, "") or text
+    text = identifier(text, "").strip("_") or "v"
+    return f"v_{text}" if text[0].isdigit() or text in NO_NAMES else text
+
+
+def identifier(name: str, other: str = "_") -> str:
+    """A name in which all but letters, digits and underscores is replaced."""
+    return "".join(letter if letter.isalnum() or letter == "_" else other for letter in name)
+
+
+class Paths:
+    """Paths as entries write them, and the paths and parameters that entries already use."""
+
+    def __init__(self, dims: Dimensions) -> None:
+        self.dims = dims
+        self.moving = dims.family.items()
+        self.used: set[str] = set()
+
+    def relative(self, path: str, scope: Scope) -> str:
+        """A path relative to a scope; with the loop's index in it, or from the root, if it lies elsewhere."""
+        for item, template in scope.indexed.items():
+            if path == item or path.startswith(f"{item}."):
+                return template + path[len(item) :]
+        if path == scope.prefix or not path:
+            return "_"
+        within = bool(scope.prefix) and path.startswith(f"{scope.prefix}.")
+        known = scope.prefix.count(".") + 1 if within else 0
+        words = path.split(".")
+        found = [self.index(words, place) for place in range(known, len(words))]
+        return ".".join(found) if within or not scope.prefix else f"/{'.'.join(found)}"
+
+    def index(self, words: list[str], place: int) -> str:
+        """A word of a path: a formula if it is an index that differs between samples."""
+        item = ".".join(words[: place + 1])
+        moving = words[place].isdigit() and item in self.moving
+        return f"{{{self.dims.text(self.moving[item], item)}}}" if moving else words[place]
+
+    def label(self, path: str, scope: Scope) -> str:
+        """The path of an operator; ``_`` for a module elsewhere."""
+        key = self.relative(path, scope)
+        return "_" if key.startswith("/") else key
+
+    def parameter(self, name: str, key: str, scope: Scope, usual: str) -> str | None:
+        """What the entry at ``key`` says of a parameter; None if the parameter has its usual name."""
+        here = self.relative(name, scope)
+        if key == "_":
+            return here if here != usual else None
+        if here == f"{key}.{usual}":
+            return None
+        parent = key.rpartition(".")[0]
+        if here.startswith("/") or not parent:
+            return here
+        return here[len(parent) + 1 :] if here.startswith(f"{parent}.") else f"/{name}" if not scope.prefix else None
+
+    def parameters(self, names: tuple[str, ...], key: str, scope: Scope) -> Fields:
+        """Fields that name a weight and a bias."""
+        pairs = zip(FIELDS.items(), names, strict=False)
+        return {field: text for (usual, field), name in pairs if (text := self.parameter(name, key, scope, usual)) is not None}
+
+    def use(self, key: str, fields: Fields, scope: Scope, names: tuple[str, ...]) -> None:
+        """Note the path and the parameters of an entry; the entry is marked as shared if another one uses them."""
+        path = f"{scope.prefix}.{key}"
+        if key != "_" and not self.used.isdisjoint((path, *names)):
+            fields["shared"] = "true"
+        self.used.update((path, *names))

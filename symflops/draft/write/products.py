@@ -1,0 +1,132 @@
+"""Writes products: of a value and a parameter, of two values, and triangular systems."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from symflops.draft.fit.formula import Vector
+from symflops.draft.trace.steps import Ref, Step
+from symflops.draft.write.dimensions import Dimensions, constant
+from symflops.draft.write.scopes import Fields, Scope, Val
+from symflops.draft.write.values import Tables
+
+
+def write_linear(step: Step, scope: Scope, tables: Tables) -> None:
+    """A product with a parameter, its bias, and what else is added to it."""
+    dims, paths, values = tables.dims, tables.paths, tables.values
+    inner, outer, total = sides_of(step, dims)
+    rows, once = rows_read(step.operands[0], total, scope, tables)
+    value = values.operand(step.operands[0], rows, inner, scope, once)
+    weight, *bias = step.parameters
+    key = paths.label(step.path, scope)
+    name = values.names.fresh(weight.rpartition(".")[0] or weight)
+    others = values.read_all(step.operands[1:], scope)
+    fields: Fields = {"op": "linear", "from": value.name, "width": dims.text(outer, f"{step.path}: width")}
+    if not bias:
+        fields["bias"] = "false"
+    fields |= paths.parameters(step.parameters, key, scope)
+    fields |= stored(weight, outer, inner, dims)
+    stored_rows = dims.family.shape(weight)[0] if "rows_of" in fields else outer
+    if bias and dims.family.shape(bias[0]) != (stored_rows,):
+        fields.pop("bias_name", None)
+        fields["bias"] = "false"
+        others.append(values.parameter(bias.pop(), scope))
+    fields["to"] = name
+    paths.use(key, fields, scope, (weight, *bias))
+    made = replace(value, name=name, width=outer)
+    values.put(step, made, key, fields, scope)
+    write_sum(step, made, others, scope, tables)
+
+
+def sides_of(step: Step, dims: Dimensions) -> tuple[Vector, Vector, Vector]:
+    """Elements that a row of a product with a parameter has before and after it, and all rows of a batch."""
+    batch, rows, inner, columns = dims.slice(step, 0, 4)
+    outer, per_batch = (rows, columns) if step.words[0] == "flipped" else (columns, rows)
+    return inner, outer, dims.times(batch, per_batch, dims.turns(step))
+
+
+def rows_read(ref: Ref, total: Vector, scope: Scope, tables: Tables) -> tuple[Vector, bool]:
+    """Rows of what a linear reads, and whether they exist once per batch."""
+    rows, once = tables.dims.rows(total)
+    known = tables.values.read(ref, scope) if ref.kind in ("step", "carried") else None
+    if known is not None and known.once and not once and tables.dims.formula(total) is not None and known.rows == total:
+        return total, True
+    return rows, once
+
+
+def stored(weight: str, outer: Vector, inner: Vector, dims: Dimensions) -> Fields:
+    """How a weight is stored, if not as (out, in)."""
+    shape = dims.family.shape(weight)
+    if shape == (outer, inner):
+        return {}
+    if shape == (inner, outer):
+        return {"in_out": "true"}
+    if len(shape) == 2 and shape[1] == inner:
+        return {"rows_of": dims.text(shape[0], weight)}
+    return {"shape": dims.listed(shape, weight)}
+
+
+def write_sum(step: Step, made: Val, others: Sequence[Val], scope: Scope, tables: Tables) -> None:
+    """What is added to a result and is no bias."""
+    if others:
+        fields = {"op": "map", "from": [made.name, *(one.name for one in others)]}
+        tables.values.made[step.id] = tables.values.derived(made, fields, scope)
+
+
+def write_matmul(step: Step, scope: Scope, tables: Tables) -> None:
+    """A product of two values."""
+    write_product(step, scope, tables, tables.dims.slice(step, 0, 4))
+
+
+def write_product(step: Step, scope: Scope, tables: Tables, sizes: list[Vector]) -> None:
+    """A contraction by its index sizes."""
+    dims, values = tables.dims, tables.values
+    batch, once = dims.rows(dims.times(sizes[0], dims.turns(step)))
+    if once and step.kind == "matmul" and constant(sizes[0], 1):  # items may be the rows of one product
+        rows, all_once = dims.rows(sizes[1])
+        if not all_once:
+            batch, once, sizes = dims.one, False, [dims.one, rows, *sizes[2:]]
+    read = read_sides(step, batch, once, sizes, scope, tables)
+    name = values.names.fresh(step.path or "product")
+    rows, width = result_of(step, batch, sizes, tables)
+    indices = [size for size in (batch, *sizes[1:]) if not constant(size, 1)] or [dims.one]
+    fields: Fields = {"op": "matmul", "from": [value.name for value in read], "dims": dims.listed(indices, step.path)}
+    fields |= {"stream": tables.streams.of(rows, once), "width": dims.text(width, step.path), "to": name}
+    made = Val(name, rows, width, once, tables.streams.tag(rows, once))
+    values.put(step, made, tables.paths.label(step.path, scope), fields, scope)
+    write_sum(step, made, values.read_all(step.operands[2:], scope), scope, tables)
+
+
+def read_sides(step: Step, batch: Vector, once: bool, sizes: list[Vector], scope: Scope, tables: Tables) -> list[Val]:
+    """The two operands, at least one of them per item if the product is."""
+    dims, values = tables.dims, tables.values
+    read = []
+    for ref in step.operands[:2]:
+        value = values.read(ref, scope)
+        read.append(values.operand(ref, dims.times(batch, sizes[1]), sizes[2], scope, once) if value is None else value)
+    if not once and all(value.once for value in read):
+        read[0] = values.fitted(read[0], dims.times(batch, sizes[1]), sizes[2], scope, False)
+    return read
+
+
+def result_of(step: Step, batch: Vector, sizes: list[Vector], tables: Tables) -> tuple[Vector, Vector]:
+    """Rows and width of a product."""
+    dims = tables.dims
+    if step.kind == "conv":
+        return dims.shaped(dims.times(batch, *sizes[len(sizes) // 2 + 1 :]), sizes[1])
+    return dims.shaped(dims.times(batch, *sizes[1:-2]), sizes[-1])
+
+
+def write_solve(step: Step, scope: Scope, tables: Tables) -> None:
+    """A triangular system for each item of a batch."""
+    dims, values = tables.dims, tables.values
+    batch, order, _, columns = dims.slice(step, 0, 4)
+    total, once = dims.rows(dims.times(batch, order))
+    matrix, right = (
+        values.operand(ref, total, width, scope, once) for ref, width in zip(step.operands[:2], (order, columns), strict=True)
+    )
+    name = values.names.fresh("solved")
+    fields = {"op": "triangular_solve", "from": matrix.name, "right": right.name, "order": dims.text(order, step.path)}
+    made = Val(name, total, columns, once, right.tag)
+    values.put(step, made, tables.paths.label(step.path, scope), {**fields, "to": name}, scope)

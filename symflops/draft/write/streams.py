@@ -1,0 +1,74 @@
+"""Writes streams: the axes of convolutions, one length for other rows, a stream of its own for rows once per batch."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from symflops.draft.fit.axes import Axes
+from symflops.draft.fit.formula import Vector
+from symflops.draft.fit.symbols import fresh
+from symflops.draft.write.dimensions import Dimensions
+
+AXES = {1: ("steps",), 2: ("rows", "columns"), 3: ("frames", "rows", "columns")}
+WORD = re.compile(r"[A-Za-z_]\w*")
+
+
+class Streams:
+    """The streams of a draft.
+
+    Attributes:
+        axes: Formulas of the axes of convolutions.
+        grids: Rows per item -> the tag and the axes of the convolution that has as many.
+        of_inputs: Input -> its axes, if a convolution reads it.
+        once: Streams that exist once per batch, by name.
+    """
+
+    def __init__(self, dims: Dimensions) -> None:
+        self.dims = dims
+        self.axes = Axes(dims.fitter)
+        self.grids: dict[Vector, tuple[Any, dict[str, str]]] = {}
+        self.of_inputs: dict[str, dict[str, str]] = {}
+        self.once: dict[str, Any] = {}
+
+    def tag(self, rows: Vector, once: bool) -> Any:
+        """The tag of a value with these rows."""
+        return self.grids[rows][0] if not once and rows in self.grids else ("rows", once, rows)
+
+    def of(self, rows: Vector, once: bool) -> Any:
+        """The stream of a value with these rows, as an entry names it."""
+        return self.per_batch(rows) if once else self.per_item(rows)
+
+    def per_item(self, rows: Vector) -> dict[str, str]:
+        """Axes: those of a convolution with as many rows, else one."""
+        if rows in self.grids:
+            return dict(self.grids[rows][1])
+        text = self.dims.text(rows, "rows")
+        return {"m": text} if text != "1" else {}
+
+    def per_batch(self, rows: Vector) -> str:
+        """A stream that exists once per batch: of one row, or of as many as the longest items need."""
+        text = self.dims.text(rows, "rows")
+        if text == "1":
+            return "once"
+        names = self.dims.names
+        text = WORD.sub(lambda word: f"longest({word[0]})" if word[0] in names.lengths else word[0], text)
+        known = {stream["axes"]["m"]: name for name, stream in self.once.items()}
+        name = known.get(text) or fresh("positions", {*self.once, *names.sizes, *names.lengths})
+        self.once.setdefault(name, {"over": "once", "axes": {"m": text}})
+        return name
+
+    def named_axes(self, sizes: list[Vector]) -> dict[str, str]:
+        """The axes of a convolution, by name."""
+        return {label: self.dims.text(size, "axes") for label, size in zip(AXES[len(sizes)], sizes, strict=True)}
+
+    def remember(self, items: Vector, sizes: list[Vector]) -> None:
+        """Give rows the axes of a convolution; one axis that is as long as an input needs no name."""
+        if items == self.dims.names.batch and (len(sizes) > 1 or sizes[0] not in self.dims.fitter.symbols.values()):
+            named = self.named_axes(sizes)
+            self.grids.setdefault(self.dims.times(*sizes), (grid_tag(items, sizes), named))
+
+
+def grid_tag(items: Vector, sizes: list[Vector]) -> Any:
+    """The tag of values with the axes of a convolution."""
+    return ("axes", (items,), tuple(sizes))
