@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import combinations
 
-from symflops.draft.fit.formula import Formula, Vector, degree_of, powers
+from symflops.draft.fit.formula import Formula, Vector, powers, sum_of
 
 MOST_COLUMNS = 48
 LARGEST = 16
+MOST_SAMPLES = 8
 
 
 def triple(vector: Vector, columns: Mapping[tuple[str, ...], Vector]) -> Formula | None:
@@ -17,36 +18,36 @@ def triple(vector: Vector, columns: Mapping[tuple[str, ...], Vector]) -> Formula
     columns = {name: column for name, column in columns.items() if len(set(column)) > 1}
     if len(columns) > MOST_COLUMNS:
         return None
-    places = apart(vector, list(columns.values()))
+    places = different_samples([vector, *columns.values()])
     if len(places) < 4:
         return None
     short = {name: [column[place] for place in places] for name, column in columns.items()}
     wanted = [vector[place] for place in places]
     for chosen in sorted(combinations(columns, 3), key=lambda names: sum(map(len, names))):
         factors = solved(wanted, [short[name] for name in chosen])
-        if factors is None:
-            continue
-        parts = list(zip(factors, (columns[name] for name in chosen), strict=True))
-        if all(sum(factor * column[place] for factor, column in parts) == value for place, value in enumerate(vector)):
-            terms = [(powers(name, ()), Fraction(factor)) for name, factor in zip(chosen, factors, strict=True)]
-            return Formula(tuple(sorted(terms, key=degree_of)))
+        if factors is not None and holds(vector, factors, [columns[name] for name in chosen]):
+            return sum_of((powers(name, ()), Fraction(factor)) for name, factor in zip(chosen, factors, strict=True))
     return None
 
 
-def apart(vector: Vector, columns: list[Vector]) -> list[int]:
-    """A few samples in which all columns are different from each other sample."""
-    found: list[int] = []
-    seen: set[tuple[int, ...]] = set()
-    for place in [0, *range(len(vector) - 1, 0, -1)]:
-        row = (vector[place], *(column[place] for column in columns))
-        if row not in seen:
-            seen.add(row)
-            found.append(place)
-    return found[:8]
+def holds(vector: Vector, factors: Sequence[int], columns: Sequence[Vector]) -> bool:
+    """Whether a sum of columns with factors is a vector, at every sample."""
+    return all(
+        sum(factor * value for factor, value in zip(factors, row, strict=True)) == wanted
+        for wanted, row in zip(vector, zip(*columns, strict=True), strict=True)
+    )
+
+
+def different_samples(columns: Sequence[Vector]) -> list[int]:
+    """A few samples that all differ from each other: the first one, then from the last one backwards."""
+    found: dict[tuple[int, ...], int] = {}
+    for place in [0, *range(len(columns[0]) - 1, 0, -1)]:
+        found.setdefault(tuple(column[place] for column in columns), place)
+    return list(found.values())[:MOST_SAMPLES]
 
 
 def solved(wanted: list[int], columns: list[list[int]]) -> tuple[int, int, int] | None:
-    """The whole factors of three columns at three samples, where the other samples agree; None where there are none."""
+    """The small whole factors of three columns at three samples, if the other samples agree; None if there are none."""
     a, b, c = columns
     for x, y, z in ((0, 1, 2), (1, 2, 3), (0, 2, 4), (2, 4, 5)):
         if z >= len(wanted):

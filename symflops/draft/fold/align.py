@@ -1,4 +1,4 @@
-"""Lines up items of a module list that are not the same: what all of them do, and between that what each kind of them does."""
+"""Aligns unequal items of a module list: steps that all of them have, and between those what each kind of item has."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Key = tuple[str, tuple[Any, ...], tuple[Any, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A part of every kind of item, as (first step, end) of each; ``common`` where it is the same in all."""
+    """A part of every kind of item, as (first step, end) of each; ``common`` if it is the same in all kinds."""
 
     common: bool
     spans: tuple[tuple[int, int], ...]
 
 
 def key_of(step: Step, item: str) -> Key:
-    """What a step is without its operands: where in the item it runs, what it is, and its numbers."""
+    """A step without its operands: its module within the item, what it is, and its numbers."""
     names = (*step.parameters, *(ref.name for ref in step.operands if ref.kind == "parameter"))
     words = tuple(placed(word, item) if isinstance(word, str) else word for word in step.words)
     own = (step.kind, words, step.quiet, len(step.operands), tuple(placed(name, item) for name in names))
@@ -45,30 +45,37 @@ def child(key: Key, depth: int) -> str:
 def aligned(kinds: Sequence[Sequence[Key]], starts: Sequence[int], depth: int = 0) -> list[Column]:
     """The columns of several kinds of items; ``starts`` are the places of their first steps."""
     runs = [runs_of(kind, depth) for kind in kinds]
-    shared = reduce(longest, ([tuple(kind[a:b]) for a, b in spans] for kind, spans in zip(kinds, runs, strict=True)))
+    texts = [[tuple(kind[a:b]) for a, b in spans] for kind, spans in zip(kinds, runs, strict=True)]
+    shared = reduce(longest, texts)
+    places = [matches(text, shared) for text in texts]
     found: list[Column] = []
-    places = [0] * len(kinds)
     ends = [0] * len(kinds)
-    for wanted in [*shared, None]:
-        spans = []
-        for number, kind in enumerate(kinds):
-            while wanted is not None and tuple(kind[slice(*runs[number][places[number]])]) != wanted:
-                places[number] += 1
-            spans.append(runs[number][places[number]] if wanted is not None else (len(kind), len(kind)))
-            places[number] += 1
-        gap = [(end, span[0]) for end, span in zip(ends, spans, strict=True)]
+    for number in range(len(shared) + 1):
+        if number < len(shared):
+            spans = [run[place[number]] for run, place in zip(runs, places, strict=True)]
+        else:
+            spans = [(len(kind), len(kind)) for kind in kinds]
+        gap = [(end, first) for end, (first, _) in zip(ends, spans, strict=True)]
         if any(a < b for a, b in gap):
             found += differing([kind[a:b] for kind, (a, b) in zip(kinds, gap, strict=True)], gap, starts, depth)
-        if wanted is not None:
+        if number < len(shared):
             found.append(Column(True, tuple((a + s, b + s) for (a, b), s in zip(spans, starts, strict=True))))
         ends = [b for _, b in spans]
+    return found
+
+
+def matches(text: Sequence[Any], shared: Sequence[Any]) -> list[int]:
+    """The places at which a list has the items of a part of it, each the first one after that before."""
+    found: list[int] = []
+    for wanted in shared:
+        found.append(text.index(wanted, found[-1] + 1 if found else 0))
     return found
 
 
 def differing(
     kinds: Sequence[Sequence[Key]], gap: Sequence[tuple[int, int]], starts: Sequence[int], depth: int
 ) -> list[Column]:
-    """The columns of what differs: of one module in all kinds, the parts of it where most of it is the same."""
+    """The columns of a part that differs; one module that is mostly the same in all kinds is aligned in turn."""
     first = [start + a for start, (a, _) in zip(starts, gap, strict=True)]
     whole = [Column(False, tuple((a, a + len(kind)) for a, kind in zip(first, kinds, strict=True)))]
     children = {child(key, depth) for kind in kinds for key in kind}
@@ -80,7 +87,7 @@ def differing(
 
 
 def runs_of(kind: Sequence[Key], depth: int) -> list[tuple[int, int]]:
-    """The steps in a row that run in one module."""
+    """The spans of steps in a row that run in one module."""
     found: list[tuple[int, int]] = []
     for place, key in enumerate(kind):
         if found and child(key, depth) and child(kind[place - 1], depth) == child(key, depth):
@@ -91,7 +98,7 @@ def runs_of(kind: Sequence[Key], depth: int) -> list[tuple[int, int]]:
 
 
 def longest(a: list[Any], b: list[Any]) -> list[Any]:
-    """The longest list that is a part, in order, of two others."""
+    """The longest common subsequence of two lists; an item weighs as much as it is long."""
     table: list[list[int]] = [[0] * (len(b) + 1) for _ in range(len(a) + 1)]
     for i in reversed(range(len(a))):
         for j in reversed(range(len(b))):
