@@ -9,13 +9,11 @@ from types import MappingProxyType
 from symflops.diagnostics.findings import SymflopsError
 from symflops.draft.fit.config_conditions import guards_between
 from symflops.draft.limits import TooLongError
-from symflops.draft.one_config import studied
 from symflops.draft.polish.merge import Branch, leaves, merged
 from symflops.draft.prove.holdouts import prove
-from symflops.draft.sample.levels import levelled
-from symflops.draft.study import Draft, Study
+from symflops.draft.sample.adjust import levelled
+from symflops.draft.study import Draft, Study, studied
 from symflops.draft.trace.subject import Subject, full_config
-from symflops.draft.write.document import Document
 
 PROVING = 0.2  # of the time limit, at least
 
@@ -51,7 +49,7 @@ def draft(
     try:
         for name, one in subjects.items():
             studies.append(studied(name, one, timeout, tell, found, keep))
-        made = together(studies)
+        made = merged([Branch(one.name, one.document, one.family.samples[0].config, one.subject.config) for one in studies])
     except (SymflopsError, TooLongError):
         raise
     except Exception as error:  # a mistake of ours must not lose what is known
@@ -80,11 +78,6 @@ def check_variants(subjects: Mapping[str, Subject]) -> None:
             raise SymflopsError(f"{one.reference} does not build: {type(error).__name__}: {error}") from error
     if configs:
         guards_between(configs, [key for one in subjects.values() for key in leaves(one.config)], set(), list(subjects))
-
-
-def together(studies: Sequence[Study]) -> Document:
-    """The documents of all configs as one."""
-    return merged([Branch(one.name, one.document, one.family.samples[0].config, one.subject.config) for one in studies])
 
 
 def decisions(study: Study, found: Draft) -> Iterator[str]:

@@ -8,8 +8,7 @@ import pytest
 
 from symflops.draft.draft import draft
 from symflops.draft.prove.holdouts import ranks
-from symflops.draft.sample.numbers import explored
-from symflops.draft.sample.runner import Runner
+from symflops.draft.sample.runner import Runner, explored
 from symflops.draft.trace.subject import Subject
 
 MODULE = Path(__file__).parent / "picture_model.py"

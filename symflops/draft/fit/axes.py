@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from symflops.draft.fit.fit import Fitter
-from symflops.draft.fit.formula import Formula, Monomial, Vector, bracket, symbol
-from symflops.draft.fit.vectors import ratio
+from symflops.draft.fit.formula import Formula, Monomial, Vector, bracket, ratio, symbol
 
 NEAREST = 16
 MOST_ADDED = 8

@@ -12,7 +12,7 @@ from symflops.draft.limits import attempt
 from symflops.draft.sample.family import Sample
 from symflops.draft.sample.runner import Runner
 from symflops.draft.trace.subject import Subject
-from symflops.draft.vary.variables import is_whole
+from symflops.draft.vary.slots import is_whole
 
 SAMPLES = 3
 
@@ -20,35 +20,32 @@ SAMPLES = 3
 def class_defaults(runner: Runner, samples: Sequence[Sample], names: Names, signature: Mapping[str, Any]) -> dict[str, str]:
     """The defaults of sizes for which the signature of a class has no number, by letter."""
     order = [0, *range(len(samples) - 1, 0, -1)]
-    first, further = ([samples[place] for place in order[start : start + SAMPLES]] for start in (0, SAMPLES))
     found: dict[str, str] = {}
     for letter, key in names.sizes.items():
         sized = is_whole(value_at(runner.subject.config, key)) and letter in names.vectors
         if not sized or isinstance(value_at(signature, key), int) or runner.late():
             continue
-        values = [taken(runner.at(sample.state), key) for sample in first]
-        own = [value_at(runner.at(sample.state).config, key) for sample in first]
-        if None in values or values == own:  # if it is never missed, nothing is known of what the class takes
-            continue
-        known = {
-            name: tuple(vector[place] for place in order[:SAMPLES])
-            for name, vector in names.vectors.items()
-            if name in names.sizes and name != letter and name not in found
-        }
-        text = expression(values, known)
-        if text is None and len(set(values)) == 1:
-            others = {taken(runner.at(sample.state), key) for sample in further}
-            text = str(values[0]) if others <= set(values) else None
+        usable = [name for name in names.vectors if name in names.sizes and name not in (letter, *found)]
+        others = {name: tuple(names.vectors[name][place] for place in order[:SAMPLES]) for name in usable}
+        text = default_of([runner.at(samples[place].state) for place in order[: 2 * SAMPLES]], key, others)
         if text is not None:
             found[letter] = text
     return found
 
 
-def expression(values: Sequence[int | None], known: Mapping[str, Vector]) -> str | None:
-    """A default in sizes; one that is a number in all samples must come from sizes that move."""
-    number = len(set(values)) == 1
-    moved = {name: vector for name, vector in known.items() if not number or len(set(vector)) > 1}
-    return next((text for text, vector in texts(moved) if vector == tuple(values)), None)
+def default_of(subjects: Sequence[Subject], key: Sequence[Any], others: Mapping[str, Vector]) -> str | None:
+    """The default of one field, as a number or in other sizes; None if nothing is known of it, or no expression fits."""
+    first = subjects[:SAMPLES]
+    values = [taken(subject, key) for subject in first]
+    if None in values or values == [value_at(subject.config, key) for subject in first]:
+        return None  # a field that is never missed shows nothing
+    constant = len(set(values)) == 1
+    # a default that is a constant must come from sizes that move
+    known = {name: vector for name, vector in others.items() if not constant or len(set(vector)) > 1}
+    text = next((text for text, vector in texts(known) if vector == tuple(values)), None)
+    if text is None and constant and {taken(subject, key) for subject in subjects[SAMPLES:]} <= set(values):
+        return str(values[0])
+    return text
 
 
 def texts(known: Mapping[str, Vector]) -> Iterator[tuple[str, Vector]]:

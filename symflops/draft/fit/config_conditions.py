@@ -9,7 +9,7 @@ from typing import Any
 
 from symflops.diagnostics.findings import SymflopsError
 from symflops.draft.fit.symbols import fresh, value_at
-from symflops.draft.vary.variables import is_whole
+from symflops.draft.vary.slots import is_whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +105,10 @@ def guards_between(configs: Sequence[Mapping[str, Any]], given: Sequence[str], t
 
 def settings_between(configs: Sequence[Mapping[str, Any]], given: Sequence[str], taken: set[str]) -> list[Setting]:
     """The fields in which configs differ, those with the fewest numbers first."""
-    found = []
-    for key in given:
-        values = tuple(value_at(config, key.split(".")) for config in configs)
-        simple = all(value is None or isinstance(value, (bool, str, int)) for value in values)
-        if simple and len(set(map(repr, values))) > 1:
-            found.append(Setting(fresh(key.rpartition(".")[2], taken), key, values))
+    columns = {key: tuple(value_at(config, key.split(".")) for config in configs) for key in given}
+    found = [
+        Setting(fresh(key.rpartition(".")[2], taken), key, values)
+        for key, values in columns.items()
+        if len(set(map(repr, values))) > 1 and all(value is None or isinstance(value, (bool, str, int)) for value in values)
+    ]
     return sorted(found, key=lambda one: sum(is_whole(value) for value in one.values))

@@ -6,12 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from symflops.draft.fit.formula import Formula, Monomial, Vector, merge, number, symbol, words
-from symflops.draft.fit.monomials import monomial
+from symflops.draft.fit.formula import Formula, Monomial, Vector, merge, number, products, symbol, words
 from symflops.draft.fit.rounding import Rounding
-from symflops.draft.fit.sums import short_or_long
-from symflops.draft.fit.three_terms import triple
-from symflops.draft.fit.vectors import products
+from symflops.draft.fit.sums import monomial, short_or_long, triple
 
 FEW_SYMBOLS = 16
 

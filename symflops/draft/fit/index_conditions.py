@@ -8,7 +8,7 @@ from typing import Any
 
 from symflops.draft.fit.symbols import Names, fresh
 from symflops.draft.sample.family import Family
-from symflops.draft.vary.variables import is_whole
+from symflops.draft.vary.slots import is_whole
 
 Test = Callable[[int, int], bool]
 PERIODS = range(2, 9)

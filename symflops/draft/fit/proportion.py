@@ -7,8 +7,7 @@ from fractions import Fraction
 from itertools import combinations_with_replacement
 from math import gcd
 
-from symflops.draft.fit.formula import Formula, Monomial, Vector, powers
-from symflops.draft.fit.vectors import product
+from symflops.draft.fit.formula import Formula, Monomial, Vector, powers, product
 
 LEAST_VALUES = 4
 LARGEST = 64

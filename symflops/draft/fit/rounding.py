@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, combinations_with_replacement
 
-from symflops.draft.fit.formula import Formula, Vector, bracket, number, powers, symbol, words
+from symflops.draft.fit.formula import Formula, Vector, affine, bracket, number, powers, product, products, ratio, symbol, words
 from symflops.draft.fit.proportion import proportion
 from symflops.draft.fit.sums import pair_of
-from symflops.draft.fit.vectors import affine, product, products, ratio
 
 DIVISORS = (2, 3, 4, 8, 14, 16, 32)
 MOST_PAIRED = 60

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import Any
 
 from symflops.draft.fold.branches import merged
-from symflops.draft.fold.matching import Item, beside, handing, next_list
-from symflops.draft.fold.runs import repeated_modules, run_of
+from symflops.draft.fold.matching import Item, beside, handing, next_list, repeated_modules, run_of
 from symflops.draft.trace.reads import refs_of, walk
 from symflops.draft.trace.steps import Branch, Loop, Plan, Ref, Step
 
@@ -148,14 +148,13 @@ class Folder:
         for made, new in found.renamed.items():
             self.readers[new] = [found.renamed.get(reader, reader) for reader in self.readers.get(made, [])]
         body: list[Any] = []
-        for part in parts(found.body):
-            if isinstance(part[0], Branch):
-                (branch,) = part
-                cases = zip(branch.cases, branch.items, strict=True)
+        for first, *rest in parts(found.body):
+            if isinstance(first, Branch):
+                cases = zip(first.cases, first.items, strict=True)
                 folded_cases = tuple(tuple(self.fold(list(case), f"{prefix}.{item}")) for case, item in cases)
-                body.append(replace(branch, cases=folded_cases))
+                body.append(replace(first, cases=folded_cases))
             else:
-                body += self.fold(part, f"{prefix}.{indices[0]}")
+                body += self.fold([first, *rest], f"{prefix}.{indices[0]}")
         self.aliases.update(found.aliases)
         renamed = tuple(self.renamed(one) for one in body)
         return Loop(prefix, indices[0], len(items), renamed, self.links(found.carried), found.others)
@@ -172,10 +171,4 @@ class Folder:
 
 def parts(body: Sequence[Any]) -> list[list[Any]]:
     """A body as steps in a row, and single branches."""
-    found: list[list[Any]] = []
-    for entry in body:
-        if found and isinstance(entry, Step) and isinstance(found[-1][-1], Step):
-            found[-1].append(entry)
-        else:
-            found.append([entry])
-    return found
+    return [list(part) for _, part in groupby(body, lambda entry: None if isinstance(entry, Step) else id(entry))]

@@ -1,17 +1,21 @@
-"""The layout of a body for items of several kinds: columns that all kinds have, and columns that are cases of a branch."""
+"""The layout of a body for items of several kinds: columns that all kinds have, and cases of a branch between them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from itertools import groupby
+from typing import Any
 
-from symflops.draft.fold.align import Column, Key, aligned, key_of
 from symflops.draft.fold.matching import beside
+from symflops.draft.trace.reads import parameters_of
 from symflops.draft.trace.steps import Step
 
 MOST_KINDS = 6
 MOST_CASES = 4
 Place = tuple[int, int, int]  # column, case (-1 in a common column), step
+Key = tuple[str, tuple[Any, ...], tuple[Any, ...]]
 
 
 def layout_of(bodies: Sequence[list[Step]], prefix: str, indices: Sequence[int], first: int) -> Layout | None:
@@ -100,3 +104,100 @@ class Layout:
             elif any("*" in name for key in kind for name in (key[0], *key[1][-1])):
                 return None
         return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A part of every kind of item, as (first step, end) of each; ``common`` if it is the same in all kinds."""
+
+    common: bool
+    spans: tuple[tuple[int, int], ...]
+
+
+def key_of(step: Step, item: str) -> Key:
+    """A step without its operands: its module within the item, what it is, and its numbers."""
+    words = tuple(placed(word, item) if isinstance(word, str) else word for word in step.words)
+    own = (step.kind, words, step.quiet, len(step.operands), tuple(placed(name, item) for name in parameters_of(step)))
+    return placed(step.path, item), own, (step.numbers, step.times)
+
+
+def placed(name: str, item: str) -> str:
+    """A name relative to an item; the index of the item within any other name is a star."""
+    if name == item or name.startswith(f"{item}."):
+        return name[len(item) + 1 :]
+    index = item.rpartition(".")[2]
+    return "/" + ".".join("*" if word == index else word for word in name.split("."))
+
+
+def child(key: Key, depth: int) -> str:
+    """The module in which a step runs, that many levels below the item."""
+    words = key[0].split(".")
+    return words[depth] if depth < len(words) else ""
+
+
+def aligned(kinds: Sequence[Sequence[Key]], starts: Sequence[int], depth: int = 0) -> list[Column]:
+    """The columns of several kinds of items; ``starts`` are the places of their first steps."""
+    runs = [runs_of(kind, depth) for kind in kinds]
+    texts = [[tuple(kind[a:b]) for a, b in spans] for kind, spans in zip(kinds, runs, strict=True)]
+    shared = reduce(longest, texts)
+    # for each kind, the spans of what is shared, then its end
+    ends = [(len(kind), len(kind)) for kind in kinds]
+    spans = [[*matches(text, shared, run), end] for text, run, end in zip(texts, runs, ends, strict=True)]
+    found: list[Column] = []
+    before = [0] * len(kinds)
+    for number, row in enumerate(zip(*spans, strict=True)):
+        gap = [(end, first) for end, (first, _) in zip(before, row, strict=True)]
+        if any(a < b for a, b in gap):
+            found += differing([kind[a:b] for kind, (a, b) in zip(kinds, gap, strict=True)], gap, starts, depth)
+        if number < len(shared):
+            found.append(Column(True, tuple((a + s, b + s) for (a, b), s in zip(row, starts, strict=True))))
+        before = [b for _, b in row]
+    return found
+
+
+def matches(text: Sequence[Any], shared: Sequence[Any], spans: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """The spans of the items of a list that are shared, each the first one after that before."""
+    place = -1
+    for wanted in shared:
+        place = text.index(wanted, place + 1)
+        yield spans[place]
+
+
+def differing(
+    kinds: Sequence[Sequence[Key]], gap: Sequence[tuple[int, int]], starts: Sequence[int], depth: int
+) -> list[Column]:
+    """The columns of a part that differs; one module that is mostly the same in all kinds is aligned in turn."""
+    first = [start + a for start, (a, _) in zip(starts, gap, strict=True)]
+    whole = [Column(False, tuple((a, a + len(kind)) for a, kind in zip(first, kinds, strict=True)))]
+    children = {child(key, depth) for kind in kinds for key in kind}
+    if len(children) != 1 or "" in children or not all(kinds):
+        return whole
+    columns = aligned(kinds, first, depth + 1)
+    same = sum(column.spans[0][1] - column.spans[0][0] for column in columns if column.common)
+    return columns if 2 * same >= max(map(len, kinds)) else whole
+
+
+def runs_of(kind: Sequence[Key], depth: int) -> list[tuple[int, int]]:
+    """The spans of steps in a row that run in one module."""
+    places = (list(run) for _, run in groupby(range(len(kind)), lambda place: child(kind[place], depth) or place))
+    return [(run[0], run[-1] + 1) for run in places]
+
+
+def longest(a: list[Any], b: list[Any]) -> list[Any]:
+    """The longest common subsequence of two lists; an item weighs as much as it is long."""
+    table: list[list[int]] = [[0] * (len(b) + 1) for _ in range(len(a) + 1)]
+    for i in reversed(range(len(a))):
+        for j in reversed(range(len(b))):
+            same = a[i] == b[j]
+            table[i][j] = table[i + 1][j + 1] + len(a[i]) if same else max(table[i + 1][j], table[i][j + 1])
+    found: list[Any] = []
+    i = j = 0
+    while i < len(a) and j < len(b):
+        if a[i] == b[j]:
+            found.append(a[i])
+            i, j = i + 1, j + 1
+        elif table[i + 1][j] >= table[i][j + 1]:
+            i += 1
+        else:
+            j += 1
+    return found

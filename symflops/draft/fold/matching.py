@@ -1,11 +1,11 @@
-"""Compares items of a module list: their steps, their modules, and where their values come from."""
+"""Finds runs of equal items: compares their steps, their modules, and where their values come from."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from dataclasses import dataclass, field, replace
+from itertools import pairwise, takewhile
 from typing import Any
 
 from symflops.draft.trace.steps import Ref, Step
@@ -96,10 +96,9 @@ def relative(name: str, item: str) -> tuple[str, str]:
 
 def alike(a: str, b: str, at: str, bt: str) -> bool:
     """Whether two paths are the same relative to two items, or have the same index in another list."""
-    if relative(a, at) == relative(b, bt):
-        return True
-    if not at or relative(a, at)[0] == "in" or relative(b, bt)[0] == "in":
-        return False
+    own, other_own = relative(a, at), relative(b, bt)
+    if own == other_own or not at or "in" in (own[0], other_own[0]):
+        return own == other_own
     x, y = at.rpartition(".")[2], bt.rpartition(".")[2]
     one, other = a.split("."), b.split(".")
     return len(one) == len(other) and all(p == q or (p == x and q == y) for p, q in zip(one, other, strict=True))
@@ -107,25 +106,22 @@ def alike(a: str, b: str, at: str, bt: str) -> bool:
 
 def beside(a: list[Step], b: list[Step], at: str, bt: str) -> tuple[str, ...]:
     """Other lists from which two items read modules of their own index."""
-    found: dict[str, None] = {}
-    names = [
-        pair
-        for one, other in zip(a, b, strict=True)
-        for pair in ((one.path, other.path), *zip(one.parameters, other.parameters, strict=True), *of_parameters(one, other))
-    ]
-    for x, y in names:
-        if relative(x, at)[0] == "at" and x != y:
-            one, other = x.split("."), y.split(".")
-            place = next(number for number, (p, q) in enumerate(zip(one, other, strict=True)) if p != q)
-            found[".".join(one[:place])] = None
-    return tuple(found)
+    names = [pair for one, other in zip(a, b, strict=True) for pair in common_names(one, other)]
+    return tuple(dict.fromkeys(common_start(x, y) for x, y in names if relative(x, at)[0] == "at" and x != y))
 
 
-def of_parameters(one: Step, other: Step) -> Iterator[tuple[str, str]]:
-    """The names of parameters that two steps read as values."""
-    for x, y in zip(one.operands, other.operands, strict=True):
-        if x.kind == y.kind == "parameter":
-            yield x.name, y.name
+def common_names(one: Step, other: Step) -> Iterator[tuple[str, str]]:
+    """The path and the names of parameters of two steps, in pairs."""
+    yield one.path, other.path
+    yield from zip(one.parameters, other.parameters, strict=True)
+    yield from ((x.name, y.name) for x, y in zip(one.operands, other.operands, strict=True) if x.kind == y.kind == "parameter")
+
+
+def common_start(x: str, y: str) -> str:
+    """The words of two paths of one length up to the first that differs."""
+    return ".".join(
+        word for word, _ in takewhile(lambda pair: pair[0] == pair[1], zip(x.split("."), y.split("."), strict=True))
+    )
 
 
 def compare(a: Sequence[Step], b: Sequence[Step], at: str, bt: str) -> list[Any] | None:
@@ -140,11 +136,9 @@ def compare(a: Sequence[Step], b: Sequence[Step], at: str, bt: str) -> list[Any]
             return None
         if not all(alike(x, y, at, bt) for x, y in zip(one.parameters, other.parameters, strict=True)):
             return None
-        for x, y in zip(one.operands, other.operands, strict=True):
-            modes.append(correspondence(x, y, place_a, place_b, at, bt))
-            if modes[-1] is None:
-                return None
-    return modes
+        refs = zip(one.operands, other.operands, strict=True)
+        modes += [correspondence(x, y, place_a, place_b, at, bt) for x, y in refs]
+    return None if None in modes else modes
 
 
 def key_of(step: Step) -> Any:
@@ -178,3 +172,66 @@ def initials(first: Sequence[Step], modes: Sequence[Any]) -> dict[int, Ref] | No
         if mode[0] == "last" and found.setdefault(mode[1], ref) != ref:
             return None
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Equal items in a row: the carried values, and how the operands of one correspond to those of the next."""
+
+    count: int = 1
+    carried: Sequence[tuple[Ref, int]] = ()
+    modes: Sequence[Any] = field(default=())
+
+
+def run_of(bodies: Sequence[list[Step]], names: Sequence[str], place: int, outside: Mapping[int, set[int]]) -> Run:
+    """The run from ``place`` on; ``outside`` are the items that read each step, ``names`` the paths of the items."""
+    modes: list[Any] = []
+    carried: dict[int, Ref] = {}
+    last = place
+    while last + 1 < len(bodies):
+        found = compare(bodies[last], bodies[last + 1], names[last], names[last + 1])
+        if found is None or (modes and found != modes):
+            break
+        if not modes:
+            initial = initials(bodies[last], found)
+            if initial is None:
+                break
+            carried, modes = initial, found
+        # only the next item may read what an item made
+        if any(not outside.get(step.id, set()) <= {last, last + 1} for step in bodies[last]):
+            break
+        last += 1
+    if last == place:
+        return Run()
+    return Run(last - place + 1, [(ref, bodies[place][number].id) for number, ref in carried.items()], modes)
+
+
+def repeated_modules(steps: Sequence[Step], place: int, end: int) -> list[Item] | None:
+    """The first turns of the same modules between two places, one directly after another; None if there are none."""
+    seen: dict[Any, int] = {}
+    for position in range(place, min(end, len(steps))):
+        step = steps[position]
+        key = (step.path, step.parameters, step.kind)
+        first = seen.get(key)
+        if step.parameters:
+            seen[key] = position
+        if first is not None:
+            length = position - first
+            count = turns_from(steps, first, length)
+            if count > 1:
+                return [Item(turn, first + turn * length, first + (turn + 1) * length) for turn in range(count)]
+    return None
+
+
+def turns_from(steps: Sequence[Step], first: int, length: int) -> int:
+    """How many turns of some steps are equal, with carried values that are one value each; 1 if there is only one turn."""
+    count = 1
+    modes: list[Any] = []
+    while True:
+        a, b = (list(steps[first + (count + more) * length :][:length]) for more in (-1, 0))
+        found = compare(a, b, "", "") if len(b) == length else None
+        if found is None or (modes and found != modes):
+            break
+        modes = found
+        count += 1
+    return count if count > 1 and initials(steps[first : first + length], modes) is not None else 1

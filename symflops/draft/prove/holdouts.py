@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -11,14 +11,13 @@ from typing import Any
 from symflops.diagnostics.findings import SymflopsError
 from symflops.draft.fit.symbols import value_at
 from symflops.draft.limits import MOST_SECONDS, TooLongError, attempt, within
-from symflops.draft.prove.prove import Proof, Prover, first_line
-from symflops.draft.prove.read_back import model_of
+from symflops.draft.prove.prove import Proof, Prover, first_line, model_of
 from symflops.draft.sample.family import starred
 from symflops.draft.study import HOLD_OUTS, Draft, Study
 from symflops.draft.trace.subject import Subject, full_config
-from symflops.draft.vary.draws import well_formed
 from symflops.draft.vary.sequences import number_at
-from symflops.draft.vary.variables import Slot, State
+from symflops.draft.vary.slots import Slot
+from symflops.draft.vary.variables import State, well_formed
 from symflops.draft.write.document import Document
 
 ATTEMPTS = 480
@@ -113,22 +112,21 @@ def published_proof(prover: Prover, made: Document, study: Study, label: str, on
 
 def study_of(one: Subject, studies: Sequence[Study]) -> Study | str:
     """The study that a published config belongs to, or what it has that none of them has."""
-    names = parameter_groups(one)
-    like = [study for study in studies if names in (None, groups_of(study.family.samples[0].plan.parameters))]
+    names = attempt(lambda: {starred(name) for name, _ in one.build().named_parameters()})
+    like = [study for study in studies if names in (None, set(map(starred, study.family.samples[0].plan.parameters)))]
     if not like:
         return "other parameters: it is another variant, see --variant"
     like = [study for study in like if ranks(one.inputs) == ranks(study.subject.inputs)]
     if not like:
         return "inputs of other ranks: it is another variant"
-    other = differing_fields(like[0], one)
+    other = list(differing_fields(like[0], one))
     return f"another {', another '.join(other)}: it is another variant" if other else like[0]
 
 
-def differing_fields(study: Study, other: Subject) -> list[str]:
+def differing_fields(study: Study, other: Subject) -> Iterator[str]:
     """The fractions, switches and words in which a config differs from that of a study, if they matter in the study."""
     drafted = study.family.samples[0].config
     wanted = attempt(lambda: full_config(other.build(), other.config)) or {}  # its proof says why it does not build
-    found = []
     for name, value in wanted.items():
         now = drafted.get(name)
         if type(now) is not type(value) or not isinstance(value, (float, bool, str)) or now == value or name.startswith("_"):
@@ -136,18 +134,7 @@ def differing_fields(study: Study, other: Subject) -> list[str]:
         subject = replace(study.subject, config={**study.subject.config, name: value})
         changed = replace(study.runner, subject=subject, samples={}, lists={}).signature({})
         if changed is not None and changed != study.runner.signature({}):
-            found.append(name)
-    return found
-
-
-def parameter_groups(subject: Subject) -> set[str] | None:
-    """The names of the parameters of a subject, without indices; None if it cannot be built."""
-    return attempt(lambda: groups_of(name for name, _ in subject.build().named_parameters()))
-
-
-def groups_of(names: Iterable[str]) -> set[str]:
-    """Names without indices."""
-    return set(map(starred, names))
+            yield name
 
 
 def ranks(inputs: Any) -> Any:

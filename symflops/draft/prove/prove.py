@@ -1,20 +1,23 @@
-"""Compares a draft with the real module at one configuration: parameters, and both passes under several regimes."""
+"""Reads a draft back, and compares it with the real module: parameters, and both passes under several regimes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from random import Random
 from typing import Any
 
 from symflops.api import Model
+from symflops.catalog.library import SpecFile, roots, specs_in
 from symflops.compiler import Memo
-from symflops.diagnostics.findings import SymflopsError
+from symflops.diagnostics.findings import Source, SymflopsError
 from symflops.draft.limits import attempt
 from symflops.draft.prove.regimes import SINGLE, regimes_of, single_of, training
 from symflops.draft.trace import gate
 from symflops.draft.trace.subject import Subject, full_config, summed
 from symflops.draft.trace.tape import answering
+from symflops.frontend.read import read
 from symflops.model.program import Program
 from symflops.model.regime import Regime
 from symflops.runtime.interpreted import InterpretedEstimator
@@ -167,3 +170,19 @@ def runs(real: Any, arguments: Mapping[str, Any]) -> bool:
 def first_line(error: BaseException, most: int = 300) -> str:
     """An error as one line."""
     return " ".join(str(error).split())[:most]
+
+
+def library() -> SpecFile | None:
+    """A spec of the library, which knows its blocks; None if there is no library."""
+    return next(iter(specs_in(roots()[0])), None)
+
+
+def model_of(text: str) -> Model:
+    """The model of a draft, which may call blocks of the library.
+
+    Raises:
+        SpecError: The draft is no valid spec.
+    """
+    shelf = library()
+    blocks = shelf.blocks() if shelf else lambda _: None
+    return Model(SpecFile(Path("draft.yaml"), Path(), "draft"), read(Source("draft.yaml", text), blocks, lambda _: None))

@@ -39,15 +39,12 @@ def single_of(real: Any, random: Random) -> Regime:
 
 def targets_of(real: Any, text: str, random: Random) -> tuple[str, ...]:
     """Patterns of linears that get an adapter: about half of the names that only linears of the draft have."""
-    linear = needed("torch").nn.Linear
-    plain: dict[str, bool] = {}
-    for name, module in real.named_modules():
-        if name and not any(True for _ in module.children()):
-            last = last_words(name)
-            plain[last] = plain.get(last, True) and type(module) is linear
-    words = sorted(word for word, known in plain.items() if known and f"{word}: {{op: linear" in text)
+    leaves = [(last_words(name), module) for name, module in real.named_modules() if name and not [*module.children()]]
+    others = {word for word, module in leaves if type(module) is not needed("torch").nn.Linear}
+    every = {word for word, _ in leaves}
+    words = [word for word in sorted(every - others) if f"{word}: {{op: linear" in text]
     chosen = [word for word in words if random.random() < 0.5] or words[:1]
-    return tuple(f"*{word}" for word in chosen if not any(other != word and other.endswith(word) for other in plain))
+    return tuple(f"*{word}" for word in chosen if not any(other.endswith(word) for other in every - {word}))
 
 
 def last_words(name: str) -> str:

@@ -1,10 +1,10 @@
-"""Runs a subject in other states: builds it with other numbers, tapes it, and folds it."""
+"""Runs a subject in other states, and explores which of its numbers move."""
 
 from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -14,14 +14,15 @@ from symflops.draft.limits import attempt
 from symflops.draft.sample.family import Sample
 from symflops.draft.trace.lowering import steps_of
 from symflops.draft.trace.nodes import Tape
-from symflops.draft.trace.subject import Subject, full_config
+from symflops.draft.trace.subject import Subject, class_of, full_config
 from symflops.draft.trace.tape import taped
-from symflops.draft.vary.draws import well_formed
-from symflops.draft.vary.numbers import applied
-from symflops.draft.vary.variables import Slot, State, Variable, moved
+from symflops.draft.vary.explore import Explorer
+from symflops.draft.vary.slots import Slot, applied, is_whole, slots_of
+from symflops.draft.vary.variables import Moves, State, Variable, moved, well_formed
 
 SLOWER = 8.0  # than the first run: then a state counts as one that the module does not accept
 RUNS_PER_COLLECTION = 20
+IGNORED = ("token_id", "token_index", "seed", "pad_", "_id")
 
 
 @dataclass
@@ -117,3 +118,40 @@ def list_lengths(parameters: Mapping[str, Any]) -> dict[str, int]:
             if word.isdigit():
                 found.setdefault(".".join(words[:place]), set()).add(word)
     return {name: len(items) for name, items in found.items()}
+
+
+def explored(runner: Runner) -> Moves:
+    """Which slots of the subject move, alone or with others; the subject itself must run."""
+    subject = runner.subject
+    given = [slot for slot in slots_of(subject.config, subject.inputs) if not ignored(str(slot.key[-1]))]
+    base = runner.taped({})
+    assert base is not None
+    hidden = renamed_fields(subject)
+    filled = [slot for slot in defaults(base[1], subject.config) if slot.key[0] not in hidden]
+    # no size of a spec is read from a list within a list
+    deep = [slot for slot in given if slot.of_config and sum(isinstance(part, int) for part in slot.key) > 1]
+    slots = [*(slot for slot in given if slot not in deep), *filled]
+    moves = Moves(filled=set(filled))
+    Explorer(runner.signature, slots, runner.signature({}), runner.deadline, runner.tell, moves).run()
+    moves.stuck += [slot for slot in deep if slot.kind == "number"]
+    return moves
+
+
+def renamed_fields(subject: Subject) -> set[str]:
+    """The names of fields that the config class knows by another name too, one of which was given."""
+    renamed = getattr(getattr(class_of(subject.reference), "config_class", None), "attribute_map", {})
+    return {name for pair in renamed.items() for name in pair if set(pair) & set(subject.config)}
+
+
+def ignored(name: str) -> bool:
+    """Whether a field is an index or a seed rather than a size."""
+    return any(word in name for word in IGNORED)
+
+
+def defaults(config: Mapping[str, Any], given: Mapping[str, Any], key: tuple[str, ...] = ()) -> Iterator[Slot]:
+    """The whole numbers that the class filled in itself, within parts of the config that were given too."""
+    for name, value in config.items():
+        if isinstance(value, Mapping) and isinstance(given.get(name), Mapping):
+            yield from defaults(value, given[name], (*key, name))
+        elif is_whole(value) and value > 0 and name not in given and not ignored(name) and not name.startswith("_"):
+            yield Slot("config", (*key, name), value)

@@ -1,4 +1,4 @@
-"""Lowers a tape to steps: parameters and inputs become operands, biases and norms part of one step."""
+"""Lowers a tape to steps: parameters and inputs become operands, biases and norms part of one step, repetitions one step."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from symflops.draft.trace.nodes import Node, Tape
-from symflops.draft.trace.rerolling import rerolled
 from symflops.draft.trace.steps import Plan, Ref, Step
 
 NORMALISING = ("layer_norm", "group_norm", "batch_norm")
+LONGEST_ITERATION = 8  # steps
+FEWEST_ITERATIONS = 3
 BIASED = {"linear": 1, "conv": 2}  # the place of the number of biases among a step's words
 
 
@@ -22,7 +23,9 @@ def steps_of(tape: Tape) -> Plan:
         if node.kind in ("parameter", "input"):
             references[node.id] = Ref(node.kind, name=node.path)
             continue
-        operands = tuple(operand_of(node, place, references) for place in range(len(node.operands)))
+        operands = tuple(
+            constant(node, place) if value is None else references[value] for place, value in enumerate(node.operands)
+        )
         step = fused_bias(node, operands, steps, readers) or step_of(node, operands)
         steps[step.id] = step
         references[node.id] = Ref("step", step.id)
@@ -32,14 +35,8 @@ def steps_of(tape: Tape) -> Plan:
     return Plan(tuple(rerolled(list(steps.values()))), outputs, tape.parameters, shapes, dtypes)
 
 
-def operand_of(node: Node, place: int, references: Mapping[int, Ref]) -> Ref:
-    """The operand at one place of a node; a constant has the name of the first input that it was made of."""
-    value = node.operands[place]
-    return references[value] if value is not None else constant(node, place)
-
-
 def constant(node: Node, place: int) -> Ref:
-    """The constant at one place of a node."""
+    """The constant at one place of a node; it has the name of the first input that it was made of."""
     data = node.data[place] if place < len(node.data) else ()
     return Ref("constant", name=data[0] if data else "")
 
@@ -152,3 +149,70 @@ def numbers_of(node: Node, shapes: Sequence[tuple[int, ...]] | None = None) -> t
 def ranks_of(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     """The number of dimensions of each shape."""
     return tuple(map(len, shapes))
+
+
+def rerolled(steps: Sequence[Step]) -> list[Step]:
+    """The steps with each repetition as its first iteration, whose ``times`` is the number of iterations."""
+    found: list[Step] = []
+    first_copy: dict[int, int] = {}
+    place = 0
+    while place < len(steps):
+        length, count = repetition(steps, place)
+        iterations = [steps[start : start + length] for start in range(place, place + length * count, length)]
+        place += length * count
+        if count == 1:
+            found += iterations[0]
+            continue
+        copies = list(zip(*iterations, strict=True))
+        first_copy |= {copy.id: group[0].id for group in copies for copy in group}
+        found += [united(group, {first.id for first in iterations[0]}, first_copy) for group in copies]
+    return [replace(step, operands=tuple(operands_of(step, first_copy))) for step in found]
+
+
+def united(copies: Sequence[Step], inside: set[int], first_copy: Mapping[int, int]) -> Step:
+    """One step for its copies in all iterations; operands in which they differ are appended, and counted in its words."""
+    base = copies[0]
+    columns = zip(*(step.operands for step in copies), strict=True)
+    sources = [sources_of([renamed(ref, first_copy) for ref in refs], base.id, inside) for refs in columns]
+    further = [ref for refs in sources for ref in refs[1:]]
+    operands = (*(refs[0] for refs in sources), *further)
+    return replace(base, operands=operands, times=len(copies), words=(*base.words, len(further)))
+
+
+def sources_of(refs: Sequence[Ref], reader: int, inside: set[int]) -> list[Ref]:
+    """What one operand is in the iterations: constants and later steps of the same iteration only if there is nothing else."""
+    known = [ref for ref in dict.fromkeys(refs) if ref.kind != "constant"] or list(refs[:1])
+    return [ref for ref in known if not (ref.kind == "step" and ref.id in inside and ref.id >= reader)] or known
+
+
+def operands_of(step: Step, first_copy: Mapping[int, int]) -> list[Ref]:
+    """The operands of a step, with references to first copies; a join reads each once, and never itself."""
+    refs = [renamed(ref, first_copy) for ref in step.operands]
+    return [ref for ref in dict.fromkeys(refs) if ref.id != step.id] if step.kind == "join" else refs
+
+
+def renamed(ref: Ref, first_copy: Mapping[int, int]) -> Ref:
+    """A reference to the first copy of a step."""
+    return replace(ref, id=first_copy.get(ref.id, ref.id)) if ref.kind == "step" else ref
+
+
+def repetition(steps: Sequence[Step], place: int) -> tuple[int, int]:
+    """The number of steps in one iteration and of iterations from ``place`` on; ``(1, 1)`` if nothing repeats there."""
+    for length in range(1, LONGEST_ITERATION + 1):
+        first = steps[place : place + length]
+        if any(step.parameters for step in first) or not any(step.kind in ("matmul", "solve") for step in first):
+            continue
+        count = 1
+        while alike(first, steps[place + count * length : place + (count + 1) * length]):
+            count += 1
+        if count >= FEWEST_ITERATIONS:
+            return length, count
+    return 1, 1
+
+
+def alike(first: Sequence[Step], other: Sequence[Step]) -> bool:
+    """Whether two runs of steps differ in their operands alone."""
+    return len(first) == len(other) and all(
+        (a.kind, a.path, a.numbers, a.words, len(a.operands)) == (b.kind, b.path, b.numbers, b.words, len(b.operands))
+        for a, b in zip(first, other, strict=True)
+    )

@@ -61,35 +61,29 @@ def parameters_of(step: Step) -> tuple[str, ...]:
     return (*step.parameters, *(ref.name for ref in step.operands if ref.kind == "parameter"))
 
 
-def names_read(entries: Iterable[Any]) -> list[str]:
+def names_read(entries: Iterable[Any]) -> Iterator[str]:
     """The names of the parameters that steps read, for every item of a loop."""
-    found: list[str] = []
     for entry in entries:
         if isinstance(entry, Step):
-            found += parameters_of(entry)
+            yield from parameters_of(entry)
         elif isinstance(entry, Loop):
-            for part in entry.body:
-                found += names_in_loop(part, entry)
-    return found
+            yield from (name for part in entry.body for name in names_in_loop(part, entry))
 
 
 def names_in_loop(part: Any, loop: Loop) -> Iterator[str]:
     """The names of the parameters that one part of a loop's body reads, for every item that has it."""
-    if not isinstance(part, Branch):
-        yield from of_items(
-            names_read([part]), loop, loop.start, [] if loop.shared else range(loop.start, loop.start + loop.count)
-        )
-        return
-    for number, (case, item) in enumerate(zip(part.cases, part.items, strict=True)):
-        places = [loop.start + place for place, one in enumerate(part.chosen) if one == number]
-        yield from of_items(names_read(case), loop, item, places)
+    if isinstance(part, Branch):
+        for number, (case, item) in enumerate(zip(part.cases, part.items, strict=True)):
+            places = [loop.start + place for place, one in enumerate(part.chosen) if one == number]
+            yield from of_items(list(names_read(case)), loop, item, places)
+    else:
+        every = range(loop.start, loop.start + loop.count)
+        yield from of_items(list(names_read([part])), loop, loop.start, [] if loop.shared else every)
 
 
-def of_items(names: list[str], loop: Loop, item: int, places: Sequence[int]) -> list[str]:
+def of_items(names: list[str], loop: Loop, item: int, places: Sequence[int]) -> Iterator[str]:
     """Names of parameters of one item of a loop, then those of the items at ``places``."""
-    found = list(names)
+    yield from names
     for prefix in (loop.prefix, *loop.others):
         first = f"{prefix}.{item}."
-        for place in places:
-            found += [f"{prefix}.{place}.{name[len(first) :]}" for name in names if name.startswith(first)]
-    return found
+        yield from (f"{prefix}.{at}.{name[len(first) :]}" for at in places for name in names if name.startswith(first))

@@ -125,7 +125,7 @@ class Recorder:
 
     def call(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Any, mutates: bool) -> None:
         """Record a call of an operator and what it returned."""
-        tensors = list(tensors_of((args, tuple(kwargs.values()))))
+        tensors = [tensor for _, tensor in named_tensors((args, kwargs), "")]
         results = list(tensors_in(out))
         if not results:
             return
@@ -172,17 +172,6 @@ class Recorder:
 def storage_of(tensor: Any) -> int:
     """The identity of a tensor's storage."""
     return int(tensor.untyped_storage()._cdata)
-
-
-def tensors_of(value: Any) -> Iterator[Any]:
-    """The tensors among arguments, those within lists and mappings too."""
-    if isinstance(value, Mapping):
-        value = tuple(value.values())
-    if isinstance(value, (tuple, list)):
-        for item in value:
-            yield from tensors_of(item)
-    elif isinstance(value, needed("torch").Tensor):
-        yield value
 
 
 def named_tensors(value: Any, name: str) -> Iterator[tuple[str, Any]]:

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from symflops.draft.vary.slots import Slot
 from symflops.draft.vary.ties import options
-from symflops.draft.vary.variables import WIDE, Moves, Slot, State, Variable, moved
+from symflops.draft.vary.variables import WIDE, Moves, State, Variable, moved
 
 Trial = Callable[[State], Any]
 Outcome = Literal["moves", "inert", "stuck", "shrinks", "limited"]
@@ -31,7 +32,7 @@ class Explorer:
         base: The signature of the subject as given.
         deadline: When to stop, on the monotonic clock.
         tell: Shows progress.
-        filled: Slots of fields that nobody gave; they move alone or not at all.
+        moves: Where the findings are added; its ``filled`` slots move alone or not at all.
     """
 
     trial: Trial
@@ -39,31 +40,28 @@ class Explorer:
     base: Any
     deadline: float
     tell: Callable[[str], None]
-    filled: set[Slot]
-    moves: Moves = field(default_factory=Moves)
+    moves: Moves
     idle: set[Slot] = field(default_factory=set)
 
     def late(self) -> bool:
         """Whether time is up."""
         return time.monotonic() > self.deadline
 
-    def run(self) -> Moves:
+    def run(self) -> None:
         """Move the number of items, then each slot alone, then with others those that do not move alone."""
-        self.moves.filled = self.filled
         waiting = [slot for slot in self.slots if slot.kind != "length"]
         items = self.items([slot for slot in waiting if slot.first])
         waiting = [slot for slot in waiting if slot not in items]
         outcomes: dict[Slot, Outcome] = {}
         for number, slot in enumerate(waiting):
             self.tell(f"moving {slot.label} ({number + 1}/{len(waiting)})")
-            outcomes[slot] = self.attempt(Variable(slot))
+            outcomes[slot] = self.attempt(Variable(slot), candidates(slot.value), slot.of_config and slot.value >= WIDE)
             if outcomes[slot] == "moves":
                 self.moves.variables.append(Variable(slot))
             elif outcomes[slot] == "inert":
                 self.moves.inert.append(slot)
         self.tie({slot: outcome for slot, outcome in outcomes.items() if outcome not in ("moves", "inert")})
         self.double()
-        return self.moves
 
     def items(self, firsts: Sequence[Slot]) -> list[Slot]:
         """Move the first dimensions that have one value, the number of items; empty if they do not move together."""
@@ -71,39 +69,35 @@ class Explorer:
         rest = tuple((slot, 1) for slot in firsts if slot not in batch)
         for along in ((), rest) if firsts else ():
             variable = Variable(batch[0], tuple(batch[1:]), along=along)
-            if self.attempt(variable) == "moves":
+            if self.attempt(variable, candidates(batch[0].value)) == "moves":
                 self.moves.variables.append(variable)
                 return batch
         return []
 
-    def attempt(self, variable: Variable, values: Sequence[int] | None = None) -> Outcome:
-        """Move a variable, to some values or to likely ones.
+    def attempt(self, variable: Variable, values: Sequence[int], rounds: bool = False) -> Outcome:
+        """Move a variable to some values.
 
         A dimension that ``shrinks`` moves downwards only. A number that is ``limited`` by another one takes only values whose
-        effect rounding may hide.
+        effect rounding may hide. The next multiple of a number that ``rounds`` others up may be that of its double as well.
         """
-        accepted = shrinks = False
+        shrinks = False
         most, lead = 0, variable.lead
-        # the next multiple of a number may be that of its double as well
-        rounds = lead.of_config and lead.value >= WIDE and values is None
-        for place, value in enumerate(candidates(lead.value) if values is None else values):
-            if place > 2 and accepted and rounds and not shrinks:
+        for place, value in enumerate(values):
+            if rounds and place > 2 and most and not shrinks:
                 break
             signature = self.signature(variable, value)
             if signature is None:
                 continue
-            accepted, most = True, max(most, value)
+            most = max(most, value)
             if signature != self.base:
                 if self.grown(lead, value):
                     return "moves"
                 shrinks = True
             elif value >= lead.value * 2 and not rounds:
                 break
-        if shrinks:
-            return "shrinks"
-        if accepted:
-            return "limited" if most < lead.value * 2 else "inert"
-        return "stuck"
+        if shrinks or not most:
+            return "shrinks" if shrinks else "stuck"
+        return "limited" if most < lead.value * 2 else "inert"
 
     def signature(self, variable: Variable, value: int) -> Any:
         """The signature with another value of a lead; None if the module does not accept it, or time is up."""
@@ -121,7 +115,7 @@ class Explorer:
         """Tie a number that cannot be doubled alone to an equal one with which it can, as heads to those of keys."""
         for place, variable in enumerate(self.moves.variables):
             slot, doubled = variable.lead, variable.lead.value * 2
-            if len(variable.slots) > 1 or not slot.of_config or slot.value < 2 or slot in self.filled or self.late():
+            if len(variable.slots) > 1 or not slot.of_config or slot.value < 2 or slot in self.moves.filled or self.late():
                 continue
             equal = [one for one in self.moves.inert if one.value == slot.value and one.of_config]
             if not equal or self.trial({slot: doubled}) is not None:
@@ -138,7 +132,7 @@ class Explorer:
         done: set[Slot] = set()
         covered: set[Slot] = set()
         for slot in sorted(coupled, key=lambda one: one.of_run):  # tokens of a picture follow its sides
-            if slot in done or slot in self.filled or self.late():
+            if slot in done or slot in self.moves.filled or self.late():
                 continue
             self.tell(f"moving {slot.label} with others")
             found = self.tied(slot, coupled)
@@ -153,7 +147,7 @@ class Explorer:
                     self.moves.variables.append(found)
                 covered.update(found.slots)
                 done.update(settled(found))
-        self.sort([slot for slot in coupled if slot not in covered and slot not in self.filled], coupled, covered)
+        self.sort([slot for slot in coupled if slot not in covered and slot not in self.moves.filled], coupled, covered)
 
     def sort(self, free: Sequence[Slot], coupled: Mapping[Slot, Outcome], covered: set[Slot]) -> None:
         """Sort what does not move with others either: a field that is limited changes nothing, anything else is stuck."""

@@ -51,10 +51,10 @@ def runs(row: list[int]) -> Iterator[tuple[int, int]]:
             start = place
 
 
-def follows(inputs: Mapping[str, Any], name: str, place: int) -> bool:
+def follows(inputs: Mapping[str, Any], key: tuple[Any, ...]) -> bool:
     """Whether a dimension is the number of tokens of an argument with values, as that of a mask."""
-    value = inputs.get(name)
-    if place != 1 or not isinstance(value, Mapping) or len(value.get("shape", ())) != 2:
+    value = inputs.get(key[0])
+    if key[1:] != ("shape", 1) or not isinstance(value, Mapping) or len(value.get("shape", ())) != 2:
         return False
     whole = str(value.get("dtype", "")).startswith(("int", "bool"))
     return whole and value["shape"][1] in {len(rows[0]) for rows in described(inputs).values() if len(rows[0]) > FEW}
@@ -79,7 +79,8 @@ def stretch(inputs: dict[str, Any], tokens: dict[str, list[list[int]]], name: st
     """Change the length of a run, in all arguments of as many tokens."""
     before = len(tokens[name][0])
     length = next(length for first, length in runs(tokens[name][0]) if first == start)
-    masks = [other for other in inputs if other not in tokens and follows({**inputs, **valued(tokens)}, other, 1)]
+    now = {**inputs, **{other: {"value": rows} for other, rows in tokens.items()}}
+    masks = [other for other in inputs if other not in tokens and follows(now, (other, "shape", 1))]
     for other, rows in tokens.items():
         if len(rows[0]) == before:
             tokens[other] = [[*row[:start], *[row[start]] * number, *row[start + length :]] for row in rows]
@@ -87,11 +88,6 @@ def stretch(inputs: dict[str, Any], tokens: dict[str, list[list[int]]], name: st
         shape = inputs[other]["shape"]
         if shape[1] == before:
             inputs[other] = {**inputs[other], "shape": [shape[0], before + number - length]}
-
-
-def valued(tokens: Mapping[str, list[list[int]]]) -> dict[str, Any]:
-    """Describe rows as arguments."""
-    return {name: {"value": rows} for name, rows in tokens.items()}
 
 
 def number_at(inputs: Mapping[str, Any], key: tuple[Any, ...]) -> int | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from symflops.draft.vary.variables import Moves, Slot, Variable
+from symflops.draft.vary.slots import Key, Slot
+from symflops.draft.vary.variables import Moves, Variable
 
 MOST_OPTIONS = 80
 SMALL = 64  # the size of a patch, or a count, is below
@@ -102,17 +103,20 @@ def grids(partners: Partners) -> Iterator[Variable]:
 def patches(partners: Partners) -> Iterator[Variable]:
     """A patch with the last sides of a tensor that it divides, with and without equal sides of other tensors."""
     slot = partners.slot
-    if slot.kind != "number" or not slot.of_config or not 0 < slot.value < SMALL:
-        return
     axes = [other for other in partners.axes if other.value > 1]
+    if slot.kind != "number" or not slot.of_config or slot.value >= SMALL:
+        return
     for tensor in dict.fromkeys(other.key[:-1] for other in axes):
         sides = [other for other in partners.multiples(axes) if other.key[:-1] == tensor]
         for several in (sides[-2:], sides[-3:], sides[-3:-2]):
-            values = {one.value for one in several}
-            yield Variable(
-                slot, tuple(one for one in axes if one in several or (one.value in values and one.key[:-1] != tensor))
-            )
+            yield Variable(slot, everywhere(axes, several, tensor))
             yield Variable(slot, tuple(several))
+
+
+def everywhere(axes: Sequence[Slot], sides: Sequence[Slot], tensor: Key) -> tuple[Slot, ...]:
+    """Sides of a tensor, and dimensions of other tensors that are equal to one of them."""
+    values = {one.value for one in sides}
+    return tuple(one for one in axes if one in sides or (one.value in values and one.key[:-1] != tensor))
 
 
 def axial(partners: Partners) -> Iterator[Variable]:
@@ -126,8 +130,12 @@ def axial(partners: Partners) -> Iterator[Variable]:
 def units(dims: Sequence[Slot]) -> list[tuple[Slot, ...]]:
     """Dimensions of one value: those of one axis first, then all."""
     by_axis = [tuple(one for one in dims if (one.value, one.key[-1]) == (dim.value, dim.key[-1])) for dim in dims]
-    by_value = [tuple(one for one in dims if one.value == dim.value) for dim in dims]
-    return list(dict.fromkeys((*by_axis, *by_value)))
+    return list(dict.fromkeys((*by_axis, *by_value(dims))))
+
+
+def by_value(slots: Sequence[Slot]) -> list[tuple[Slot, ...]]:
+    """Slots in groups of one value."""
+    return [tuple(one for one in slots if one.value == value) for value in dict.fromkeys(slot.value for slot in slots)]
 
 
 def shares(partners: Partners) -> Iterator[Variable]:
@@ -135,14 +143,12 @@ def shares(partners: Partners) -> Iterator[Variable]:
     slot = partners.slot
     fields = [other for other in partners.others if other.of_config]
     items = tuple(other for other in fields if other.key[:-1] == slot.key[:-1])
-    if not slot.of_config or slot.kind != "number" or not slot.of_list or not items:
-        return
-    yield Variable(slot, items)
-    total = slot.value + sum(item.value for item in items)
-    widths = [other for other in fields if other.value % total == 0 and other not in items]
-    for value in dict.fromkeys(width.value for width in widths):
-        yield Variable(slot, (*items, *(width for width in widths if width.value == value)))
-    yield from (Variable(slot, (*items, width)) for width in widths)
+    if slot.of_config and slot.kind == "number" and slot.of_list and items:
+        yield Variable(slot, items)
+        total = slot.value + sum(item.value for item in items)
+        widths = [other for other in fields if other.value % total == 0 and other not in items]
+        yield from (Variable(slot, (*items, *group)) for group in by_value(widths))
+        yield from (Variable(slot, (*items, width)) for width in widths)
 
 
 def ratios(partners: Partners) -> Iterator[Variable]:
@@ -151,8 +157,7 @@ def ratios(partners: Partners) -> Iterator[Variable]:
     multiples = partners.multiples(unequal)
     yield from (Variable(slot, (other,)) for other in multiples)
     fields = [other for other in multiples if other.of_config and slot.of_config]
-    groups = dict.fromkeys(tuple(one for one in fields if one.value == other.value) for other in fields)
-    yield from (Variable(slot, several) for several in groups if len(several) > 1)
+    yield from (Variable(slot, several) for several in by_value(fields) if len(several) > 1)
     if slot.value == 1:
         yield from (Variable(slot, (other,)) for other in partners.axes)
     yield from (Variable(other, (slot,)) for other in unequal if slot.value % other.value == 0 and other in partners.coupled)
@@ -177,34 +182,31 @@ def related(one: Slot, other: Slot) -> bool:
 def pictures(partners: Partners) -> Iterator[Variable]:
     """The tokens of a picture grow with its sides, or with their square; with the square of a patch they become fewer."""
     slot = partners.slot
-    dims = [other for other in partners.coupled if other != slot and other.value > 1 and other.kind == "dimension"]
-    squares = partners.multiples(dims, 2)
-    sides = partners.equal([other for other in dims if not other.of_run])
-    for run in [other for other in dims if other.of_run and not slot.of_run]:
-        rows = tuple((other, 1) for other in dims if other.first)
+    dims = [other for other in partners.coupled if other.kind == "dimension" and other.value > 1 and other != slot]
+    runs = [other for other in dims if other.of_run]
+    squares = [(other, 2) for other in partners.multiples(dims, 2)]
+    sides = partners.equal([other for other in dims if other not in runs])
+    rows = [(other, 1) for other in dims if other.first]
+    for run in runs if not slot.of_run else ():
         yield Variable(slot, sides, along=((run, 2),))
         yield Variable(slot, along=((run, -2),))
         yield Variable(slot, along=((run, 1), *rows))
-        yield from (Variable(slot, along=((run, -2), (other, 2))) for other in squares)
+        yield from (Variable(slot, along=((run, -2), square)) for square in squares)
     if slot.value > 1:
-        yield from (Variable(slot, along=((other, 2),)) for other in squares)
+        yield from (Variable(slot, along=(square,)) for square in squares)
 
 
 def parts(partners: Partners) -> Iterator[Variable]:
     """Parts of a whole, which stand in one list, grow with it, or become smaller."""
-    slot = partners.slot
-    if not slot.of_config or slot.of_list:
+    slot, fields = partners.slot, [other for other in partners.coupled if other.of_config]
+    if slot.of_list or not slot.of_config:
         return
-    fields = [other for other in partners.coupled if other.of_config]
     equal = partners.equal([other for other in fields if other != slot])
     for key in dict.fromkeys(other.key[:-1] for other in fields if other.of_list):
-        items = [other for other in partners.coupled if other.key[:-1] == key]
-        if len(items) > 1:
-            growing = tuple((item, 1) for item in items)
-            yield Variable(slot, along=growing)
-            if equal:
-                yield Variable(slot, equal, along=growing)
-            yield Variable(slot, along=tuple((item, -1) for item in items))
+        growing = tuple((other, 1) for other in partners.coupled if other.key[:-1] == key)
+        if len(growing) > 1:
+            yield from (Variable(slot, beside, along=growing) for beside in dict.fromkeys(((), equal)))
+            yield Variable(slot, along=tuple((item, -1) for item, _ in growing))
 
 
 def everything(partners: Partners) -> Iterator[Variable]:

@@ -1,70 +1,17 @@
-"""Slots, the numbers of a subject, and variables: slots that move together."""
+"""Variables, slots that move together, and the states that they make: one variable moved, or many drawn at random."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, TypeGuard
+from math import lcm
+from random import Random
 
-from symflops.draft.vary.sequences import COLUMN, ROWS, RUN
+from symflops.draft.vary.slots import Slot
 
-OF_VALUES = ((RUN,), (COLUMN,), (ROWS,))
+TURNS = 20
 WIDE = 8  # a number from here on may be a width, one below is rather a count
-Key = tuple[str | int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Slot:
-    """One number of a subject: its place (``config`` or ``inputs``, then keys), and its value as given.
-
-    ``kind`` is ``number``, ``dimension`` (of a tensor among the inputs), or ``length`` (of a list of the config).
-    """
-
-    side: str
-    key: Key
-    value: int
-    kind: str = "number"
-
-    @property
-    def label(self) -> str:
-        """The slot as people write it: ``text_config.hidden_size``, ``hidden_states[1]``."""
-        shown = [part for part in self.key if part != "shape" and (part,) not in OF_VALUES]
-        text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in shown).lstrip(".")
-        if self.key[-2:-1] == (RUN,):
-            return f"tokens like {text}"
-        return f"len({text})" if self.kind == "length" else text
-
-    @property
-    def of_config(self) -> bool:
-        """Whether it is in the config."""
-        return self.side == "config"
-
-    @property
-    def of_list(self) -> bool:
-        """Whether it is an item of a list, or a dimension."""
-        return isinstance(self.key[-1], int)
-
-    @property
-    def of_run(self) -> bool:
-        """Whether it is the length of a run of tokens."""
-        return RUN in self.key
-
-    @property
-    def first(self) -> bool:
-        """Whether it is the first dimension of a tensor."""
-        return self.kind == "dimension" and self.key[-1] == 0
-
-    @property
-    def axis(self) -> bool:
-        """Whether it is another dimension of a tensor."""
-        return self.kind == "dimension" and self.key[-1] != 0
-
-    def within(self, state: Mapping[Slot, int]) -> int:
-        """Its value in a state."""
-        return state.get(self, self.value)
-
-
 State = dict[Slot, int]
 
 
@@ -106,11 +53,6 @@ class Moves:
     filled: set[Slot] = field(default_factory=set)
 
 
-def is_whole(value: Any) -> TypeGuard[int]:
-    """Whether a value is a whole number, and no truth value."""
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
 def moved(state: Mapping[Slot, int], variables: Sequence[tuple[Variable, int]]) -> State | None:
     """A state in which the leads of variables have other values; None if a number of it is not whole."""
     factors: dict[Slot, Fraction] = {}
@@ -124,9 +66,70 @@ def moved(state: Mapping[Slot, int], variables: Sequence[tuple[Variable, int]]) 
         for slot in variable.delta:
             shifts[slot] = shifts.get(slot, 0) + value - base
     found = dict(state)
-    for slot in {*factors, *shifts}:
+    for slot in dict.fromkeys((*factors, *shifts)):
         size = slot.within(found) * factors.get(slot, Fraction(1)) + shifts.get(slot, 0)
         if size.denominator != 1 or size < 1:
             return None
         found[slot] = int(size)
     return found
+
+
+def well_formed(variables: Sequence[Variable], random: Random, share: float, origin: State, most: int) -> State | None:
+    """A state that :func:`draw` finds in a few turns, in which no number is more than ``most`` times what it was.
+
+    Numbers that divide each other grow together, so later turns move fewer of them.
+    """
+    for turn in range(TURNS):
+        found = draw(variables, random, share if turn < TURNS // 2 else share / 3, origin)
+        if found is not None and all(value <= most * max(WIDE, slot.value) for slot, value in found.items()):
+            return found
+    return None
+
+
+def draw(variables: Sequence[Variable], random: Random, share: float, origin: State) -> State | None:
+    """A state in which a share of the variables have other values; None if a number of it is not whole."""
+    chosen = [variable for variable in variables if random.random() < share] or [random.choice(list(variables))]
+    values: dict[Variable, int] = {}
+    for variable in sorted(variables, key=lambda variable: variable.lead.value):
+        factors = divisors(variable, values)
+        step = lcm(*factors)
+        if variable in chosen:
+            values[variable] = drawn(variable, random, step, bool(factors))
+        else:
+            start = variable.lead.within(origin)
+            values[variable] = start if start % step == 0 or variable.along else step * max(1, round(start / step))
+    return moved({}, [(variable, value) for variable, value in values.items() if value != variable.lead.value])
+
+
+def divisors(variable: Variable, values: Mapping[Variable, int]) -> list[int]:
+    """What must divide the lead of a variable: the new values of smaller numbers that divide it in the given subject."""
+    lead = variable.lead
+    smaller = [other for other in values if 1 < other.lead.value < lead.value and lead.value % other.lead.value == 0]
+    return [
+        other.lead.value if lead in other.ratio else values[other] * (1 if lead.value // other.lead.value % 2 else 2)
+        for other in smaller
+        if lead.kind == "number" or other.lead.value <= 4
+    ]
+
+
+def drawn(variable: Variable, random: Random, step: int, divided: bool) -> int:
+    """Another value of a lead, a multiple of ``step`` if smaller numbers divide it."""
+    base = variable.lead.value
+    even = base % 2 == 0
+    if variable.along or any(slot.value % base for slot in variable.ratio):
+        return random.choice([base, *whole_values(variable)])
+    if base < WIDE:
+        return step * random.randint(1, 3) if divided and even else random.randint(max(1, base - 1), base + 4)
+    if not divided and (variable.lead.kind != "number" or not even):
+        return random.randint(max(2, base // 2), base * 2)
+    unit = step if divided else base // 2
+    low = max(1, base // (2 * unit))
+    value = unit * random.randint(low, low + 6)
+    return value * 2 if value % 2 and even else value
+
+
+def whole_values(variable: Variable) -> list[int]:
+    """Simple multiples and parts of a lead for which what moves with it comes out whole."""
+    base = variable.lead.value
+    parts = [base // part for part in (2, 3) if base % part == 0 and base > part]
+    return [value for value in (base * 2, base * 3, *parts) if moved({}, [(variable, value)])]

@@ -1,4 +1,4 @@
-"""Drafts a class at the number of levels of a published config: lists of widths or kinds per level are its structure."""
+"""Adjusts the subject of a draft before anything moves: its number of levels, and the length of its inputs."""
 
 from __future__ import annotations
 
@@ -7,6 +7,11 @@ from typing import Any
 
 from symflops.draft.limits import attempt
 from symflops.draft.trace.subject import Subject, full_config
+from symflops.draft.trace.tape import taped
+from symflops.draft.vary.slots import applied, slots_of
+
+CHUNKS = 8
+FEWEST_IN_CHUNK = 16
 
 
 def levelled(subject: Subject, published: Sequence[Subject]) -> Subject:
@@ -38,3 +43,29 @@ def is_list(config: Mapping[str, Any], name: str) -> bool:
 def plain(value: Any) -> Any:
     """A value with lists instead of tuples."""
     return [plain(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def lengthened(subject: Subject) -> Subject:
+    """The subject with inputs of several chunks if its module pads them to a longer chunk; else the subject itself."""
+    slots = slots_of(subject.config, subject.inputs)
+    lengths = [slot for slot in slots if slot.kind == "dimension" and slot.key[-1] == 1]
+    if not lengths or len({slot.value for slot in lengths}) > 1:
+        return subject
+    chunks = {size for size in square_sides(subject) if size >= FEWEST_IN_CHUNK} - {slot.value for slot in slots}
+    longer = [size for size in chunks if size > lengths[0].value]
+    if len(longer) != 1:
+        return subject
+    found = subject.having(*applied(subject.config, subject.inputs, dict.fromkeys(lengths, CHUNKS * longer[0])))
+    return found if longer[0] in square_sides(found) else subject
+
+
+def square_sides(subject: Subject) -> set[int]:
+    """The sides of square products of two values, as scores within a chunk are; empty if the module does not run."""
+    found = attempt(lambda: taped(subject)[2].nodes)
+    nodes = found or []
+    parameters = {node.id for node in nodes if node.kind == "parameter"}
+    return {
+        node.sizes[1]
+        for node in nodes
+        if node.kind == "matmul" and node.sizes[1] == node.sizes[3] and not parameters & set(node.operands[:2])
+    }

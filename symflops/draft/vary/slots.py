@@ -1,25 +1,79 @@
-"""Reads the numbers of a config and of inputs that may move, and writes others in their place."""
+"""Slots, the numbers of a config and of inputs that may move: reads them, and writes others in their place."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeGuard
 
-from symflops.draft.vary.sequences import changed, follows, numbers_in
-from symflops.draft.vary.variables import OF_VALUES, Key, Slot, is_whole
+from symflops.draft.vary.sequences import COLUMN, ROWS, RUN, changed, follows, numbers_in
+
+OF_VALUES = ((RUN,), (COLUMN,), (ROWS,))
+Key = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One number of a subject: its place (``config`` or ``inputs``, then keys), and its value as given.
+
+    ``kind`` is ``number``, ``dimension`` (of a tensor among the inputs), or ``length`` (of a list of the config).
+    """
+
+    side: str
+    key: Key
+    value: int
+    kind: str = "number"
+
+    @property
+    def label(self) -> str:
+        """The slot as people write it: ``text_config.hidden_size``, ``hidden_states[1]``."""
+        shown = [part for part in self.key if part != "shape" and (part,) not in OF_VALUES]
+        text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in shown).lstrip(".")
+        if self.key[-2:-1] == (RUN,):
+            return f"tokens like {text}"
+        return f"len({text})" if self.kind == "length" else text
+
+    @property
+    def of_config(self) -> bool:
+        """Whether it is in the config."""
+        return self.side == "config"
+
+    @property
+    def of_list(self) -> bool:
+        """Whether it is an item of a list, or a dimension."""
+        return isinstance(self.key[-1], int)
+
+    @property
+    def of_run(self) -> bool:
+        """Whether it is the length of a run of tokens."""
+        return RUN in self.key
+
+    @property
+    def first(self) -> bool:
+        """Whether it is the first dimension of a tensor."""
+        return self.kind == "dimension" and self.key[-1] == 0
+
+    @property
+    def axis(self) -> bool:
+        """Whether it is another dimension of a tensor."""
+        return self.kind == "dimension" and self.key[-1] != 0
+
+    def within(self, state: Mapping[Slot, int]) -> int:
+        """Its value in a state."""
+        return state.get(self, self.value)
+
+
+def is_whole(value: Any) -> TypeGuard[int]:
+    """Whether a value is a whole number, and no truth value."""
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def slots_of(config: Mapping[str, Any], inputs: Mapping[str, Any]) -> list[Slot]:
     """All numbers of a subject: those of the config, then those of the inputs."""
     valued = [Slot("inputs", key, value, "dimension") for key, value in numbers_in(inputs)]
-    shaped = [slot for slot in dimensions((), inputs) if not follows(inputs, str(slot.key[0]), last_of(slot))]
+    shaped = [slot for slot in dimensions((), inputs) if not follows(inputs, slot.key)]
     return [*numbers("config", (), config), *valued, *shaped]
-
-
-def last_of(slot: Slot) -> int:
-    """The place of a dimension in a tensor that is an argument itself; -1 for anything else."""
-    return int(slot.key[-1]) if slot.kind == "dimension" and len(slot.key) == 3 else -1
 
 
 def numbers(side: str, key: Key, value: Any) -> Iterator[Slot]:
