@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -170,11 +171,9 @@ def document_of(subject: Subject, family: Family, names: Names) -> Document:
         writer.patterns = patterns_in(shelf.root) if shelf and attention else []
         writer.blocks = {path.stem for path in (shelf.root / "blocks").glob("*.yaml")} if shelf else set()
         made = document(subject.name, reference, family, names, writer, signature(subject))
-        try:
+        with suppress(SymflopsError):
             model_of(made.text).graph(family.samples[0].config)
             break
-        except SymflopsError:
-            continue
     return made
 
 

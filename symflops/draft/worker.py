@@ -86,19 +86,14 @@ def listen(pipe: Any, process: Any, ends: float, most: int, tell: Callable[[str]
         if kind == "tell":
             tell(value)
         elif kind == "failed":
-            raise failure(*value)
+            error = SymflopsError(value[0])
+            error.exit_code = value[1]
+            raise error
         elif kind == "done":
             return value, ""
         else:
             last = value
     return last, "the time was up, and it did not end by itself"
-
-
-def failure(text: str, code: int) -> SymflopsError:
-    """An error of the other process."""
-    error = SymflopsError(text)
-    error.exit_code = code
-    return error
 
 
 def work(

@@ -71,11 +71,11 @@ class Guards:
     @property
     def sizes(self) -> dict[str, dict[str, Any]]:
         """The settings as sizes of a spec, with the value of the first config as default."""
-        found = {}
-        for one in self.settings:
-            first = one.values[0]
-            found[one.letter] = {"key": one.key} | ({"optional": "true"} if first is None else {"default": written(first)})
-        return found
+        firsts = [(one, one.values[0]) for one in self.settings]
+        return {
+            one.letter: {"key": one.key} | ({"optional": "true"} if first is None else {"default": written(first)})
+            for one, first in firsts
+        }
 
 
 def guards_between(configs: Sequence[Mapping[str, Any]], given: Sequence[str], taken: set[str], names: Sequence[str]) -> Guards:

@@ -71,12 +71,12 @@ class Fitter:
         """The symbols that a vector depends on, as far as samples that move one variable show."""
         certain = [name for name, places in self.solo.items() if any(vector[place] != vector[0] for place in places)]
         # what moves with one of these may have cancelled it, as a patch does that grows with the sides of its grid
-        beside = [name for name, places in self.solo.items() if name not in certain and self.differ(certain, places)]
+        beside = [
+            name
+            for name, places in self.solo.items()
+            if name not in certain and any(self.symbols[one][at] != self.symbols[one][0] for one in certain for at in places)
+        ]
         return certain + beside if certain else list(self.symbols)
-
-    def differ(self, names: Sequence[str], places: Sequence[int]) -> bool:
-        """Whether one of some symbols differs from the first sample in some others."""
-        return any(self.symbols[name][place] != self.symbols[name][0] for name in names for place in places)
 
     def search(self, vector: Vector) -> Formula | None:
         """A constant, a symbol, a monomial, or a sum of few monomials; then the same with new rounded quotients."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -83,21 +84,17 @@ def words(text: str) -> list[str]:
     return "".join(letter if letter.isalnum() or letter in "_[]" else " " for letter in text).split()
 
 
-def powers(above: Sequence[str], below: Sequence[str]) -> Monomial:
+def powers(above: Iterable[str], below: Iterable[str]) -> Monomial:
     """The monomial of names in the numerator and in the denominator."""
-    found: dict[str, int] = {}
-    for name in above:
-        found[name] = found.get(name, 0) + 1
-    for name in below:
-        found[name] = found.get(name, 0) - 1
+    found = Counter(above)
+    found.subtract(below)
     return tuple((name, power) for name, power in found.items() if power)
 
 
 def merge(a: Monomial, b: Monomial) -> Monomial:
     """The product of two monomials."""
-    found = dict(a)
-    for name, power in b:
-        found[name] = found.get(name, 0) + power
+    found = Counter(dict(a))
+    found.update(dict(b))
     return tuple((name, power) for name, power in found.items() if power)
 
 

@@ -59,11 +59,9 @@ class Rounding:
 
     def with_two(self, vector: Vector, usable: Atoms, atoms: Atoms) -> Formula | None:
         """A formula with two new quotients."""
-        for one, other in combinations(usable, 2) if len(usable) <= MOST_PAIRED else ():
-            found = self.with_quotients(vector, {one: usable[one], other: usable[other]}, atoms)
-            if found is not None:
-                return found
-        return None
+        pairs = combinations(usable, 2) if len(usable) <= MOST_PAIRED else ()
+        tries = (self.with_quotients(vector, {one: usable[one], other: usable[other]}, atoms) for one, other in pairs)
+        return next(filter(None, tries), None)
 
     def with_quotients(self, vector: Vector, new: Atoms, others: Atoms) -> Formula | None:
         """A monomial of all new quotients; if there is only one, a monomial and a constant too."""
@@ -83,9 +81,9 @@ class Rounding:
     def extreme(self, vector: Vector) -> Formula | None:
         """The smaller or the larger of two symbols."""
         for (one, x), (other, y) in combinations(self.symbols.items(), 2):
-            for word, chosen in (("min", min), ("max", max)):
+            for chosen in (min, max):
                 if tuple(map(chosen, x, y)) == vector:
-                    return symbol(f"{word}({one}, {other})")
+                    return symbol(f"{chosen.__name__}({one}, {other})")
         return None
 
     def candidates(self, base: Atoms, pool: Atoms) -> Iterator[tuple[str, Vector]]:
@@ -125,6 +123,6 @@ def limited(vector: Vector, atoms: Atoms) -> Formula | None:
     """The smaller of an atom and a number."""
     largest = max(vector)
     for name, values in atoms.items():
-        if largest > 1 and max(values) > largest and all(min(a, largest) == b for a, b in zip(values, vector, strict=True)):
+        if max(values) > largest > 1 and tuple(min(a, largest) for a in values) == vector:
             return symbol(f"min({name}, {largest})")
     return None

@@ -171,19 +171,15 @@ def length(names: Names, slot: Slot, family: Family) -> str:
 
 def fitter_of(names: Names, family: Family) -> Fitter:
     """A fitter with the symbols of a draft; dimensions of inputs that never move are constants that may be divided."""
-    fixed: set[int] = set()
-    for name in family.samples[0].plan.inputs:
-        shapes = [sample.plan.inputs.get(name, ()) for sample in family.samples]
-        fixed |= {sizes[0] for sizes in zip(*shapes, strict=False) if len(set(sizes)) == 1 and sizes[0] >= SMALLEST_CONSTANT}
+    shapes = [[sample.plan.inputs.get(name, ()) for sample in family.samples] for name in family.samples[0].plan.inputs]
+    sizes = [set(values) for one in shapes for values in zip(*one, strict=False)]
+    fixed = {size for values in sizes if len(values) == 1 for size in values if size >= SMALLEST_CONSTANT}
     return Fitter(names.vectors, names.solo, constants=tuple(sorted(fixed)), chunks=chunks_of(family))
 
 
 def chunks_of(family: Family) -> tuple[int, ...]:
     """The sides of square products of two values that never move, as scores within a chunk of tokens."""
-    sides = set()
-    for step in steps_in(family.samples[0].plan.entries):
-        if step.kind == "matmul" and step.numbers[1] == step.numbers[3] >= FEWEST_IN_CHUNK:
-            columns = (family.numbers(step, lambda one: one.numbers[1]), family.numbers(step, lambda one: one.numbers[3]))
-            if len(set(zip(*columns, strict=True))) == 1:
-                sides.add(step.numbers[1])
-    return tuple(sorted(sides))
+    steps = [step for step in steps_in(family.samples[0].plan.entries) if step.kind == "matmul"]
+    every = [family.parts[family.place[id(step)]] for step in steps]
+    sides = [{size for one in same for size in (one.numbers[1], one.numbers[3])} for same in every]
+    return tuple(sorted({side for one in sides if len(one) == 1 for side in one if side >= FEWEST_IN_CHUNK}))

@@ -112,22 +112,18 @@ class Merger:
             else:
                 return None
         for variable in found:
-            firsts = self.firsts(variable)
+            firsts = {
+                ref
+                for step in self.layout.bodies[0]
+                for position, ref in enumerate(step.operands)
+                if (self.layout.place[step.id], position) in variable.readers
+            }
             if len(firsts) != 1:
                 return None
             (variable.init,) = firsts
             if variable.init.id in self.layout.owner:
                 return None
         return sorted(found, key=lambda variable: min(variable.readers)) or None
-
-    def firsts(self, variable: Carried) -> set[Ref]:
-        """What the first item reads in place of a carried value."""
-        return {
-            ref
-            for step in self.layout.bodies[0]
-            for position, ref in enumerate(step.operands)
-            if (self.layout.place[step.id], position) in variable.readers
-        }
 
     def resolved(self, places: Mapping[int, Place | Ref], reader: tuple[int, ...]) -> Ref | None:
         """One reference for what several items read, each at a place or by a reference; None if there is none.

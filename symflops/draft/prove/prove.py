@@ -126,11 +126,9 @@ class Prover:
     def batch(self, config: Mapping[str, Any], lengths: Mapping[str, int], items: int) -> dict[str, Any]:
         """The batch for the streams of the draft."""
         program = self.program(self.regimes[0], config)
-        found: dict[str, Any] = {}
-        for stream in program.streams:
-            item = [lengths.get(name, 0) for name in stream.variables]  # an input that a variant lacks has length 0
-            if item:
-                found[stream.name] = [item[0] if len(item) == 1 else item] * items
+        # an input that a variant lacks has length 0
+        each = {one.name: [lengths.get(name, 0) for name in one.variables] for one in program.streams}
+        found = {name: [item[0] if len(item) == 1 else item] * items for name, item in each.items() if item}
         return found or {stream.name: [[]] * items for stream in program.streams[:1]}
 
     def parameters(self, real: Any, config: Mapping[str, Any], proof: Proof) -> None:

@@ -116,9 +116,8 @@ class Sampler:
 
 def values_alone(variable: Variable, now: int, step: int) -> Iterator[int]:
     """Values of a variable that moves alone, the likeliest to be accepted first."""
-    values = [step, now + 1, now + 2, now + 3, now * 2, now - 1, now * 3]
-    if variable.lead.kind == "dimension":
-        values.insert(1, now - 1)
+    lower = [now - 1] if variable.lead.kind == "dimension" else []
+    values = [step, *lower, now + 1, now + 2, now + 3, now * 2, now - 1, now * 3]
     yield from dict.fromkeys(value for value in values if value > 0 and value != now)
 
 

@@ -108,15 +108,12 @@ def check(model: Any, arguments: Mapping[str, Any], summed: Any, tape: Tape, see
     """Both passes if everything trains, and the backward pass of four random choices of parameters."""
     names = [name for name in tape.parameters if name not in tape.frozen]
     random = Random(seed)
-    choices = [("full", frozenset(names))]
-    choices += [
-        (f"{share:.0%} of the parameters", frozenset(name for name in names if random.random() < share)) for share in SHARES
-    ]
-    found: list[Finding] = []
-    for name, trained in choices:
-        ahead, back = measured(model, arguments, summed, trained)
-        if name == "full":
-            found.append(Finding("forward", ahead, forward(tape), trained))
+    every = frozenset(names)
+    choices = {f"{share:.0%} of the parameters": frozenset(one for one in names if random.random() < share) for share in SHARES}
+    ahead, back = measured(model, arguments, summed, every)
+    found = [Finding("forward", ahead, forward(tape), every), Finding("backward, full", back, backward(tape, every), every)]
+    for name, trained in choices.items():
+        _, back = measured(model, arguments, summed, trained)
         found.append(Finding(f"backward, {name}", back, backward(tape, trained), trained))
     return found
 

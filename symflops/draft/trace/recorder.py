@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
-from symflops.draft.trace.contractions import Contraction, contraction_of
 from symflops.draft.trace.nodes import Node, Value
 from symflops.witness.outputs import tensors_in
 from symflops.witness.tensors import needed
@@ -16,6 +17,18 @@ NORMS = {
     "cudnn_batch_norm": "batch_norm", "_native_batch_norm_legit": "batch_norm",
     "_native_batch_norm_legit_no_training": "batch_norm",
 }  # fmt: skip
+
+PRODUCTS = {"mm": 0, "bmm": 0, "addmm": 1, "baddbmm": 1}  # how many tensors are added, and come first
+
+
+@dataclass(frozen=True, slots=True)
+class Contraction:
+    """A contraction as a node has it: its two sides come first among the ``tensors``, then what is added to its result."""
+
+    kind: str
+    tensors: tuple[Any, ...]
+    sizes: tuple[int, ...]
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Recorder:
@@ -184,3 +197,42 @@ def named_tensors(value: Any, name: str) -> Iterator[tuple[str, Any]]:
             yield from named_tensors(item, f"{name}.{position}")
     elif isinstance(value, needed("torch").Tensor):
         yield name, value
+
+
+def contraction_of(name: str, args: Sequence[Any], shape: tuple[int, ...]) -> Contraction | None:
+    """The contraction of a call with a result of this shape; None for any other operator."""
+    if name in PRODUCTS:
+        added = PRODUCTS[name]
+        return product(*args[added : added + 2], *args[:added])
+    if name in ("convolution", "_convolution"):
+        return convolution(args, shape)
+    if name == "linalg_solve_triangular":
+        left, right = args[:2]
+        sizes = (prod(left.shape[:-2]), left.shape[-1], left.shape[-1], right.shape[-1])
+        return Contraction("solve", (left, right), sizes)
+    return None
+
+
+def product(left: Any, right: Any, *added: Any) -> Contraction:
+    """A product of matrices, or of batches of them."""
+    batch = left.shape[0] if left.dim() == 3 else 1
+    return Contraction("matmul", (left, right, *added), (batch, left.shape[-2], left.shape[-1], right.shape[-1]))
+
+
+def convolution(args: Sequence[Any], shape: tuple[int, ...]) -> Contraction:
+    """A convolution of any rank, transposed or not."""
+    value, kernel, bias, stride, padding, dilation, transposed, extra, groups = args[:9]
+    places = value.shape[2:] if transposed else shape[2:]
+    sizes = (value.shape[0], kernel.shape[0], kernel.shape[1], *kernel.shape[2:], *places)
+    rank = kernel.dim() - 2
+    options = {
+        "stride": per_axis(stride, rank), "padding": per_axis(padding, rank), "dilation": per_axis(dilation, rank),
+        "output_padding": per_axis(extra, rank), "kernel": tuple(kernel.shape[2:]),
+        "transposed": transposed, "groups": groups,
+    }  # fmt: skip
+    return Contraction("conv", (value, kernel, *(() if bias is None else (bias,))), sizes, options)
+
+
+def per_axis(values: Sequence[int], rank: int) -> tuple[int, ...]:
+    """An option of a convolution for every axis; a single number holds for all."""
+    return tuple(values) * rank if len(values) == 1 else tuple(values)

@@ -137,8 +137,7 @@ def module_of_file(place: str) -> Any:
     if name in sys.modules and getattr(sys.modules[name], "__file__", "") == str(path):
         return sys.modules[name]
     found = importlib.util.spec_from_file_location(name, path)
-    assert found is not None
-    assert found.loader is not None
+    assert found is not None and found.loader is not None
     module = importlib.util.module_from_spec(found)
     sys.modules[name] = module
     found.loader.exec_module(module)

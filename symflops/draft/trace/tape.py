@@ -117,7 +117,7 @@ def answering() -> Iterator[None]:
 @contextmanager
 def following(model: Any, paths: list[str]) -> Iterator[None]:
     """Keep the path of the module that runs on top of ``paths``."""
-    handles = []
+    handles: list[Any] = []
     try:
         for name, module in model.named_modules():
             if not name:
@@ -129,8 +129,7 @@ def following(model: Any, paths: list[str]) -> Iterator[None]:
             def leave(_: Any, __: Any, ___: Any) -> None:
                 paths.pop()
 
-            handles.append(module.register_forward_pre_hook(enter))
-            handles.append(module.register_forward_hook(leave, always_call=True))
+            handles += [module.register_forward_pre_hook(enter), module.register_forward_hook(leave, always_call=True)]
         yield
     finally:
         for handle in handles:

@@ -16,17 +16,15 @@ RUN, COLUMN, ROWS = "run", "column", "rows"
 
 def described(inputs: Mapping[str, Any]) -> dict[str, list[list[int]]]:
     """The arguments that are equal rows of whole numbers."""
-    found: dict[str, list[list[int]]] = {}
-    for name, value in inputs.items():
-        rows = value.get("value") if isinstance(value, Mapping) else None
-        if (
-            isinstance(rows, (list, tuple))
-            and rows
-            and all(isinstance(row, (list, tuple)) and list(row) == list(rows[0]) and row for row in rows)
-            and all(isinstance(item, int) for item in rows[0])
-        ):
-            found[name] = [list(row) for row in rows]
-    return found
+    values = {name: value["value"] for name, value in inputs.items() if isinstance(value, Mapping) and "value" in value}
+    return {name: [list(row) for row in rows] for name, rows in values.items() if are_equal_rows(rows)}
+
+
+def are_equal_rows(value: Any) -> bool:
+    """Whether a value is equal rows of whole numbers."""
+    if not value or not isinstance(value, (list, tuple)) or not all(isinstance(row, (list, tuple)) and row for row in value):
+        return False
+    return all(list(row) == list(value[0]) for row in value) and all(isinstance(item, int) for item in value[0])
 
 
 def numbers_in(inputs: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str, int], int]]:
