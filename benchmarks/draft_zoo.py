@@ -55,12 +55,12 @@ def work(records: list[dict[str, Any]], timeout: float, pipe: Any) -> None:
 
     from symflops.cli.draft import report
     from symflops.draft.draft import draft
-    from symflops.draft.limits import sparing
+    from symflops.draft.limits import limit_memory
     from symflops.draft.trace.subject import Subject
     from symflops.draft.worker import REFUSED
 
     torch.set_num_threads(1)
-    sparing(REFUSED)
+    limit_memory(REFUSED)
     transformers.logging.set_verbosity_error()
     diffusers.logging.set_verbosity_error()
     small = [one for one in records if not one["published_size"] and not any(word in one["tag"] for word in SKIPPED)]

@@ -50,7 +50,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Draft, print, and say what is proven."""
     from symflops.draft.trace.subject import Subject
-    from symflops.draft.worker import drafted_apart
+    from symflops.draft.worker import draft_in_process
 
     here = str(Path.cwd())
     if here not in sys.path:
@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     subject = Subject(args.reference, config, inputs, options, args.device)
     published = [Subject(args.reference, read(path), inputs, options, args.device) for path in args.published]
     try:
-        found = drafted_apart(subject, args.timeout, teller(), published, variants_of(args, subject))
+        found = draft_in_process(subject, args.timeout, teller(), published, variants_of(args, subject))
     finally:
         clear()
     if args.output and found.text:

@@ -1,4 +1,4 @@
-"""Config and arguments of a class for a caller who gave none: a case of a spec that describes it, or what its package says."""
+"""Finds an example of a class for a caller who gave none: a case of a spec of it, or what its package says that it takes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Example = tuple[dict[str, Any], dict[str, Any], dict[str, Any]]
 
 
 def example_of(reference: str) -> Example | None:
-    """A small config, arguments, and options, or None."""
+    """A small config, arguments, and options of a class; None if no example is known."""
     package, _, name = reference.partition(":")
     dotted = f"{package}.{name}"
     for file in specs_in(roots()[0]):
@@ -41,7 +41,7 @@ def from_case(model: Any, case: Any) -> Example:
 
 
 def described(value: Any) -> Any:
-    """A tensor as its shape and type, or as its values where it has some."""
+    """Describe a tensor by its shape and type, or by its values if it has some."""
     if hasattr(value, "shape") and hasattr(value, "dtype"):
         dtype = str(value.dtype).rpartition(".")[2]
         if value.device.type == "meta":
@@ -53,7 +53,7 @@ def described(value: Any) -> Any:
 
 
 def plain(reference: str) -> Example | None:
-    """Tokens or pixels for a model whose package says which it takes."""
+    """Tokens or pixels for a class whose package says which it takes."""
     kind = class_of(reference)
     main = getattr(kind, "main_input_name", "")
     if getattr(kind, "config_class", None) is None:

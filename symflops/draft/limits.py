@@ -1,24 +1,25 @@
-"""Ends what takes too long or too much memory: a module that hangs, or asks for gigabytes, does not accept its sizes."""
+"""Limits of time and memory for the code of a module: one that hangs, or asks for gigabytes, does not accept its sizes."""
 
 from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any, TypeVar
 
-AGAIN = 1.0
-PATIENCE = 180.0  # seconds for one configuration
+T = TypeVar("T")
+REPEATED = 1.0  # seconds between two alarms, in case a module catches the first one
+MOST_SECONDS = 180.0  # for one configuration
 
 
 class TooLongError(BaseException):
-    """Time was up; no exception of the module that it would catch itself."""
+    """Time is up. No ``Exception``, which a module could catch itself."""
 
 
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """Raise :class:`TooLongError` in what runs inside after some seconds, where the system has such a timer."""
+    """Raise :class:`TooLongError` inside after some seconds, if the system has such a timer."""
     if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -27,7 +28,7 @@ def within(seconds: float) -> Iterator[None]:
         raise TooLongError
 
     before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, max(seconds, 0.01), AGAIN)
+    signal.setitimer(signal.ITIMER_REAL, max(seconds, 0.01), REPEATED)
     try:
         yield
     finally:
@@ -35,10 +36,26 @@ def within(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def sparing(most: int) -> None:
-    """From here on, refuse this process more than ``most`` bytes of data, where the system has such a limit.
+def attempt(action: Callable[[], T], seconds: float | None = None) -> T | None:
+    """What ``action`` returns; None if it raises anything, or takes longer than some seconds.
 
-    A tensor that would be larger raises in the module that makes it, as masks of long sequences do which are made on the CPU.
+    Whatever a module raises means the same to a draft: the module does not accept its config or its arguments.
+    """
+    try:
+        with nullcontext() if seconds is None else within(seconds):
+            return action()
+    except Exception:
+        return None
+    except TooLongError:
+        if seconds is None:  # the limit of a caller
+            raise
+        return None
+
+
+def limit_memory(most: int) -> None:
+    """Refuse this process more than ``most`` bytes of data from here on, if the system has such a limit.
+
+    A tensor that would be larger, such as a mask of a long sequence on the CPU, raises in the module that makes it.
     """
     try:
         import resource

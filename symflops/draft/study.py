@@ -1,31 +1,49 @@
-"""What is known of a class while it is drafted, config by config, and the draft that comes of it."""
+"""Studies a class, config by config, up to a document: gate, moves, samples, names, formulas; and the resulting draft."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from random import Random
+from typing import Any
 
-from symflops.draft.fit.symbols import Names
-from symflops.draft.prove.prove import Proof
+from symflops.diagnostics.findings import SymflopsError
+from symflops.draft.fit.class_defaults import class_defaults
+from symflops.draft.fit.symbols import Names, fitter_of, names_of
+from symflops.draft.polish.block_patterns import patterns_in
+from symflops.draft.prove.prove import Proof, library, model_of
+from symflops.draft.sample.adjust import lengthened
 from symflops.draft.sample.family import Family
-from symflops.draft.sample.sampling import Laboratory
+from symflops.draft.sample.runner import Runner, explored
+from symflops.draft.sample.sampling import family_of
 from symflops.draft.trace import gate
-from symflops.draft.trace.subject import Subject
-from symflops.draft.vary.vary import Moves, Variable
-from symflops.draft.write.document import Document
+from symflops.draft.trace.subject import Subject, class_of
+from symflops.draft.vary.variables import Moves, Variable
+from symflops.draft.write.document import Document, document
+from symflops.draft.write.graph import Style
+from symflops.witness.defaults import signature_of
 
 HOLD_OUTS = 5
 WITH = " with "
+EXPLORING, SAMPLING = 0.6, 0.2  # shares of the time limit
+RUNS = 20  # that fit into the time limit at least
+
+
+def labels_of(variables: list[Variable]) -> list[str]:
+    """Variables in the words of the config and the inputs."""
+    return [WITH.join(slot.label for slot in one.slots) for one in variables]
 
 
 @dataclass(slots=True)
 class Study:
-    """One config of a class before any proof; ``name`` is that of a variant, nothing for the config that came first."""
+    """One config of a class before any proof; ``name`` is that of a variant, empty for the first config."""
 
     name: str
     subject: Subject
-    laboratory: Laboratory
+    runner: Runner
     moves: Moves
-    structural: list[Variable]
     family: Family
     names: Names
     batch: Variable | None
@@ -33,18 +51,18 @@ class Study:
 
     @property
     def free(self) -> list[Variable]:
-        """What moves without another structure."""
-        return [variable for variable in self.moves.variables if variable not in self.structural]
+        """What moves without changing the structure."""
+        return [variable for variable in self.moves.variables if variable not in self.family.structural]
 
     @property
     def varied(self) -> list[str]:
         """What moved, in the words of the config and the inputs."""
-        return [WITH.join(slot.label for slot in variable.slots) for variable in self.free]
+        return labels_of(self.free)
 
     @property
     def stuck(self) -> list[str]:
-        """What could not be moved without being refused, or without another structure."""
-        structural = [variable.lead for variable in self.structural if variable.lead not in self.moves.filled]
+        """What is refused when it moves, or changes the structure."""
+        structural = [variable.lead for variable in self.family.structural if variable.lead not in self.moves.filled]
         return [slot.label for slot in (*self.moves.stuck, *structural)]
 
 
@@ -52,8 +70,14 @@ class Study:
 class Draft:
     """A spec and what is known of it, as plain data; it grows while the work goes on.
 
-    ``moved`` has, for each of ``names`` (nothing for the first config, then the variants), what varied and what could not
-    be moved.
+    Attributes:
+        names: The variants that were drafted; the first config has an empty name.
+        moved: For each of them, what varied and what could not be moved.
+        unsolved: Places without a formula, with the values there.
+        decide: What a person must decide.
+        seconds: Wall-clock time.
+        processor: Processor time in seconds.
+        given_up: Why the work ended early; empty if it did not.
     """
 
     subject: Subject
@@ -77,14 +101,83 @@ class Draft:
 
     @property
     def stuck(self) -> list[str]:
-        """What moved in none of them: it was refused, or changed the structure."""
+        """What moved in none of the configs: it was refused, or changed the structure."""
         free = {label for one in self.varied for label in one.split(WITH)}
         return list(dict.fromkeys(label for _, stuck in self.moved.values() for label in stuck if label not in free))
 
     @property
-    def exact(self) -> bool:
-        """Whether it is proven: enough hold-outs of each config, all equal, nothing unsolved, and something that varied."""
-        drawn = [sum(one.of == name and not one.published for one in self.proofs) for name in self.names]
-        proven = min(drawn) >= HOLD_OUTS and all(proof.exact for proof in self.proofs)
+    def complete(self) -> bool:
+        """Whether nothing was given up or left unsolved, something varied in each config, and the gate is passed."""
         varied = all(name in self.moved and self.moved[name][0] for name in self.names)
-        return proven and varied and not self.unsolved and not self.given_up and all(one.equal for one in self.gate)
+        return varied and not self.unsolved and not self.given_up and all(one.equal for one in self.gate)
+
+    @property
+    def exact(self) -> bool:
+        """Whether the draft is complete and proven: enough hold-outs of each config, and all proofs equal."""
+        drawn = [sum(one.of == name and not one.published for one in self.proofs) for name in self.names]
+        return self.complete and min(drawn) >= HOLD_OUTS and all(proof.exact for proof in self.proofs)
+
+
+def studied(
+    name: str, subject: Subject, timeout: float, tell: Callable[[str], None], found: Draft, keep: Callable[[Draft], None]
+) -> Study:
+    """Study one config.
+
+    Args:
+        name: The variant, empty for the first config.
+        subject: The class with this config.
+        timeout: In seconds.
+        tell: Shows progress.
+        found: The draft, to which the findings are added.
+        keep: Called with the draft whenever there is more of it.
+    """
+    started = time.monotonic()
+
+    def show(text: str) -> None:
+        tell(f"{name}: {text}" if name else text)
+
+    show("taping")
+    found.gate += gate.passed(subject)
+    keep(found)
+    subject = lengthened(subject)
+    runner = Runner(subject, started + EXPLORING * timeout, show, timeout / RUNS)
+    moves = explored(runner)
+    if runner.late():
+        found.given_up = "time was up while numbers were moved"
+    found.moved[name] = labels_of(moves.variables), [slot.label for slot in moves.stuck]
+    keep(found)
+    runner.deadline = max(runner.deadline, time.monotonic() + SAMPLING * timeout)
+    family = family_of(runner, moves, Random(0))
+    if family.unfinished:
+        found.given_up = "time was up while samples were drawn"
+    found.samples += len(family.samples)
+    found.runs += runner.runs
+    batch = next((one for one in moves.variables if one.lead.first and len(one.lead.key) < 5), None)
+    names = names_of(family, moves.variables, batch)
+    names.filled |= class_defaults(runner, family.samples, names, signature(subject))
+    show("fitting")
+    study = Study(name, subject, runner, moves, family, names, batch, document_of(subject, family, names))
+    found.moved[name] = study.varied, study.stuck
+    return study
+
+
+def document_of(subject: Subject, family: Family, names: Names) -> Document:
+    """The document of a draft, with attention as an operator, and on grids, if symflops accepts that."""
+    shelf = library()
+    # the class as a spec names it, if live verification imports it
+    reference = f"{subject.package}.{subject.name}" if subject.package in ("transformers", "diffusers") else ""
+    for attention, grids in ((True, True), (True, False), (False, False)):
+        patterns = patterns_in(shelf.root) if shelf and attention else []
+        names_of_blocks = {path.stem for path in (shelf.root / "blocks").glob("*.yaml")} if shelf else set()
+        style, fitter = Style(attention, grids, patterns, names_of_blocks), fitter_of(names, family)
+        made = document(subject.name, reference, family, names, fitter, style, signature(subject))
+        with suppress(SymflopsError):
+            model_of(made.text).graph(family.samples[0].config)
+            break
+    return made
+
+
+def signature(subject: Subject) -> Mapping[str, Any]:
+    """The defaults in the signature of the class, or of its config class."""
+    kind = class_of(subject.reference)
+    return signature_of(getattr(kind, "config_class", None) or kind)

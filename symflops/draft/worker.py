@@ -1,4 +1,4 @@
-"""Drafts in a process of its own, which is ended when it hangs or takes too much memory: what it had found by then stays."""
+"""Drafts in a process of its own, which is ended when it hangs or takes too much memory; what it had found by then is kept."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from typing import Any
 
 from symflops.diagnostics.errors import SymflopsError
 from symflops.draft.draft import draft
-from symflops.draft.limits import sparing
+from symflops.draft.limits import limit_memory
 from symflops.draft.study import Draft
 from symflops.draft.trace.subject import Subject
 
-GRACE = 1.5
-STARTING = 60.0
-MEMORY = 4 << 30  # bytes that end the process, and that a module in it is refused
-REFUSED = 3 << 30
-LOOK = 0.5
+GRACE = 1.5  # times the time limit, before the process is ended
+START_SECONDS = 60.0
+MEMORY = 4 << 30  # bytes that end the process
+REFUSED = 3 << 30  # bytes that a module in it is refused
+POLL_SECONDS = 0.5
 
 
-def drafted_apart(
+def draft_in_process(
     subject: Subject,
     timeout: float,
     tell: Callable[[str], None],
@@ -32,57 +32,68 @@ def drafted_apart(
     variants: Mapping[str, Subject] = MappingProxyType({}),
     most: int = MEMORY,
 ) -> Draft:
-    """Draft in a process of its own; ``most`` are the bytes of memory that it may have, where the system tells.
+    """Draft in a process of its own.
 
-    A draft that is given up has what was known by then, perhaps no text.
+    Args:
+        subject: The class, a config and arguments.
+        timeout: In seconds, for each of the configs.
+        tell: Shows progress.
+        published: Further configs that the draft must be exact for.
+        variants: Variants of the subject, by name, to draft in the same spec.
+        most: The bytes of memory that the process may have, if the system tells them.
+
+    Returns:
+        The draft. One that is given up has what was known by then, perhaps no text.
 
     Raises:
-        SymflopsError: what drafting raises, or nothing at all was found in time.
+        SymflopsError: What drafting raises, or nothing at all was found in time.
     """
-    here, there = get_context("spawn").Pipe(duplex=False)
-    process = get_context("spawn").Process(
-        target=work, args=(there, str(Path.cwd()), subject, timeout, tuple(published), dict(variants))
-    )
+    context = get_context("spawn")
+    here, there = context.Pipe(duplex=False)
+    arguments = (there, str(Path.cwd()), subject, timeout, tuple(published), dict(variants))
+    process = context.Process(target=work, args=arguments)
     process.start()
     there.close()
-    last: Draft | None = None
-    ends = time.monotonic() + GRACE * timeout * (1 + len(variants)) + STARTING
-    why = "the time was up, and it did not end by itself"
+    ends = time.monotonic() + GRACE * timeout * (1 + len(variants)) + START_SECONDS
     try:
-        while time.monotonic() < ends:
-            if memory_of(process.pid) > most:
-                why = f"it took more than {most >> 30} GB of memory"
-                break
-            if not here.poll(LOOK):
-                continue
-            try:
-                kind, value = here.recv()
-            except EOFError:
-                process.join()
-                why = f"its process ended with code {process.exitcode}"
-                break
-            if kind == "tell":
-                tell(value)
-            elif kind == "failed":
-                raise failure(*value)
-            else:
-                last = value
-                if kind == "done":
-                    return last
+        last, why = listen(here, process, ends, most, tell)
     finally:
         process.kill()
         process.join()
     if last is None:
         raise SymflopsError(f"{subject.reference} cannot be drafted: {why}, before anything was found")
-    last.given_up = why
+    last.given_up = why or last.given_up
     return last
 
 
-def failure(text: str, code: int) -> SymflopsError:
-    """An error of the other process."""
-    error = SymflopsError(text)
-    error.exit_code = code
-    return error
+def listen(pipe: Any, process: Any, ends: float, most: int, tell: Callable[[str], None]) -> tuple[Draft | None, str]:
+    """The last draft that a process sent, and why it is given up; empty if the process is done.
+
+    Raises:
+        SymflopsError: What drafting raised there.
+    """
+    last: Draft | None = None
+    while time.monotonic() < ends:
+        if memory_of(process.pid) > most:
+            return last, f"it took more than {most >> 30} GB of memory"
+        if not pipe.poll(POLL_SECONDS):
+            continue
+        try:
+            kind, value = pipe.recv()
+        except EOFError:
+            process.join()
+            return last, f"its process ended with code {process.exitcode}"
+        if kind == "tell":
+            tell(value)
+        elif kind == "failed":
+            error = SymflopsError(value[0])
+            error.exit_code = value[1]
+            raise error
+        elif kind == "done":
+            return value, ""
+        else:
+            last = value
+    return last, "the time was up, and it did not end by itself"
 
 
 def work(
@@ -90,27 +101,23 @@ def work(
 ) -> None:
     """Draft, and send progress, what is known, and the end; what a module prints goes to standard error."""
     os.dup2(2, 1)
-    sparing(REFUSED)
+    limit_memory(REFUSED)
     if folder not in sys.path:
         sys.path.insert(0, folder)
+
+    def send(kind: str) -> Callable[[Any], None]:
+        return lambda value: pipe.send((kind, value))
+
     try:
-        found = draft(
-            subject,
-            timeout,
-            lambda text: pipe.send(("tell", text)),
-            published,
-            variants,
-            lambda known: pipe.send(("known", known)),
-        )
-        pipe.send(("done", found))
+        send("done")(draft(subject, timeout, send("tell"), published, variants, send("known")))
     except SymflopsError as error:
-        pipe.send(("failed", (str(error), error.exit_code)))
+        send("failed")((str(error), error.exit_code))
     except (KeyboardInterrupt, BrokenPipeError):
         return
 
 
 def memory_of(process: int | None) -> int:
-    """The bytes of memory that a process has now; 0 where the system does not tell."""
+    """The bytes of memory that a process has now; 0 if the system does not tell."""
     try:
         pages = int(Path(f"/proc/{process}/statm").read_text("ascii").split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE")

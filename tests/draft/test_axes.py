@@ -2,7 +2,7 @@
 
 from symflops.draft.fit.axes import Axes
 from symflops.draft.fit.fit import Fitter
-from symflops.draft.vary.variables import Slot, applied
+from symflops.draft.vary.slots import Slot, applied
 
 LENGTHS = (32, 33, 34, 35, 47, 90, 121)
 KERNELS = (3, 5, 2, 7, 4, 3, 6)

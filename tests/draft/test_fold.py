@@ -4,7 +4,8 @@ import torch
 from torch import nn
 
 from symflops.draft.fold.fold import folded
-from symflops.draft.trace.steps import Loop, steps_of
+from symflops.draft.trace.lowering import steps_of
+from symflops.draft.trace.steps import Loop
 from symflops.draft.trace.subject import summed
 from symflops.draft.trace.tape import record
 

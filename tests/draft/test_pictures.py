@@ -8,7 +8,7 @@ import pytest
 
 from symflops.draft.draft import draft
 from symflops.draft.prove.holdouts import ranks
-from symflops.draft.sample.sampling import Laboratory
+from symflops.draft.sample.runner import Runner, explored
 from symflops.draft.trace.subject import Subject
 
 MODULE = Path(__file__).parent / "picture_model.py"
@@ -24,7 +24,7 @@ SUBJECT = Subject(f"{MODULE}:Patches", CONFIG, INPUTS)
 
 @pytest.fixture(scope="module")
 def moves():
-    return Laboratory(SUBJECT, time.monotonic() + 600, lambda _: None).moves()
+    return explored(Runner(SUBJECT, time.monotonic() + 600, lambda _: None))
 
 
 def tied(moves, label):

@@ -1,9 +1,8 @@
 """Arguments with values: which numbers of them may move, and what moves along."""
 
 from symflops.draft.vary.sequences import number_at
-from symflops.draft.vary.ties import Variable
-from symflops.draft.vary.variables import Slot, applied, slots_of
-from symflops.draft.vary.vary import moved
+from symflops.draft.vary.slots import Slot, applied, slots_of
+from symflops.draft.vary.variables import Variable, moved
 
 INPUTS = {
     "input_ids": {"value": [[5, 9, 9, 9, 9, 7, 7]]},

@@ -1,5 +1,4 @@
-"""Exact formulas for the vectors of a sample: dimensions, counts, conditions, defaults.
+"""Fits exact formulas to vectors over samples: dimensions, counts, conditions, defaults.
 
-Nothing is rounded: a formula holds at every sample or is not one.
-YAML belongs to ``write``.
+Nothing is approximated: a formula holds at every sample, or it is none. YAML belongs to ``write``.
 """

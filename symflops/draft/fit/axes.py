@@ -1,4 +1,4 @@
-"""The axes that convolutions move along: what each is in those before it, in the form in which the operator derives it."""
+"""Fits the axes that convolutions move along: each from axes before it, in the form that the operator derives."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from symflops.draft.fit.fit import Fitter
-from symflops.draft.fit.formula import Formula, Monomial, Vector, bracket, ratio
+from symflops.draft.fit.formula import Formula, Monomial, Vector, bracket, ratio, symbol
 
 NEAREST = 16
 MOST_ADDED = 8
@@ -22,48 +22,54 @@ class Axes:
         self.derived: set[tuple[Vector, ...]] = set()
 
     def formula(self, vector: Vector) -> Formula | None:
-        """The formula of an axis: of an earlier one where a short step leads there, else any."""
-        if vector not in self.fitter.known and vector not in self.fitter.symbols.values() and len(set(vector)) > 1:
+        """The formula of an axis: of an earlier one if a short step leads there, else any."""
+        if self.unknown(vector):
             found = next(self.near(vector), None)
             if found is not None:
-                self.fitter.known[vector] = found
-                self.named(vector, found)
+                self.name(vector, found)
         self.seen.pop(vector, None)
         self.seen[vector] = None
         return self.fitter.formula(vector)
 
+    def unknown(self, vector: Vector) -> bool:
+        """Whether an axis moves and has no formula yet."""
+        return vector not in self.fitter.known and vector not in self.fitter.symbols.values() and len(set(vector)) > 1
+
     def near(self, vector: Vector) -> Iterator[Formula]:
         """What a repetition, a border, or a pool makes of one of the last axes."""
         latest = [one for one in reversed(self.seen) if len(set(one)) > 1][:NEAREST]
-        for axis in latest:
-            factor = ratio(vector, [axis], [])
-            known = self.fitter.known.get(axis) or self.fitter.formula(axis)
-            if known is None:
-                continue
-            if factor is not None and factor.denominator == 1:
-                yield Formula(tuple((monomial, part * factor) for monomial, part in known.terms))
-            added = vector[0] - axis[0]
-            if abs(added) <= MOST_ADDED and all(b - a == added for a, b in zip(axis, vector, strict=True)):
-                yield total([(known, 1)], added)
-            differences = tuple(b - a for a, b in zip(axis, vector, strict=True))
-            for name, values in self.fitter.symbols.items() if set(differences) == {0, 1} else ():
+        for way in (self.one_step, self.pooled):
+            for axis in latest:
+                known = self.fitter.known.get(axis) or self.fitter.formula(axis)
+                if known is not None:
+                    yield from way(vector, axis, known)
+
+    def one_step(self, vector: Vector, axis: Vector, known: Formula) -> Iterator[Formula]:
+        """A multiple of an axis; an axis and a number; an axis and what rounding a size up to an odd number adds."""
+        factor = ratio(vector, [axis], [])
+        if factor is not None and factor.denominator == 1:
+            yield Formula(tuple((monomial, part * factor) for monomial, part in known.terms))
+        differences = tuple(b - a for a, b in zip(axis, vector, strict=True))
+        if len(set(differences)) == 1 and abs(differences[0]) <= MOST_ADDED:
+            yield total([(known, 1)], differences[0])
+        if set(differences) == {0, 1}:
+            for name, values in self.fitter.symbols.items():
                 if all(gap == 1 - value % 2 for gap, value in zip(differences, values, strict=True)):
-                    half = atom(f"{name}//2")
-                    yield total([(known, 1), (half, 2), (Formula(((((name, 1),), Fraction(1)),)), -1)], 1)
-        for axis in latest:
-            known = self.fitter.known.get(axis) or self.fitter.formula(axis)
-            for divisor in DIVISORS if known is not None else ():
-                assert known is not None
-                for border in range(-2 * divisor, 2 * divisor + 1):
-                    if all((a + border) // divisor == b for a, b in zip(axis, vector, strict=True)):
-                        yield self.quotient(known, border, divisor)
-                        break
+                    yield total([(known, 1), (symbol(f"({name}//2)"), 2), (symbol(name), -1)], 1)
+
+    def pooled(self, vector: Vector, axis: Vector, known: Formula) -> Iterator[Formula]:
+        """An axis with a border, divided by a small number."""
+        for divisor in DIVISORS:
+            for border in range(-2 * divisor, 2 * divisor + 1):
+                if all((a + border) // divisor == b for a, b in zip(axis, vector, strict=True)):
+                    yield self.quotient(known, border, divisor)
+                    break
 
     def quotient(self, length: Formula, border: int, divisor: int) -> Formula:
-        """``(n + border) // divisor``: whole multiples of the divisor are taken out of it."""
+        """``(n + border) // divisor``, with whole multiples of the divisor taken out."""
         if border % divisor == 0:
             return total([(self.divided(length, divisor), 1)], border // divisor)
-        return atom(f"{bracket(total([(length, 1)], border).text)}//{divisor}")
+        return symbol(f"({bracket(total([(length, 1)], border).text)}//{divisor})")
 
     @staticmethod
     def divided(length: Formula, divisor: int) -> Formula:
@@ -71,28 +77,26 @@ class Axes:
         parts = [(monomial, factor / divisor) for monomial, factor in length.terms]
         if all(part.denominator == 1 for _, part in parts):
             return Formula(tuple(parts))
-        return atom(f"{bracket(length.text)}//{divisor}")
+        return symbol(f"({bracket(length.text)}//{divisor})")
 
     def convolved(
         self, before: Vector, after: Vector, kernel: Vector, stride: Vector, padding: Vector, dilation: Vector
     ) -> None:
-        """Find what a convolution makes of an axis: ``(n + 2p - d(k-1) - 1) // s + 1``."""
+        """Fit an axis after a convolution: ``(n + 2p - d(k-1) - 1) // s + 1``."""
         self.formula(before)
         rows = zip(before, kernel, stride, padding, dilation, strict=True)
         if after != tuple((n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, p, d in rows):
             self.formula(after)
             return
         found = self.length(before, kernel, stride, padding, dilation)
-        fresh = after not in self.fitter.known and after not in self.fitter.symbols.values() and len(set(after)) > 1
-        if found is not None and fresh:
-            self.fitter.known[after] = found
-            self.named(after, found)
+        if found is not None and self.unknown(after):
+            self.name(after, found)
         known = self.formula(after)
         if found is not None and known is not None and set(found.terms) == set(known.terms):
             self.derived.add((before, after, kernel, stride, padding, dilation))
 
     def length(self, before: Vector, kernel: Vector, stride: Vector, padding: Vector, dilation: Vector) -> Formula | None:
-        """The formula of the length after a convolution; None where a number of it has none."""
+        """The formula of the length after a convolution; None if one of its numbers has none."""
         if len(set(dilation)) > 1:
             return None
         found = [self.fitter.formula(one) for one in (before, kernel, stride, padding)]
@@ -108,27 +112,21 @@ class Axes:
             return total([(n, 1), (border, 1)], 1)
         whole = ratio(numbers, [stride], []) if any(numbers) else Fraction(0)
         if whole is not None and whole.denominator == 1:
-            return total([(atom(f"{bracket(n.text)}//{bracket(s.text)}"), 1)], int(whole) + 1)
-        return atom(f"{bracket(total([(n, 1), (border, 1), (s, 1)], 0).text)}//{bracket(s.text)}")
+            return total([(symbol(f"({bracket(n.text)}//{bracket(s.text)})"), 1)], int(whole) + 1)
+        return symbol(f"({bracket(total([(n, 1), (border, 1), (s, 1)], 0).text)}//{bracket(s.text)})")
 
-    def named(self, vector: Vector, found: Formula) -> None:
-        """Let later formulas have this one as a factor."""
+    def name(self, vector: Vector, found: Formula) -> None:
+        """Remember the formula of an axis; later formulas may have it as a factor."""
+        self.fitter.known[vector] = found
         if len(found.terms) == 1 and any(len(one) > 2 for one in found.atoms):
             self.fitter.quotients.setdefault(f"({found.text})", vector)
 
 
-def atom(text: str) -> Formula:
-    """A rounded quotient as a formula."""
-    return Formula(((((f"({text})", 1),), Fraction(1)),))
-
-
 def total(parts: Sequence[tuple[Formula, int]], added: int) -> Formula:
-    """A sum of formulas, each some times, and a number."""
+    """A sum of formulas, each with a factor, and a number."""
     terms: dict[Monomial, Fraction] = {}
     for formula, times in parts:
-        own = formula.terms
-        if any(power < 0 or part.denominator > 1 for monomial, part in own for _, power in (*monomial, ("", 1))):
-            own = atom(formula.text).terms
+        own = symbol(f"({formula.text})").terms if formula.rounds else formula.terms
         for monomial, part in own:
             terms[monomial] = terms.get(monomial, Fraction(0)) + times * part
     terms[()] = terms.get((), Fraction(0)) + added

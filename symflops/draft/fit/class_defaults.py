@@ -1,4 +1,4 @@
-"""What a class takes for a field of its config that is not given: found by leaving it out, and written in other sizes."""
+"""Finds the default of a field by leaving it out: a number, or an expression in other sizes."""
 
 from __future__ import annotations
 
@@ -8,43 +8,44 @@ from typing import Any
 
 from symflops.draft.fit.formula import Vector
 from symflops.draft.fit.symbols import Names, value_at
-from symflops.draft.sample.sampling import Laboratory
+from symflops.draft.limits import attempt
+from symflops.draft.sample.family import Sample
+from symflops.draft.sample.runner import Runner
 from symflops.draft.trace.subject import Subject
+from symflops.draft.vary.slots import is_whole
 
 SAMPLES = 3
 
 
-def absent(laboratory: Laboratory, samples: Sequence[Any], names: Names, defaults: Mapping[str, Any]) -> dict[str, str]:
-    """A default in other sizes for each size that a class has no number for: what it takes instead in several samples."""
+def class_defaults(runner: Runner, samples: Sequence[Sample], names: Names, signature: Mapping[str, Any]) -> dict[str, str]:
+    """The defaults of sizes for which the signature of a class has no number, by letter."""
     order = [0, *range(len(samples) - 1, 0, -1)]
     found: dict[str, str] = {}
-
-    def asked(key: Sequence[Any], places: Sequence[int]) -> list[int | None]:
-        return [taken(laboratory.at(samples[place].state), key) for place in places]
-
     for letter, key in names.sizes.items():
-        given = value_at(laboratory.subject.config, key)
-        plain = isinstance(given, int) and not isinstance(given, bool) and letter in names.vectors
-        if not plain or isinstance(value_at(defaults, key), int) or laboratory.late():
+        sized = is_whole(value_at(runner.subject.config, key)) and letter in names.vectors
+        if not sized or isinstance(value_at(signature, key), int) or runner.late():
             continue
-        places = order[:SAMPLES]
-        values = asked(key, places)
-        own = [value_at(laboratory.at(samples[place].state).config, key) for place in places]
-        if None in values or values == own:  # where it is never missed, nothing is known of what the class takes
-            continue
-        known = {
-            name: tuple(vector[place] for place in places)
-            for name, vector in names.vectors.items()
-            if name in names.sizes and name != letter and name not in found
-        }
-        number = len(set(values)) == 1  # one, where no size that moved gives it, in further samples neither
-        moved = {name: vector for name, vector in known.items() if not number or len(set(vector)) > 1}
-        text = next((text for text, vector in texts(moved) if vector == tuple(values)), None)
-        if text is None and number and set(asked(key, order[SAMPLES : 2 * SAMPLES])) <= set(values):
-            text = str(values[0])
+        usable = [name for name in names.vectors if name in names.sizes and name not in (letter, *found)]
+        others = {name: tuple(names.vectors[name][place] for place in order[:SAMPLES]) for name in usable}
+        text = default_of([runner.at(samples[place].state) for place in order[: 2 * SAMPLES]], key, others)
         if text is not None:
             found[letter] = text
     return found
+
+
+def default_of(subjects: Sequence[Subject], key: Sequence[Any], others: Mapping[str, Vector]) -> str | None:
+    """The default of one field, as a number or in other sizes; None if nothing is known of it, or no expression fits."""
+    first = subjects[:SAMPLES]
+    values = [taken(subject, key) for subject in first]
+    if None in values or values == [value_at(subject.config, key) for subject in first]:
+        return None  # a field that is never missed shows nothing
+    constant = len(set(values)) == 1
+    # a default that is a constant must come from sizes that move
+    known = {name: vector for name, vector in others.items() if not constant or len(set(vector)) > 1}
+    text = next((text for text, vector in texts(known) if vector == tuple(values)), None)
+    if text is None and constant and {taken(subject, key) for subject in subjects[SAMPLES:]} <= set(values):
+        return str(values[0])
+    return text
 
 
 def texts(known: Mapping[str, Vector]) -> Iterator[tuple[str, Vector]]:
@@ -59,7 +60,7 @@ def texts(known: Mapping[str, Vector]) -> Iterator[tuple[str, Vector]]:
 
 
 def taken(subject: Subject, key: Sequence[Any]) -> int | None:
-    """The number that gives the parameters that there are without a field; None where no number does."""
+    """The number that gives the same parameters as a field left out; None if no number does."""
     now = value_at(subject.config, key)
     if not isinstance(now, int):
         return None
@@ -76,11 +77,8 @@ def taken(subject: Subject, key: Sequence[Any]) -> int | None:
 
 
 def shapes(subject: Subject) -> dict[str, tuple[int, ...]] | None:
-    """The parameters of a subject; None where it cannot be built."""
-    try:
-        return {name: tuple(tensor.shape) for name, tensor in subject.build().named_parameters()}
-    except Exception:  # whatever a module raises, it does not accept the config
-        return None
+    """The parameters of a subject; None if it cannot be built."""
+    return attempt(lambda: {name: tuple(tensor.shape) for name, tensor in subject.build().named_parameters()})
 
 
 def without(config: Mapping[str, Any], key: Sequence[Any], value: int | None = None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Conditions on fields of a config that tell variants of a class apart."""
+"""Finds conditions on fields of a config that tell variants of a class apart."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ from typing import Any
 
 from symflops.diagnostics.findings import SymflopsError
 from symflops.draft.fit.symbols import fresh, value_at
+from symflops.draft.vary.slots import is_whole
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A field that a condition asks for: its letter, its key, and its value in each of the configs."""
+    """A field that a condition reads: its letter, its key, and its value in each config."""
 
     letter: str
     key: str
     values: tuple[Any, ...]
 
     def equals(self, value: Any) -> str:
-        """Where the field has this value."""
+        """The condition that the field has a value."""
         if isinstance(value, bool) and all(isinstance(one, bool) for one in self.values):
             return self.letter if value else f"not {self.letter}"
         if value is None:
@@ -30,7 +31,7 @@ class Setting:
         return f"{self.letter} == {written(value)}"
 
     def among(self, chosen: Sequence[int]) -> str:
-        """Where the field is as in these configs; any value that no config has counts as the first one's."""
+        """The condition that the field is as in some configs; a value that no config has counts as that of the first one."""
         others = [number for number in range(len(self.values)) if number not in chosen]
         texts = list(dict.fromkeys(self.equals(self.values[number]) for number in (others if 0 in chosen else chosen)))
         if 0 not in chosen or set(map(type, self.values)) == {bool}:
@@ -40,13 +41,13 @@ class Setting:
         return texts[0].replace(" != ", " == ") if " != " in texts[0] else texts[0].replace(" == ", " != ")
 
     def decides(self, chosen: Sequence[int]) -> bool:
-        """Whether the field alone tells these configs from the others."""
+        """Whether the field alone tells some configs from the others."""
         inside = {repr(self.values[number]) for number in chosen}
         return not inside & {repr(value) for number, value in enumerate(self.values) if number not in chosen}
 
 
 def written(value: Any) -> str:
-    """A value as an expression has it."""
+    """A value as an expression."""
     return f"'{value}'" if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -58,7 +59,7 @@ class Guards:
     count: int
 
     def of(self, chosen: frozenset[int]) -> str:
-        """The condition that holds in these configs and in no other; nothing where it holds in all."""
+        """The condition that holds in some configs and in no other; empty if it holds in all."""
         numbers = sorted(chosen)
         if len(numbers) == self.count:
             return ""
@@ -69,27 +70,27 @@ class Guards:
 
     @property
     def sizes(self) -> dict[str, dict[str, Any]]:
-        """The settings as sizes of a spec; the default is what the first config has."""
-        found = {}
-        for one in self.settings:
-            first = one.values[0]
-            found[one.letter] = {"key": one.key} | ({"optional": "true"} if first is None else {"default": written(first)})
-        return found
+        """The settings as sizes of a spec, with the value of the first config as default."""
+        firsts = [(one, one.values[0]) for one in self.settings]
+        return {
+            one.letter: {"key": one.key} | ({"optional": "true"} if first is None else {"default": written(first)})
+            for one, first in firsts
+        }
 
 
 def guards_between(configs: Sequence[Mapping[str, Any]], given: Sequence[str], taken: set[str], names: Sequence[str]) -> Guards:
-    """The fewest fields in which all configs differ: switches and words before numbers; ``given`` are those to look at.
+    """The fewest fields in which all configs differ: switches and words before numbers.
+
+    Args:
+        configs: The complete config of each variant.
+        given: The keys to look at.
+        taken: Names that letters must not have.
+        names: The name of each variant, for the message.
 
     Raises:
-        SymflopsError: two configs do not differ in any.
+        SymflopsError: Two configs do not differ in any of the fields.
     """
-    settings = []
-    for key in given:
-        values = tuple(value_at(config, key.split(".")) for config in configs)
-        simple = all(value is None or isinstance(value, (bool, str, int)) for value in values)
-        if simple and len(set(map(repr, values))) > 1:
-            settings.append(Setting(fresh(key.rpartition(".")[2], taken), key, values))
-    settings.sort(key=lambda one: sum(isinstance(value, int) and not isinstance(value, bool) for value in one.values))
+    settings = settings_between(configs, given, taken)
     for number in range(1, len(settings) + 1):
         for some in combinations(settings, number):
             if len({tuple(repr(one.values[place]) for one in some) for place in range(len(configs))}) == len(configs):
@@ -100,3 +101,14 @@ def guards_between(configs: Sequence[Mapping[str, Any]], given: Sequence[str], t
         f"variants {', '.join(filter(None, names))}: two of the configs do not differ in any switch, word or number that a "
         "condition could ask for"
     )
+
+
+def settings_between(configs: Sequence[Mapping[str, Any]], given: Sequence[str], taken: set[str]) -> list[Setting]:
+    """The fields in which configs differ, those with the fewest numbers first."""
+    columns = {key: tuple(value_at(config, key.split(".")) for config in configs) for key in given}
+    found = [
+        Setting(fresh(key.rpartition(".")[2], taken), key, values)
+        for key, values in columns.items()
+        if len(set(map(repr, values))) > 1 and all(value is None or isinstance(value, (bool, str, int)) for value in values)
+    ]
+    return sorted(found, key=lambda one: sum(is_whole(value) for value in one.values))

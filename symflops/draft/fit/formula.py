@@ -1,11 +1,13 @@
-"""Formulas as a fit finds them, and exact arithmetic on vectors of whole numbers."""
+"""Formulas, sums of monomials over sizes, lengths and rounded quotients, and exact arithmetic on their vectors."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import gcd, prod
+from itertools import combinations_with_replacement
+from math import lcm, prod
 
 Vector = tuple[int, ...]
 Monomial = tuple[tuple[str, int], ...]
@@ -13,44 +15,62 @@ Monomial = tuple[tuple[str, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """A sum of monomials over atoms; an atom is the name of a size or a length, or a rounded quotient in brackets."""
+    """A sum of monomials over atoms: the name of a size or a length, or a rounded quotient in brackets."""
 
     terms: tuple[tuple[Monomial, Fraction], ...]
 
     @property
     def text(self) -> str:
         """The formula in the language of specs."""
-        denominator = 1
-        for _, factor in self.terms:
-            denominator = denominator * factor.denominator // gcd(denominator, factor.denominator)
-        if not self.terms:
-            return "0"
-        pieces = [piece(monomial, int(factor * denominator)) for monomial, factor in self.terms]
+        if len(self.terms) == 1 and self.rounds:
+            monomial, factor = self.terms[0]
+            above = piece(tuple((atom, power) for atom, power in monomial if power > 0), factor.numerator)
+            below = piece(tuple((atom, -power) for atom, power in monomial if power < 0), factor.denominator)
+            return f"{above}//{bracket(below)}"
+        denominator = lcm(*(factor.denominator for _, factor in self.terms))
+        pieces = [piece(monomial, int(factor * denominator)) for monomial, factor in self.terms] or ["0"]
         text = pieces[0] + "".join(f" - {one[1:]}" if one.startswith("-") else f" + {one}" for one in pieces[1:])
-        lower = [monomial for monomial, _ in self.terms if any(power < 0 for _, power in monomial)]
-        if denominator > 1 or lower:
-            if len(self.terms) == 1:
-                monomial, factor = self.terms[0]
-                up = piece(tuple((atom, power) for atom, power in monomial if power > 0), factor.numerator)
-                down = piece(tuple((atom, -power) for atom, power in monomial if power < 0), factor.denominator)
-                return f"{up}//{bracket(down)}"
-            return f"({text})//{denominator}"
-        return text
+        return f"({text})//{denominator}" if self.rounds else text
+
+    @property
+    def divides(self) -> bool:
+        """Whether it divides by an atom."""
+        return any(power < 0 for monomial, _ in self.terms for _, power in monomial)
+
+    @property
+    def rounds(self) -> bool:
+        """Whether it divides, by an atom or by a number: its text is a rounded quotient."""
+        return self.divides or any(factor.denominator > 1 for _, factor in self.terms)
 
     @property
     def atoms(self) -> set[str]:
-        """The atoms."""
+        """The atoms of all terms."""
         return {atom for monomial, _ in self.terms for atom, _ in monomial}
 
 
+def number(value: int) -> Formula:
+    """A number as a formula."""
+    return Formula((((), Fraction(value)),) if value else ())
+
+
+def symbol(name: str) -> Formula:
+    """An atom as a formula."""
+    return Formula(((((name, 1),), Fraction(1)),))
+
+
+def sum_of(terms: Iterable[tuple[Monomial, Fraction]]) -> Formula:
+    """A sum with the terms of the highest degree first."""
+    return Formula(tuple(sorted(terms, key=lambda term: -sum(power for _, power in term[0]))))
+
+
 def bracket(text: str) -> str:
-    """A text as one factor."""
+    """A text as one factor, in brackets unless it is a name or a number."""
     plain = text.translate({ord(letter): "" for letter in "_[]"})
     return text if plain.isalnum() else f"({text})"
 
 
 def piece(monomial: Monomial, factor: int) -> str:
-    """One term."""
+    """The text of one term."""
     words = [atom if power == 1 else f"{atom}**{power}" for atom, power in monomial]
     if not words:
         return str(factor)
@@ -64,26 +84,33 @@ def words(text: str) -> list[str]:
     return "".join(letter if letter.isalnum() or letter in "_[]" else " " for letter in text).split()
 
 
-def powers(above: Sequence[str], below: Sequence[str]) -> Monomial:
-    """Names as a monomial."""
-    found: dict[str, int] = {}
-    for name in above:
-        found[name] = found.get(name, 0) + 1
-    for name in below:
-        found[name] = found.get(name, 0) - 1
+def powers(above: Iterable[str], below: Iterable[str]) -> Monomial:
+    """The monomial of names in the numerator and in the denominator."""
+    found = Counter(above)
+    found.subtract(below)
     return tuple((name, power) for name, power in found.items() if power)
 
 
 def merge(a: Monomial, b: Monomial) -> Monomial:
     """The product of two monomials."""
-    found = dict(a)
-    for name, power in b:
-        found[name] = found.get(name, 0) + power
+    found = Counter(dict(a))
+    found.update(dict(b))
     return tuple((name, power) for name, power in found.items() if power)
 
 
+def product(columns: Iterable[Vector]) -> Vector:
+    """The product of vectors, sample by sample."""
+    return tuple(map(prod, zip(*columns, strict=True)))
+
+
+def products(atoms: Mapping[str, Vector], sizes: Iterable[int] = (1, 2)) -> dict[tuple[str, ...], Vector]:
+    """The products of as many atoms as ``sizes`` say, by the names of the atoms."""
+    chosen = [one for size in sizes for one in combinations_with_replacement(atoms, size)]
+    return {one: product(atoms[name] for name in one) for one in chosen}
+
+
 def ratio(vector: Vector, above: Sequence[Vector], below: Sequence[Vector]) -> Fraction | None:
-    """``vector * below / above`` where it is one number for all samples."""
+    """``vector * below / above``; None unless it is one number, not 0, for all samples."""
     top = bottom = 0
     for place, value in enumerate(vector):
         up = value
@@ -102,8 +129,8 @@ def ratio(vector: Vector, above: Sequence[Vector], below: Sequence[Vector]) -> F
 
 
 def affine(vector: Vector, columns: Sequence[Vector]) -> tuple[Fraction | None, int]:
-    """A factor and a shift with ``vector = factor * product(columns) + shift``."""
-    products = [prod(column[place] for column in columns) for place in range(len(vector))]
+    """A factor and a small shift with ``vector = factor * product(columns) + shift``; no factor if there are none."""
+    products = product(columns)
     place = next((p for p in range(1, len(vector)) if products[p] != products[0]), None)
     if place is None:
         return None, 0
@@ -116,8 +143,26 @@ def affine(vector: Vector, columns: Sequence[Vector]) -> tuple[Fraction | None, 
     return None, 0
 
 
+def two_factors(vector: Vector, first: Vector, second: Vector, place: int) -> tuple[int, int, int] | None:
+    """Numbers with ``x * first + y * second = d * vector``, by Cramer's rule at ``place`` and one more sample.
+
+    Returns:
+        ``x``, ``y`` and ``d``, which is not 0; None if there are none.
+    """
+    a, b = first[place], second[place]
+    other = next((p for p in range(1, len(vector)) if a * second[p] != first[p] * b), None)
+    if other is None:
+        return None
+    determinant = a * second[other] - first[other] * b
+    x = vector[place] * second[other] - vector[other] * b
+    y = a * vector[other] - first[other] * vector[place]
+    if any(x * p + y * q != determinant * value for p, q, value in zip(first, second, vector, strict=True)):
+        return None
+    return x, y, determinant
+
+
 def solve(vector: Vector, columns: Sequence[Vector]) -> list[Fraction] | None:
-    """The one exact solution of a system with more rows than columns; None where there is none, or more than one."""
+    """The one exact solution of a system with more rows than columns; None if there is none, or more than one."""
     rows = [[Fraction(column[place]) for column in columns] + [Fraction(vector[place])] for place in range(len(vector))]
     width = len(columns)
     for step in range(width):
@@ -134,8 +179,3 @@ def solve(vector: Vector, columns: Sequence[Vector]) -> list[Fraction] | None:
     if any(row[width] for row in rows[width:]):
         return None
     return [rows[place][width] for place in range(width)]
-
-
-def degree_of(term: tuple[Monomial, Fraction]) -> int:
-    """What orders the terms of a sum: the highest degree first."""
-    return -sum(power for _, power in term[0])

@@ -1,4 +1,4 @@
-"""Finds conditions on the index of a list: which items are of a kind, in sizes and lists of the config, over all samples."""
+"""Finds conditions on the index of a list: which items are of a kind, by sizes and lists of the config, over all samples."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 from symflops.draft.fit.symbols import Names, fresh
 from symflops.draft.sample.family import Family
+from symflops.draft.vary.slots import is_whole
 
 Test = Callable[[int, int], bool]
 PERIODS = range(2, 9)
@@ -21,12 +22,17 @@ class Rows:
     truths: Sequence[Sequence[bool]]
 
     def are(self, test: Test) -> bool:
-        """Whether a test says the same of every item of every sample."""
+        """Whether a test holds for the items of the kind, and for no other, in every sample."""
         return all(
             test(sample, start + place) == truth
             for sample, (start, truths) in enumerate(zip(self.starts, self.truths, strict=True))
             for place, truth in enumerate(truths)
         )
+
+    @property
+    def ends(self) -> list[int]:
+        """For each sample the index after its last item."""
+        return [start + len(truths) for start, truths in zip(self.starts, self.truths, strict=True)]
 
     @property
     def otherwise(self) -> Rows:
@@ -35,10 +41,11 @@ class Rows:
 
 
 def condition(rows: Rows, index: str, count: str, family: Family, names: Names) -> str | None:
-    """A condition that says which items are of a kind, sizes first, then lists, then numbers; None where none is found."""
+    """A condition that says which items are of a kind, of sizes, then lists, then numbers; None if none is found."""
     other = rows.otherwise
     for yes, no, test in (
-        *of_sizes(rows, index, count, names),
+        *of_ends(rows, index, count),
+        *of_sizes(rows, index, names),
         *of_lists(rows, index, family, names),
         *of_numbers(rows, index),
     ):
@@ -57,48 +64,59 @@ def candidate(yes: str, no: str, test: Test) -> Candidate:
     return lambda: yes, lambda: no, test
 
 
-def of_sizes(rows: Rows, index: str, count: str, names: Names) -> Iterator[Candidate]:
-    """The first items, the last ones, one in so many."""
-    sizes = {name: vector for name, vector in names.vectors.items() if name in names.sizes}
-    ends = [start + len(truths) for start, truths in zip(rows.starts, rows.truths, strict=True)]
+def equation(term: str, value: str | int, test: Test) -> Candidate:
+    """A candidate that compares a term with a value."""
+    return candidate(f"{term} == {value}", f"{term} != {value}", test)
+
+
+def bound(index: str, end: str | int, ends: Sequence[int]) -> Candidate:
+    """A candidate for the items below an end."""
+    return candidate(f"{index} < {end}", f"{index} >= {end}", lambda sample, i: i < ends[sample])
+
+
+def of_ends(rows: Rows, index: str, count: str) -> Iterator[Candidate]:
+    """The first items, or all but the last ones."""
     for number in (1, 2, 3):
-        yield candidate(f"{index} < {number}", f"{index} >= {number}", below([number] * len(ends)))
+        yield bound(index, number, [number] * len(rows.ends))
         if count.isidentifier() and not any(rows.starts):
-            last = f"{count} - {number}"
-            yield candidate(f"{index} < {last}", f"{index} >= {last}", below([end - number for end in ends]))
+            yield bound(index, f"{count} - {number}", [end - number for end in rows.ends])
+
+
+def of_sizes(rows: Rows, index: str, names: Names) -> Iterator[Candidate]:
+    """Items below a size, or one in so many, by sizes."""
+    sizes = {name: vector for name, vector in names.vectors.items() if name in names.sizes}
     for name, values in sizes.items():
-        yield candidate(f"{index} < {name}", f"{index} >= {name}", below(values))
-        yield candidate(f"{index} == {name}", f"{index} != {name}", remainder([1 << 40] * len(values), values))
-    zeros = [0] * len(ends)
+        yield bound(index, name, values)
+        yield equation(index, name, remainder([1 << 40] * len(values), values))
+    count = len(rows.ends)
     for name, values in sizes.items():
-        lasts = [value - 1 for value in values]
-        yield candidate(f"({index} + 1) % {name} == 0", f"({index} + 1) % {name} != 0", remainder(values, lasts))
-        yield candidate(f"{index} % {name} == 0", f"{index} % {name} != 0", remainder(values, zeros))
-        for number in (1, 2, 3):
-            text = f"{index} % {name}"
-            yield candidate(f"{text} == {number}", f"{text} != {number}", remainder(values, [number] * len(ends)))
+        term = f"{index} % {name}"
+        yield equation(f"({index} + 1) % {name}", 0, remainder(values, [value - 1 for value in values]))
+        yield from (equation(term, number, remainder(values, [number] * count)) for number in (0, 1, 2, 3))
     for name, values in sizes.items():
         for other, offsets in sizes.items():
             if other != name:
-                yield candidate(f"{index} % {name} == {other}", f"{index} % {name} != {other}", remainder(values, offsets))
+                yield equation(f"{index} % {name}", other, remainder(values, offsets))
 
 
 def of_lists(rows: Rows, index: str, family: Family, names: Names) -> Iterator[Candidate]:
-    """What a list of the config says of an item, or that it has the item's index."""
+    """What a list of the config says of an item, or whether it has the item's index."""
     every = [dict(lists_in(sample.config, ())) for sample in family.samples]
     for key, items in every[0].items():
         columns = [lists.get(key, ()) for lists in every]
-        ends = [start + len(truths) for start, truths in zip(rows.starts, rows.truths, strict=True)]
-
-        def text(said: str, key: tuple[Any, ...] = key) -> Callable[[], str]:
-            return lambda: said.replace("LIST", named(key, names, "in LIST" in said))
-
-        if all(len(column) >= end for column, end in zip(columns, ends, strict=True)):
+        if all(len(column) >= end for column, end in zip(columns, rows.ends, strict=True)):
             for word in dict.fromkeys(items):
                 shown = f"'{word}'" if isinstance(word, str) else str(word).lower()
-                yield text(f"LIST[{index}] == {shown}"), text(f"LIST[{index}] != {shown}"), said_of(columns, word)
-        if all(isinstance(item, int) and not isinstance(item, bool) for column in columns for item in column):
-            yield text(f"{index} in LIST"), text(f"{index} not in LIST"), among(columns)
+                yes, no = (of_list(f"LIST[{index}] {sign} {shown}", key, names) for sign in ("==", "!="))
+                yield yes, no, has_word(columns, word)
+        if all(is_whole(item) for column in columns for item in column):
+            yes, no = (of_list(f"{index} {word} LIST", key, names) for word in ("in", "not in"))
+            yield yes, no, among(columns)
+
+
+def of_list(text: str, key: tuple[Any, ...], names: Names) -> Callable[[], str]:
+    """A condition on a list of the config, which gets a letter when the condition is chosen."""
+    return lambda: text.replace("LIST", named(key, names, "in LIST" in text))
 
 
 def of_numbers(rows: Rows, index: str) -> Iterator[Candidate]:
@@ -107,13 +125,7 @@ def of_numbers(rows: Rows, index: str) -> Iterator[Candidate]:
     for period in PERIODS:
         for offset in range(period):
             text = f"({index} + 1) % {period}" if offset == period - 1 else f"{index} % {period}"
-            told = 0 if offset == period - 1 else offset
-            yield candidate(f"{text} == {told}", f"{text} != {told}", remainder([period] * count, [offset] * count))
-
-
-def below(ends: Sequence[int]) -> Test:
-    """Whether an index is below a number."""
-    return lambda sample, i: i < ends[sample]
+            yield equation(text, 0 if offset == period - 1 else offset, remainder([period] * count, [offset] * count))
 
 
 def remainder(periods: Sequence[int], offsets: Sequence[int]) -> Test:
@@ -121,7 +133,7 @@ def remainder(periods: Sequence[int], offsets: Sequence[int]) -> Test:
     return lambda sample, i: i % periods[sample] == offsets[sample]
 
 
-def said_of(columns: Sequence[Sequence[Any]], word: Any) -> Test:
+def has_word(columns: Sequence[Sequence[Any]], word: Any) -> Test:
     """Whether a list has a word at an index."""
     return lambda sample, i: bool(columns[sample][i] == word)
 
@@ -141,7 +153,7 @@ def lists_in(config: Any, key: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...
 
 
 def named(key: tuple[Any, ...], names: Names, numbers: bool) -> str:
-    """The letter of a list of the config; one of ``numbers`` may be absent."""
+    """The letter of a list of the config; a list of ``numbers`` may be missing."""
     known = next((letter for letter, one in names.sizes.items() if one == key), None)
     letter = known or fresh(str(key[-1]).rpartition("_")[2] or "kinds", {*names.sizes, *names.lengths})
     names.sizes[letter] = key

@@ -1,13 +1,13 @@
-"""A share of a size, rounded: a width that is two thirds of another, or the next multiple of a number above it."""
+"""Fits a rounded share of a size: a width that is two thirds of another one, or the next multiple of a number above that."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from itertools import combinations_with_replacement
-from math import gcd, prod
+from math import gcd
 
-from symflops.draft.fit.formula import Formula, Monomial, Vector, powers
+from symflops.draft.fit.formula import Formula, Monomial, Vector, powers, product
 
 LEAST_VALUES = 4
 LARGEST = 64
@@ -15,7 +15,7 @@ FEW = (2, 3, 4)
 
 
 def proportion(vector: Vector, atoms: Mapping[str, Vector]) -> Formula | None:
-    """``a * x // b``, or the next multiple of ``m`` above that, with a size or a product of two for ``x``; None for others."""
+    """``a * x // b``, or the next multiple of ``m`` above that, with a size or a product of two for ``x``."""
     if len(set(vector)) < LEAST_VALUES or min(vector) < 1:
         return None
     for multiple, column in multiples(vector, atoms):
@@ -23,7 +23,7 @@ def proportion(vector: Vector, atoms: Mapping[str, Vector]) -> Formula | None:
             for chosen in combinations_with_replacement(atoms, degree):
                 if multiple in chosen:
                     continue
-                whole = tuple(map(prod, zip(*(atoms[name] for name in chosen), strict=True)))
+                whole = product(atoms[name] for name in chosen)
                 for up in (True, False):
                     share = simplest(vector, whole, column, up) if up or multiple.isdigit() else None
                     if share is not None:
@@ -32,7 +32,7 @@ def proportion(vector: Vector, atoms: Mapping[str, Vector]) -> Formula | None:
 
 
 def multiples(vector: Vector, atoms: Mapping[str, Vector]) -> Iterator[tuple[str, Vector]]:
-    """What a vector may be rounded to: a number, or a size that divides it."""
+    """What a vector may be rounded to: a multiple of a number, or of a size that divides it."""
     common = gcd(*vector)
     for number in dict.fromkeys((1, *(few for few in FEW if common % few == 0), common)):
         yield str(number), (number,) * len(vector)
@@ -42,7 +42,7 @@ def multiples(vector: Vector, atoms: Mapping[str, Vector]) -> Iterator[tuple[str
 
 
 def simplest(vector: Vector, whole: Vector, multiple: Vector, up: bool) -> Fraction | None:
-    """The simplest share of ``whole`` that is ``vector`` when rounded to multiples, up or down; None where there is none."""
+    """The simplest share of ``whole`` that is ``vector`` if rounded up or down to a multiple; None if there is none."""
     low, high = Fraction(0), Fraction(10**9)
     for value, size, step in zip(vector, whole, multiple, strict=True):
         if size <= 0 or step <= 0:
@@ -52,10 +52,8 @@ def simplest(vector: Vector, whole: Vector, multiple: Vector, up: bool) -> Fract
         if low >= high:
             return None
     # one end belongs to what rounds to these values, the other one does not
-    found = next((share for share in (high if up else low, between(low, high)) if simple(share)), None)
-    inner = between(low, high)
-    if simple(inner) and (found is None or inner.denominator < found.denominator):
-        found = inner
+    shares = [share for share in (high if up else low, between(low, high)) if simple(share)]
+    found = min(shares, key=lambda share: share.denominator, default=None)
     return found if found is not None and found > 0 and found != 1 else None
 
 

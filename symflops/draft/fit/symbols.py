@@ -1,4 +1,4 @@
-"""Names for what moves: sizes after the fields of a config, lengths after the axes of inputs, streams after the inputs."""
+"""The symbols of a draft: sizes named after the fields of a config, lengths after the axes of inputs."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Any
 
 from symflops.draft.fit.fit import Fitter
 from symflops.draft.fit.formula import Vector
+from symflops.draft.sample.adjust import FEWEST_IN_CHUNK
 from symflops.draft.sample.family import Family, Sample
 from symflops.draft.trace.reads import steps_in
-from symflops.draft.vary.variables import Slot
-from symflops.draft.vary.vary import Variable
+from symflops.draft.vary.slots import Slot, is_whole
+from symflops.draft.vary.variables import Variable
 
 LETTERS = (
     ("head_dim", "d"), ("d_kv", "d"), ("vocab", "V"), ("key_value_heads", "G"), ("kv_heads", "G"), ("heads", "H"),
@@ -22,42 +23,27 @@ LETTERS = (
     ("rank", "r"), ("kernel", "K"), ("stride", "s"), ("width", "D"), ("words", "V"), ("state", "N"),
     ("groups", "g"), ("text", "J"),
 )  # fmt: skip
-FEWEST_IN_CHUNK = 16
-PLAIN = ("x", "y", "z", "u", "v", "t")
+LENGTHS = ("x", "y", "z", "u", "v", "t")
+SMALLEST_CONSTANT = 4
 RESERVED = {
-    "m",
-    "tokens",
-    "steps",
-    "rows",
-    "columns",
-    "frames",
-    "y",
-    "n",
-    "in",
-    "is",
-    "or",
-    "if",
-    "and",
-    "not",
-    "for",
-    "as",
-    "on",
-    "off",
-    "no",
-    "yes",
-    "true",
-    "false",
-    "null",
-}
+    "m", "tokens", "steps", "rows", "columns", "frames", "y", "n", "in", "is", "or", "if", "and", "not", "for", "as", "on",
+    "off", "no", "yes", "true", "false", "null",
+}  # fmt: skip
 
 
 @dataclass(slots=True)
 class Names:
-    """The symbols of a draft: vectors over the samples, and where each is read from.
+    """The symbols of a draft.
 
-    ``sizes`` are letter -> key of the config, ``lengths`` are name -> slot, ``batch`` is the vector of the number of items.
-    ``listed`` are lists that conditions read, true where they may be absent; ``filled`` is what a class takes for a field that
-    nobody gives.
+    Attributes:
+        sizes: The key in the config of each letter.
+        lengths: The slot of each length.
+        dims: The symbol of each dimension of the inputs that moves.
+        vectors: The values of each symbol over the samples.
+        solo: For each symbol, the samples in which its variable alone moved.
+        batch: The number of items over the samples.
+        listed: Lists that conditions read; true for one that may be missing.
+        filled: The default, as an expression, of fields that the class fills in.
     """
 
     sizes: dict[str, tuple[Any, ...]] = field(default_factory=dict)
@@ -69,10 +55,15 @@ class Names:
     listed: dict[str, bool] = field(default_factory=dict)
     filled: dict[str, str] = field(default_factory=dict)
 
+    @property
+    def taken(self) -> set[str]:
+        """The names of sizes and lengths."""
+        return {*self.sizes, *self.lengths}
 
-def value_at(config: Mapping[str, Any], key: Sequence[Any]) -> Any:
-    """What stands at a place of a config, None where nothing does."""
-    found: Any = config
+
+def value_at(config: Any, key: Sequence[Any]) -> Any:
+    """The value at a key of a config or of inputs; None if there is none."""
+    found = config
     for part in key:
         if isinstance(found, Mapping):
             found = found.get(part)
@@ -83,94 +74,8 @@ def value_at(config: Mapping[str, Any], key: Sequence[Any]) -> Any:
     return found
 
 
-def names_of(family: Family, variables: Sequence[Variable], batch: Variable | None) -> Names:
-    """Symbols for everything that moves in the samples."""
-    names = Names()
-    count = len(family.samples)
-    names.batch = tuple(sample.state.get(batch.lead, batch.lead.value) for sample in family.samples) if batch else (1,) * count
-    tied: dict[Vector, str] = {}
-    slots = [(number, slot) for number, variable in enumerate(variables) for slot in variable.named]
-    skipped = set(batch.slots) if batch else set()
-    leads = {variable.lead for variable in variables}
-    for number, slot in sorted(slots, key=lambda one: (one[1].side != "config", one[1] not in leads, len(one[1].key))):
-        if slot in skipped or slot.kind == "length" or (slot.side == "inputs" and slot.kind != "dimension"):
-            continue
-        vector = tuple(now(sample, slot) for sample in family.samples)
-        moving = [place for place, sample in enumerate(family.samples) if sample.variable == number]
-        if len(set(vector)) == 1:
-            continue
-        if vector in tied:
-            if slot.side == "inputs":
-                names.dims[slot] = tied[vector]
-            names.solo[tied[vector]].extend(place for place in moving if place not in names.solo[tied[vector]])
-            continue
-        if slot.side == "config":
-            name = letter(names, slot)
-            names.sizes.setdefault(name.partition("[")[0], slot.key if "[" not in name else slot.key[:-1])
-        else:
-            if slot not in leads and made_of(names, vector):
-                continue
-            name = length(names, slot, family)
-            names.lengths[name] = slot
-            names.dims[slot] = name
-        tied[vector] = name
-        names.vectors[name] = vector
-        names.solo[name] = moving
-    # a symbol depends on every variable that changes it
-    for place, sample in enumerate(family.samples):
-        for name, vector in names.vectors.items():
-            if sample.variable >= 0 and vector[place] != vector[0] and place not in names.solo[name]:
-                names.solo[name].append(place)
-    return names
-
-
-def made_of(names: Names, vector: Vector) -> bool:
-    """Whether a dimension that only follows others is a formula of their names, as the tokens of a grid are of its sides."""
-    fitter = Fitter(names.vectors, {})
-    sides = [name for name in names.lengths if any(len(set(values)) > 1 for values in (names.vectors[name],))]
-    for name in sides:
-        for other, sizes in names.vectors.items():
-            if other not in names.lengths:
-                fitter.quotients[f"({name}//{other})"] = tuple(a // b for a, b in zip(names.vectors[name], sizes, strict=True))
-    return fitter.formula(vector) is not None
-
-
-def now(sample: Sample, slot: Slot) -> int:
-    """What a slot is in a sample: as its complete config says, where it does."""
-    known = value_at(sample.config, slot.key) if slot.side == "config" else None
-    if isinstance(known, int) and not isinstance(known, bool):
-        return known
-    return sample.state.get(slot, slot.value)
-
-
-def letter(names: Names, slot: Slot) -> str:
-    """A letter for a field of the config; an item of a list is the list's letter with an index."""
-    index = f"[{slot.key[-1]}]" if isinstance(slot.key[-1], int) else ""
-    key = slot.key[:-1] if index else slot.key
-    for name, known in names.sizes.items():
-        if known == key:
-            return name + index
-    text = str(key[-1]).lower()
-    short = "".join(word[0] for word in text.split("_") if word) if not index else text.split("_")[0][:5]
-    found = next((letter for word, letter in LETTERS if word in text), short)
-    return fresh(found or "a", {*names.sizes, *names.lengths}) + index
-
-
-def length(names: Names, slot: Slot, family: Family) -> str:
-    """A name for a length: ``h`` and ``w`` of pictures, ``f`` before them, else the next of x, y, z."""
-    place = int(slot.key[-1])
-    taken = {*names.sizes, *names.lengths}
-    shape = [one for one in family.samples[0].plan.inputs.items() if one[0] == ".".join(map(str, slot.key[:-2]))]
-    dims = len(shape[0][1]) if shape else 0
-    if dims == 5 and place >= 2:
-        return fresh(("f", "h", "w")[place - 2], taken)
-    if dims == 4 and place >= 2:
-        return fresh(("h", "w")[place - 2], taken)
-    return fresh(next((name for name in PLAIN if name not in taken), "x"), taken)
-
-
 def fresh(name: str, taken: set[str]) -> str:
-    """A name that nothing else has."""
+    """A name that nothing else has, and that means nothing in a spec: the name itself, or with a number after it."""
     if name not in taken and (name.lower() not in RESERVED or name == "y"):
         return name
     number = 2
@@ -179,20 +84,102 @@ def fresh(name: str, taken: set[str]) -> str:
     return f"{name}{number}"
 
 
+def names_of(family: Family, variables: Sequence[Variable], batch: Variable | None) -> Names:
+    """Symbols for everything that moves in the samples; ``batch`` is the variable of the number of items."""
+    names = Names(batch=(1,) * len(family.samples))
+    if batch:
+        names.batch = tuple(batch.lead.within(sample.state) for sample in family.samples)
+    leads = {variable.lead for variable in variables}
+    for number, slot in named_slots(variables, batch, leads):
+        name = symbol_of(names, slot, family, slot in leads)
+        if name is not None:
+            moving = [place for place, sample in enumerate(family.samples) if sample.variable == number]
+            names.solo[name] = list(dict.fromkeys((*names.solo.get(name, ()), *moving)))
+    for name, vector in names.vectors.items():  # a symbol depends on every variable that changes it
+        changing = [place for place, one in enumerate(family.samples) if one.variable >= 0 and vector[place] != vector[0]]
+        names.solo[name] = list(dict.fromkeys((*names.solo[name], *changing)))
+    return names
+
+
+def symbol_of(names: Names, slot: Slot, family: Family, lead: bool) -> str | None:
+    """The symbol of a slot, an equal or a new one; None if it does not move, or only follows others."""
+    vector = tuple(now(sample, slot) for sample in family.samples)
+    name = next((name for name, values in names.vectors.items() if values == vector), None)
+    if len(set(vector)) == 1 or (name is None and not slot.of_config and not lead and is_made_of(names, vector)):
+        return None
+    if name is None and slot.of_config:
+        name = letter(names, slot)
+        names.sizes.setdefault(name.partition("[")[0], slot.key if "[" not in name else slot.key[:-1])
+    elif name is None:
+        name = length(names, slot, family)
+        names.lengths[name] = slot
+    names.vectors[name] = vector
+    if not slot.of_config:
+        names.dims[slot] = name
+    return name
+
+
+def named_slots(variables: Sequence[Variable], batch: Variable | None, leads: set[Slot]) -> list[tuple[int, Slot]]:
+    """The slots to name, each with the number of its variable: those of the config first, and leads before others."""
+    skipped = set(batch.slots) if batch else set()
+    slots = [
+        (number, slot)
+        for number, variable in enumerate(variables)
+        for slot in variable.named
+        if slot not in skipped and slot.kind == ("number" if slot.of_config else "dimension")
+    ]
+    return sorted(slots, key=lambda one: (not one[1].of_config, one[1] not in leads, len(one[1].key)))
+
+
+def is_made_of(names: Names, vector: Vector) -> bool:
+    """Whether a dimension that only follows others is a formula of their names, as the tokens of a grid are of its sides."""
+    fitter = Fitter(names.vectors, {})
+    for name in [name for name in names.lengths if len(set(names.vectors[name])) > 1]:
+        for other, sizes in names.vectors.items():
+            if other not in names.lengths:
+                fitter.quotients[f"({name}//{other})"] = tuple(a // b for a, b in zip(names.vectors[name], sizes, strict=True))
+    return fitter.formula(vector) is not None
+
+
+def now(sample: Sample, slot: Slot) -> int:
+    """The value of a slot in a sample: from the complete config if it is there, else from the state."""
+    known = value_at(sample.config, slot.key) if slot.of_config else None
+    return known if is_whole(known) else slot.within(sample.state)
+
+
+def letter(names: Names, slot: Slot) -> str:
+    """A letter for a field of the config; an item of a list is the list's letter with an index."""
+    index = f"[{slot.key[-1]}]" if slot.of_list else ""
+    key = slot.key[:-1] if index else slot.key
+    for name, known in names.sizes.items():
+        if known == key:
+            return name + index
+    text = str(key[-1]).lower()
+    short = "".join(word[0] for word in text.split("_") if word) if not index else text.split("_")[0][:5]
+    found = next((letter for word, letter in LETTERS if word in text), short)
+    return fresh(found or "a", names.taken) + index
+
+
+def length(names: Names, slot: Slot, family: Family) -> str:
+    """A name for a length: ``h`` and ``w`` of pictures, ``f`` before them in a video, else the next of x, y, z."""
+    place = int(slot.key[-1])
+    rank = len(family.samples[0].plan.inputs.get(".".join(map(str, slot.key[:-2])), ()))
+    if rank in (4, 5) and place >= 2:
+        return fresh("fhw"[place - rank], names.taken)
+    return fresh(next((name for name in LENGTHS if name not in names.taken), "x"), names.taken)
+
+
 def fitter_of(names: Names, family: Family) -> Fitter:
-    """A fitter with these symbols; dimensions of inputs that never move are constants that may be divided."""
-    fixed = set()
-    for name in family.samples[0].plan.inputs:
-        shapes = [sample.plan.inputs.get(name, ()) for sample in family.samples]
-        fixed |= {sizes[0] for sizes in zip(*shapes, strict=False) if len(set(sizes)) == 1 and sizes[0] > 3}
+    """A fitter with the symbols of a draft; dimensions of inputs that never move are constants that may be divided."""
+    shapes = [[sample.plan.inputs.get(name, ()) for sample in family.samples] for name in family.samples[0].plan.inputs]
+    sizes = [set(values) for one in shapes for values in zip(*one, strict=False)]
+    fixed = {size for values in sizes if len(values) == 1 for size in values if size >= SMALLEST_CONSTANT}
     return Fitter(names.vectors, names.solo, constants=tuple(sorted(fixed)), chunks=chunks_of(family))
 
 
 def chunks_of(family: Family) -> tuple[int, ...]:
-    """The sides of square products of two values that never move, as the scores within a chunk of tokens are."""
-    sides = set()
-    for step in steps_in(family.samples[0].plan.entries):
-        if step.kind == "matmul" and step.numbers[1] == step.numbers[3] >= FEWEST_IN_CHUNK:
-            sizes = {(one.numbers[1], one.numbers[3]) for one in family.parts[family.place[id(step)]]}
-            sides |= {step.numbers[1]} if len(sizes) == 1 else set()
-    return tuple(sorted(sides))
+    """The sides of square products of two values that never move, as scores within a chunk of tokens."""
+    steps = [step for step in steps_in(family.samples[0].plan.entries) if step.kind == "matmul"]
+    every = [family.parts[family.place[id(step)]] for step in steps]
+    sides = [{size for one in same for size in (one.numbers[1], one.numbers[3])} for same in every]
+    return tuple(sorted({side for one in sides if len(one) == 1 for side in one if side >= FEWEST_IN_CHUNK}))

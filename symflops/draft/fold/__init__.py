@@ -1,5 +1,4 @@
-"""Equal items of a module list as one loop, unequal ones as branches of its body.
+"""Folds the steps of one tape: equal items of a module list become a loop, unequal ones branches of its body.
 
-Works on the steps of one trace.
-Formulas belong to ``fit``.
+Works on the steps of a single sample, without formulas; those belong to ``fit``.
 """

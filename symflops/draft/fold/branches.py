@@ -1,23 +1,23 @@
-"""Folds items of a module list that are of several kinds: one body, with a branch wherever the kinds differ."""
+"""Merges items of a module list that are of several kinds: one body, with a branch wherever the kinds differ."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from symflops.draft.fold.align import Column, Key, aligned, key_of
-from symflops.draft.fold.matching import beside
-from symflops.draft.trace.steps import Branch, Choice, Ref, Step
-
-MOST_KINDS = 6
-MOST_CASES = 4
-Place = tuple[int, int, int]  # column, case (-1 for what all items do), step
+from symflops.draft.fold.layout import Layout, Place, layout_of
+from symflops.draft.trace.steps import CONSTANT, Branch, Choice, Ref, Step
 
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """One body for all items: steps and branches, what is carried, and the steps of the last item as those of the body."""
+    """One body for all items: steps and branches, and the carried values.
+
+    ``aliases`` are the steps of the last item as those of the body; ``renamed`` those of other items that got a new number.
+    ``others`` are further lists whose modules run in the body; ``free`` is the next number of a value.
+    """
 
     body: list[Any]
     carried: list[tuple[Ref, int]]
@@ -28,204 +28,147 @@ class Merged:
 
 
 @dataclass
-class Variable:
-    """A value that an item makes and the next one reads: the step of each item, and where it is read."""
+class Carried:
+    """A loop-carried value: the step of each item that makes it, where the next one reads it, and what the first one reads."""
 
     steps: dict[int, int]
     readers: set[tuple[Place, int]]
-    init: Ref | None = None
+    init: Ref = CONSTANT
     made: int = -1
-
-
-class Refused(Exception):
-    """Items cannot be one body."""
 
 
 def merged(
     bodies: Sequence[list[Step]], prefix: str, indices: Sequence[int], outside: Mapping[int, set[int]], first: int
 ) -> Merged | None:
-    """One body for all items; None where they are of one kind, or too many, or hand values on in another way.
+    """One body for all items; None if they are of one kind, of too many, or hand values on in another way.
 
-    ``outside`` are the items that read each step, -1 for anything else; new values are numbered from ``first`` on.
+    Args:
+        bodies: The steps of each item.
+        prefix: The path of the list.
+        indices: The index of each item.
+        outside: The items that read each step; -1 stands for anything else.
+        first: New values are numbered from here on.
     """
-    keys = [[key_of(step, f"{prefix}.{index}") for step in body] for body, index in zip(bodies, indices, strict=True)]
-    kinds = list(dict.fromkeys(map(tuple, keys)))
-    if not 1 < len(kinds) <= MOST_KINDS or len(kinds) == len(bodies):
-        return None
-    columns = aligned(kinds, [0] * len(kinds))
-    if not any(column.common for column in columns):
-        return None
-    try:
-        return Merger(
-            bodies, prefix, indices, [kinds.index(tuple(one)) for one in keys], kinds, columns, outside, first
-        ).merged()
-    except Refused:
-        return None
+    layout = layout_of(bodies, prefix, indices, first)
+    return None if layout is None else Merger(layout, outside, layout.free).merged()
 
 
 @dataclass
 class Merger:
-    """Items, their kinds, and the columns of the kinds."""
+    """Connects the steps of a layout; ``choices`` are the values that each column chooses between, by their sources."""
 
-    bodies: Sequence[list[Step]]
-    prefix: str
-    indices: Sequence[int]
-    kind: list[int]
-    kinds: Sequence[Sequence[Key]]
-    columns: list[Column]
+    layout: Layout
     outside: Mapping[int, set[int]]
     free: int
-    place: dict[int, Place] = field(default_factory=dict)
-    owner: dict[int, int] = field(default_factory=dict)
-    chosen: dict[int, list[int]] = field(default_factory=dict)
-    cases: dict[int, list[tuple[Key, ...]]] = field(default_factory=dict)
-    choices: dict[int, dict[tuple[Ref, ...], int]] = field(default_factory=dict)
-    model: dict[Place, int] = field(default_factory=dict)
-    origin: dict[Place, Step] = field(default_factory=dict)
+    choices: dict[int, dict[tuple[Ref, ...], int]] = field(default_factory=lambda: defaultdict(dict))
 
-    def merged(self) -> Merged:
-        """The body.
-
-        Raises:
-            Refused: items cannot be one body.
-        """
-        self.sort()
-        self.check()
-        variables = self.variables()
+    def merged(self) -> Merged | None:
+        """The body; None if the items cannot be one."""
+        layout = self.layout
+        variables = self.carried() if self.handed_on() else None
+        if variables is None:
+            return None
         for variable in variables:
-            found = self.resolved({n: self.place[step] for n, step in variable.steps.items()}, ())
-            if found.kind != "step":
-                raise Refused
+            found = self.resolved({item: layout.place[step] for item, step in variable.steps.items()}, ())
+            if found is None or found.kind != "step":
+                return None
             variable.made = found.id
-        body = self.body(variables)
-        carried = [(variable.init, variable.made) for variable in variables if variable.init]
-        renamed = {step.id: self.model[where] for where, step in self.origin.items() if step.id != self.model[where]}
-        return Merged(body, carried, self.aliases(), self.others(), renamed, self.free)
+        body, aliases, others = self.body(variables), self.aliases(), layout.others()
+        if body is None or aliases is None or others is None:
+            return None
+        renamed = {step.id: layout.model[where] for where, step in layout.origin.items() if step.id != layout.model[where]}
+        return Merged(body, [(one.init, one.made) for one in variables], aliases, others, renamed, self.free)
 
-    def others(self) -> tuple[str, ...]:
-        """The lists beside this one whose modules run in the body, as two items of one kind tell.
+    def handed_on(self) -> bool:
+        """Whether only the next item reads what an item makes; anything may read what the last one makes."""
+        return all(
+            self.outside.get(step.id, set()) <= {item, item + 1}
+            for item, steps in enumerate(self.layout.bodies[:-1])
+            for step in steps
+        )
 
-        Raises:
-            Refused: an item that runs such a module is the only one of its kind.
-        """
-        found: dict[str, None] = {}
-        for number, kind in enumerate(self.kinds):
-            first, *more = [item for item, one in enumerate(self.kind) if one == number]
-            if more:
-                at, bt = (f"{self.prefix}.{self.indices[item]}" for item in (first, more[0]))
-                found |= dict.fromkeys(beside(self.bodies[first], self.bodies[more[0]], at, bt))
-            elif any("*" in name for key in kind for name in (key[0], *key[1][-1])):
-                raise Refused
-        return tuple(found)
-
-    def sort(self) -> None:
-        """Find the cases of each column, and the place of every step."""
-        for number, column in enumerate(self.columns):
-            parts = [tuple(kind[a:b]) for kind, (a, b) in zip(self.kinds, column.spans, strict=True)]
-            if column.common:
-                self.chosen[number] = [-1] * len(self.bodies)
-            else:
-                cases = sorted(set(parts), key=lambda case: repr([key[:2] for key in case]))
-                plain = [[key[:2] for key in case] for case in cases]
-                if len(cases) > MOST_CASES or any(plain.count(one) > 1 for one in plain):
-                    raise Refused
-                self.cases[number] = cases
-                self.chosen[number] = [cases.index(parts[kind]) for kind in self.kind]
-                self.choices[number] = {}
-            for item, steps in enumerate(self.bodies):
-                start, end = column.spans[self.kind[item]]
-                for offset, step in enumerate(steps[start:end]):
-                    where = (number, self.chosen[number][item], offset)
-                    self.place[step.id] = where
-                    self.owner[step.id] = item
-                    if where not in self.origin:
-                        # what the last item makes is known after the loop by another name than within it
-                        alone = item == len(self.bodies) - 1
-                        self.origin[where] = step
-                        self.model[where] = self.free if alone else step.id
-                        self.free += alone
-
-    def check(self) -> None:
-        """What an item makes is read by itself, by the next one, and, of the last item, by anything else."""
-        for item, steps in enumerate(self.bodies[:-1]):
-            if any(not self.outside.get(step.id, set()) <= {item, item + 1} for step in steps):
-                raise Refused
-
-    def variables(self) -> list[Variable]:
-        """What is carried, and what it is at first."""
-        read: dict[tuple[Place, int], dict[int, int]] = {}
-        for item, steps in enumerate(self.bodies[1:], start=1):
+    def reads(self) -> dict[tuple[Place, int], dict[int, int]] | None:
+        """For each operand, by item, the step of that item which the next one reads there; None if an earlier one is read."""
+        found: dict[tuple[Place, int], dict[int, int]] = {}
+        for item, steps in enumerate(self.layout.bodies[1:], start=1):
             for step in steps:
                 for position, ref in enumerate(step.operands):
-                    if ref.kind == "step" and self.owner.get(ref.id) == item - 1:
-                        read.setdefault((self.place[step.id], position), {})[item - 1] = ref.id
-                    elif ref.kind == "step" and self.owner.get(ref.id, item) != item:
-                        raise Refused
-        found: list[Variable] = []
-        for reader, made in sorted(read.items(), key=lambda one: -len(one[1])):
-            for variable in found:
-                if all(variable.steps.get(item) == step for item, step in made.items()):
-                    variable.readers.add(reader)
-                    break
+                    owner = self.layout.owner.get(ref.id, item) if ref.kind == "step" else item
+                    if owner == item - 1:
+                        found.setdefault((self.layout.place[step.id], position), {})[owner] = ref.id
+                    elif owner != item:
+                        return None
+        return found
+
+    def carried(self) -> list[Carried] | None:
+        """The carried values; None if there is none, or if one is not what every item hands to the next."""
+        found: list[Carried] = []
+        for reader, made in sorted((self.reads() or {}).items(), key=lambda one: -len(one[1])):
+            known = next((variable for variable in found if made.items() <= variable.steps.items()), None)
+            if known is not None:
+                known.readers.add(reader)
+            elif len(made) == len(self.layout.bodies) - 1:
+                found.append(Carried(made, {reader}))
             else:
-                if len(made) != len(self.bodies) - 1:
-                    raise Refused
-                found.append(Variable(made, {reader}))
+                return None
         for variable in found:
             firsts = {
-                step.operands[position]
-                for step in self.bodies[0]
-                for position in range(len(step.operands))
-                if (self.place[step.id], position) in variable.readers
+                ref
+                for step in self.layout.bodies[0]
+                for position, ref in enumerate(step.operands)
+                if (self.layout.place[step.id], position) in variable.readers
             }
-            if len(firsts) != 1 or (init := next(iter(firsts))).id in self.owner:
-                raise Refused
-            variable.init = init
-        if not found:
-            raise Refused
-        return sorted(found, key=lambda variable: min(variable.readers))
+            if len(firsts) != 1:
+                return None
+            (variable.init,) = firsts
+            if variable.init.id in self.layout.owner:
+                return None
+        return sorted(found, key=lambda variable: min(variable.readers)) or None
 
-    def resolved(self, places: Mapping[int, Any], reader: tuple[int, ...]) -> Ref:
-        """One reference for what several items read, each with a place or a reference; in a ``reader`` column and case."""
+    def resolved(self, places: Mapping[int, Place | Ref], reader: tuple[int, ...]) -> Ref | None:
+        """One reference for what several items read, each at a place or by a reference; None if there is none.
+
+        If they read different cases of a branch, it is a choice of that branch. ``reader`` is the column and the case of the
+        step that reads it.
+        """
         found = set(places.values())
         if len(found) == 1:
-            one = next(iter(found))
-            return one if isinstance(one, Ref) else Ref("step", self.model[one])
+            one = found.pop()
+            return one if isinstance(one, Ref) else Ref("step", self.layout.model[one])
         split = max((one[0] for one in found if not isinstance(one, Ref) and one[1] >= 0), default=None)
         if split is None:
-            raise Refused
-        sources = []
-        for case in range(len(self.cases[split])):
-            part = {item: one for item, one in places.items() if self.chosen[split][item] == case}
-            if not part:
-                raise Refused
-            sources.append(self.resolved(part, (split, case)))
-        if any(source.kind not in ("step", "carried") for source in sources):
-            raise Refused
+            return None
+        sources: list[Ref] = []
+        for case in range(len(self.layout.cases[split])):
+            part = {item: one for item, one in places.items() if self.layout.chosen[split][item] == case}
+            source = self.resolved(part, (split, case)) if part else None
+            if source is None or source.kind not in ("step", "carried"):
+                return None
+            sources.append(source)
         known = self.choices[split]
         if tuple(sources) not in known:
             known[tuple(sources)] = self.free
             self.free += 1
         return Ref("step", known[tuple(sources)])
 
-    def operand(self, where: Place, position: int, variables: Sequence[Variable]) -> Ref:
+    def operand(self, where: Place, position: int, variables: Sequence[Carried]) -> Ref | None:
         """What a step of the body reads."""
-        seen: dict[int, Any] = {}
-        for item, steps in enumerate(self.bodies):
-            step = next((one for one in steps if self.place[one.id] == where), None)
+        seen: dict[int, Place | Ref] = {}
+        for item, steps in enumerate(self.layout.bodies):
+            step = next((one for one in steps if self.layout.place[one.id] == where), None)
             if step is None:
                 continue
             ref = step.operands[position]
-            if ref.kind == "step" and self.owner.get(ref.id) == item:
-                seen[item] = self.place[ref.id]
+            if ref.kind == "step" and self.layout.owner.get(ref.id) == item:
+                seen[item] = self.layout.place[ref.id]
             elif ref.kind == "parameter":  # that it is the same one is part of the key
-                seen[item] = self.origin[where].operands[position]
+                seen[item] = self.layout.origin[where].operands[position]
             else:
                 carrier = self.carrier(ref, item, (where, position), variables)
                 seen[item] = Ref("carried", carrier.made) if carrier else ref
         return self.resolved(seen, where[:2])
 
-    def carrier(self, ref: Ref, item: int, reader: tuple[Place, int], variables: Sequence[Variable]) -> Variable | None:
+    def carrier(self, ref: Ref, item: int, reader: tuple[Place, int], variables: Sequence[Carried]) -> Carried | None:
         """The carried value that an item reads."""
         for variable in variables:
             if item and variable.steps.get(item - 1) == ref.id and ref.kind == "step":
@@ -236,45 +179,41 @@ class Merger:
 
     def alone(self, where: Place) -> bool:
         """Whether the first item alone has a step."""
-        return where[1] >= 0 and self.chosen[where[0]].count(where[1]) == 1
+        return where[1] >= 0 and self.layout.chosen[where[0]].count(where[1]) == 1
 
-    def body(self, variables: Sequence[Variable]) -> list[Any]:
-        """Steps and branches; the choices of a branch are those that anything reads."""
+    def body(self, variables: Sequence[Carried]) -> list[Any] | None:
+        """Steps and branches, with the choices of a branch that anything reads; None if an operand has no reference."""
         wired: dict[Place, Step] = {}
-        for where, step in self.origin.items():
-            refs = tuple(self.operand(where, position, variables) for position in range(len(step.operands)))
-            wired[where] = replace(step, id=self.model[where], operands=refs)
+        for where, step in self.layout.origin.items():
+            refs = [self.operand(where, position, variables) for position in range(len(step.operands))]
+            known = tuple(ref for ref in refs if ref is not None)
+            if len(known) < len(refs):
+                return None
+            wired[where] = replace(step, id=self.layout.model[where], operands=known)
+        order = sorted(wired)
         found: list[Any] = []
-        for number, column in enumerate(self.columns):
+        for number, column in enumerate(self.layout.columns):
             if column.common:
-                found += [wired[where] for where in sorted(wired) if where[0] == number]
+                found += [wired[where] for where in order if where[0] == number]
                 continue
-            cases = tuple(
-                tuple(wired[where] for where in sorted(wired) if where[:2] == (number, case))
-                for case in range(len(self.cases[number]))
-            )
-            items = tuple(self.indices[self.chosen[number].index(case)] for case in range(len(cases)))
+            numbers = range(len(self.layout.cases[number]))
+            cases = tuple(tuple(wired[where] for where in order if where[:2] == (number, case)) for case in numbers)
+            items = tuple(self.layout.indices[self.layout.chosen[number].index(case)] for case in numbers)
             choices = tuple(Choice(one, sources) for sources, one in self.choices[number].items())
-            found.append(Branch(cases, items, tuple(self.chosen[number]), choices))
+            found.append(Branch(cases, items, tuple(self.layout.chosen[number]), choices))
         return found
 
-    def aliases(self) -> dict[int, int]:
-        """The steps of the last item as those of the body.
-
-        Raises:
-            Refused: somebody reads what the last item has made in one case of a branch alone.
-        """
+    def aliases(self) -> dict[int, int] | None:
+        """The steps of the last item as those of the body; None if what it makes in one case alone is read elsewhere."""
         found: dict[int, int] = {}
-        last = len(self.bodies) - 1
-        for step in self.bodies[-1]:
-            column, case, _ = where = self.place[step.id]
-            model = self.model[where]
-            if case >= 0:
-                one = next((one for one in self.choices[column] if one[case] == Ref("step", model)), None)
-                if one is not None:
-                    model = self.choices[column][one]
-                elif not self.outside.get(step.id, set()) <= {last}:
-                    raise Refused
+        last = len(self.layout.bodies) - 1
+        for step in self.layout.bodies[-1]:
+            column, case, _ = where = self.layout.place[step.id]
+            model = self.layout.model[where]
+            choice = next((made for one, made in self.choices[column].items() if one[case] == Ref("step", model)), None)
+            if case >= 0 and choice is None and not self.outside.get(step.id, set()) <= {last}:
+                return None
+            model = model if choice is None else choice
             if step.id != model:
                 found[step.id] = model
         return found

@@ -1,5 +1,4 @@
-"""A draft against the real module at sizes that the fit never saw.
+"""Proves a draft against the real module at sizes that its fit never saw: parameters, and both passes under several regimes.
 
-Parameters and both passes under several regimes.
-The only verdict that a user sees.
+The only verdict that a user sees. Nothing here changes a draft.
 """

@@ -1,29 +1,28 @@
-"""Holds a draft against the real module where its fit never was: parameters, and passes under several regimes."""
+"""Reads a draft back, and compares it with the real module: parameters, and both passes under several regimes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from symflops.api import Model
-from symflops.catalog.library import SpecFile
+from symflops.catalog.library import SpecFile, roots, specs_in
 from symflops.compiler import Memo
 from symflops.diagnostics.findings import Source, SymflopsError
-from symflops.draft.sample.family import INDEX
+from symflops.draft.limits import attempt
+from symflops.draft.prove.regimes import SINGLE, regimes_of, single_of, training
 from symflops.draft.trace import gate
 from symflops.draft.trace.subject import Subject, full_config, summed
 from symflops.draft.trace.tape import answering
 from symflops.frontend.read import read
 from symflops.model.program import Program
-from symflops.model.regime import Adapter, Regime
+from symflops.model.regime import Regime
 from symflops.runtime.interpreted import InterpretedEstimator
 from symflops.witness.live import parameters_of
 from symflops.witness.parameter_names import instances_of
-from symflops.witness.random_regimes import NAMES, lora
 from symflops.witness.tensors import needed
 
 NO_MEMORY = ("allocate memory", "could not create a primitive")  # as PyTorch's allocator and oneDNN say it
@@ -31,9 +30,15 @@ NO_MEMORY = ("allocate memory", "could not create a primitive")  # as PyTorch's 
 
 @dataclass(slots=True)
 class Proof:
-    """What one configuration says, drawn or ``published``, ``of`` a variant: nothing differs, or what does.
+    """The verdict at one configuration.
 
-    It is ``refused`` where there was not enough memory for it.
+    Attributes:
+        label: What the configuration is.
+        checks: How many figures were compared.
+        differences: Those that differ; empty if the draft is exact there.
+        published: Whether the configuration is a published one; else it was drawn.
+        of: The variant, empty for the first config.
+        refused: Whether there was not enough memory.
     """
 
     label: str
@@ -48,22 +53,19 @@ class Proof:
         """Whether nothing differs."""
         return self.checks > 0 and not self.differences
 
-
-def model_of(text: str, blocks: Any) -> Model:
-    """A draft as symflops reads it back.
-
-    Raises:
-        SpecError: it is no valid spec.
-    """
-    source = Source("draft.yaml", text)
-    return Model(SpecFile(Path("draft.yaml"), Path(), "draft"), read(source, blocks, lambda _: None))
+    def compare(self, regime: str, real: tuple[int, int], source: str, drafted: tuple[int, int]) -> None:
+        """Compare FLOPs of both passes with those of the draft; ``source`` says how the real ones are known."""
+        for name, wanted, own in zip(("forward", "backward"), real, drafted, strict=True):
+            self.checks += 1
+            if wanted != own:
+                self.differences.append(f"{regime}, {name}: {wanted:,} {source}, {own:,} drafted")
 
 
 class Prover:
     """Compares a draft with the real module, configuration by configuration.
 
-    What trains is chosen once, by patterns over names without indices, so that each regime is derived once for all sizes; the
-    last regime trains single parameters, which cuts loops, and is checked at the first configuration.
+    What trains is chosen once, by patterns over names without indices, so that each regime is derived once for all sizes. One
+    more regime trains single parameters, which cuts loops; it is checked at the first configuration alone.
     """
 
     def __init__(self, model: Model, text: str, seed: int) -> None:
@@ -72,22 +74,17 @@ class Prover:
         self.regimes: list[Regime] = []
 
     def prove(self, label: str, subject: Subject, lengths: Mapping[str, int], items: int) -> Proof:
-        """Parameters by name and shape; forward; backward when all trains, with adapters, and for two random choices."""
+        """Compare parameters, forward, and backward in full training, with adapters, and for two random choices.
+
+        Args:
+            label: What the configuration is.
+            subject: The class with this config.
+            lengths: The values of the lengths of the draft.
+            items: The number of items in the batch.
+        """
         proof = Proof(label)
         try:
-            real = subject.build()
-            arguments = subject.arguments()
-            config = full_config(real, subject.config)
-            first = not self.regimes
-            if first:
-                self.regimes = self.chosen(real)
-            batch = self.batch(config, lengths, items)
-            self.parameters(real, config, proof)
-            if subject.measured and not runs(real, arguments):
-                self.recorded(subject.measured, config, batch, proof)
-                return proof
-            for regime in [*self.regimes, *([self.single(real)] if first else [])]:
-                self.passes(real, arguments, config, batch, regime, proof)
+            self.compare(subject, lengths, items, proof)
         except SymflopsError as error:
             proof.differences.append(first_line(error))
         except Exception as error:  # whatever a module raises is a finding about this configuration
@@ -95,37 +92,29 @@ class Prover:
             proof.differences.append(f"{type(error).__name__}: {error}"[:300])
         return proof
 
-    def chosen(self, real: Any) -> list[Regime]:
-        """All parameters; adapters on linears of some names; two random choices of parameters."""
-        found = [Regime("full", train=("*",))]
-        targets = self.targets(real)
-        if targets:
-            found.append(Regime("lora", train=(), adapters=(Adapter("lora", 4, targets, NAMES),)))
-        groups = sorted({INDEX.sub("*", name) for name, tensor in real.named_parameters() if tensor.requires_grad})
-        for number, share in enumerate((0.15, 0.5)):
-            train = tuple(group for group in groups if self.random.random() < share) or tuple(groups[:1])
-            found.append(Regime(f"frozen_{number + 1}", train=train))
-        return found
-
-    def single(self, real: Any) -> Regime:
-        """A few single parameters."""
-        names = [name for name, tensor in real.named_parameters() if tensor.requires_grad]
-        return Regime("single", train=tuple(self.random.sample(names, min(3, len(names)))))
-
-    def targets(self, real: Any) -> tuple[str, ...]:
-        """Patterns of linears that get an adapter: of about half of the names that only plain linears have."""
-        linear = needed("torch").nn.Linear
-        plain: dict[str, bool] = {}
-        for name, module in real.named_modules():
-            if name and not any(True for _ in module.children()):
-                plain[last_words(name)] = plain.get(last_words(name), True) and type(module) is linear
-        words = sorted(word for word, known in plain.items() if known and f"{word}: {{op: linear" in self.text)
-        chosen = [word for word in words if self.random.random() < 0.5] or words[:1]
-        return tuple(f"*{word}" for word in chosen if not any(other != word and other.endswith(word) for other in plain))
+    def compare(self, subject: Subject, lengths: Mapping[str, int], items: int, proof: Proof) -> None:
+        """Add the comparisons at one configuration to a proof."""
+        real = subject.build()
+        arguments = subject.arguments()
+        config = full_config(real, subject.config)
+        first = not self.regimes
+        if first:
+            self.regimes = regimes_of(real, self.text, self.random)
+        batch = self.batch(config, lengths, items)
+        self.parameters(real, config, proof)
+        if subject.measured and not runs(real, arguments):
+            proof.compare("full", subject.measured, "recorded", self.passes(self.regimes[0], config, batch))
+            return
+        for regime in [*self.regimes, *([single_of(real, self.random)] if first else [])]:
+            drafted = self.passes(regime, config, batch)
+            with training(real, regime) as trained:
+                needed("torch").manual_seed(0)
+                measured = gate.measured(real, arguments, summed, trained)
+            proof.compare(regime.name, measured, "measured", drafted)
 
     def program(self, regime: Regime, config: Mapping[str, Any]) -> Program:
-        """A regime derived for all sizes, or for those of a config where the structure asks for them."""
-        if regime.name == "single":
+        """A regime derived for all sizes, or for those of a config if the structure asks for them."""
+        if regime.name == SINGLE:
             return replace(self.model, memo=Memo()).program([regime], ["torch"], config)
         if regime.name not in self.programs:
             try:
@@ -135,17 +124,15 @@ class Prover:
         return self.programs[regime.name] or self.model.program([regime], ["torch"], config)
 
     def batch(self, config: Mapping[str, Any], lengths: Mapping[str, int], items: int) -> dict[str, Any]:
-        """The batch for streams of the draft."""
+        """The batch for the streams of the draft."""
         program = self.program(self.regimes[0], config)
-        found: dict[str, Any] = {}
-        for stream in program.streams:
-            item = [lengths.get(name, 0) for name in stream.variables]  # an input that a variant has not is of no length
-            if item:
-                found[stream.name] = [item[0] if len(item) == 1 else item] * items
+        # an input that a variant lacks has length 0
+        each = {one.name: [lengths.get(name, 0) for name in one.variables] for one in program.streams}
+        found = {name: [item[0] if len(item) == 1 else item] * items for name, item in each.items() if item}
         return found or {stream.name: [[]] * items for stream in program.streams[:1]}
 
     def parameters(self, real: Any, config: Mapping[str, Any], proof: Proof) -> None:
-        """Every parameter by name and shape."""
+        """Compare every parameter by name and shape."""
         program = self.program(self.regimes[0], config)
         sizes = InterpretedEstimator(program, config, regime="full", convention="torch").sizes
         expected, aliases = parameters_of(real)
@@ -160,72 +147,40 @@ class Prover:
         if wrong:
             proof.differences.append(f"{len(wrong)} parameters differ: {'; '.join(wrong[:3])}")
 
-    def recorded(self, measured: tuple[int, int], config: Mapping[str, Any], batch: Mapping[str, Any], proof: Proof) -> None:
-        """Both passes when all trains, against figures measured elsewhere."""
-        estimator = InterpretedEstimator(self.program(self.regimes[0], config), config, regime="full", convention="torch")
+    def passes(self, regime: Regime, config: Mapping[str, Any], batch: Mapping[str, Any]) -> tuple[int, int]:
+        """FLOPs of both passes of the draft under a regime."""
+        estimator = InterpretedEstimator(self.program(regime, config), config, regime=regime.name, convention="torch")
         moments = estimator.moments(**batch)
-        proof.checks += 2
-        derived = estimator.forward(moments), estimator.backward(moments)
-        for word, real, own in zip(("forward", "backward"), measured, derived, strict=True):
-            if real != own:
-                proof.differences.append(f"full, {word}: {real:,} recorded, {own:,} drafted")
-
-    def passes(
-        self, real: Any, arguments: Any, config: Mapping[str, Any], batch: Mapping[str, Any], regime: Regime, proof: Proof
-    ) -> None:
-        """Both passes under one regime."""
-        program = self.program(regime, config)
-        estimator = InterpretedEstimator(program, config, regime=regime.name, convention="torch")
-        moments = estimator.moments(**batch)
-        derived = estimator.forward(moments), estimator.backward(moments)
-        patterns = regime.adapters[0].targets if regime.adapters else ()
-        linear = needed("torch").nn.Linear
-        before = {
-            name: module
-            for name, module in real.named_modules()
-            if type(module) is linear and any(fnmatchcase(name, pattern) for pattern in patterns)
-        }
-        try:
-            for target, module in before.items():
-                put(real, target, lora(module, regime.adapters[0].rank))
-            if patterns:
-                trained = {f"{target}.{last}.weight" for target in before for last in NAMES[1:]}
-            else:
-                named = [(name, tensor.requires_grad) for name, tensor in real.named_parameters()]
-                trained = {name for name, trains in named if trains and any(fnmatchcase(name, one) for one in regime.train)}
-            needed("torch").manual_seed(0)
-            measured = gate.measured(real, arguments, summed, trained)
-        finally:
-            for target, module in before.items():
-                put(real, target, module)
-        for word, real_flops, own in zip(("forward", "backward"), measured, derived, strict=True):
-            proof.checks += 1
-            if real_flops != own:
-                proof.differences.append(f"{regime.name}, {word}: {real_flops:,} measured, {own:,} drafted")
+        return estimator.forward(moments), estimator.backward(moments)
 
 
 def runs(real: Any, arguments: Mapping[str, Any]) -> bool:
-    """Whether a module runs on the device that it is on."""
-    try:
+    """Whether a module runs on its device."""
+
+    def run() -> bool:
         with needed("torch").no_grad(), answering():
             real(**arguments)
-    except Exception:  # whatever it raises, it does not
-        return False
-    return True
+        return True
+
+    return attempt(run) or False
 
 
-def last_words(name: str) -> str:
-    """The last word of a path, with the one before where it is an index."""
-    words = name.split(".")
-    return ".".join(words[-2:]) if words[-1].isdigit() and len(words) > 1 else words[-1]
-
-
-def put(model: Any, target: str, module: Any) -> None:
-    """Replace the module at a path."""
-    parent, _, name = target.rpartition(".")
-    setattr(model.get_submodule(parent), name, module)
-
-
-def first_line(error: BaseException) -> str:
+def first_line(error: BaseException, most: int = 300) -> str:
     """An error as one line."""
-    return " ".join(str(error).split())[:300]
+    return " ".join(str(error).split())[:most]
+
+
+def library() -> SpecFile | None:
+    """A spec of the library, which knows its blocks; None if there is no library."""
+    return next(iter(specs_in(roots()[0])), None)
+
+
+def model_of(text: str) -> Model:
+    """The model of a draft, which may call blocks of the library.
+
+    Raises:
+        SpecError: The draft is no valid spec.
+    """
+    shelf = library()
+    blocks = shelf.blocks() if shelf else lambda _: None
+    return Model(SpecFile(Path("draft.yaml"), Path(), "draft"), read(Source("draft.yaml", text), blocks, lambda _: None))

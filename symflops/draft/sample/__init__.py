@@ -1,5 +1,4 @@
-"""Traces of one structure at many sizes: every number as a vector over the samples.
+"""Samples: one structure, traced at many sizes, with every number as a vector over the samples.
 
-Which numbers move is decided in ``vary``.
-Formulas belong to ``fit``.
+Builds, runs and folds the module in other states. Which numbers move belongs to ``vary``, formulas to ``fit``.
 """

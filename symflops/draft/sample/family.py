@@ -1,21 +1,22 @@
-"""Samples of one structure: plans that differ in numbers only, and every number as a vector over the samples."""
+"""Families of samples: plans that differ in numbers alone, with every number as a vector over the samples."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from symflops.draft.trace.steps import Branch, Loop, Plan, Step
-from symflops.draft.vary.variables import State
+from symflops.draft.trace.reads import parameters_of, walk
+from symflops.draft.trace.steps import Branch, Loop, Plan, Ref, Step
+from symflops.draft.vary.variables import State, Variable
 
 INDEX = re.compile(r"(?<=\.)\d+(?=\.|$)")
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One configuration: its state, its plan, and its complete config."""
+    """One state: its plan, and its complete config; ``variable`` is the number of the one that moved alone, else -1."""
 
     state: State
     plan: Plan
@@ -25,10 +26,21 @@ class Sample:
 
 @dataclass
 class Family:
-    """Samples of equal structure; the first one is the base."""
+    """Samples of equal structure; the first one is the base.
+
+    Attributes:
+        refused: How many further samples had another structure.
+        structural: Variables that do not move without changing the structure.
+        unfinished: Whether time was up before all of them were tried.
+        parts: For each place in the plan, the entry of each sample.
+        place: The place of each entry of the base, by identity.
+        called: For each sample, its names of the parameters of the base.
+    """
 
     samples: list[Sample]
-    structural: int = 0
+    refused: int = 0
+    structural: list[Variable] = field(default_factory=list)
+    unfinished: bool = False
     parts: dict[Any, list[Any]] = field(default_factory=dict)
     place: dict[int, tuple[int, ...]] = field(default_factory=dict)
     called: list[dict[str, str]] = field(default_factory=list)
@@ -43,14 +55,14 @@ class Family:
                     called.update(zip(parameters_of(self.parts[key][0]), parameters_of(part), strict=True))
             self.called.append(called)
 
-    def numbers(self, part: Any, pick: Any) -> tuple[int, ...]:
-        """A number of a step or loop of the base, over all samples."""
+    def numbers(self, part: Any, pick: Callable[[Any], int]) -> tuple[int, ...]:
+        """A number of an entry of the base, over all samples."""
         return tuple(pick(one) for one in self.parts[self.place[id(part)]])
 
     def shape(self, name: str) -> tuple[tuple[int, ...], ...]:
-        """The dimensions of a parameter, each over all samples (that of the base where a sample lacks it).
+        """The dimensions of a parameter, each over all samples; a sample without the parameter has the shape of the base.
 
-        Where items of a list differ, another sample may have another item of this kind.
+        If items of a list differ, the item of this kind may have another index in another sample.
         """
         base = self.samples[0].plan.parameters[name]
         shapes = [
@@ -60,7 +72,7 @@ class Family:
         return tuple(zip(*shapes, strict=True)) if all(len(shape) == len(base) for shape in shapes) else ()
 
     def items(self) -> dict[str, tuple[int, ...]]:
-        """Items of lists, by their path in the base, whose index is another one in other samples: the index in each."""
+        """Items of lists whose index differs between samples: by the path in the base, the index in each sample."""
         found: dict[str, tuple[int, ...]] = {}
         for name in self.called[0]:
             words = [called.get(name, name).split(".") for called in self.called]
@@ -77,47 +89,35 @@ def skeleton(plan: Plan) -> Any:
         if isinstance(part, Step):
             order[part.id] = len(order)
         elif isinstance(part, Branch):
-            order.update({choice.id: len(order) + place for place, choice in enumerate(part.choices)})
-
-    def ref(one: Any) -> Any:
-        return (one.kind, order.get(one.id, -1), INDEX.sub("*", one.name))
-
-    def entry(one: Any) -> Any:
-        if isinstance(one, Loop):
-            return (
-                "loop",
-                INDEX.sub("*", one.prefix),
-                one.others,
-                one.shared,
-                tuple((ref(a), order.get(b, -1)) for a, b in one.carried),
-                tuple(map(entry, one.body)),
-            )
-        if isinstance(one, Branch):
-            choices = tuple(tuple(map(ref, choice.sources)) for choice in one.choices)
-            return ("branch", tuple(tuple(map(entry, case)) for case in one.cases), choices)
-        names = tuple(INDEX.sub("*", name) for name in one.parameters)
-        words = tuple(INDEX.sub("*", word) if isinstance(word, str) else word for word in one.words)
-        return (one.kind, INDEX.sub("*", one.path), tuple(map(ref, one.operands)), len(one.numbers), words, names, one.quiet)
-
-    return (tuple(map(entry, plan.entries)), tuple(map(ref, plan.outputs)))
+            order |= {choice.id: len(order) + place for place, choice in enumerate(part.choices)}
+    return (tuple(entry_key(one, order) for one in plan.entries), refs_key(plan.outputs, order))
 
 
-def walk(entries: Any, at: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], Any]]:
-    """Every step and loop with its place."""
-    for place, one in enumerate(entries):
-        yield (*at, place), one
-        if isinstance(one, Loop):
-            yield from walk(one.body, (*at, place))
-        elif isinstance(one, Branch):
-            for case, entries_of_case in enumerate(one.cases):
-                yield from walk(entries_of_case, (*at, place, case))
+def entry_key(entry: Any, order: Mapping[int, int]) -> tuple[Any, ...]:
+    """The structure of an entry; values are numbered in their ``order``, and indices in names are stars."""
+    if isinstance(entry, Loop):
+        carried = tuple((*refs_key((init,), order), order.get(last, -1)) for init, last in entry.carried)
+        body = tuple(entry_key(one, order) for one in entry.body)
+        return ("loop", starred(entry.prefix), entry.others, entry.shared, carried, body)
+    if isinstance(entry, Branch):
+        cases = tuple(tuple(entry_key(one, order) for one in case) for case in entry.cases)
+        return ("branch", cases, tuple(refs_key(choice.sources, order) for choice in entry.choices))
+    names = tuple(map(starred, entry.parameters))
+    words = tuple(starred(word) if isinstance(word, str) else word for word in entry.words)
+    operands = refs_key(entry.operands, order)
+    return (entry.kind, starred(entry.path), operands, len(entry.numbers), words, names, entry.quiet)
 
 
-def parameters_of(step: Step) -> tuple[str, ...]:
-    """The parameters that a step reads."""
-    return (*step.parameters, *(ref.name for ref in step.operands if ref.kind == "parameter"))
+def refs_key(refs: Iterable[Ref], order: Mapping[int, int]) -> tuple[Any, ...]:
+    """References as they stand in a structure."""
+    return tuple((ref.kind, order.get(ref.id, -1), starred(ref.name)) for ref in refs)
+
+
+def starred(name: str) -> str:
+    """A name with its indices as stars."""
+    return INDEX.sub("*", name)
 
 
 def executed(entries: Any) -> int:
-    """How many steps run, those of loops as often as they do."""
+    """How many steps run, with those of a loop in each iteration."""
     return sum(one.count * executed(one.body) if isinstance(one, Loop) else 1 for one in entries)

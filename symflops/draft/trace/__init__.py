@@ -1,5 +1,4 @@
-"""A run of a real module as a graph of contractions: tape, gate, steps.
+"""Tapes: a real module runs once, and becomes a graph of contractions, then a plan of steps.
 
-Runs torch; knows nothing of formulas.
-Later folders see a trace as plain data.
+Runs torch; knows no formulas. Later folders read a plan as data without tensors.
 """

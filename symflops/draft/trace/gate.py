@@ -1,4 +1,4 @@
-"""The check before anything symbolic: both passes of a tape against PyTorch's counter, for any choice of what trains."""
+"""Checks a tape before anything symbolic: both passes against PyTorch's counter, for several choices of what trains."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ from math import prod
 from random import Random
 from typing import Any
 
-from symflops.draft.trace.tape import Node, Tape, answering
+from symflops.diagnostics.errors import SymflopsError
+from symflops.draft.limits import MOST_SECONDS, TooLongError, within
+from symflops.draft.trace.nodes import Node, Tape
+from symflops.draft.trace.subject import Subject, summed
+from symflops.draft.trace.tape import answering, taped
 from symflops.witness.counting import counter, plain_attention
 from symflops.witness.tensors import needed
 
@@ -30,33 +34,59 @@ class Finding:
         return self.measured == self.taped
 
 
+class GateError(SymflopsError):
+    """The tape of a module differs from PyTorch's counter: the module cannot be drafted."""
+
+    exit_code = 1
+
+
+def passed(subject: Subject) -> list[Finding]:
+    """Tape a subject and check both passes.
+
+    Raises:
+        SymflopsError: The module does not run, or not in time.
+        GateError: A pass differs from PyTorch's counter.
+    """
+    try:
+        with within(MOST_SECONDS):
+            model, arguments, tape = taped(subject)
+            needed("torch").manual_seed(0)
+            findings = check(model, arguments, summed, tape)
+    except SymflopsError:
+        raise
+    except TooLongError as error:
+        raise SymflopsError(f"{subject.reference} does not run: no answer within {MOST_SECONDS:.0f} s") from error
+    except Exception as error:
+        raise SymflopsError(f"{subject.reference} does not run: {type(error).__name__}: {error}") from error
+    wrong = next((one for one in findings if not one.equal), None)
+    if wrong is not None:
+        node = culprit(tape, wrong)
+        where = f"; look at '{node.word}' in '{node.path}'" if node else ""
+        counts = f"{wrong.measured:,} FLOPs counted, {wrong.taped:,} by the tape"
+        raise GateError(f"{subject.reference} cannot be drafted: {wrong.name}: {counts}{where}")
+    return findings
+
+
 def forward(tape: Tape) -> int:
     """FLOPs of the forward pass."""
     return 2 * sum(node.work for node in tape.nodes)
 
 
 def backward(tape: Tape, trained: Collection[str]) -> int:
-    """FLOPs of the backward pass where the parameters ``trained`` train."""
+    """FLOPs of the backward pass if the parameters ``trained`` train."""
     return sum(backward_by_node(tape, trained).values())
 
 
 def backward_by_node(tape: Tape, trained: Collection[str]) -> Mapping[int, int]:
-    """FLOPs of the backward pass of every contraction."""
-    need = [False] * len(tape.nodes)
-    for node in tape.nodes:
-        own = node.kind == "parameter" and node.path in trained
-        need[node.id] = own or (not node.quiet and any(need[value] for value in node.operands if value is not None))
-    live = [False] * len(tape.nodes)
-    for output in tape.outputs:
-        live[output] = need[output]
+    """FLOPs of the backward pass of each contraction that autograd reaches."""
+    need = needing_gradients(tape, trained)
+    live: set[int | None] = {output for output in tape.outputs if output in need}
     found: dict[int, int] = {}
     for node in reversed(tape.nodes):
-        if not live[node.id] or not need[node.id]:
+        if node.id not in live:
             continue
-        for value in node.operands:
-            if value is not None and need[value]:
-                live[value] = True
-        sides = [value is not None and need[value] for value in node.operands[:2]]
+        live |= need.intersection(node.operands)
+        sides = [value in need for value in node.operands[:2]]
         if node.kind == "solve":  # only the gradient of the matrix is a product that is counted
             found[node.id] = 2 * prod(node.sizes) * sides[0]
         elif node.work:
@@ -64,25 +94,32 @@ def backward_by_node(tape: Tape, trained: Collection[str]) -> Mapping[int, int]:
     return found
 
 
+def needing_gradients(tape: Tape, trained: Collection[str]) -> set[int | None]:
+    """The values that need a gradient: trained parameters, and what depends on one that does."""
+    need: set[int | None] = set()
+    for node in tape.nodes:
+        own = node.kind == "parameter" and node.path in trained
+        if own or (not node.quiet and not need.isdisjoint(node.operands)):
+            need.add(node.id)
+    return need
+
+
 def check(model: Any, arguments: Mapping[str, Any], summed: Any, tape: Tape, seed: int = 0) -> list[Finding]:
-    """Both passes when all trains, and the backward pass of four random choices."""
+    """Both passes if everything trains, and the backward pass of four random choices of parameters."""
     names = [name for name in tape.parameters if name not in tape.frozen]
     random = Random(seed)
-    choices = [("full", frozenset(names))]
-    choices += [
-        (f"{share:.0%} of the parameters", frozenset(name for name in names if random.random() < share)) for share in SHARES
-    ]
-    found: list[Finding] = []
-    for name, trained in choices:
-        ahead, back = measured(model, arguments, summed, trained)
-        if name == "full":
-            found.append(Finding("forward", ahead, forward(tape), trained))
+    every = frozenset(names)
+    choices = {f"{share:.0%} of the parameters": frozenset(one for one in names if random.random() < share) for share in SHARES}
+    ahead, back = measured(model, arguments, summed, every)
+    found = [Finding("forward", ahead, forward(tape), every), Finding("backward, full", back, backward(tape, every), every)]
+    for name, trained in choices.items():
+        _, back = measured(model, arguments, summed, trained)
         found.append(Finding(f"backward, {name}", back, backward(tape, trained), trained))
     return found
 
 
 def measured(model: Any, arguments: Mapping[str, Any], summed: Any, trained: Collection[str]) -> tuple[int, int]:
-    """FLOPs of both passes as PyTorch's counter sees them."""
+    """FLOPs of the forward and the backward pass by PyTorch's counter, while the parameters ``trained`` train."""
     torch = needed("torch")
     before = {name: tensor.requires_grad for name, tensor in model.named_parameters()}
     try:
@@ -101,12 +138,9 @@ def measured(model: Any, arguments: Mapping[str, Any], summed: Any, trained: Col
 
 
 def culprit(tape: Tape, finding: Finding) -> Node | None:
-    """The operator to look at first where a pass differs: the one whose work is the difference, else the largest."""
-    work = (
-        backward_by_node(tape, finding.trained)
-        if finding.name != "forward"
-        else {n.id: 2 * n.work for n in tape.nodes if n.work}
-    )
+    """The operator to look at first if a pass differs: the one whose work is the difference, else the largest."""
+    ahead = {node.id: 2 * node.work for node in tape.nodes if node.work}
+    work = ahead if finding.name == "forward" else backward_by_node(tape, finding.trained)
     gap = abs(finding.measured - finding.taped)
     exact = [number for number, flops in work.items() if flops == gap or 2 * tape.nodes[number].work == gap]
     if exact:

@@ -1,4 +1,4 @@
-"""A tape: the values of a run, each with what it depends on."""
+"""The tape of a run: its values, each with the values that it depends on."""
 
 from __future__ import annotations
 
@@ -8,17 +8,22 @@ from math import prod
 from typing import Any
 
 Value = int | None
-CONTRACTIONS = ("matmul", "conv", "solve")
+COUNTED = ("matmul", "conv")
 
 
 @dataclass(slots=True)
 class Node:
-    """One value: an input, a parameter, a look-up in one, a contraction, or a join of other values.
+    """One value: an input, a parameter, a look-up in a parameter, a contraction, or a join of other values.
 
-    ``operands`` are the values that it depends on, None for a constant; the two sides of a contraction come first, then what
-    is added to its result. ``data`` are the inputs that constants were made of. ``sizes`` are the index sizes of a contraction:
-    batch, rows, inner, columns of a product; batch, channels out, channels in, groups, kernel and output (input of a transposed
-    one) of a convolution. ``shapes`` are those of the operands and of the result, the result's last.
+    Attributes:
+        operands: The values that it depends on, None for a constant. The two sides of a contraction come first, then what is
+            added to its result.
+        shapes: The shapes of the operands, then that of the result.
+        sizes: The index sizes of a contraction: batch, rows, inner, columns of a product; batch, channels out, channels in,
+            kernel and output (input of a transposed one) of a convolution.
+        data: For each operand, the inputs that it was computed from.
+        quiet: Whether it ran without gradients.
+        times: How often it ran.
     """
 
     id: int
@@ -40,13 +45,13 @@ class Node:
 
     @property
     def work(self) -> int:
-        """Multiply-adds of the forward pass; a solution of a system is not counted by anyone."""
-        return 0 if self.kind == "solve" else self.times * prod(self.sizes) if self.kind in CONTRACTIONS else 0
+        """Multiply-adds of the forward pass; no counter counts the solution of a linear system."""
+        return self.times * prod(self.sizes) if self.kind in COUNTED else 0
 
 
 @dataclass(slots=True)
 class Tape:
-    """All nodes of a run in the order in which they came, and the values that the loss sums."""
+    """All nodes of a run in their order, the values that the loss sums, and the shapes of parameters."""
 
     nodes: list[Node]
     outputs: tuple[int, ...]
@@ -54,7 +59,7 @@ class Tape:
     frozen: frozenset[str]
 
     def readers(self) -> dict[int, list[int]]:
-        """For each value the nodes that read it."""
+        """For each value, the nodes that read it."""
         found: dict[int, list[int]] = {node.id: [] for node in self.nodes}
         for node in self.nodes:
             for value in node.operands:

@@ -1,52 +1,52 @@
-"""What entries of a plan read and make."""
+"""Queries on the entries of a plan: all of them with their places, what they read, and what they make."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from symflops.draft.trace.steps import Branch, Loop, Ref, Step
 
 
+def walk(entries: Iterable[Any], at: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], Any]]:
+    """Every entry with its place, and after a loop or a branch the entries inside."""
+    for place, one in enumerate(entries):
+        yield (*at, place), one
+        if isinstance(one, Loop):
+            yield from walk(one.body, (*at, place))
+        elif isinstance(one, Branch):
+            for case, inside in enumerate(one.cases):
+                yield from walk(inside, (*at, place, case))
+
+
+def steps_in(entries: Iterable[Any]) -> list[Step]:
+    """All steps, those in loops and branches too."""
+    return [one for _, one in walk(entries) if isinstance(one, Step)]
+
+
+def operands_of(entry: Any) -> Iterable[Ref]:
+    """What one entry reads, without the entries inside."""
+    if isinstance(entry, Loop):
+        return [init for init, _ in entry.carried]
+    if isinstance(entry, Branch):
+        return [ref for choice in entry.choices for ref in choice.sources]
+    operands: tuple[Ref, ...] = entry.operands
+    return operands
+
+
+def refs_of(entries: Iterable[Any]) -> list[Ref]:
+    """Everything that entries read."""
+    return [ref for _, one in walk(entries) for ref in operands_of(one)]
+
+
 def readers_of(entries: Sequence[Any], later: Sequence[Ref]) -> dict[int, list[int]]:
-    """For each value the steps that read it, -1 for what comes later."""
+    """For each value the steps that read it; -1 stands for a loop, a branch, or what comes later."""
     found: dict[int, list[int]] = {}
     for entry in entries:
-        refs = entry.operands if isinstance(entry, Step) else refs_of([entry])
-        for ref in dict.fromkeys(refs):
+        for ref in dict.fromkeys(refs_of([entry])):
             found.setdefault(ref.id, []).append(entry.id if isinstance(entry, Step) else -1)
     for ref in later:
         found.setdefault(ref.id, []).append(-1)
-    return found
-
-
-def refs_of(entries: Sequence[Any]) -> list[Ref]:
-    """Everything that entries read."""
-    found: list[Ref] = []
-    for entry in entries:
-        if isinstance(entry, Loop):
-            found += [init for init, _ in entry.carried]
-            found += refs_of(entry.body)
-        elif isinstance(entry, Branch):
-            found += [ref for choice in entry.choices for ref in choice.sources]
-            for case in entry.cases:
-                found += refs_of(case)
-        else:
-            found += entry.operands
-    return found
-
-
-def steps_in(entries: Sequence[Any]) -> list[Step]:
-    """All steps of entries, those in loops and branches too."""
-    found: list[Step] = []
-    for entry in entries:
-        if isinstance(entry, Loop):
-            found += steps_in(entry.body)
-        elif isinstance(entry, Branch):
-            for case in entry.cases:
-                found += steps_in(case)
-        else:
-            found.append(entry)
     return found
 
 
@@ -56,29 +56,34 @@ def values_in(entries: Sequence[Any]) -> set[int]:
     return chosen | {step.id for step in steps_in(entries)}
 
 
-def names_read(entries: Sequence[Any]) -> list[str]:
-    """The names of the parameters that steps read, of every item of a loop."""
-    found: list[str] = []
+def parameters_of(step: Step) -> tuple[str, ...]:
+    """The parameters that a step reads."""
+    return (*step.parameters, *(ref.name for ref in step.operands if ref.kind == "parameter"))
+
+
+def names_read(entries: Iterable[Any]) -> Iterator[str]:
+    """The names of the parameters that steps read, for every item of a loop."""
     for entry in entries:
         if isinstance(entry, Step):
-            found += (*entry.parameters, *(ref.name for ref in entry.operands if ref.kind == "parameter"))
+            yield from parameters_of(entry)
         elif isinstance(entry, Loop):
-            for part in entry.body:
-                if isinstance(part, Branch):
-                    for number, (case, item) in enumerate(zip(part.cases, part.items, strict=True)):
-                        places = [entry.start + place for place, one in enumerate(part.chosen) if one == number]
-                        found += of_items(names_read(case), entry, item, places)
-                else:
-                    places = [] if entry.shared else list(range(entry.start, entry.start + entry.count))
-                    found += of_items(names_read([part]), entry, entry.start, places)
-    return found
+            yield from (name for part in entry.body for name in names_in_loop(part, entry))
 
 
-def of_items(names: list[str], loop: Loop, item: int, places: Sequence[int]) -> list[str]:
-    """Names of parameters of one item of a loop as those of others."""
-    found = list(names)
+def names_in_loop(part: Any, loop: Loop) -> Iterator[str]:
+    """The names of the parameters that one part of a loop's body reads, for every item that has it."""
+    if isinstance(part, Branch):
+        for number, (case, item) in enumerate(zip(part.cases, part.items, strict=True)):
+            places = [loop.start + place for place, one in enumerate(part.chosen) if one == number]
+            yield from of_items(list(names_read(case)), loop, item, places)
+    else:
+        every = range(loop.start, loop.start + loop.count)
+        yield from of_items(list(names_read([part])), loop, loop.start, [] if loop.shared else every)
+
+
+def of_items(names: list[str], loop: Loop, item: int, places: Sequence[int]) -> Iterator[str]:
+    """Names of parameters of one item of a loop, then those of the items at ``places``."""
+    yield from names
     for prefix in (loop.prefix, *loop.others):
         first = f"{prefix}.{item}."
-        for place in places:
-            found += [f"{prefix}.{place}.{name[len(first) :]}" for name in names if name.startswith(first)]
-    return found
+        yield from (f"{prefix}.{at}.{name[len(first) :]}" for at in places for name in names if name.startswith(first))

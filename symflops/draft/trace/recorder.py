@@ -1,8 +1,9 @@
-"""What is known of tensors while a module runs: the value of each, by identity and by the storage that it is a view of."""
+"""Records operators while a module runs: the value of each tensor, by its identity and by the storage that it views."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
@@ -17,29 +18,44 @@ NORMS = {
     "_native_batch_norm_legit_no_training": "batch_norm",
 }  # fmt: skip
 
+PRODUCTS = {"mm": 0, "bmm": 0, "addmm": 1, "baddbmm": 1}  # how many tensors are added, and come first
+
+
+@dataclass(frozen=True, slots=True)
+class Contraction:
+    """A contraction as a node has it: its two sides come first among the ``tensors``, then what is added to its result."""
+
+    kind: str
+    tensors: tuple[Any, ...]
+    sizes: tuple[int, ...]
+    options: Mapping[str, Any] = field(default_factory=dict)
+
 
 class Recorder:
-    """What is known of tensors while a module runs."""
+    """The nodes recorded so far, and the value of every tensor.
+
+    Args:
+        names: The name of each parameter, by the identity of its tensor.
+    """
 
     def __init__(self, names: Mapping[int, str]) -> None:
         self.nodes: list[Node] = []
         self.values: dict[int, Value] = {}
         self.inputs: dict[int, tuple[str, ...]] = {}
-        self.written: dict[int, list[Value]] = {}
+        self.written: dict[int, list[int]] = {}
         self.kept: list[Any] = []
         self.joins: dict[frozenset[int], int] = {}
         self.closure: list[int] = []
         self.paths: list[str] = [""]
         self.names = names
         self.parameter_nodes: dict[str, int] = {}
-        torch = needed("torch")
-        self.torch = torch
+        self.torch = needed("torch")
         self.custom = needed("torch.autograd.function").BackwardCFunction
 
     # values
 
     def node(self, kind: str, operands: tuple[Value, ...], **fields: Any) -> Node:
-        """A new node at the current path."""
+        """Add a node at the path of the module that runs."""
         made = Node(len(self.nodes), kind, fields.pop("path", self.paths[-1]), operands, **fields)
         self.nodes.append(made)
         reach = 1 << made.id
@@ -50,7 +66,7 @@ class Recorder:
         return made
 
     def join(self, values: Any, word: str, shape: tuple[int, ...]) -> Value:
-        """One value that depends on all of ``values``: those that another one holds already add nothing."""
+        """A value that depends on all of ``values``; one that another of them already depends on is left out."""
         found = list(dict.fromkeys(value for value in values if value is not None))
         kept = [value for value in found if not any(other != value and self.closure[other] >> value & 1 for other in found)]
         if len(kept) < 2:
@@ -62,7 +78,7 @@ class Recorder:
         return self.joins[key]
 
     def parameter(self, tensor: Any) -> int | None:
-        """The node of a parameter, made when it is first read."""
+        """The node of a parameter, added when it is first read; None for any other tensor."""
         name = self.names.get(id(tensor))
         if name is None:
             return None
@@ -73,7 +89,7 @@ class Recorder:
         return self.parameter_nodes[name]
 
     def whole(self, tensor: Any) -> Value:
-        """The value of a tensor, gradients or not."""
+        """The value of a tensor, whether or not a gradient flows to it."""
         parameter = self.parameter(tensor)
         if parameter is not None:
             return parameter
@@ -82,7 +98,7 @@ class Recorder:
         return self.join([value, *written], "add", tuple(tensor.shape)) if written else value
 
     def used(self, tensor: Any) -> Value:
-        """The value of a tensor as an operand: nothing where no gradient goes that way."""
+        """The value of a tensor as an operand; None if no gradient flows to it."""
         value = self.whole(tensor)
         if value is None or not self.torch.is_grad_enabled():
             return value
@@ -93,7 +109,7 @@ class Recorder:
         return value
 
     def wake(self, value: int) -> None:
-        """What ran without gradients in a custom function has them after all."""
+        """Give gradients to what a custom autograd function ran without them."""
         waiting = [value]
         while waiting:
             node = self.nodes[waiting.pop()]
@@ -102,18 +118,18 @@ class Recorder:
                 waiting += [operand for operand in node.operands if operand is not None]
 
     def data(self, tensors: Any) -> tuple[str, ...]:
-        """The inputs that ``tensors`` were made of."""
+        """The names of the inputs that ``tensors`` were computed from."""
         return tuple(dict.fromkeys(name for tensor in tensors for name in self.inputs.get(id(tensor), ())))
 
     def set(self, tensor: Any, value: Value, data: tuple[str, ...]) -> None:
-        """Remember a tensor."""
+        """Remember the value of a tensor, and the inputs that it was computed from."""
         self.kept.append(tensor)
         self.values[id(tensor)] = value
         if data:
             self.inputs[id(tensor)] = data
 
     def input(self, name: str, tensor: Any) -> None:
-        """An argument of the module."""
+        """Add an argument of the module; one of whole numbers is a constant."""
         node = self.node("input", (), path=name, shapes=(tuple(tensor.shape),), word=str(tensor.dtype).rpartition(".")[2])
         floating = tensor.is_floating_point() or tensor.is_complex()
         self.set(tensor, node.id if floating else None, (name,))
@@ -121,100 +137,58 @@ class Recorder:
     # operators
 
     def call(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Any, mutates: bool) -> None:
-        """One call of an operator and what it returned."""
-        tensors = list(tensors_of((args, tuple(kwargs.values()))))
+        """Record a call of an operator and what it returned."""
+        tensors = [tensor for _, tensor in named_tensors((args, kwargs), "")]
+        results = list(tensors_in(out))
+        if not results:
+            return
         data = self.data(tensors)
-        first = next(iter(tensors_in(out)), None)
-        if first is None:
-            return
-        shape = tuple(first.shape)
-        value = self.contraction(name, args, kwargs, shape, data)
-        if value == -1:
-            values = [self.used(tensor) for tensor in tensors]
-            if name == "embedding" and values[0] is not None:
-                indices = self.data([args[1]])
-                shapes = (tuple(args[0].shape), tuple(args[1].shape), shape)
-                value = self.node("embedding", (values[0],), shapes=shapes, data=(indices,)).id
+        value = self.value(name, args, tensors, tuple(results[0].shape))
+        for tensor in results:
+            if mutates:
+                self.write(tensor, value, data)
             else:
-                word = NORMS.get(name) or ("add" if name in ADDS else name if name in ("cat", "stack") else "mul")
-                value = self.join(values, word, shape)
-        if mutates:
-            for tensor in tensors_in(out):
-                key = storage_of(tensor)
-                new = value
-                if id(tensor) not in self.values and self.parameter(tensor) is None:
-                    self.set(tensor, None, data)
-                known = self.written.setdefault(key, [])
-                if new is not None and new not in known:
-                    kept = [old for old in known if old is not None and not self.closure[new] >> old & 1]
-                    self.written[key] = [*kept, new]
-                if data:
-                    self.inputs[id(tensor)] = tuple(dict.fromkeys((*self.inputs.get(id(tensor), ()), *data)))
-            return
-        for tensor in tensors_in(out):
-            self.set(tensor, value, data)
+                self.set(tensor, value, data)
 
-    def contraction(self, name: str, args: Any, kwargs: Any, shape: tuple[int, ...], data: tuple[str, ...]) -> Value:
-        """The node of a contraction; -1 for any other operator."""
-        if name in ("mm", "bmm", "addmm", "baddbmm"):
-            added = () if name in ("mm", "bmm") else (args[0],)
-            left, right = args[len(added) : len(added) + 2]
-            batch = left.shape[0] if left.dim() == 3 else 1
-            sizes = (batch, left.shape[-2], left.shape[-1], right.shape[-1])
-            kind, options = "matmul", {}
-        elif name in ("convolution", "_convolution"):
-            left, right = args[0], args[1]
-            added = (args[2],) if args[2] is not None else ()
-            stride, padding, dilation, extra = (list(args[place]) for place in (3, 4, 5, 7))
-            transposed, groups = args[6], args[8]
-            outer, inner = right.shape[0], right.shape[1]
-            places = left.shape[2:] if transposed else shape[2:]
-            sizes = (left.shape[0], outer, inner, *right.shape[2:], *places)
-            rank = right.dim() - 2
-            kind = "conv"
-            options = {
-                "stride": each(stride, rank), "padding": each(padding, rank), "dilation": each(dilation, rank),
-                "output_padding": each(extra, rank), "kernel": tuple(right.shape[2:]),
-                "transposed": transposed, "groups": groups,
-            }  # fmt: skip
-        elif name == "linalg_solve_triangular":
-            left, right, added = args[0], args[1], ()
-            sizes = (prod(left.shape[:-2]), left.shape[-1], left.shape[-1], right.shape[-1])
-            kind, options = "solve", {}
-        else:
-            return -1
-        values = tuple(self.used(tensor) for tensor in (left, right, *added))
-        made = self.node(
-            kind, values, shapes=(*(tuple(one.shape) for one in (left, right, *added)), shape), sizes=sizes,
-            data=tuple(self.data([tensor]) for tensor in (left, right)), options=options, word=name,
-            quiet=not self.torch.is_grad_enabled(),
-        )  # fmt: skip
-        return made.id
+    def value(self, name: str, args: tuple[Any, ...], tensors: Sequence[Any], shape: tuple[int, ...]) -> Value:
+        """The value of a call: a contraction, a look-up in a table with gradients, or a join of what it reads."""
+        contraction = contraction_of(name, args, shape)
+        if contraction is not None:
+            return self.contraction(name, contraction, shape)
+        values = [self.used(tensor) for tensor in tensors]
+        if name == "embedding" and values[0] is not None:
+            shapes = (tuple(args[0].shape), tuple(args[1].shape), shape)
+            return self.node("embedding", (values[0],), shapes=shapes, data=(self.data([args[1]]),)).id
+        word = NORMS.get(name) or ("add" if name in ADDS else name if name in ("cat", "stack") else "mul")
+        return self.join(values, word, shape)
+
+    def contraction(self, name: str, found: Contraction, shape: tuple[int, ...]) -> int:
+        """The node of a contraction."""
+        shapes = (*(tuple(one.shape) for one in found.tensors), shape)
+        values = tuple(self.used(tensor) for tensor in found.tensors)
+        data = tuple(self.data([tensor]) for tensor in found.tensors[:2])
+        quiet = not self.torch.is_grad_enabled()
+        fields = {"shapes": shapes, "sizes": found.sizes, "data": data, "options": found.options, "word": name, "quiet": quiet}
+        return self.node(found.kind, values, **fields).id
+
+    def write(self, tensor: Any, value: Value, data: tuple[str, ...]) -> None:
+        """Remember a value written in place: whatever shares the storage depends on it from now on."""
+        if id(tensor) not in self.values and self.parameter(tensor) is None:
+            self.set(tensor, None, data)
+        known = self.written.setdefault(storage_of(tensor), [])
+        if value is not None and value not in known:
+            known[:] = [*(old for old in known if not self.closure[value] >> old & 1), value]
+        if data:
+            self.inputs[id(tensor)] = tuple(dict.fromkeys((*self.inputs.get(id(tensor), ()), *data)))
 
 
 def storage_of(tensor: Any) -> int:
-    """What tells the storage of a tensor from others."""
+    """The identity of a tensor's storage."""
     return int(tensor.untyped_storage()._cdata)
 
 
-def tensors_of(value: Any) -> Iterator[Any]:
-    """The tensors among arguments, in lists and mappings too."""
-    if isinstance(value, Mapping):
-        value = tuple(value.values())
-    if isinstance(value, (tuple, list)):
-        for item in value:
-            yield from tensors_of(item)
-    elif isinstance(value, needed("torch").Tensor):
-        yield value
-
-
-def each(values: Sequence[int], rank: int) -> tuple[int, ...]:
-    """An option of a convolution for every axis; one number is for all."""
-    return tuple(values) * rank if len(values) == 1 else tuple(values)
-
-
 def named_tensors(value: Any, name: str) -> Iterator[tuple[str, Any]]:
-    """The tensors of an argument with names: its own, or with the place in a list or mapping after it."""
+    """The tensors of an argument with their names: a place in a list or mapping follows a dot."""
     if isinstance(value, Mapping):
         for key, item in value.items():
             yield from named_tensors(item, f"{name}.{key}" if name else str(key))
@@ -223,3 +197,42 @@ def named_tensors(value: Any, name: str) -> Iterator[tuple[str, Any]]:
             yield from named_tensors(item, f"{name}.{position}")
     elif isinstance(value, needed("torch").Tensor):
         yield name, value
+
+
+def contraction_of(name: str, args: Sequence[Any], shape: tuple[int, ...]) -> Contraction | None:
+    """The contraction of a call with a result of this shape; None for any other operator."""
+    if name in PRODUCTS:
+        added = PRODUCTS[name]
+        return product(*args[added : added + 2], *args[:added])
+    if name in ("convolution", "_convolution"):
+        return convolution(args, shape)
+    if name == "linalg_solve_triangular":
+        left, right = args[:2]
+        sizes = (prod(left.shape[:-2]), left.shape[-1], left.shape[-1], right.shape[-1])
+        return Contraction("solve", (left, right), sizes)
+    return None
+
+
+def product(left: Any, right: Any, *added: Any) -> Contraction:
+    """A product of matrices, or of batches of them."""
+    batch = left.shape[0] if left.dim() == 3 else 1
+    return Contraction("matmul", (left, right, *added), (batch, left.shape[-2], left.shape[-1], right.shape[-1]))
+
+
+def convolution(args: Sequence[Any], shape: tuple[int, ...]) -> Contraction:
+    """A convolution of any rank, transposed or not."""
+    value, kernel, bias, stride, padding, dilation, transposed, extra, groups = args[:9]
+    places = value.shape[2:] if transposed else shape[2:]
+    sizes = (value.shape[0], kernel.shape[0], kernel.shape[1], *kernel.shape[2:], *places)
+    rank = kernel.dim() - 2
+    options = {
+        "stride": per_axis(stride, rank), "padding": per_axis(padding, rank), "dilation": per_axis(dilation, rank),
+        "output_padding": per_axis(extra, rank), "kernel": tuple(kernel.shape[2:]),
+        "transposed": transposed, "groups": groups,
+    }  # fmt: skip
+    return Contraction("conv", (value, kernel, *(() if bias is None else (bias,))), sizes, options)
+
+
+def per_axis(values: Sequence[int], rank: int) -> tuple[int, ...]:
+    """An option of a convolution for every axis; a single number holds for all."""
+    return tuple(values) * rank if len(values) == 1 else tuple(values)

@@ -1,4 +1,4 @@
-"""What is drafted: a class, the config that builds it, and the arguments that it is called with, as plain data."""
+"""The subject of a draft as plain data: a class, the config that builds it, and the arguments of a call."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from symflops.witness.tensors import described, needed
 class Subject:
     """A module class with a config and arguments.
 
-    ``{shape: [2, 24], dtype: float32}`` is a tensor, ``{value: ...}`` one with values. ``measured`` are the FLOPs of both
-    passes when all trains, where somebody has measured them already: they stand in for a run that this device does not allow.
+    ``{shape: [2, 24], dtype: float32}`` is a tensor, ``{value: ...}`` one with values. ``measured`` are known FLOPs of the
+    forward and the backward pass of full training: they replace a run that this device cannot do.
     """
 
     reference: str
@@ -34,7 +34,7 @@ class Subject:
 
     @property
     def package(self) -> str:
-        """The package, or the file, of the class."""
+        """The module, or the file, of the class."""
         return self.reference.partition(":")[0]
 
     @property
@@ -47,7 +47,7 @@ class Subject:
         return replace(self, config=config, inputs=inputs, measured=None)
 
     def build(self) -> Any:
-        """The module in evaluation mode."""
+        """Build the module, in evaluation mode."""
         torch = needed("torch")
         torch.manual_seed(0)
         kind = class_of(self.reference)
@@ -60,12 +60,12 @@ class Subject:
             return kind(**{**given, **options}).eval()
 
     def arguments(self) -> dict[str, Any]:
-        """The arguments of a call."""
+        """Make the arguments of a call."""
         return {name: argument(value, self.device) for name, value in self.inputs.items()}
 
 
 def argument(value: Any, device: str) -> Any:
-    """An argument from its description; tensors may stand within mappings and lists, ``int64(ones)`` is a mask of ones."""
+    """Make an argument from its description, with tensors in mappings and lists too; ``int64(ones)`` is a mask of ones."""
     if isinstance(value, Mapping) and "shape" in value:
         torch = needed("torch")
         dtype, _, filled = str(value.get("dtype", "float32")).partition("(")
@@ -82,7 +82,7 @@ def argument(value: Any, device: str) -> Any:
 
 
 def full_config(model: Any, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The complete config of a built module: what the class fills in included."""
+    """The complete config of a built module, with the defaults that its class fills in."""
     config: Any = getattr(model, "config", None)
     if hasattr(config, "to_dict"):
         return {**dict(given), **config.to_dict()}
@@ -97,10 +97,10 @@ def summed(output: Any) -> list[Any]:
 
 
 def class_of(reference: str) -> Any:
-    """The class of ``package.module:Class`` or ``path/to/file.py:Class``; the module is imported, as running it asks.
+    """Import the class of ``package.module:Class`` or ``path/to/file.py:Class``.
 
     Raises:
-        SymflopsError: there is no such module or class.
+        SymflopsError: There is no such module or class.
     """
     place, colon, name = reference.rpartition(":")
     if not colon or not place or not name:
@@ -117,24 +117,28 @@ def class_of(reference: str) -> Any:
 
 
 def module_of(place: str) -> Any:
-    """A Python module by name or by file."""
+    """Import a Python module by its name or its file."""
     if place.endswith(".py"):
-        path = Path(place).resolve()
-        if not path.is_file():
-            raise SymflopsError(f"there is no file {place}")
-        name = f"_drafted_{path.stem}"
-        if name in sys.modules and getattr(sys.modules[name], "__file__", "") == str(path):
-            return sys.modules[name]
-        described_as = importlib.util.spec_from_file_location(name, path)
-        assert described_as is not None
-        assert described_as.loader is not None
-        module = importlib.util.module_from_spec(described_as)
-        sys.modules[name] = module
-        described_as.loader.exec_module(module)
-        return module
+        return module_of_file(place)
     try:
         return importlib.import_module(place)
     except ImportError as error:
         if error.name == place.partition(".")[0]:
             raise SymflopsError(f"there is no module '{place}': is it installed, and on the path?") from None
         raise SymflopsError(f"'{place}' cannot be imported: {error}") from error
+
+
+def module_of_file(place: str) -> Any:
+    """Import a file as a module, once."""
+    path = Path(place).resolve()
+    if not path.is_file():
+        raise SymflopsError(f"there is no file {place}")
+    name = f"_drafted_{path.stem}"
+    if name in sys.modules and getattr(sys.modules[name], "__file__", "") == str(path):
+        return sys.modules[name]
+    found = importlib.util.spec_from_file_location(name, path)
+    assert found is not None and found.loader is not None
+    module = importlib.util.module_from_spec(found)
+    sys.modules[name] = module
+    found.loader.exec_module(module)
+    return module

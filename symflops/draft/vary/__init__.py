@@ -1,5 +1,4 @@
-"""Which numbers of a config and its inputs can move, alone or together.
+"""Variations: which numbers of a config and its inputs move, alone or together, and random states of them.
 
-Building and running the variations belongs to ``sample``.
-Plain data, no torch.
+Works on plain data and a trial that it is given; runs no torch itself. Building and running a state belongs to ``sample``.
 """

@@ -1,7 +1,7 @@
-"""Arguments with values: tokens among which pictures stand, and sides of pictures, as numbers that may move.
+"""Numbers that may move in arguments with values: tokens with pictures among them, and sides of pictures.
 
-Equal tokens in a row are a *run*, which may be of another length; whatever stands beside it in other arguments of as many
-tokens goes along, masks too. A tensor of a few numbers a row has one number for each of its columns. Rows may become more.
+Equal tokens in a row are a *run*, whose length may change. Other arguments of as many tokens, and their masks, change with it
+at the same place. A tensor with few numbers in a row has one number per column. The number of rows may change.
 """
 
 from __future__ import annotations
@@ -15,22 +15,20 @@ RUN, COLUMN, ROWS = "run", "column", "rows"
 
 
 def described(inputs: Mapping[str, Any]) -> dict[str, list[list[int]]]:
-    """The arguments that are rows of whole numbers, all rows alike."""
-    found: dict[str, list[list[int]]] = {}
-    for name, value in inputs.items():
-        rows = value.get("value") if isinstance(value, Mapping) else None
-        if (
-            isinstance(rows, (list, tuple))
-            and rows
-            and all(isinstance(row, (list, tuple)) and list(row) == list(rows[0]) and row for row in rows)
-            and all(isinstance(item, int) for item in rows[0])
-        ):
-            found[name] = [list(row) for row in rows]
-    return found
+    """The arguments that are equal rows of whole numbers."""
+    values = {name: value["value"] for name, value in inputs.items() if isinstance(value, Mapping) and "value" in value}
+    return {name: [list(row) for row in rows] for name, rows in values.items() if are_equal_rows(rows)}
+
+
+def are_equal_rows(value: Any) -> bool:
+    """Whether a value is equal rows of whole numbers."""
+    if not value or not isinstance(value, (list, tuple)) or not all(isinstance(row, (list, tuple)) and row for row in value):
+        return False
+    return all(list(row) == list(value[0]) for row in value) and all(isinstance(item, int) for item in value[0])
 
 
 def numbers_in(inputs: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str, int], int]]:
-    """A key and a value for each number of such arguments that may move."""
+    """A key and a value for each number that may move in arguments with values."""
     seen: set[int] = set()
     for name, rows in described(inputs).items():
         row = rows[0]
@@ -43,7 +41,7 @@ def numbers_in(inputs: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str, int]
 
 
 def runs(row: list[int]) -> Iterator[tuple[int, int]]:
-    """Where equal numbers in a row begin, and how many there are."""
+    """The start and the length of each run of equal numbers."""
     start = 0
     for place in range(1, len(row) + 1):
         if place == len(row) or row[place] != row[start]:
@@ -51,17 +49,17 @@ def runs(row: list[int]) -> Iterator[tuple[int, int]]:
             start = place
 
 
-def follows(inputs: Mapping[str, Any], name: str, place: int) -> bool:
-    """Whether a dimension of a tensor is the number of tokens of an argument with values, as that of a mask is."""
-    value = inputs.get(name)
-    if place != 1 or not isinstance(value, Mapping) or len(value.get("shape", ())) != 2:
+def follows(inputs: Mapping[str, Any], key: tuple[Any, ...]) -> bool:
+    """Whether a dimension is the number of tokens of an argument with values, as that of a mask."""
+    value = inputs.get(key[0])
+    if key[1:] != ("shape", 1) or not isinstance(value, Mapping) or len(value.get("shape", ())) != 2:
         return False
     whole = str(value.get("dtype", "")).startswith(("int", "bool"))
     return whole and value["shape"][1] in {len(rows[0]) for rows in described(inputs).values() if len(rows[0]) > FEW}
 
 
 def changed(inputs: dict[str, Any], state: Mapping[tuple[Any, ...], int]) -> None:
-    """Write numbers of arguments with values, by their keys."""
+    """Write numbers into arguments with values, by their keys."""
     tokens = described(inputs)
     for (name, kind, place), number in sorted(state.items(), key=lambda one: (one[0][1] == ROWS, -int(one[0][2]))):
         if kind == COLUMN:
@@ -76,10 +74,11 @@ def changed(inputs: dict[str, Any], state: Mapping[tuple[Any, ...], int]) -> Non
 
 
 def stretch(inputs: dict[str, Any], tokens: dict[str, list[list[int]]], name: str, start: int, number: int) -> None:
-    """Another length for a run, in all arguments of as many tokens."""
+    """Change the length of a run, in all arguments of as many tokens."""
     before = len(tokens[name][0])
     length = next(length for first, length in runs(tokens[name][0]) if first == start)
-    masks = [other for other in inputs if other not in tokens and follows({**inputs, **valued(tokens)}, other, 1)]
+    now = {**inputs, **{other: {"value": rows} for other, rows in tokens.items()}}
+    masks = [other for other in inputs if other not in tokens and follows(now, (other, "shape", 1))]
     for other, rows in tokens.items():
         if len(rows[0]) == before:
             tokens[other] = [[*row[:start], *[row[start]] * number, *row[start + length :]] for row in rows]
@@ -89,11 +88,6 @@ def stretch(inputs: dict[str, Any], tokens: dict[str, list[list[int]]], name: st
             inputs[other] = {**inputs[other], "shape": [shape[0], before + number - length]}
 
 
-def valued(tokens: Mapping[str, list[list[int]]]) -> dict[str, Any]:
-    """Rows as described arguments."""
-    return {name: {"value": rows} for name, rows in tokens.items()}
-
-
 def number_at(inputs: Mapping[str, Any], key: tuple[Any, ...]) -> int | None:
-    """What a number of such an argument is; None where it is no such number, or not there."""
+    """The number of an argument with values at a key; None if there is none."""
     return next((value for other, value in numbers_in(inputs) if other == key), None)

@@ -1,198 +1,219 @@
-"""What may move together: numbers of one value, a side of a grid and its tokens, a patch and the sides that it divides."""
+"""Ways in which slots may move together: equal numbers, a side of a grid with its tokens, a patch with the sides it divides."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from symflops.draft.vary.sequences import RUN
-from symflops.draft.vary.variables import Slot
+from symflops.draft.vary.slots import Key, Slot
+from symflops.draft.vary.variables import Moves, Variable
 
 MOST_OPTIONS = 80
+SMALL = 64  # the size of a patch, or a count, is below
 
 
 @dataclass(frozen=True, slots=True)
-class Variable:
-    """Slots that move together: the first leads; another keeps its ratio to it, or its distance.
+class Partners:
+    """A slot that does not move alone, and those that it may move with.
 
-    What goes ``along`` grows with a power of the lead, and has no name of its own.
+    ``coupled`` are all slots that do not move alone; ``others`` are the likely partners, in their order; ``lists`` are lengths.
     """
 
-    lead: Slot
-    ratio: tuple[Slot, ...] = ()
-    delta: tuple[Slot, ...] = ()
-    along: tuple[tuple[Slot, int], ...] = ()
+    slot: Slot
+    coupled: Sequence[Slot]
+    others: Sequence[Slot]
+    lists: Sequence[Slot]
 
     @property
-    def slots(self) -> tuple[Slot, ...]:
-        """All slots."""
-        return (*self.named, *(slot for slot, _ in self.along))
+    def axes(self) -> list[Slot]:
+        """Dimensions of tensors but the first one."""
+        return [other for other in self.others if other.axis]
 
     @property
-    def named(self) -> tuple[Slot, ...]:
-        """The slots that a formula may name."""
-        return (self.lead, *self.ratio, *self.delta)
+    def unequal(self) -> list[Slot]:
+        """Slots of another value, neither of which is 1."""
+        return [other for other in self.others if other.value != self.slot.value and other.value > 1 and self.slot.value > 1]
+
+    def multiples(self, slots: Sequence[Slot], power: int = 1) -> list[Slot]:
+        """Slots that the slot, or a power of it, divides."""
+        return [other for other in slots if other.value % self.slot.value**power == 0]
+
+    def firsts(self, dims: Sequence[Slot]) -> list[tuple[Slot, int]]:
+        """The first dimensions of tensors, to move along in proportion."""
+        return [(other, 1) for other in dims if other.first]
+
+    def equal(self, slots: Sequence[Slot]) -> tuple[Slot, ...]:
+        """Slots of the same value."""
+        return tuple(other for other in slots if other.value == self.slot.value)
 
 
-@dataclass(slots=True)
-class Moves:
-    """What was found: variables, slots that change nothing, slots that could not be moved."""
+def options(slot: Slot, coupled: Sequence[Slot], slots: Sequence[Slot], moves: Moves) -> list[Variable]:
+    """Ways in which ``slot`` may move with others, the likeliest first; ``coupled`` are all slots that do not move alone.
 
-    variables: list[Variable] = field(default_factory=list)
-    inert: list[Slot] = field(default_factory=list)
-    stuck: list[Slot] = field(default_factory=list)
-    steps: dict[Slot, int] = field(default_factory=dict)
-    filled: set[Slot] = field(default_factory=set)
-
-
-def options(slot: Slot, fast: Sequence[Slot], slots: Sequence[Slot], moves: Moves) -> list[Variable]:
-    """Ways in which ``slot`` may move with others, the likeliest first; ``fast`` are all that do not move alone.
-
-    Dimensions that change nothing alone, as those of masks, may have to move along; fields of the config that change nothing
-    need not.
+    A dimension that changes nothing alone, such as one of a mask, may have to move along. A field of the config that changes
+    nothing need not.
     """
     if slot.value < 1:
         return []
     lists = [other for other in slots if other.kind == "length"]
     others = [
-        other
-        for other in slots
-        if other != slot and other.kind != "length" and (other not in moves.inert or other.kind == "dimension")
-    ]
-    others.sort(key=lambda other: (other not in fast, other.value != slot.value))
-    ways = (
-        alike(slot, fast, others, lists),
-        grids(slot, fast, others),
-        shares(slot, others),
-        unlike(slot, fast, others, lists),
-        axial(slot, others),
-    )
-    plain = [option for way in ways for option in way]
-    found = dict.fromkeys([*pictured(slot, fast), *plain[:MOST_OPTIONS], *listed(slot, fast)])
-    multiples = tuple(other for other in others if other in fast and slot.value > 1 and other.value % slot.value == 0)
-    last = [Variable(slot, multiples)] if len(multiples) > 1 else []
-    return [*found, *last]
+        other for other in slots
+        if other not in (slot, *lists) and (other not in moves.inert or other.kind == "dimension")
+    ]  # fmt: skip
+    others.sort(key=lambda other: (other not in coupled, other.value != slot.value))
+    partners = Partners(slot, coupled, others, lists)
+    ways = (alike, grids, patches, shares, ratios, differences, axial)
+    usual = [option for way in ways for option in way(partners)]
+    likely = dict.fromkeys([*pictures(partners), *usual[:MOST_OPTIONS], *parts(partners)])
+    return [*likely, *everything(partners)]
 
 
-def alike(slot: Slot, fast: Sequence[Slot], others: Sequence[Slot], lists: Sequence[Slot]) -> Iterator[Variable]:
+def alike(partners: Partners) -> Iterator[Variable]:
     """With lists of as many items, and with numbers of the same value."""
-    lengths = [other for other in lists if other.value == slot.value]
+    slot, lengths = partners.slot, partners.equal(partners.lists)
     if len(lengths) > 1:
-        yield Variable(slot, (), tuple(lengths))
+        yield Variable(slot, (), lengths)
     yield from (Variable(slot, (), (other,)) for other in lengths)
-    equal = [other for other in others if other.value == slot.value]
+    equal = partners.equal(partners.others)
     yield from (Variable(slot, (other,)) for other in equal)
-    if len(equal) > 1:
-        yield Variable(slot, tuple(equal))
-        for held in ([other for other in equal if other in fast], [other for other in equal if other.kind == "dimension"]):
-            if 1 < len(held) < len(equal):
-                yield Variable(slot, tuple(held))
-        yield from (Variable(slot, (a, b)) for place, a in enumerate(equal[:6]) for b in equal[place + 1 : 6])
+    if len(equal) < 2:
+        return
+    yield Variable(slot, equal)
+    for some in (
+        tuple(other for other in equal if other in partners.coupled),
+        tuple(other for other in equal if other.kind == "dimension"),
+    ):
+        if 1 < len(some) < len(equal):
+            yield Variable(slot, some)
+    yield from (Variable(slot, (a, b)) for place, a in enumerate(equal[:6]) for b in equal[place + 1 : 6])
 
 
-def grids(slot: Slot, fast: Sequence[Slot], others: Sequence[Slot]) -> Iterator[Variable]:
-    """A side of a grid with all dimensions of one value, the tokens on it; a patch with the sides that it divides."""
-    dims = [other for other in others if other.kind == "dimension" and other.key[-1] != 0 and other.value > 1]
-    rows = [other for other in others if other.kind == "dimension" and other in fast and other.value > slot.value]
-    same = units([other for other in dims if other.value == slot.value and slot.value > 1])
+def grids(partners: Partners) -> Iterator[Variable]:
+    """A side of a grid with all dimensions of one value, the tokens on it."""
+    slot = partners.slot
+    rows = [
+        other for other in partners.others
+        if other.kind == "dimension" and other in partners.coupled and other.value > slot.value
+    ]  # fmt: skip
+    same = units(partners.equal(partners.axes)) if slot.value > 1 else []
     for unit in units(rows):
         for beside in ((), *same):
             if len(unit) + len(beside) > 1:
                 yield Variable(slot, (*beside, *unit))
         if slot.kind == "dimension" and len(unit) > 1:
             yield Variable(slot, (), unit)
-    if slot.kind == "number" and slot.side == "config" and 0 < slot.value < 64:
-        for tensor in dict.fromkeys(other.key[:-1] for other in dims):
-            sides = [other for other in dims if other.key[:-1] == tensor and other.value % slot.value == 0]
-            for several in (sides[-2:], sides[-3:], sides[-3:-2]):
-                values = {one.value for one in several}
-                group = tuple(
-                    other for other in dims if other in several or (other.value in values and other.key[:-1] != tensor)
-                )
-                yield Variable(slot, group)
-                yield Variable(slot, tuple(several))
 
 
-def axial(slot: Slot, others: Sequence[Slot]) -> Iterator[Variable]:
+def patches(partners: Partners) -> Iterator[Variable]:
+    """A patch with the last sides of a tensor that it divides, with and without equal sides of other tensors."""
+    slot = partners.slot
+    axes = [other for other in partners.axes if other.value > 1]
+    if slot.kind != "number" or not slot.of_config or slot.value >= SMALL:
+        return
+    for tensor in dict.fromkeys(other.key[:-1] for other in axes):
+        sides = [other for other in partners.multiples(axes) if other.key[:-1] == tensor]
+        for several in (sides[-2:], sides[-3:], sides[-3:-2]):
+            yield Variable(slot, everywhere(axes, several, tensor))
+            yield Variable(slot, tuple(several))
+
+
+def everywhere(axes: Sequence[Slot], sides: Sequence[Slot], tensor: Key) -> tuple[Slot, ...]:
+    """Sides of a tensor, and dimensions of other tensors that are equal to one of them."""
+    values = {one.value for one in sides}
+    return tuple(one for one in axes if one in sides or (one.value in values and one.key[:-1] != tensor))
+
+
+def axial(partners: Partners) -> Iterator[Variable]:
     """With all dimensions of the same value on an axis, and a width."""
-    dims = [other for other in others if other.kind == "dimension" and other.key[-1] != 0 and other.value == slot.value > 1]
-    widths = [other for other in others if other.side == "config" and other.value > slot.value]
-    for beside in units(dims):
-        yield from (Variable(slot, (*beside, width)) for width in widths if width.value % slot.value == 0)
+    slot = partners.slot
+    widths = [other for other in partners.others if other.of_config and other.value > slot.value]
+    for beside in units(partners.equal(partners.axes)) if slot.value > 1 else []:
+        yield from (Variable(slot, (*beside, width)) for width in partners.multiples(widths))
 
 
 def units(dims: Sequence[Slot]) -> list[tuple[Slot, ...]]:
     """Dimensions of one value: those of one axis first, then all."""
-    by_axis = {
-        (dim.value, dim.key[-1]): tuple(one for one in dims if (one.value, one.key[-1]) == (dim.value, dim.key[-1]))
-        for dim in dims
-    }
-    by_value = {dim.value: tuple(one for one in dims if one.value == dim.value) for dim in dims}
-    return list(dict.fromkeys((*by_axis.values(), *by_value.values())))
+    by_axis = [tuple(one for one in dims if (one.value, one.key[-1]) == (dim.value, dim.key[-1])) for dim in dims]
+    return list(dict.fromkeys((*by_axis, *by_value(dims))))
 
 
-def shares(slot: Slot, others: Sequence[Slot]) -> Iterator[Variable]:
+def by_value(slots: Sequence[Slot]) -> list[tuple[Slot, ...]]:
+    """Slots in groups of one value."""
+    return [tuple(one for one in slots if one.value == value) for value in dict.fromkeys(slot.value for slot in slots)]
+
+
+def shares(partners: Partners) -> Iterator[Variable]:
     """All items of a list, as shares of a width, with that width."""
-    if slot.side != "config" or slot.kind != "number" or not isinstance(slot.key[-1], int):
-        return
-    items = tuple(other for other in others if other.side == "config" and other.key[:-1] == slot.key[:-1])
-    if items:
+    slot = partners.slot
+    fields = [other for other in partners.others if other.of_config]
+    items = tuple(other for other in fields if other.key[:-1] == slot.key[:-1])
+    if slot.of_config and slot.kind == "number" and slot.of_list and items:
         yield Variable(slot, items)
         total = slot.value + sum(item.value for item in items)
-        widths = [other for other in others if other.side == "config" and other.value % total == 0 and other not in items]
-        for value in dict.fromkeys(width.value for width in widths):
-            yield Variable(slot, (*items, *(width for width in widths if width.value == value)))
+        widths = [other for other in fields if other.value % total == 0 and other not in items]
+        yield from (Variable(slot, (*items, *group)) for group in by_value(widths))
         yield from (Variable(slot, (*items, width)) for width in widths)
 
 
-def unlike(slot: Slot, fast: Sequence[Slot], others: Sequence[Slot], lists: Sequence[Slot]) -> Iterator[Variable]:
-    """With one number of another value, which keeps its ratio or its distance; an offset with its period; a longer list."""
-    unequal = [other for other in others if other.value != slot.value and other.value > 1 and slot.value > 1]
-    yield from (Variable(slot, (other,)) for other in unequal if other.value % slot.value == 0)
-    fields = [other for other in unequal if other.side == slot.side == "config" and other.value % slot.value == 0]
-    alike = {other.value: tuple(one for one in fields if one.value == other.value) for other in fields}
-    yield from (Variable(slot, several) for several in alike.values() if len(several) > 1)
+def ratios(partners: Partners) -> Iterator[Variable]:
+    """With a number of another value, or all fields of that value, which keep their ratio."""
+    slot, unequal = partners.slot, partners.unequal
+    multiples = partners.multiples(unequal)
+    yield from (Variable(slot, (other,)) for other in multiples)
+    fields = [other for other in multiples if other.of_config and slot.of_config]
+    yield from (Variable(slot, several) for several in by_value(fields) if len(several) > 1)
     if slot.value == 1:
-        yield from (Variable(slot, (other,)) for other in others if other.kind == "dimension" and other.key[-1] != 0)
-    yield from (Variable(other, (slot,)) for other in unequal if slot.value % other.value == 0 and other in fast)
-    yield from (Variable(slot, (), (other,)) for other in unequal if other in fast)
-    yield from (Variable(slot, (), (other,)) for other in others if related(slot, other))
-    if slot.kind == "number" and slot.value < 64:
-        yield from (Variable(slot, (), (other,)) for other in lists if other.value > slot.value)
+        yield from (Variable(slot, (other,)) for other in partners.axes)
+    yield from (Variable(other, (slot,)) for other in unequal if slot.value % other.value == 0 and other in partners.coupled)
+
+
+def differences(partners: Partners) -> Iterator[Variable]:
+    """With a number of another value that keeps its difference: an offset with its period, a count with a longer list."""
+    slot = partners.slot
+    yield from (Variable(slot, (), (other,)) for other in partners.unequal if other in partners.coupled)
+    yield from (Variable(slot, (), (other,)) for other in partners.others if related(slot, other))
+    if slot.kind == "number" and slot.value < SMALL:
+        yield from (Variable(slot, (), (other,)) for other in partners.lists if other.value > slot.value)
 
 
 def related(one: Slot, other: Slot) -> bool:
-    """Whether two small numbers of a config are called alike but for the last word, as a period and its offset are."""
+    """Whether the names of two small numbers of a config differ in the last word alone, as those of a period and its offset."""
     words = [str(slot.key[-1]).rpartition("_")[0] for slot in (one, other)]
     small = max(one.value, other.value) < 8
     return small and one.kind == other.kind == "number" and one.key[:-1] == other.key[:-1] and words[0] == words[1] != ""
 
 
-def pictured(slot: Slot, fast: Sequence[Slot]) -> Iterator[Variable]:
-    """The tokens of a picture grow with its sides, or with the square of them; with the square of a patch they become fewer."""
-    waiting = [other for other in fast if other != slot and other.value > 1 and other.kind == "dimension"]
-    tokens = [other for other in waiting if RUN in other.key]
-    sides = tuple(other for other in waiting if other.value == slot.value and other not in tokens)
-    for run in tokens if RUN not in slot.key else ():
-        rows = tuple((other, 1) for other in waiting if other.key[-1] == 0 and other.value > 1)
+def pictures(partners: Partners) -> Iterator[Variable]:
+    """The tokens of a picture grow with its sides, or with their square; with the square of a patch they become fewer."""
+    slot = partners.slot
+    dims = [other for other in partners.coupled if other.kind == "dimension" and other.value > 1 and other != slot]
+    squares = [(other, 2) for other in partners.multiples(dims, 2)]
+    runs = [other for other in dims if other.of_run]
+    sides = partners.equal([other for other in dims if other not in runs])
+    for run in runs if not slot.of_run else ():
         yield Variable(slot, sides, along=((run, 2),))
         yield Variable(slot, along=((run, -2),))
-        yield Variable(slot, along=((run, 1), *rows))
-        yield from (Variable(slot, along=((run, -2), (other, 2))) for other in waiting if other.value % slot.value**2 == 0)
+        yield Variable(slot, along=((run, 1), *partners.firsts(dims)))
+        yield from (Variable(slot, along=((run, -2), square)) for square in squares)
     if slot.value > 1:
-        yield from (Variable(slot, along=((other, 2),)) for other in waiting if other.value % slot.value**2 == 0)
+        yield from (Variable(slot, along=(square,)) for square in squares)
 
 
-def listed(slot: Slot, fast: Sequence[Slot]) -> Iterator[Variable]:
+def parts(partners: Partners) -> Iterator[Variable]:
     """Parts of a whole, which stand in one list, grow with it, or become smaller."""
-    if slot.side != "config" or isinstance(slot.key[-1], int):
+    slot, fields = partners.slot, [other for other in partners.coupled if other.of_config]
+    if slot.of_list or not slot.of_config:
         return
-    lists = dict.fromkeys(other.key[:-1] for other in fast if other.side == "config" and isinstance(other.key[-1], int))
-    equal = tuple(other for other in fast if other != slot and other.side == "config" and other.value == slot.value)
-    for key in lists:
-        parts = [other for other in fast if other.key[:-1] == key]
-        if len(parts) > 1:
-            yield Variable(slot, (), along=tuple((part, 1) for part in parts))
-            if equal:
-                yield Variable(slot, equal, along=tuple((part, 1) for part in parts))
-            yield Variable(slot, (), along=tuple((part, -1) for part in parts))
+    equal = partners.equal([other for other in fields if other != slot])
+    for key in dict.fromkeys(other.key[:-1] for other in fields if other.of_list):
+        growing = tuple((other, 1) for other in partners.coupled if other.key[:-1] == key)
+        if len(growing) > 1:
+            yield from (Variable(slot, beside, along=growing) for beside in dict.fromkeys(((), equal)))
+            yield Variable(slot, along=tuple((item, -1) for item, _ in growing))
+
+
+def everything(partners: Partners) -> Iterator[Variable]:
+    """With all coupled slots that it divides."""
+    multiples = tuple(other for other in partners.multiples(partners.others) if other in partners.coupled)
+    if partners.slot.value > 1 and len(multiples) > 1:
+        yield Variable(partners.slot, multiples)

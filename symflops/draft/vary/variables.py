@@ -1,131 +1,135 @@
-"""The numbers of a subject that may move: whole numbers of the config, dimensions of tensors, lengths of lists."""
+"""Variables, slots that move together, and the states that they make: one variable moved, or many drawn at random."""
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import lcm
+from random import Random
 
-from symflops.draft.vary.sequences import COLUMN, ROWS, RUN, changed, follows, numbers_in
+from symflops.draft.vary.slots import Slot
 
-VALUED = ((RUN,), (COLUMN,), (ROWS,))
-Key = tuple[str | int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Slot:
-    """One number: where it stands (``config`` or ``inputs``, then keys), and what it is in the given subject.
-
-    ``kind`` is ``number``, ``dimension`` (of a tensor among the inputs), or ``length`` (of a list of a config).
-    """
-
-    side: str
-    key: Key
-    value: int
-    kind: str = "number"
-
-    @property
-    def label(self) -> str:
-        """The slot as people write it: ``text_config.hidden_size``, ``hidden_states[1]``."""
-        shown = [part for part in self.key if part != "shape" and (part,) not in VALUED]
-        text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in shown).lstrip(".")
-        if self.key[-2:-1] == (RUN,):
-            return f"tokens like {text}"
-        return f"len({text})" if self.kind == "length" else text
-
-
+TURNS = 20
+WIDE = 8  # a number from here on may be a width, one below is rather a count
 State = dict[Slot, int]
 
 
-def slots_of(config: Mapping[str, Any], inputs: Mapping[str, Any]) -> list[Slot]:
-    """All numbers of a subject, those of the inputs last."""
-    valued = [Slot("inputs", key, value, "dimension") for key, value in numbers_in(inputs)]
-    shaped = [slot for slot in dimensions((), inputs) if not follows(inputs, str(slot.key[0]), last_of(slot))]
-    return [*numbers("config", (), config), *valued, *shaped]
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """Slots that move together: ``lead``, and others that keep their ratio to it, or their difference (``delta``).
+
+    What moves ``along`` is proportional to a power of the lead, and gets no name of its own.
+    """
+
+    lead: Slot
+    ratio: tuple[Slot, ...] = ()
+    delta: tuple[Slot, ...] = ()
+    along: tuple[tuple[Slot, int], ...] = ()
+
+    @property
+    def slots(self) -> tuple[Slot, ...]:
+        """All slots."""
+        return (*self.named, *(slot for slot, _ in self.along))
+
+    @property
+    def named(self) -> tuple[Slot, ...]:
+        """The slots that a formula may name."""
+        return (self.lead, *self.ratio, *self.delta)
 
 
-def last_of(slot: Slot) -> int:
-    """The place of a dimension in its tensor; -1 for what is none."""
-    return int(slot.key[-1]) if slot.kind == "dimension" and len(slot.key) == 3 else -1
+@dataclass(slots=True)
+class Moves:
+    """Which slots move: variables, ``inert`` slots that change nothing, and ``stuck`` ones that could not be moved.
+
+    ``steps`` has a value of each lead with which the module runs and does other work; ``filled`` are slots of fields that
+    nobody gave, with the class's defaults.
+    """
+
+    variables: list[Variable] = field(default_factory=list)
+    inert: list[Slot] = field(default_factory=list)
+    stuck: list[Slot] = field(default_factory=list)
+    steps: dict[Slot, int] = field(default_factory=dict)
+    filled: set[Slot] = field(default_factory=set)
 
 
-def numbers(side: str, key: Key, value: Any) -> Iterator[Slot]:
-    """Whole numbers within plain data, and the lengths of lists."""
-    if isinstance(value, bool) or value is None:
-        return
-    if isinstance(value, int):
-        yield Slot(side, key, value)
-    elif isinstance(value, Mapping):
-        for name, item in value.items():
-            yield from numbers(side, (*key, str(name)), item)
-    elif isinstance(value, (list, tuple)) and value:
-        if side == "config" and key:
-            yield Slot(side, key, len(value), "length")
-        for place, item in enumerate(value):
-            yield from numbers(side, (*key, place), item)
+def moved(state: Mapping[Slot, int], variables: Sequence[tuple[Variable, int]]) -> State | None:
+    """A state in which the leads of variables have other values; None if a number of it is not whole."""
+    factors: dict[Slot, Fraction] = {}
+    shifts: dict[Slot, int] = {}
+    for variable, value in variables:
+        base = variable.lead.within(state)
+        for slot in (variable.lead, *variable.ratio):
+            factors[slot] = factors.get(slot, Fraction(1)) * Fraction(value, max(1, base))
+        for slot, power in variable.along:
+            factors[slot] = factors.get(slot, Fraction(1)) * Fraction(max(1, value), max(1, base)) ** power
+        for slot in variable.delta:
+            shifts[slot] = shifts.get(slot, 0) + value - base
+    found = dict(state)
+    for slot in dict.fromkeys((*factors, *shifts)):
+        size = slot.within(found) * factors.get(slot, Fraction(1)) + shifts.get(slot, 0)
+        if size.denominator != 1 or size < 1:
+            return None
+        found[slot] = int(size)
+    return found
 
 
-def dimensions(key: Key, value: Any) -> Iterator[Slot]:
-    """The dimensions of described tensors, and numbers beside them."""
-    if isinstance(value, Mapping) and "shape" in value:
-        for place, size in enumerate(value["shape"]):
-            yield Slot("inputs", (*key, "shape", place), size, "dimension")
-    elif isinstance(value, Mapping) and "value" in value:
-        return
-    elif isinstance(value, Mapping):
-        for name, item in value.items():
-            yield from dimensions((*key, str(name)), item)
-    elif isinstance(value, (list, tuple)):
-        for place, item in enumerate(value):
-            yield from dimensions((*key, place), item)
-    elif isinstance(value, int) and not isinstance(value, bool):
-        yield Slot("inputs", key, value)
+def well_formed(variables: Sequence[Variable], random: Random, share: float, origin: State, most: int) -> State | None:
+    """A state that :func:`draw` finds in a few turns, in which no number is more than ``most`` times what it was.
+
+    Numbers that divide each other grow together, so later turns move fewer of them.
+    """
+    for turn in range(TURNS):
+        found = draw(variables, random, share if turn < TURNS // 2 else share / 3, origin)
+        if found is not None and all(value <= most * max(WIDE, slot.value) for slot, value in found.items()):
+            return found
+    return None
 
 
-def applied(
-    config: Mapping[str, Any], inputs: Mapping[str, Any], state: Mapping[Slot, int]
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A config and inputs in which slots have other values."""
-    sides = {"config": copy.deepcopy(dict(config)), "inputs": copy.deepcopy(dict(inputs))}
-    moved = {slot: value for slot, value in state.items() if value != slot.value}
-    changed(sides["inputs"], {slot.key: value for slot, value in moved.items() if slot.key[-2:-1] in VALUED})
-    for slot in sorted(moved, key=lambda slot: slot.kind != "length"):
-        if slot.key[-2:-1] not in VALUED:
-            put(sides[slot.side], slot, state[slot])
-    return sides["config"], sides["inputs"]
+def draw(variables: Sequence[Variable], random: Random, share: float, origin: State) -> State | None:
+    """A state in which a share of the variables have other values; None if a number of it is not whole."""
+    chosen = [variable for variable in variables if random.random() < share] or [random.choice(list(variables))]
+    values: dict[Variable, int] = {}
+    for variable in sorted(variables, key=lambda variable: variable.lead.value):
+        factors = divisors(variable, values)
+        step = lcm(*factors)
+        if variable in chosen:
+            values[variable] = drawn(variable, random, step, bool(factors))
+        else:
+            start = variable.lead.within(origin)
+            values[variable] = start if start % step == 0 or variable.along else step * max(1, round(start / step))
+    return moved({}, [(variable, value) for variable, value in values.items() if value != variable.lead.value])
 
 
-def put(data: Any, slot: Slot, value: int) -> None:
-    """Write one slot: a list grows by what it repeats, and shrinks at the end; an item that it lacks by then is not written."""
-    *way, last = slot.key
-    for key in way:
-        if lacking(data, key):
-            return
-        if isinstance(data, dict) and key not in data:
-            data[key] = {}
-        if isinstance(data, dict) and isinstance(data[key], tuple):
-            data[key] = list(data[key])
-        data = data[key]
-    if slot.kind == "length":
-        data[last] = stretched(data[last], value)
-    elif not lacking(data, last):
-        data[last] = value
+def divisors(variable: Variable, values: Mapping[Variable, int]) -> list[int]:
+    """What must divide the lead of a variable: the new values of smaller numbers that divide it in the given subject."""
+    lead = variable.lead
+    smaller = [other for other in values if 1 < other.lead.value < lead.value and lead.value % other.lead.value == 0]
+    return [
+        other.lead.value if lead in other.ratio else values[other] * (1 if lead.value // other.lead.value % 2 else 2)
+        for other in smaller
+        if lead.kind == "number" or other.lead.value <= 4
+    ]
 
 
-def lacking(data: Any, key: Any) -> bool:
-    """Whether data is a list without an item at that place."""
-    return isinstance(data, (list, tuple)) and isinstance(key, int) and key >= len(data)
+def drawn(variable: Variable, random: Random, step: int, divided: bool) -> int:
+    """Another value of a lead, a multiple of ``step`` if smaller numbers divide it."""
+    base = variable.lead.value
+    even = base % 2 == 0
+    if variable.along or any(slot.value % base for slot in variable.ratio):
+        return random.choice([base, *whole_values(variable)])
+    if base < WIDE:
+        return step * random.randint(1, 3) if divided and even else random.randint(max(1, base - 1), base + 4)
+    if not divided and (variable.lead.kind != "number" or not even):
+        return random.randint(max(2, base // 2), base * 2)
+    unit = step if divided else base // 2
+    low = max(1, base // (2 * unit))
+    value = unit * random.randint(low, low + 6)
+    return value * 2 if value % 2 and even else value
 
 
-def stretched(items: Sequence[Any], length: int) -> list[Any]:
-    """A list of another length: its period goes on, or its last item."""
-    found = list(items)
-    period = next(
-        (size for size in range(1, len(found) + 1) if all(a == b for a, b in zip(found, found[size:], strict=False))), 1
-    )
-    if period == len(found):
-        period = 1
-    while len(found) < length:
-        found.append(found[-period])
-    return found[:length]
+def whole_values(variable: Variable) -> list[int]:
+    """Simple multiples and parts of a lead for which what moves with it comes out whole."""
+    base = variable.lead.value
+    parts = [base // part for part in (2, 3) if base % part == 0 and base > part]
+    return [value for value in (base * 2, base * 3, *parts) if moved({}, [(variable, value)])]

@@ -9,7 +9,7 @@ from symflops.cli.main import main
 from symflops.diagnostics.errors import SymflopsError
 from symflops.draft.limits import TooLongError, within
 from symflops.draft.trace.subject import Subject
-from symflops.draft.worker import drafted_apart
+from symflops.draft.worker import draft_in_process
 
 MODULES = str(Path(__file__).parent / "slow_models.py")
 INPUTS = {"x": {"shape": [2, 6], "dtype": "float32"}}
@@ -22,15 +22,15 @@ def test_what_takes_too_long_is_interrupted():
 
 
 def test_a_size_at_which_a_module_hangs_is_one_that_it_does_not_accept():
-    found = drafted_apart(Subject(f"{MODULES}:HangsWhenWide", {"width": 6, "wide": 12}, INPUTS), 12.0, lambda _: None)
+    found = draft_in_process(Subject(f"{MODULES}:HangsWhenWide", {"width": 6, "wide": 12}, INPUTS), 12.0, lambda _: None)
     assert found.text
     assert "wide" in found.stuck
 
 
 def test_a_process_that_ends_keeps_what_was_found():
     with pytest.raises(SymflopsError, match="ended with code 7"):
-        drafted_apart(Subject(f"{MODULES}:Dies", {"width": 6, "at": 6}, INPUTS), 120.0, lambda _: None)
-    found = drafted_apart(Subject(f"{MODULES}:Dies", {"width": 6, "at": 7}, INPUTS), 120.0, lambda _: None)
+        draft_in_process(Subject(f"{MODULES}:Dies", {"width": 6, "at": 6}, INPUTS), 120.0, lambda _: None)
+    found = draft_in_process(Subject(f"{MODULES}:Dies", {"width": 6, "at": 7}, INPUTS), 120.0, lambda _: None)
     assert "ended with code 7" in found.given_up
     assert all(one.equal for one in found.gate)
     assert not found.exact
@@ -38,7 +38,7 @@ def test_a_process_that_ends_keeps_what_was_found():
 
 def test_too_much_memory_is_given_up():
     with pytest.raises(SymflopsError, match="memory"):
-        drafted_apart(Subject(f"{MODULES}:HangsWhenWide", {"width": 6, "wide": 12}, INPUTS), 12.0, lambda _: None, most=1 << 20)
+        draft_in_process(Subject(f"{MODULES}:HangsWhenWide", {"width": 6, "wide": 12}, INPUTS), 12.0, lambda _: None, most=1 << 20)
 
 
 def test_the_command_says_what_a_module_raises(tmp_path, capsys):

@@ -1,0 +1,128 @@
+"""Fits formulas with rounded quotients that are not known yet, the smaller or the larger of two, and rounded shares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, combinations_with_replacement
+
+from symflops.draft.fit.formula import Formula, Vector, affine, bracket, number, powers, product, products, ratio, symbol, words
+from symflops.draft.fit.proportion import proportion
+from symflops.draft.fit.sums import pair_of
+
+DIVISORS = (2, 3, 4, 8, 14, 16, 32)
+MOST_PAIRED = 60
+FEW_ATOMS = 6
+
+Atoms = Mapping[str, Vector]
+
+
+@dataclass(frozen=True, slots=True)
+class Rounding:
+    """Fits with rounded quotients.
+
+    Attributes:
+        symbols: What a formula may name.
+        quotients: Known quotients; those that a fit finds are added.
+        constants: Numbers that may be divided.
+        chunks: Numbers whose next multiple a length may be rounded up to.
+    """
+
+    symbols: Atoms
+    quotients: dict[str, Vector]
+    constants: Sequence[int] = ()
+    chunks: Sequence[int] = ()
+
+    def formula(self, vector: Vector, base: Atoms, pool: Atoms) -> Formula | None:
+        """A formula with one or two new quotients of the symbols in ``base`` and the quotients in ``pool``."""
+        fresh = dict(self.candidates(base, pool))
+        name = next((name for name, values in fresh.items() if values == vector), None)
+        if name is not None:
+            self.quotients[name] = vector
+            return symbol(name)
+        simple = limited(vector, {**self.symbols, **pool}) or proportion(vector, {**self.symbols, **pool})
+        if simple is not None:
+            return simple
+        usable = {name: values for name, values in fresh.items() if len(set(values)) > 1}
+        return self.with_one(vector, usable, {**base, **pool}) or self.with_two(vector, usable, base) or self.extreme(vector)
+
+    def with_one(self, vector: Vector, usable: Atoms, atoms: Atoms) -> Formula | None:
+        """A formula with one new quotient."""
+        for name, values in usable.items():
+            found = self.with_quotients(vector, {name: values}, atoms)
+            if found is None and len(atoms) <= FEW_ATOMS:
+                found = pair_of(vector, {(): (1,) * len(vector), **products({name: values, **atoms})})
+            if found is not None:
+                self.quotients[name] = values
+                return found
+        return None
+
+    def with_two(self, vector: Vector, usable: Atoms, atoms: Atoms) -> Formula | None:
+        """A formula with two new quotients."""
+        pairs = combinations(usable, 2) if len(usable) <= MOST_PAIRED else ()
+        tries = (self.with_quotients(vector, {one: usable[one], other: usable[other]}, atoms) for one, other in pairs)
+        return next(filter(None, tries), None)
+
+    def with_quotients(self, vector: Vector, new: Atoms, others: Atoms) -> Formula | None:
+        """A monomial of all new quotients; if there is only one, a monomial and a constant too."""
+        single = len(new) == 1
+        own = product(new.values())
+        for degree in (0, 1, 2) if single else (0, 1):
+            for chosen in combinations_with_replacement(others, degree):
+                columns = [own, *(others[name] for name in chosen)]
+                factor, shift = ratio(vector, columns, []), 0
+                if factor is None and single and degree < 2:
+                    factor, shift = affine(vector, columns)
+                if factor is not None and factor.denominator == 1:
+                    self.quotients.update(new)
+                    return Formula(((powers((*new, *chosen), ()), factor), *number(shift).terms))
+        return None
+
+    def extreme(self, vector: Vector) -> Formula | None:
+        """The smaller or the larger of two symbols."""
+        for (one, x), (other, y) in combinations(self.symbols.items(), 2):
+            for chosen in (min, max):
+                if tuple(map(chosen, x, y)) == vector:
+                    return symbol(f"{chosen.__name__}({one}, {other})")
+        return None
+
+    def candidates(self, base: Atoms, pool: Atoms) -> Iterator[tuple[str, Vector]]:
+        """Rounded quotients of symbols, of known quotients too, and the smaller or the larger of two."""
+        for one, values in {**base, **pool}.items():
+            for other, divisor in base.items():
+                if one != other and other not in words(one):
+                    yield from by_symbol(one, values, other, divisor)
+            for chunk in self.chunks:
+                yield f"ceil({one}, {chunk})", tuple(-(-a // chunk) for a in values)
+            for size in DIVISORS:
+                yield from by_number(bracket(one), values, size)
+        for constant in self.constants:
+            for other, divisor in base.items():
+                yield f"({constant}//{other})", tuple(constant // b for b in divisor)
+                yield f"ceil({constant}, {other})", tuple(-(-constant // b) for b in divisor)
+        for (a, x), (b, y) in combinations(base.items(), 2):
+            yield f"max({a}, {b})", tuple(map(max, x, y))
+
+
+def by_symbol(one: str, values: Vector, other: str, divisor: Vector) -> Iterator[tuple[str, Vector]]:
+    """Quotients of an atom by a symbol, and the smaller of both."""
+    yield f"({bracket(one)}//{other})", tuple(a // b for a, b in zip(values, divisor, strict=True))
+    yield f"ceil({one}, {other})", tuple(-(-a // b) for a, b in zip(values, divisor, strict=True))
+    yield f"min({one}, {other})", tuple(map(min, values, divisor))
+    yield f"(({bracket(one)} - 1)//{other})", tuple((a - 1) // b for a, b in zip(values, divisor, strict=True))
+
+
+def by_number(name: str, values: Vector, divisor: int) -> Iterator[tuple[str, Vector]]:
+    """Quotients of an atom by a number."""
+    yield f"({name}//{divisor})", tuple(a // divisor for a in values)
+    yield f"(({name} + 1)//{divisor})", tuple((a + 1) // divisor for a in values)
+    yield f"(({name} - 1)//{divisor})", tuple((a - 1) // divisor for a in values)
+
+
+def limited(vector: Vector, atoms: Atoms) -> Formula | None:
+    """The smaller of an atom and a number."""
+    largest = max(vector)
+    for name, values in atoms.items():
+        if max(values) > largest > 1 and tuple(min(a, largest) for a in values) == vector:
+            return symbol(f"min({name}, {largest})")
+    return None

@@ -1,0 +1,203 @@
+"""The layout of a body for items of several kinds: columns that all kinds have, and cases of a branch between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from itertools import groupby
+from typing import Any
+
+from symflops.draft.fold.matching import beside
+from symflops.draft.trace.reads import parameters_of
+from symflops.draft.trace.steps import Step
+
+MOST_KINDS = 6
+MOST_CASES = 4
+Place = tuple[int, int, int]  # column, case (-1 in a common column), step
+Key = tuple[str, tuple[Any, ...], tuple[Any, ...]]
+
+
+def layout_of(bodies: Sequence[list[Step]], prefix: str, indices: Sequence[int], first: int) -> Layout | None:
+    """The layout of items; None if they are of one kind, of too many, or have nothing in common."""
+    keys = [tuple(key_of(step, f"{prefix}.{index}") for step in body) for body, index in zip(bodies, indices, strict=True)]
+    kinds = list(dict.fromkeys(keys))
+    if not 1 < len(kinds) <= MOST_KINDS or len(kinds) == len(bodies):
+        return None
+    columns = aligned(kinds, [0] * len(kinds))
+    if not any(column.common for column in columns):
+        return None
+    layout = Layout(bodies, prefix, indices, [kinds.index(key) for key in keys], kinds, columns, first)
+    return layout if layout.sort() else None
+
+
+@dataclass
+class Layout:
+    """Where each step of each item stands in one body.
+
+    Attributes:
+        kind: The kind of each item.
+        kinds: The steps of each kind.
+        free: The next number of a value.
+        place: The place in the body of every step of every item.
+        owner: The item of every step.
+        chosen: For each column, the case of each item.
+        cases: For each column that differs, its cases.
+        model: The value of each place in the body.
+        origin: The first step at each place.
+    """
+
+    bodies: Sequence[list[Step]]
+    prefix: str
+    indices: Sequence[int]
+    kind: Sequence[int]
+    kinds: Sequence[Sequence[Key]]
+    columns: Sequence[Column]
+    free: int
+    place: dict[int, Place] = field(default_factory=dict)
+    owner: dict[int, int] = field(default_factory=dict)
+    chosen: dict[int, list[int]] = field(default_factory=dict)
+    cases: dict[int, list[tuple[Key, ...]]] = field(default_factory=dict)
+    model: dict[Place, int] = field(default_factory=dict)
+    origin: dict[Place, Step] = field(default_factory=dict)
+
+    def sort(self) -> bool:
+        """Find the cases of each column, and the place of every step; False if there are too many cases."""
+        for number, column in enumerate(self.columns):
+            if column.common:
+                self.chosen[number] = [-1] * len(self.bodies)
+            elif not self.find_cases(number, column):
+                return False
+            for item, steps in enumerate(self.bodies):
+                start, end = column.spans[self.kind[item]]
+                for offset, step in enumerate(steps[start:end]):
+                    self.put(step, (number, self.chosen[number][item], offset), item)
+        return True
+
+    def find_cases(self, number: int, column: Column) -> bool:
+        """Find the cases of a column; False if there are too many, or if two differ in numbers alone."""
+        parts = [tuple(kind[a:b]) for kind, (a, b) in zip(self.kinds, column.spans, strict=True)]
+        cases = sorted(set(parts), key=lambda case: repr([key[:2] for key in case]))
+        plain = [[key[:2] for key in case] for case in cases]
+        self.cases[number] = cases
+        self.chosen[number] = [cases.index(parts[kind]) for kind in self.kind]
+        return len(cases) <= MOST_CASES and all(plain.count(one) == 1 for one in plain)
+
+    def put(self, step: Step, where: Place, item: int) -> None:
+        """Put a step of an item to its place in the body."""
+        self.place[step.id], self.owner[step.id] = where, item
+        if where not in self.origin:
+            # what the last item makes has another name after the loop than within it
+            alone = item == len(self.bodies) - 1
+            self.origin[where] = step
+            self.model[where] = self.free if alone else step.id
+            self.free += alone
+
+    def others(self) -> tuple[str, ...] | None:
+        """Other lists whose modules run in the body; None if the only item of a kind runs such a module."""
+        found: dict[str, None] = {}
+        for number, kind in enumerate(self.kinds):
+            first, *more = [item for item, one in enumerate(self.kind) if one == number]
+            if more:
+                at, bt = (f"{self.prefix}.{self.indices[item]}" for item in (first, more[0]))
+                found |= dict.fromkeys(beside(self.bodies[first], self.bodies[more[0]], at, bt))
+            elif any("*" in name for key in kind for name in (key[0], *key[1][-1])):
+                return None
+        return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A part of every kind of item, as (first step, end) of each; ``common`` if it is the same in all kinds."""
+
+    common: bool
+    spans: tuple[tuple[int, int], ...]
+
+
+def key_of(step: Step, item: str) -> Key:
+    """A step without its operands: its module within the item, what it is, and its numbers."""
+    words = tuple(placed(word, item) if isinstance(word, str) else word for word in step.words)
+    own = (step.kind, words, step.quiet, len(step.operands), tuple(placed(name, item) for name in parameters_of(step)))
+    return placed(step.path, item), own, (step.numbers, step.times)
+
+
+def placed(name: str, item: str) -> str:
+    """A name relative to an item; the index of the item within any other name is a star."""
+    if name == item or name.startswith(f"{item}."):
+        return name[len(item) + 1 :]
+    index = item.rpartition(".")[2]
+    return "/" + ".".join("*" if word == index else word for word in name.split("."))
+
+
+def child(key: Key, depth: int) -> str:
+    """The module in which a step runs, that many levels below the item."""
+    words = key[0].split(".")
+    return words[depth] if depth < len(words) else ""
+
+
+def aligned(kinds: Sequence[Sequence[Key]], starts: Sequence[int], depth: int = 0) -> list[Column]:
+    """The columns of several kinds of items; ``starts`` are the places of their first steps."""
+    runs = [runs_of(kind, depth) for kind in kinds]
+    texts = [[tuple(kind[a:b]) for a, b in spans] for kind, spans in zip(kinds, runs, strict=True)]
+    shared = reduce(longest, texts)
+    # for each kind, the spans of what is shared, then its end
+    ends = [(len(kind), len(kind)) for kind in kinds]
+    spans = [[*matches(text, shared, run), end] for text, run, end in zip(texts, runs, ends, strict=True)]
+    found: list[Column] = []
+    before = [0] * len(kinds)
+    for number, row in enumerate(zip(*spans, strict=True)):
+        gap = [(end, first) for end, (first, _) in zip(before, row, strict=True)]
+        if any(a < b for a, b in gap):
+            found += differing([kind[a:b] for kind, (a, b) in zip(kinds, gap, strict=True)], gap, starts, depth)
+        if number < len(shared):
+            found.append(Column(True, tuple((a + s, b + s) for (a, b), s in zip(row, starts, strict=True))))
+        before = [b for _, b in row]
+    return found
+
+
+def matches(text: Sequence[Any], shared: Sequence[Any], spans: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """The spans of the items of a list that are shared, each the first one after that before."""
+    place = -1
+    for wanted in shared:
+        place = text.index(wanted, place + 1)
+        yield spans[place]
+
+
+def differing(
+    kinds: Sequence[Sequence[Key]], gap: Sequence[tuple[int, int]], starts: Sequence[int], depth: int
+) -> list[Column]:
+    """The columns of a part that differs; one module that is mostly the same in all kinds is aligned in turn."""
+    first = [start + a for start, (a, _) in zip(starts, gap, strict=True)]
+    whole = [Column(False, tuple((a, a + len(kind)) for a, kind in zip(first, kinds, strict=True)))]
+    children = {child(key, depth) for kind in kinds for key in kind}
+    if len(children) != 1 or "" in children or not all(kinds):
+        return whole
+    columns = aligned(kinds, first, depth + 1)
+    same = sum(column.spans[0][1] - column.spans[0][0] for column in columns if column.common)
+    return columns if 2 * same >= max(map(len, kinds)) else whole
+
+
+def runs_of(kind: Sequence[Key], depth: int) -> list[tuple[int, int]]:
+    """The spans of steps in a row that run in one module."""
+    places = (list(run) for _, run in groupby(range(len(kind)), lambda place: child(kind[place], depth) or place))
+    return [(run[0], run[-1] + 1) for run in places]
+
+
+def longest(a: list[Any], b: list[Any]) -> list[Any]:
+    """The longest common subsequence of two lists; an item weighs as much as it is long."""
+    table: list[list[int]] = [[0] * (len(b) + 1) for _ in range(len(a) + 1)]
+    for i in reversed(range(len(a))):
+        for j in reversed(range(len(b))):
+            same = a[i] == b[j]
+            table[i][j] = table[i + 1][j + 1] + len(a[i]) if same else max(table[i + 1][j], table[i][j + 1])
+    found: list[Any] = []
+    i = j = 0
+    while i < len(a) and j < len(b):
+        if a[i] == b[j]:
+            found.append(a[i])
+            i, j = i + 1, j + 1
+        elif table[i + 1][j] >= table[i][j + 1]:
+            i += 1
+        else:
+            j += 1
+    return found

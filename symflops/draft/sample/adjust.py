@@ -1,0 +1,71 @@
+"""Adjusts the subject of a draft before anything moves: its number of levels, and the length of its inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from symflops.draft.limits import attempt
+from symflops.draft.trace.subject import Subject, full_config
+from symflops.draft.trace.tape import taped
+from symflops.draft.vary.slots import applied, slots_of
+
+CHUNKS = 8
+FEWEST_IN_CHUNK = 16
+
+
+def levelled(subject: Subject, published: Sequence[Subject]) -> Subject:
+    """The first published subject if its lists per level have another length, else the subject itself.
+
+    Two lists or more that have one length in the subject and one other length in the published config are lists per level. A
+    single list is something else. A published config that does not build fails in its proof, and is passed over here.
+    """
+    if not published or subject.device != "meta":
+        return subject
+    configs = attempt(lambda: [full_config(one.build(), one.config) for one in (subject, published[0])])
+    if configs is None:
+        return subject
+    own, other = configs
+    lengths = [(len(own[name]), len(other[name])) for name in subject.config if is_list(own, name) and is_list(other, name)]
+    changed = [pair for pair in lengths if pair[0] != pair[1]]
+    if len(changed) < 2 or len(set(changed)) > 1:
+        return subject
+    config = {**{name: plain(other[name]) for name in subject.config if name in other}, **published[0].config}
+    return published[0].having(config, published[0].inputs)
+
+
+def is_list(config: Mapping[str, Any], name: str) -> bool:
+    """Whether a field is a list that may be per level: of anything but fractions."""
+    value = config.get(name)
+    return isinstance(value, (list, tuple)) and bool(value) and not any(isinstance(item, float) for item in value)
+
+
+def plain(value: Any) -> Any:
+    """A value with lists instead of tuples."""
+    return [plain(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def lengthened(subject: Subject) -> Subject:
+    """The subject with inputs of several chunks if its module pads them to a longer chunk; else the subject itself."""
+    slots = slots_of(subject.config, subject.inputs)
+    lengths = [slot for slot in slots if slot.kind == "dimension" and slot.key[-1] == 1]
+    if not lengths or len({slot.value for slot in lengths}) > 1:
+        return subject
+    chunks = {size for size in square_sides(subject) if size >= FEWEST_IN_CHUNK} - {slot.value for slot in slots}
+    longer = [size for size in chunks if size > lengths[0].value]
+    if len(longer) != 1:
+        return subject
+    found = subject.having(*applied(subject.config, subject.inputs, dict.fromkeys(lengths, CHUNKS * longer[0])))
+    return found if longer[0] in square_sides(found) else subject
+
+
+def square_sides(subject: Subject) -> set[int]:
+    """The sides of square products of two values, as scores within a chunk are; empty if the module does not run."""
+    found = attempt(lambda: taped(subject)[2].nodes)
+    nodes = found or []
+    parameters = {node.id for node in nodes if node.kind == "parameter"}
+    return {
+        node.sizes[1]
+        for node in nodes
+        if node.kind == "matmul" and node.sizes[1] == node.sizes[3] and not parameters & set(node.operands[:2])
+    }

@@ -1,0 +1,157 @@
+"""Runs a subject in other states, and explores which of its numbers move."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from symflops.draft.fold.fold import folded
+from symflops.draft.limits import attempt
+from symflops.draft.sample.family import Sample
+from symflops.draft.trace.lowering import steps_of
+from symflops.draft.trace.nodes import Tape
+from symflops.draft.trace.subject import Subject, class_of, full_config
+from symflops.draft.trace.tape import taped
+from symflops.draft.vary.explore import Explorer
+from symflops.draft.vary.slots import Slot, applied, is_whole, slots_of
+from symflops.draft.vary.variables import Moves, State, Variable, moved, well_formed
+
+SLOWER = 8.0  # than the first run: then a state counts as one that the module does not accept
+RUNS_PER_COLLECTION = 20
+IGNORED = ("token_id", "token_index", "seed", "pad_", "_id")
+
+
+@dataclass
+class Runner:
+    """A subject, and the time that is left for it.
+
+    Attributes:
+        deadline: When to stop, on the monotonic clock.
+        tell: Shows progress.
+        seconds: How long a run may take at least.
+        longest: How long the first run took, in seconds.
+        lists: The lengths of module lists in the states that were run.
+    """
+
+    subject: Subject
+    deadline: float
+    tell: Callable[[str], None]
+    seconds: float = 6.0
+    runs: int = 0
+    longest: float = 0.0
+    lists: dict[Any, dict[str, int]] = field(default_factory=dict)
+    samples: dict[Any, Sample | None] = field(default_factory=dict)
+
+    @property
+    def most(self) -> int:
+        """How far numbers may grow: tensors on the meta device take no memory, others do."""
+        return 40 if self.subject.device == "meta" else 4
+
+    def late(self) -> bool:
+        """Whether time is up."""
+        return time.monotonic() > self.deadline
+
+    def at(self, state: Mapping[Slot, int]) -> Subject:
+        """The subject in a state."""
+        return self.subject.having(*applied(self.subject.config, self.subject.inputs, state))
+
+    def taped(self, state: Mapping[Slot, int]) -> tuple[Tape, Mapping[str, Any]] | None:
+        """The tape in a state, and the complete config; None if the module does not accept the state, or not in time."""
+        self.runs += 1
+        if self.runs % RUNS_PER_COLLECTION == 0:
+            gc.collect()
+        subject = self.at(state)
+        started = time.monotonic()
+
+        def run() -> tuple[Tape, Mapping[str, Any]]:
+            model, _, tape = taped(subject)
+            return tape, full_config(model, subject.config)
+
+        found = attempt(run, max(self.seconds, SLOWER * self.longest))
+        if found is not None:
+            self.longest = self.longest or time.monotonic() - started
+        return found
+
+    def signature(self, state: State) -> Any:
+        """What shows whether a number matters: parameters, and the sizes of contractions; None if a state is not accepted."""
+        found = self.taped(state)
+        if found is None:
+            return None
+        tape = found[0]
+        self.lists[key_of(state)] = list_lengths(tape.parameters)
+        return (tuple(tape.parameters.items()), tuple((node.kind, node.path, node.sizes) for node in tape.nodes if node.sizes))
+
+    def sample(self, state: State | None, variable: int = -1) -> Sample | None:
+        """The sample in a state, which one variable alone may have changed; None if the module does not accept the state."""
+        if state is None:
+            return None
+        key = key_of(state)
+        if key not in self.samples:
+            found = self.taped(state)
+            self.samples[key] = None if found is None else Sample(state, folded(steps_of(found[0])), found[1], variable)
+        return self.samples[key]
+
+    def moved(self, base: Sample, variable: Variable, value: int, number: int = -1) -> Sample | None:
+        """A sample in which the lead of one variable, of that number, has another value."""
+        return self.sample(moved(base.state, [(variable, value)]), number)
+
+    def drawn(self, base: Sample, variables: list[Variable], random: Random, share: float) -> Sample | None:
+        """A sample in which a share of the variables have other values."""
+        return self.sample(well_formed(variables, random, share, base.state, self.most))
+
+
+def key_of(state: Mapping[Slot, int]) -> tuple[str, ...]:
+    """What tells a state from others."""
+    return tuple(sorted(repr((slot.side, slot.key, value)) for slot, value in state.items() if value != slot.value))
+
+
+def list_lengths(parameters: Mapping[str, Any]) -> dict[str, int]:
+    """The lengths of module lists, by the names of parameters."""
+    found: dict[str, set[str]] = {}
+    for name in parameters:
+        words = name.split(".")
+        for place, word in enumerate(words):
+            if word.isdigit():
+                found.setdefault(".".join(words[:place]), set()).add(word)
+    return {name: len(items) for name, items in found.items()}
+
+
+def explored(runner: Runner) -> Moves:
+    """Which slots of the subject move, alone or with others; the subject itself must run."""
+    subject = runner.subject
+    given = [slot for slot in slots_of(subject.config, subject.inputs) if not ignored(str(slot.key[-1]))]
+    base = runner.taped({})
+    assert base is not None
+    hidden = renamed_fields(subject)
+    filled = [slot for slot in defaults(base[1], subject.config) if slot.key[0] not in hidden]
+    # no size of a spec is read from a list within a list
+    deep = [slot for slot in given if slot.of_config and sum(isinstance(part, int) for part in slot.key) > 1]
+    slots = [*(slot for slot in given if slot not in deep), *filled]
+    moves = Moves(filled=set(filled))
+    Explorer(runner.signature, slots, runner.signature({}), runner.deadline, runner.tell, moves).run()
+    moves.stuck += [slot for slot in deep if slot.kind == "number"]
+    return moves
+
+
+def renamed_fields(subject: Subject) -> set[str]:
+    """The names of fields that the config class knows by another name too, one of which was given."""
+    renamed = getattr(getattr(class_of(subject.reference), "config_class", None), "attribute_map", {})
+    return {name for pair in renamed.items() for name in pair if set(pair) & set(subject.config)}
+
+
+def ignored(name: str) -> bool:
+    """Whether a field is an index or a seed rather than a size."""
+    return any(word in name for word in IGNORED)
+
+
+def defaults(config: Mapping[str, Any], given: Mapping[str, Any], key: tuple[str, ...] = ()) -> Iterator[Slot]:
+    """The whole numbers that the class filled in itself, within parts of the config that were given too."""
+    for name, value in config.items():
+        if isinstance(value, Mapping) and isinstance(given.get(name), Mapping):
+            yield from defaults(value, given[name], (*key, name))
+        elif is_whole(value) and value > 0 and name not in given and not ignored(name) and not name.startswith("_"):
+            yield Slot("config", (*key, name), value)

@@ -1,0 +1,189 @@
+"""Explores which slots of a subject move, alone or with others: the module runs, and its signature changes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from symflops.draft.vary.slots import Slot
+from symflops.draft.vary.ties import options
+from symflops.draft.vary.variables import WIDE, Moves, State, Variable, moved
+
+Trial = Callable[[State], Any]
+Outcome = Literal["moves", "inert", "stuck", "shrinks", "limited"]
+
+
+def candidates(value: int) -> list[int]:
+    """Other values of a number, the likeliest to be accepted first."""
+    if value >= WIDE and value % 2 == 0:
+        return [value * 2, value + 2, value + 1, value // 2, value + 8]
+    return [value + 1, value * 2, value - 1, value + 2] if value > 1 else [value + 1, value + 3]
+
+
+@dataclass
+class Explorer:
+    """Moves slots of a subject.
+
+    Attributes:
+        trial: Runs the module in a state; its signature, or None if the module does not accept the state.
+        slots: The numbers of the subject.
+        base: The signature of the subject as given.
+        deadline: When to stop, on the monotonic clock.
+        tell: Shows progress.
+        moves: Where the findings are added; its ``filled`` slots move alone or not at all.
+    """
+
+    trial: Trial
+    slots: Sequence[Slot]
+    base: Any
+    deadline: float
+    tell: Callable[[str], None]
+    moves: Moves
+    idle: set[Slot] = field(default_factory=set)
+
+    def late(self) -> bool:
+        """Whether time is up."""
+        return time.monotonic() > self.deadline
+
+    def run(self) -> None:
+        """Move the number of items, then each slot alone, then with others those that do not move alone."""
+        waiting = [slot for slot in self.slots if slot.kind != "length"]
+        items = self.items([slot for slot in waiting if slot.first])
+        waiting = [slot for slot in waiting if slot not in items]
+        outcomes: dict[Slot, Outcome] = {}
+        for number, slot in enumerate(waiting):
+            self.tell(f"moving {slot.label} ({number + 1}/{len(waiting)})")
+            outcomes[slot] = self.attempt(Variable(slot), candidates(slot.value), slot.of_config and slot.value >= WIDE)
+            if outcomes[slot] == "moves":
+                self.moves.variables.append(Variable(slot))
+            elif outcomes[slot] == "inert":
+                self.moves.inert.append(slot)
+        self.tie({slot: outcome for slot, outcome in outcomes.items() if outcome not in ("moves", "inert")})
+        self.double()
+
+    def items(self, firsts: Sequence[Slot]) -> list[Slot]:
+        """Move the first dimensions that have one value, the number of items; empty if they do not move together."""
+        batch = [slot for slot in firsts if slot.value == firsts[0].value]
+        rest = tuple((slot, 1) for slot in firsts if slot not in batch)
+        for along in ((), rest) if firsts else ():
+            variable = Variable(batch[0], tuple(batch[1:]), along=along)
+            if self.attempt(variable, candidates(batch[0].value)) == "moves":
+                self.moves.variables.append(variable)
+                return batch
+        return []
+
+    def attempt(self, variable: Variable, values: Sequence[int], rounds: bool = False) -> Outcome:
+        """Move a variable to some values.
+
+        A dimension that ``shrinks`` moves downwards only. A number that is ``limited`` by another one takes only values whose
+        effect rounding may hide. The next multiple of a number that ``rounds`` others up may be that of its double as well.
+        """
+        shrinks = False
+        most, lead = 0, variable.lead
+        for place, value in enumerate(values):
+            if rounds and place > 2 and most and not shrinks:
+                break
+            signature = self.signature(variable, value)
+            if signature is None:
+                continue
+            most = max(most, value)
+            if signature != self.base:
+                if self.grown(lead, value):
+                    return "moves"
+                shrinks = True
+            elif value >= lead.value * 2 and not rounds:
+                break
+        if shrinks or not most:
+            return "shrinks" if shrinks else "stuck"
+        return "limited" if most < lead.value * 2 else "inert"
+
+    def signature(self, variable: Variable, value: int) -> Any:
+        """The signature with another value of a lead; None if the module does not accept it, or time is up."""
+        state = moved({}, [(variable, value)])
+        return None if state is None or self.late() else self.trial(state)
+
+    def grown(self, lead: Slot, value: int) -> bool:
+        """Remember a value that does other work, a larger one rather than a smaller; whether it shows that the lead moves."""
+        moves = value > lead.value or lead.kind != "dimension"
+        if moves or lead not in self.moves.steps:
+            self.moves.steps[lead] = value
+        return moves
+
+    def double(self) -> None:
+        """Tie a number that cannot be doubled alone to an equal one with which it can, as heads to those of keys."""
+        for place, variable in enumerate(self.moves.variables):
+            slot, doubled = variable.lead, variable.lead.value * 2
+            if len(variable.slots) > 1 or not slot.of_config or slot.value < 2 or slot in self.moves.filled or self.late():
+                continue
+            equal = [one for one in self.moves.inert if one.value == slot.value and one.of_config]
+            if not equal or self.trial({slot: doubled}) is not None:
+                continue
+            for other in equal:
+                tied = Variable(slot, (other,))
+                if self.attempt(tied, [doubled]) == "moves":
+                    self.moves.variables[place] = tied
+                    self.moves.inert.remove(other)
+                    break
+
+    def tie(self, coupled: Mapping[Slot, Outcome]) -> None:
+        """Move what does not move alone with one other, then with several."""
+        done: set[Slot] = set()
+        covered: set[Slot] = set()
+        for slot in sorted(coupled, key=lambda one: one.of_run):  # tokens of a picture follow its sides
+            if slot in done or slot in self.moves.filled or self.late():
+                continue
+            self.tell(f"moving {slot.label} with others")
+            found = self.tied(slot, coupled)
+            if found is None and slot in self.idle:
+                covered.add(slot)
+                self.moves.inert.append(slot)
+                continue
+            if found is None and coupled[slot] == "shrinks":
+                found = Variable(slot)
+            if found:
+                if found not in self.moves.variables:
+                    self.moves.variables.append(found)
+                covered.update(found.slots)
+                done.update(settled(found))
+        self.sort([slot for slot in coupled if slot not in covered and slot not in self.moves.filled], coupled, covered)
+
+    def sort(self, free: Sequence[Slot], coupled: Mapping[Slot, Outcome], covered: set[Slot]) -> None:
+        """Sort what does not move with others either: a field that is limited changes nothing, anything else is stuck."""
+        limited = [slot for slot in free if coupled[slot] == "limited" and slot.kind != "dimension"]
+        self.moves.stuck += [slot for slot in free if slot not in limited]
+        inert = [*self.moves.inert, *limited]
+        self.moves.inert = [slot for slot in inert if slot not in covered or slot in self.idle]
+
+    def tied(self, slot: Slot, coupled: Mapping[Slot, Outcome]) -> Variable | None:
+        """A variable in which a slot moves that does not move alone."""
+        for option in options(slot, list(coupled), self.slots, self.moves):
+            if self.late():
+                return None
+            outcome = self.attempt(option, option_values(option))
+            if outcome == "moves" and self.matters(option, slot):
+                return option
+            if outcome == "inert" and coupled[slot] == "stuck" and slot.kind == "dimension":
+                self.idle.add(slot)
+        return None
+
+    def matters(self, option: Variable, slot: Slot) -> bool:
+        """Whether an option does other work because of a slot, not of its other slots alone."""
+        state = moved({}, [(option, self.moves.steps[option.lead])])
+        return state is not None and self.trial({one: size for one, size in state.items() if one != slot}) != self.trial(state)
+
+
+def option_values(option: Variable) -> list[int]:
+    """The values at which to try an option."""
+    lead = option.lead.value
+    if option.along:
+        return [lead * 2, *(lead // part for part in (2, 3) if lead % part == 0 and lead > part)]
+    return candidates(lead)[:2] if lead < WIDE else [lead * 2, lead + 8]
+
+
+def settled(found: Variable) -> Iterator[Slot]:
+    """The slots that need not move otherwise: all but the sides of pictures that a patch divides."""
+    for slot in found.slots:
+        if not found.lead.of_config or slot.of_config or slot.value == found.lead.value:
+            yield slot

@@ -1,0 +1,151 @@
+"""Slots, the numbers of a config and of inputs that may move: reads them, and writes others in their place."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeGuard
+
+from symflops.draft.vary.sequences import COLUMN, ROWS, RUN, changed, follows, numbers_in
+
+OF_VALUES = ((RUN,), (COLUMN,), (ROWS,))
+Key = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One number of a subject: its place (``config`` or ``inputs``, then keys), and its value as given.
+
+    ``kind`` is ``number``, ``dimension`` (of a tensor among the inputs), or ``length`` (of a list of the config).
+    """
+
+    side: str
+    key: Key
+    value: int
+    kind: str = "number"
+
+    @property
+    def label(self) -> str:
+        """The slot as people write it: ``text_config.hidden_size``, ``hidden_states[1]``."""
+        shown = [part for part in self.key if part != "shape" and (part,) not in OF_VALUES]
+        text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in shown).lstrip(".")
+        if self.key[-2:-1] == (RUN,):
+            return f"tokens like {text}"
+        return f"len({text})" if self.kind == "length" else text
+
+    @property
+    def of_config(self) -> bool:
+        """Whether it is in the config."""
+        return self.side == "config"
+
+    @property
+    def of_list(self) -> bool:
+        """Whether it is an item of a list, or a dimension."""
+        return isinstance(self.key[-1], int)
+
+    @property
+    def of_run(self) -> bool:
+        """Whether it is the length of a run of tokens."""
+        return RUN in self.key
+
+    @property
+    def first(self) -> bool:
+        """Whether it is the first dimension of a tensor."""
+        return self.kind == "dimension" and self.key[-1] == 0
+
+    @property
+    def axis(self) -> bool:
+        """Whether it is another dimension of a tensor."""
+        return self.kind == "dimension" and self.key[-1] != 0
+
+    def within(self, state: Mapping[Slot, int]) -> int:
+        """Its value in a state."""
+        return state.get(self, self.value)
+
+
+def is_whole(value: Any) -> TypeGuard[int]:
+    """Whether a value is a whole number, and no truth value."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def slots_of(config: Mapping[str, Any], inputs: Mapping[str, Any]) -> list[Slot]:
+    """All numbers of a subject: those of the config, then those of the inputs."""
+    valued = [Slot("inputs", key, value, "dimension") for key, value in numbers_in(inputs)]
+    shaped = [slot for slot in dimensions((), inputs) if not follows(inputs, slot.key)]
+    return [*numbers("config", (), config), *valued, *shaped]
+
+
+def numbers(side: str, key: Key, value: Any) -> Iterator[Slot]:
+    """The whole numbers within plain data, and the lengths of lists of a config."""
+    if is_whole(value):
+        yield Slot(side, key, value)
+    elif isinstance(value, Mapping):
+        for name, item in value.items():
+            yield from numbers(side, (*key, str(name)), item)
+    elif isinstance(value, (list, tuple)) and value:
+        if side == "config" and key:
+            yield Slot(side, key, len(value), "length")
+        for place, item in enumerate(value):
+            yield from numbers(side, (*key, place), item)
+
+
+def dimensions(key: Key, value: Any) -> Iterator[Slot]:
+    """The dimensions of described tensors, and the whole numbers beside them."""
+    if isinstance(value, Mapping) and "shape" in value:
+        for place, size in enumerate(value["shape"]):
+            yield Slot("inputs", (*key, "shape", place), size, "dimension")
+    elif isinstance(value, Mapping) and "value" in value:
+        return
+    elif isinstance(value, Mapping):
+        for name, item in value.items():
+            yield from dimensions((*key, str(name)), item)
+    elif isinstance(value, (list, tuple)):
+        for place, item in enumerate(value):
+            yield from dimensions((*key, place), item)
+    elif is_whole(value):
+        yield Slot("inputs", key, value)
+
+
+def applied(
+    config: Mapping[str, Any], inputs: Mapping[str, Any], state: Mapping[Slot, int]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Copies of a config and of inputs in which slots have other values."""
+    sides = {"config": copy.deepcopy(dict(config)), "inputs": copy.deepcopy(dict(inputs))}
+    moved = {slot: value for slot, value in state.items() if value != slot.value}
+    changed(sides["inputs"], {slot.key: value for slot, value in moved.items() if slot.key[-2:-1] in OF_VALUES})
+    for slot in sorted(moved, key=lambda slot: slot.kind != "length"):
+        if slot.key[-2:-1] not in OF_VALUES:
+            put(sides[slot.side], slot, state[slot])
+    return sides["config"], sides["inputs"]
+
+
+def put(data: Any, slot: Slot, value: int) -> None:
+    """Write one slot; an item that a list no longer has is not written."""
+    *way, last = slot.key
+    for key in way:
+        if lacking(data, key):
+            return
+        if isinstance(data, dict) and key not in data:
+            data[key] = {}
+        if isinstance(data, dict) and isinstance(data[key], tuple):
+            data[key] = list(data[key])
+        data = data[key]
+    if slot.kind == "length":
+        data[last] = stretched(data[last], value)
+    elif not lacking(data, last):
+        data[last] = value
+
+
+def lacking(data: Any, key: Any) -> bool:
+    """Whether data is a list without an item at a place."""
+    return isinstance(data, (list, tuple)) and isinstance(key, int) and key >= len(data)
+
+
+def stretched(items: Sequence[Any], length: int) -> list[Any]:
+    """A list of another length: it goes on with its period, else with its last item, and shrinks at the end."""
+    found = list(items)
+    period = next((size for size in range(1, len(found)) if all(a == b for a, b in zip(found, found[size:], strict=False))), 1)
+    while len(found) < length:
+        found.append(found[-period])
+    return found[:length]
