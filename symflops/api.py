@@ -103,7 +103,7 @@ class Model:
             config, sizes = config_of(found, self.spec.sizes), fixed_by(found, self.spec.sizes)
         steps = tuple(phases_of(regime_of(regime)) for regime in regimes)
         counted = tuple(convention_of(convention) for convention in conventions)
-        fields: dict[str, Any] = {"structure": variant, "sizes": sizes, "builder": self.builder} | more
+        fields: dict[str, Any] = {"structure": variant, "sizes": sizes, "build": self.builder} | more
         request = Request(goal, steps, counted, config=config, **fields)
         return compile_spec(self.spec, request, self.memo)
 

@@ -71,7 +71,7 @@ class Request:
         structure: The name of the program's structure, if sizes decide it.
         version: The version of symflops that texts name.
         verified: The records that pages show.
-        builder: The build stage; another one builds unfinished specs as far as they go.
+        build: The build stage; another one builds unfinished specs as far as they go.
     """
 
     goal: Goal = Goal.PROGRAM
@@ -83,7 +83,7 @@ class Request:
     structure: str = ""
     version: str = ""
     verified: tuple[Verification, ...] = ()
-    builder: Builder = build
+    build: Builder = build
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,7 @@ def _stages(spec: Spec, sizes: Mapping[str, Any], request: Request, memo: Memo) 
 
     def built(regime: Regime) -> Graph | NeedsSize:
         cuts = cutting(regime.patterns)
-        return memo.once((known, cuts), lambda: request.builder(spec, sizes, cuts))
+        return memo.once((known, cuts), lambda: request.build(spec, sizes, cuts))
 
     def derived(regime: Regime, elements: frozenset[str]) -> Derivation | NeedsSize:
         key = (known, cutting(regime.patterns), regime, elements)

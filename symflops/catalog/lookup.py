@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
+    from symflops.emit.closed_forms import Derived
+
 PACKAGE = os.path.dirname(
     os.path.dirname(os.path.abspath(__file__))
 )  # os.path: pathlib alone would cost a tenth of an estimate
@@ -215,6 +217,26 @@ def estimator(
         chosen = Stored(found)
         regime, convention = next(iter(chosen.regimes)), chosen.conventions[0]
     return found, InterpretedEstimator(found, config, regime=regime, convention=convention)
+
+
+def closed_forms(spec: str, config: Mapping[str, Any], regime: str, convention: str) -> Derived:
+    """The closed forms of a config: of the stored program where one has them, else derived from the spec, by name or path.
+
+    Raises:
+        SymflopsError: as :func:`estimator`.
+    """
+    from symflops.emit.closed_forms import Derived
+    from symflops.model.serialise import program_of
+
+    if not is_file(spec):
+        catalog = by_name(spec)
+        found, _ = catalog.of_structure(spec, config)
+        if found is not None and stores(found, regime, convention) and not catalog.stale(spec):
+            program = program_of(found)
+            return Derived(program, program.case(regime, convention))
+    from symflops.api import load
+
+    return load(spec).derive(regime, convention, config)
 
 
 def stores(program: Mapping[str, Any], regime: str, convention: str) -> bool:

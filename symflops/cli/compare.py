@@ -29,19 +29,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Derive each regime or convention and print the table."""
-    from symflops.api import load
-    from symflops.catalog.lookup import read_config
+    from symflops.catalog.lookup import closed_forms, read_config
     from symflops.cli.estimate import batch_of
     from symflops.cli.explain import default_batch
 
     config = read_config(args.config) if args.config else {}
-    model = load(args.spec)
     names = [name.strip() for name in args.regimes.split(";" if ";" in args.regimes or ":" in args.regimes else ",")]
-    batch = batch_of(args.batch) if args.batch else default_batch(model.derive("full", args.convention, config).program)
+    first = closed_forms(args.spec, config, "full", args.convention)
+    batch = batch_of(args.batch) if args.batch else default_batch(first.program)
     if args.conventions:
-        return conventions(args, model, config, batch, names[0])
-    full = row("full", model.estimator(config, "full", args.convention), batch)
-    estimators = {name: model.estimator(config, name, args.convention) for name in names}
+        return conventions(args, config, batch, names[0])
+    full = row("full", first.estimator(config), batch)
+    forms = {name: closed_forms(args.spec, config, name, args.convention) for name in names}
+    estimators = {name: form.estimator(config) for name, form in forms.items()}
     rows = [row(name, estimator, batch) for name, estimator in estimators.items()]
     if args.plot:
         plot(args, batch, estimators, executed=True)
@@ -50,20 +50,21 @@ def run(args: argparse.Namespace) -> int:
         found["to_full"] = executed / full["total"] if full["total"] else None
         found["to_three_forward"] = executed / (3 * full["forward"]) if full["forward"] else None
     if args.json:
-        found = {"schema": 1, "spec": model.spec.name, "convention": args.convention, "batch": batch, "regimes": rows}
+        found = {"schema": 1, "spec": first.program.name, "convention": args.convention, "batch": batch, "regimes": rows}
         print(json.dumps(found, indent=1))
     else:
-        print("\n".join(table(model.spec.name, args.convention, rows)))
+        print("\n".join(table(first.program.name, args.convention, rows)))
     return 0
 
 
-def conventions(args: argparse.Namespace, model: Any, config: dict[str, Any], batch: dict[str, Any], regime: str) -> int:
+def conventions(args: argparse.Namespace, config: dict[str, Any], batch: dict[str, Any], regime: str) -> int:
     """Compare conventions: a table, and what lies between each pair of them."""
     from itertools import combinations
 
-    from symflops.api import regime_of
+    from symflops.api import load, regime_of
     from symflops.witness.differences import Comparison
 
+    model = load(args.spec)
     names = list(dict.fromkeys(name.strip() for name in args.conventions.split(",")))
     estimators = {name: model.estimator(config, regime, name) for name in names}
     rows = [{**row("", estimator, batch), "convention": name} for name, estimator in estimators.items()]

@@ -39,16 +39,14 @@ class Module:
 
 def run(args: argparse.Namespace) -> int:
     """Print the tree and the closed form."""
-    from symflops.api import load
-    from symflops.catalog.lookup import by_config, read_config
+    from symflops.catalog.lookup import by_config, closed_forms, read_config
     from symflops.cli.estimate import batch_of
     from symflops.diagnostics.findings import SymflopsError
 
     if not args.spec and not args.config:
         raise SymflopsError("say which model: a SPEC, or --config PATH")
     config = read_config(args.config) if args.config else {}
-    model = load(args.spec or by_config(config)[1])
-    derived = model.derive(args.regime, args.convention, config)
+    derived = closed_forms(args.spec or by_config(config)[1], config, args.regime, args.convention)
     estimator = derived.estimator(config)
     batch = batch_of(args.batch) if args.batch else default_batch(derived.program)
     moments = estimator.moments(**batch)
