@@ -69,7 +69,7 @@ class DiffusionFlops:
         if "prompt" in self.estimator.streams:
             batch["prompt"] = [int(length) for length in prompt_seqlens]
         for members in self.estimator.sets.values():
-            for name, axes, _ in members:
+            for name, axes, _absent in members:
                 if name not in batch and not axes:
                     batch[name] = len(rows)
         one = self.estimator.total(self.estimator.moments(**batch))

@@ -9,10 +9,15 @@ from __future__ import annotations
 import json
 import os.path
 
+from symflops.catalog.catalog import Catalog, UnknownModelError, by_name, catalogs, class_name
 from symflops.diagnostics.errors import SymflopsError, did_you_mean
 from symflops.runtime.interpreted import InterpretedEstimator
-from symflops.runtime.sizes import sizes_of
-from symflops.runtime.stored import Stored, has
+from symflops.runtime.stored import Stored
+
+__all__ = [
+    "Catalog", "UnknownModelError", "by_config", "by_name", "catalogs", "class_name", "closed_forms", "estimate", "estimator",
+    "interpreted", "read_config", "result",
+]  # fmt: skip
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,93 +25,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from symflops.emit.closed_forms import Derived
-
-PACKAGE = os.path.dirname(
-    os.path.dirname(os.path.abspath(__file__))
-)  # os.path: pathlib alone would cost a tenth of an estimate
-
-
-class UnknownModelError(SymflopsError):
-    """No spec describes this model."""
-
-
-class Catalog:
-    """The stored programs below one folder."""
-
-    def __init__(self, root: str, specs: Mapping[str, Mapping[str, Any]]) -> None:
-        self.root = root
-        self.specs = specs
-
-    def program(self, name: str, variant: str = "") -> dict[str, Any]:
-        """The stored program of a spec, or of one of its variants.
-
-        Raises:
-            SymflopsError: there is no such file, or it is damaged.
-        """
-        path = os.path.join(self.root, self.specs[name]["group"], f"{name}_{variant}.json" if variant else f"{name}.json")
-        try:
-            with open(path, "rb") as file:
-                found = json.loads(file.read())
-        except FileNotFoundError:
-            raise SymflopsError(f"{path} is missing: run 'symflops generate {name}'") from None
-        except (OSError, ValueError, RecursionError):
-            found = None
-        if not isinstance(found, dict):
-            raise SymflopsError(f"{path} is damaged: run 'symflops generate {name}'")
-        return found
-
-    def of_structure(self, name: str, config: Mapping[str, Any]) -> tuple[dict[str, Any] | None, dict[str, Any]]:
-        """The program whose structure ``config`` has, None if none is stored, and the sizes of the config by attribute.
-
-        Raises:
-            SymflopsError: the config does not fit the model.
-        """
-        program = self.program(name)
-        sizes = attributes(Stored(program), config)
-        structures = self.specs[name].get("structures", {})
-        for variant, structure in structures.items():
-            if variant != "default" and has(sizes, structure):
-                return self.program(name, variant), sizes
-        return (program if has(sizes, structures.get("default", {})) else None), sizes
-
-    def stale(self, name: str) -> bool:
-        """Whether the spec beside this catalog is newer than what was generated from it."""
-        path = os.path.join(os.path.dirname(self.root), "specs", self.specs[name]["group"], f"{name}.yaml")
-        if not os.path.isfile(path):
-            return False
-        import zlib
-
-        with open(path, "rb") as file:
-            return zlib.crc32(file.read()) != int(self.specs[name]["crc32"])
-
-
-def catalogs() -> list[Catalog]:
-    """The catalog of the project in the current folder, where there is one, then the shipped one."""
-    folders = [os.path.abspath("generated")] if os.path.isdir("specs") else []
-    inside = os.path.join(PACKAGE, "generated")
-    checkout = os.path.join(os.path.dirname(PACKAGE), "generated")
-    folders.append(inside if os.path.isfile(os.path.join(inside, "catalog.json")) else checkout)
-    found = []
-    for folder in dict.fromkeys(folders):
-        path = os.path.join(folder, "catalog.json")
-        if os.path.isfile(path):
-            with open(path, "rb") as file:
-                found.append(Catalog(folder, json.loads(file.read())["specs"]))
-    return found
-
-
-def by_name(name: str) -> Catalog:
-    """The catalog that has the spec ``name``.
-
-    Raises:
-        UnknownModelError: none has; with the nearest names.
-    """
-    found = catalogs()
-    for catalog in found:
-        if name in catalog.specs:
-            return catalog
-    known = [known for catalog in found for known in catalog.specs]
-    raise UnknownModelError(f"there is no spec '{name}': {did_you_mean(name, known, 'symflops list shows all')}")
+    from symflops.runtime.protocol import Estimator
 
 
 def signs(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -140,11 +59,6 @@ def by_config(config: Mapping[str, Any]) -> tuple[Catalog, str]:
     known = {class_name(c): n for catalog in found for n, e in catalog.specs.items() for c in e["references"]}
     near = did_you_mean(seen[0][1], [*known, *known.values()], f"there are specs for {', '.join(sorted(known))}")
     raise UnknownModelError(f"no spec describes this model ({told}): {near}")
-
-
-def class_name(reference: str) -> str:
-    """The name of the class of a reference, ``package.Class`` or ``module:Class``."""
-    return reference.replace(":", ".").rpartition(".")[2]
 
 
 def read_config(path: str) -> dict[str, Any]:
@@ -191,24 +105,46 @@ def estimator(
     regime: str = "full",
     convention: str = "symflops",
     tell: Callable[[str], None] | None = None,
-) -> tuple[Any, Any]:
-    """The stored program of a spec, or of the variant that a config is of, and its estimator.
+) -> tuple[Any, Estimator]:
+    """The estimator of a spec, or of the variant that a config is of, behind what it came from.
 
-    If no program is stored for the config's structure, regime and convention, one is derived on the spot and cached;
-    ``tell`` says so (by default as a warning).
+    It is generated where the shipped catalog has a module, which the first item is; else it interprets a program, whose JSON
+    object the first item is. If no program is stored for the config's structure, regime and convention, one is derived on
+    the spot and cached; ``tell`` says so (by default as a warning).
 
     Raises:
         SymflopsError: the config does not fit, or there is no such regime or convention.
     """
-    found, sizes = catalog.of_structure(name, config)
-    if found is None or not stores(found, regime, convention):
+    variant, program, _ = catalog.of_structure(name, config)
+    if catalog.shipped and variant is not None and stores(program, regime, convention):
+        module = catalog.module(name, variant)
+        return module, module.Estimator(module.Sizes.from_config(config), regime=regime, convention=convention)
+    found = interpreted(catalog, name, config, regime, convention, tell)
+    return found.stored.document, found
+
+
+def interpreted(
+    catalog: Catalog,
+    name: str,
+    config: Mapping[str, Any],
+    regime: str = "full",
+    convention: str = "symflops",
+    tell: Callable[[str], None] | None = None,
+) -> InterpretedEstimator:
+    """The estimator of a config that interprets a program: a stored one, or one that is derived on the spot and cached.
+
+    Raises:
+        SymflopsError: as :func:`estimator`.
+    """
+    variant, found, sizes = catalog.of_structure(name, config)
+    if variant is None or not stores(found, regime, convention):
         if is_file(regime) or is_file(convention):  # a page of one's own may change
             from symflops.api import load
 
-            return found, load(name).estimator(config, regime, convention)
+            return load(name).estimator(config, regime, convention)
         from symflops.catalog.cache import cached
 
-        reason = "has its structure" if found is None else f"knows regime '{regime}' and convention '{convention}'"
+        reason = "has its structure" if variant is None else f"knows regime '{regime}' and convention '{convention}'"
 
         def said(text: str) -> None:
             (tell or warn)(f"no stored program of '{name}' {reason}: {text}")
@@ -216,7 +152,7 @@ def estimator(
         found = cached(os.path.dirname(catalog.root), name, config, sizes, (regime, convention), said)
         chosen = Stored(found)
         regime, convention = next(iter(chosen.regimes)), chosen.conventions[0]
-    return found, InterpretedEstimator(found, config, regime=regime, convention=convention)
+    return InterpretedEstimator(found, config, regime=regime, convention=convention)
 
 
 def closed_forms(spec: str, config: Mapping[str, Any], regime: str, convention: str) -> Derived:
@@ -230,8 +166,8 @@ def closed_forms(spec: str, config: Mapping[str, Any], regime: str, convention: 
 
     if not is_file(spec):
         catalog = by_name(spec)
-        found, _ = catalog.of_structure(spec, config)
-        if found is not None and stores(found, regime, convention) and not catalog.stale(spec):
+        variant, found, _ = catalog.of_structure(spec, config)
+        if variant is not None and stores(found, regime, convention) and not catalog.stale(spec):
             program = program_of(found)
             return Derived(program, program.case(regime, convention))
     from symflops.api import load
@@ -247,12 +183,6 @@ def stores(program: Mapping[str, Any], regime: str, convention: str) -> bool:
 def is_file(page: object) -> bool:
     """Whether a regime or convention is named by its file."""
     return ".yaml" in str(page) or ".yml" in str(page)
-
-
-def attributes(program: Stored, config: Mapping[str, Any]) -> dict[str, Any]:
-    """The sizes that a config has, by the long names that estimators and catalogs use."""
-    sizes = sizes_of(program, config)
-    return {row["attribute"]: sizes[row["letter"]] for row in program.document["fields"]}
 
 
 def warn(text: str) -> None:
@@ -279,7 +209,7 @@ def estimate(
     """
     found = read_config(os.fspath(config)) if isinstance(config, (str, os.PathLike)) else config
     catalog, name = (by_name(spec), spec) if spec else by_config(found)
-    return result(estimator(catalog, name, found, regime, convention)[1], batch)
+    return result(interpreted(catalog, name, found, regime, convention), batch)
 
 
 def result(model: InterpretedEstimator, batch: Mapping[str, Any]) -> dict[str, Any]:

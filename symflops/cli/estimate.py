@@ -82,7 +82,7 @@ def estimated(args: argparse.Namespace, batch: dict[str, Any]) -> dict[str, Any]
     def tell(text: str) -> None:
         print(f"symflops: {text}", file=sys.stderr)
 
-    return lookup.result(lookup.estimator(catalog, name, config, args.regime, args.convention, tell)[1], batch)
+    return lookup.result(lookup.interpreted(catalog, name, config, args.regime, args.convention, tell), batch)
 
 
 def derived(args: argparse.Namespace, config: dict[str, Any], batch: dict[str, Any]) -> dict[str, Any]:

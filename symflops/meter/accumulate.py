@@ -11,9 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from typing import Any
 
-from symflops.meter.types import Estimates, Sums
+from symflops.meter.types import Sums
 from symflops.runtime.bounds import safe_bits
 from symflops.runtime.lengths import LengthError, Lengths, of_any
+from symflops.runtime.protocol import Estimator
 
 HALF = 32
 LOW = 2**HALF - 1
@@ -26,7 +27,7 @@ class Accumulator:
     a whole (``whole``), each micro-batch's lengths are needed on the host, so lengths on a device are waited for.
     """
 
-    def __init__(self, estimator: Estimates, device: Any = None) -> None:
+    def __init__(self, estimator: Estimator, device: Any = None) -> None:
         self.sets = {items: tuple(streams) for items, streams in estimator.sets.items()}
         self.terms = estimator.terms
         self.rests = estimator.rests

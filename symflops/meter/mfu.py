@@ -27,7 +27,8 @@ from symflops.devices.peaks import Peak, peak, reported_name
 from symflops.meter.accumulate import Accumulator
 from symflops.meter.describe import description
 from symflops.meter.keys import PRESETS, metrics
-from symflops.meter.types import Estimates, Sums
+from symflops.meter.types import Sums
+from symflops.runtime.protocol import Estimator
 
 ABOVE_ONE = (
     "check the peak (dense, of the dtype that the matmuls run in), that `devices` counts every accelerator that shares the "
@@ -40,7 +41,7 @@ class Phase:
     """One kind of run within a step: its estimator, whether it is logged, its sums and its time."""
 
     name: str
-    estimator: Estimates
+    estimator: Estimator
     surfaced: bool
     sums: Accumulator
     seconds: float = 0.0
@@ -71,7 +72,7 @@ class MFUMeter:
     """
 
     def __init__(
-        self, estimators: Estimates | Mapping[str, Estimates] | None, *, devices: int, scope: str = "global",
+        self, estimators: Estimator | Mapping[str, Estimator] | None, *, devices: int, scope: str = "global",
         group: Any = None, dtype: str = "bf16", peak_tflops: float | None = None, variables: tuple[str, ...] = (),
         fallback: str | None = None, device_name: str | None = None, properties: Any = None, keys: str = "plain",
         hidden: tuple[str, ...] = ("ref",), log_every: int = 0, log: Callable[[str], object] = print,
@@ -263,7 +264,7 @@ def _line(phase: str, values: Mapping[str, float]) -> str:
     return f"{phase + ': ' if phase else ''}{', '.join(shown)}"
 
 
-def _estimators(config: Any, regimes: Mapping[str, str], convention: str, spec: str | None) -> dict[str, Estimates]:
+def _estimators(config: Any, regimes: Mapping[str, str], convention: str, spec: str | None) -> dict[str, Estimator]:
     from symflops.catalog import lookup
 
     if config is None:

@@ -2,25 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
-
-
-class Estimates(Protocol):
-    """The interface that a meter needs of an estimator, generated or interpreted."""
-
-    streams: Mapping[str, bool]
-    sets: Mapping[str, Sequence[tuple[str, tuple[str, ...], int]]]
-    moment_sets: Mapping[str, str]
-    coefficients: Mapping[str, Sequence[int]]
-    padded: bool
-    whole: tuple[str, ...]
-    parameters: int
-
-    def terms(self, *columns: Any) -> tuple[Any, ...]: ...
-    def rests(self, *columns: Any) -> tuple[Any, ...]: ...
-    def moments(self, **streams: Any) -> Any: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,7 +77,9 @@ def _entries(stream: StreamInfo | Stream, given: Any, side: str) -> Iterator[Ite
         yield from ({} for _ in range(count))
         return
     if not isinstance(given, (list, tuple)):
-        raise BatchError(f"'{stream.name}' is a list with one entry per item, not {given!r}")
+        axes = ", ".join(stream.variables)
+        entry = f"{len(stream.variables)} whole number(s) ({axes})"
+        raise BatchError(f"'{stream.name}' is a list with one entry per item, {entry} each, not {given!r}")
     for entry in given:
         values = entry if isinstance(entry, (list, tuple)) else [entry]
         if len(values) != len(stream.variables) or not all(_whole(value) for value in values):

@@ -14,17 +14,26 @@ class Estimator(Protocol):
     moment, by pass. ``padded`` says whether the convention counts padded lengths; ``whole`` are the moments that do not add.
     """
 
-    regime: str
-    convention: str
-    streams: Mapping[str, bool]
-    sets: Mapping[str, Sequence[tuple[str, tuple[str, ...], int]]]
-    moment_sets: Mapping[str, str]
-    coefficients: Mapping[str, Sequence[int]]
-    padded: bool
-    whole: tuple[str, ...]
-    parameters: int
-    trainable_parameters: int
-
+    @property
+    def regime(self) -> str: ...
+    @property
+    def convention(self) -> str: ...
+    @property
+    def streams(self) -> Mapping[str, bool]: ...
+    @property
+    def sets(self) -> Mapping[str, Sequence[tuple[str, tuple[str, ...], int]]]: ...
+    @property
+    def moment_sets(self) -> Mapping[str, str]: ...
+    @property
+    def coefficients(self) -> Mapping[str, Sequence[int]]: ...
+    @property
+    def padded(self) -> bool: ...
+    @property
+    def whole(self) -> tuple[str, ...]: ...
+    @property
+    def parameters(self) -> int: ...
+    @property
+    def trainable_parameters(self) -> int: ...
     def terms(self, *columns: Any) -> tuple[Any, ...]:
         """What items add to each moment, on columns of lengths."""
 
