@@ -163,18 +163,19 @@ class _Walker:
                 return Truth.of(fn.AtLeast(x, y))
 
     def equal(self, a: Any, b: Any, left: ast.expr, right: ast.expr) -> Truth:
-        if b is None or a is None:
-            return is_null(b if a is None else a)
         if isinstance(b, Setting) and not isinstance(a, Setting):
             a, b, left, right = b, a, right, left
-        if isinstance(a, Choice):
-            return any_of(case & self.equal(value, b, left, right) for case, value in a.cases)
-        if isinstance(a, Setting) and a.kind in ("text", "item") and isinstance(b, str):
-            return Truth.of(fn.Equal(a.symbol, Str(b)))
-        if isinstance(a, (str, tuple)) or isinstance(b, (str, tuple)):
-            return YES if same(a, b) else NO
-        if isinstance(a, Truth) and isinstance(b, Truth):
-            return a.choose(b, ~b)
+        match a, b:
+            case (None, other) | (other, None):
+                return is_null(other)
+            case Choice(), _:
+                return any_of(case & self.equal(value, b, left, right) for case, value in a.cases)
+            case Setting(kind="text" | "item"), str():
+                return Truth.of(fn.Equal(a.symbol, Str(b)))
+            case (str() | tuple(), _) | (_, str() | tuple()):
+                return YES if same(a, b) else NO
+            case Truth(), Truth():
+                return a.choose(b, ~b)
         return equal_numbers(self.number(a, left), self.number(b, right))
 
     def contains(self, a: Any, b: Any, left: ast.expr, right: ast.expr) -> Truth:

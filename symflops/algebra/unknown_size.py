@@ -1,4 +1,4 @@
-"""What is raised where the structure of a model depends on a size that is still a symbol."""
+"""The error of an evaluation that cannot go on while a size is a symbol."""
 
 from __future__ import annotations
 
@@ -11,7 +11,15 @@ from symflops.diagnostics.findings import Diagnostic, Span
 
 
 class UnknownSizeError(Exception):
-    """The structure of the model depends on a size that is still a symbol: it must be fixed to go on."""
+    """The structure of the model depends on a size that is still a symbol.
+
+    Operators such as ``&`` of conditions raise this deep inside an evaluation, whose value has no place for the answer. Each
+    stage turns it into :class:`~symflops.model.needs_size.NeedsSize` at its entry.
+
+    Attributes:
+        size: The size to fix; empty if no single size would settle it.
+        diagnostic: What to report if nobody knows that size.
+    """
 
     def __init__(self, size: str, diagnostic: Diagnostic) -> None:
         super().__init__(size)
@@ -19,9 +27,9 @@ class UnknownSizeError(Exception):
         self.diagnostic = diagnostic
 
 
-def undecided(values: Iterable[Expr], message: str, span: Span | None) -> UnknownSizeError | None:
-    """What to raise where ``values`` should be equal and a condition decides what they are; None where none does."""
-    atoms = {atom for value in values for atom in value.atoms(Bracket, Symbol) if is_bracket(atom)}
+def unequal_widths(widths: Iterable[Expr], message: str, span: Span | None) -> UnknownSizeError | None:
+    """The error to raise if ``widths`` are unequal and a condition decides them; None if no condition does."""
+    atoms = {atom for width in widths for atom in width.atoms(Bracket, Symbol) if is_bracket(atom)}
     names = {symbol.name.removeprefix("?") for atom in atoms for symbol in atom.free_symbols}
     sizes = sorted(name for name in names if "@" not in name)
     if not sizes:
@@ -32,7 +40,10 @@ def undecided(values: Iterable[Expr], message: str, span: Span | None) -> Unknow
 
 
 def tangled(brackets: Iterable[Expr]) -> UnknownSizeError:
-    """A condition over too many ``brackets`` to go on with: a list that they ask is to be known first, a count last."""
+    """The error about a condition over too many ``brackets``.
+
+    It asks for a list in one of them first, and for a count last.
+    """
     rank: dict[str, int] = {}
     for bracket in sorted(brackets, key=str):
         place = 0 if isinstance(bracket, Contains) else 2 if isinstance(bracket, AtLeast) else 1

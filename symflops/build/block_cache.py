@@ -7,7 +7,7 @@ its own nodes (a repeat, a stack, a finding, a path from the root) is not cached
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -81,9 +81,8 @@ class BlockCache:
         nodes = tuple(node for node in frame.nodes[before.nodes :] if isinstance(node, (Operator, Select)))
         operators = [node for node in nodes if isinstance(node, Operator)]
         own = dict.fromkeys(parameter.path for node in operators for parameter in node.parameters)
-        complete = len(nodes) == len(frame.nodes) - before.nodes and len(own) == len(claims) - before.claims
-        below = all(_below(path, base) for path in (*own, *(node.path for node in operators)))
-        if not complete or not below or self._effects() != before.effects:
+        added = len(frame.nodes) - before.nodes, len(claims) - before.claims, self._effects()
+        if added != (len(nodes), len(own), before.effects) or not _below(base, (*own, *(node.path for node in operators))):
             return None
         graph = self.services.graph
         return CachedCall(
@@ -95,11 +94,8 @@ class BlockCache:
     def _key(self, block: Block, frame: Frame) -> Any:
         """All that a call depends on but its path, or None if it depends on more."""
         services = self.services
-        plain = len(frame.path.parts) == 1 and isinstance(frame.path.parts[0], str) and frame.decide is Frame.decide
         around = services.patterns or services.parameters.sharing or services.graph.depth
-        if not plain or around or frame.copies or frame.lists or frame.visits:
-            return None
-        if any(services.graph.is_poisoned(binding) for binding in frame.values.values()):
+        if around or not _is_plain(frame) or any(map(services.graph.is_poisoned, frame.values.values())):
             return None
         names = frame.sizes if block.local else {}
         own = tuple((name, value) for name, value in frame.names.items() if names.get(name) is not value)
@@ -116,6 +112,13 @@ class BlockCache:
         choices, repeats = len(graph.chosen) + len(graph.listed), len(graph.indices) + len(graph.returned)
         others = services.stacks.uses, services.evaluator.absolute
         return len(services.report.diagnostics), choices, repeats, len(graph.poisoned), *others
+
+
+def _is_plain(frame: Frame) -> bool:
+    """Whether a call depends on nothing around it: its path is a text, and no repeat or group of experts is around."""
+    path = frame.path.parts
+    around = frame.copies or frame.lists or frame.visits
+    return len(path) == 1 and isinstance(path[0], str) and frame.decide is Frame.decide and not around
 
 
 def _operands(frame: Frame) -> tuple[int, ...]:
@@ -137,8 +140,8 @@ def _given(frame: Frame) -> tuple[tuple[Any, ...], ...]:
     return tuple(given)
 
 
-def _below(path: Path, base: str) -> bool:
-    return len(path.parts) == 1 and f"{path}.".startswith(f"{base}.")
+def _below(base: str, paths: Iterable[Path]) -> bool:
+    return all(len(path.parts) == 1 and f"{path}.".startswith(f"{base}.") for path in paths)
 
 
 class _Copy:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 from symflops.build.block_cache import BlockCache
 from symflops.build.scopes import ABSENT, Binding, Frame
-from symflops.build.services import Services
+from symflops.build.services import PlaceEntries, Services
 from symflops.diagnostics.findings import Label
-from symflops.model.spec import BlockCall, Entry
-
-PlaceEntries = Callable[[Sequence[Entry], Frame], None]
+from symflops.model.spec import BlockCall
 
 
 class Blocks:

@@ -71,23 +71,16 @@ def build_through(spec: Spec, fixed: Mapping[str, Any] | None = None, patterns: 
         raise SpecError([services.limit.exceeded])
     for diagnostic in services.stacks.left():
         report.add(diagnostic)
-    outputs = find_outputs(spec, frame, services)
     graph = services.graph
     built = Graph(
-        spec=spec,
-        values=tuple(graph.values),
-        body=tuple(frame.nodes),
-        inputs=inputs,
-        outputs=outputs,
+        spec=spec, values=tuple(graph.values), body=tuple(frame.nodes), inputs=inputs,
+        outputs=find_outputs(spec, frame, services),
         sizes=tuple((size.name.text, symbol_of(sizes[size.name.text])) for size in spec.sizes),
-        definitions=tuple(definitions.pairs.items()),
-        streams=tuple(streams.declared.items()),
-        lengths=tuple(streams.lengths.values()),
-        fixed=tuple((fixed or {}).items()),
-        chosen=tuple(graph.chosen.items()),
+        definitions=tuple(definitions.pairs.items()), streams=tuple(streams.declared.items()),
+        lengths=tuple(streams.lengths.values()), fixed=tuple((fixed or {}).items()), chosen=tuple(graph.chosen.items()),
         listed=tuple((path, index, selectors) for (path, index), selectors in graph.listed.items()),
         returned=frozenset(graph.returned),
-    )
+    )  # fmt: skip
     return built, report
 
 

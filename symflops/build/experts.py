@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sympy import Expr
 
 from symflops.build.name_binding import Place
 from symflops.build.scopes import ABSENT, Binding, Frame
-from symflops.build.services import Services
+from symflops.build.services import PlaceEntries, Services
 from symflops.diagnostics.findings import Diagnostic, SpecError
 from symflops.model.nodes import Operator, Part, Stream, Value
 from symflops.model.path import Path
-from symflops.model.spec import Entry, Group
+from symflops.model.spec import Group
 from symflops.ops.elementwise import rows_match
 
 CHOICE = "expert_choice"
 
 
+@dataclass(frozen=True, slots=True)
 class Experts:
     """Places groups of routed experts; ``place_entries`` places the body of one expert."""
 
-    def __init__(self, services: Services, place_entries: Callable[[Sequence[Entry], Frame], None]) -> None:
-        self.services = services
-        self.place_entries = place_entries
+    services: Services
+    place_entries: PlaceEntries
 
     def place(self, entry: Group, frame: Frame, path: Path) -> None:
         """Run the body on ``choose`` times the rows.

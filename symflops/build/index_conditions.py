@@ -105,11 +105,7 @@ class Decider:
         if isinstance(value, Truth):
             return self._truth(value)
         if isinstance(value, Expr):
-            if self.index not in value.free_symbols:
-                return value
-            atoms = [atom for atom in value.atoms(AtLeast, Equal, Contains) if self.index in atom.free_symbols]
-            decided = {atom: Integer(_settled(self._atom(atom))) for atom in sorted(atoms, key=text_of)}
-            return value.xreplace(decided).subs(self.index, self.position)
+            return self._number(value) if self.index in value.free_symbols else value
         if isinstance(value, Choice):
             cases = [(self._truth(truth), self._resolved(item)) for truth, item in value.cases]
             known = [item for truth, item in cases if truth is YES]
@@ -117,6 +113,11 @@ class Decider:
         if isinstance(value, tuple):
             return tuple(self._resolved(item) for item in value)
         return value
+
+    def _number(self, value: Expr) -> Expr:
+        atoms = [atom for atom in value.atoms(AtLeast, Equal, Contains) if self.index in atom.free_symbols]
+        decided = {atom: Integer(_settled(self._atom(atom))) for atom in sorted(atoms, key=text_of)}
+        return value.xreplace(decided).subs(self.index, self.position)
 
     def _truth(self, truth: Truth) -> Truth:
         if not any(self.index in atom.free_symbols for product in truth.terms for atom in product):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sympy import Expr
@@ -10,12 +10,10 @@ from sympy import Expr
 from symflops.build.limits import MAX_UNROLLED
 from symflops.build.scopes import Frame
 from symflops.build.selected_iterations import SelectedIterations
-from symflops.build.services import Services
+from symflops.build.services import PlaceEntries, Services
 from symflops.diagnostics.findings import Diagnostic, SpecError
 from symflops.model.path import Path
 from symflops.model.spec import Entry, Group, Repeat
-
-PlaceEntries = Callable[[Sequence[Entry], Frame], None]
 
 
 def module_lists(services: Services, entry: Repeat, frame: Frame) -> tuple[Path, ...]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn
 
 from symflops.algebra.domain import either, sizes_behind
 from symflops.algebra.truth import NO, Truth
-from symflops.algebra.unknown_size import UnknownSizeError, undecided
+from symflops.algebra.unknown_size import UnknownSizeError, unequal_widths
 from symflops.build.expressions import Evaluator
 from symflops.build.graph_builder import GraphBuilder
 from symflops.build.limits import OperatorLimit
@@ -131,14 +131,7 @@ class NameBinder:
         gates = self.values(fields.get("gate") or (), frame)
         if results and results[0].value is not None and gates:
             results[0] = self._gated(place, results[0], gates, frame)
-        names = [name.text for name in fields.get("to") or ()] or [entry.path.text]
-        if len(names) > len(results) or (fields.get("to") and len(names) < len(results)):
-            message = f"{_number(len(results), 'result')} for {_number(len(names), 'name')}"
-            span = fields["to"][0].span if fields.get("to") else entry.span
-            raise SpecError([Diagnostic("result-count", message, span, "name each result under 'to', '_' drops one")])
-        for name, binding in zip(names, results, strict=False):
-            if name != "_":
-                frame.values[name] = binding
+        frame.values.update((name, result) for name, result in _named(entry, fields.get("to") or (), results) if name != "_")
         for name in fields.get("add_to") or ():
             target = self.look_up(name, frame)
             if target is None:
@@ -170,13 +163,23 @@ class NameBinder:
         before, after = target.width, result.value.width
         if before is None or after is None or not self.definitions.equal(before, after):
             message = f"'{name}' has width {before}, the result of '{place.path.text}' has width {after}"
-            unknown = undecided([width for width in (before, after) if width is not None], message, name.span)
+            unknown = unequal_widths([width for width in (before, after) if width is not None], message, name.span)
             if unknown is not None:
                 raise unknown
             hint = f"what is added to '{name}' is as wide: {before}" if before is not None else "indices cannot be added to"
             label, note = f"'{place.path.text}' adds {after} here", self.definitions.told(before, after)
             place.refuse("width-mismatch", message, "add_to", hint, label=label, also=target.wide, note=note)
         frame.values[name.text] = Binding(self.step("add", place.span, frame, (target, result.value), "nothing"))
+
+
+def _named(entry: Entry, to: Sequence[Name], results: Sequence[Binding]) -> Iterable[tuple[str, Binding]]:
+    """The results of ``entry`` with their names: those under ``to``, else its path for the first."""
+    names = [name.text for name in to] or [entry.path.text]
+    if len(names) > len(results) or (to and len(names) < len(results)):
+        message = f"{_number(len(results), 'result')} for {_number(len(names), 'name')}"
+        span = to[0].span if to else entry.span
+        raise SpecError([Diagnostic("result-count", message, span, "name each result under 'to', '_' drops one")])
+    return zip(names, results, strict=False)
 
 
 def _refuse_other_rows(condition: Truth, new: Value, old: Value) -> NoReturn:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from symflops.algebra.functions import is_index
@@ -33,11 +34,11 @@ class Fields(NamedTuple):
     faulty: bool
 
 
+@dataclass(frozen=True, slots=True)
 class Operators:
     """Places operators."""
 
-    def __init__(self, services: Services) -> None:
-        self.services = services
+    services: Services
 
     def place(self, entry: OperatorEntry, frame: Frame) -> None:
         """Evaluate the fields of an operator, let its kind declare its work, and bind its results."""

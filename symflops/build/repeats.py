@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from sympy import Expr, Integer
@@ -10,23 +11,23 @@ from symflops.algebra.domain import Choice, Setting, sizes_behind
 from symflops.algebra.functions import is_index
 from symflops.algebra.truth import Truth
 from symflops.algebra.unknown_size import UnknownSizeError
-from symflops.build.iterations import PlaceEntries, unroll
+from symflops.build.iterations import unroll
 from symflops.build.limits import MAX_UNROLLED
 from symflops.build.scopes import Frame
 from symflops.build.segments import Segments
-from symflops.build.services import Services
+from symflops.build.services import PlaceEntries, Services
 from symflops.diagnostics.findings import Diagnostic, SpecError
 from symflops.model.needs_size import NeedsSize
 from symflops.model.spec import Repeat
 from symflops.syntax.expression import Expression
 
 
+@dataclass(frozen=True, slots=True)
 class Repeats:
     """Places repeats; ``place_entries`` places the body of one iteration."""
 
-    def __init__(self, services: Services, place_entries: PlaceEntries) -> None:
-        self.services = services
-        self.place_entries = place_entries
+    services: Services
+    place_entries: PlaceEntries
 
     def place(self, entry: Repeat, frame: Frame) -> None:
         """Place a repeat in the region of ``frame``."""
@@ -44,13 +45,13 @@ class Repeats:
             message = whole if isinstance(count, Expr) else "this is no number"
             hint = "a repeat is of a whole number, a list or an axis; // rounds down"
             raise SpecError([Diagnostic("bad-repeat", message, span, hint)])
-        mark = self.services.mark(frame)
+        go_back = self.services.checkpoint(frame)
         needs = Segments(self.services, self.place_entries, entry, frame, count, start).place()
         if needs is None:
             return None
         if not (count.is_Integer and start.is_Integer and _is_about_index(needs, entry)):
             raise UnknownSizeError(needs.size or _first_size(count), needs.diagnostic)
-        self.services.reset(mark, frame)
+        go_back()
         return self._unroll(entry, frame, (None,) * min(int(count), MAX_UNROLLED + 1), start)
 
     def _unroll(self, entry: Repeat, frame: Frame, items: tuple[Any, ...], start: Expr) -> None:

@@ -18,10 +18,10 @@ from sympy import Expr, Integer, Symbol
 from symflops.algebra.functions import AtLeast, FloorDiv, Least, Modulo, Most, is_index, size_symbol
 from symflops.algebra.truth import NO, Truth, all_of
 from symflops.build.index_conditions import Cut, Decider, Segment, Select, UndecidedError, renamed
-from symflops.build.iterations import PlaceEntries, iteration_path, module_lists, place_body
+from symflops.build.iterations import iteration_path, module_lists, place_body
 from symflops.build.scopes import ABSENT, Binding, Frame
 from symflops.build.selected_iterations import SelectedIterations
-from symflops.build.services import Services
+from symflops.build.services import PlaceEntries, Services
 from symflops.diagnostics.findings import Diagnostic, SpecError
 from symflops.frontend.bound_names import assigned
 from symflops.model.needs_size import NeedsSize, or_needs_size
@@ -74,11 +74,11 @@ class Segments:
 
     def place(self) -> NeedsSize | None:
         """Place the repeat; if its iterations must be unrolled instead, or a size must be known, the answer says why."""
-        mark = self.services.mark(self.frame)
+        go_back = self.services.checkpoint(self.frame)
         while True:
             needs = self._attempt()
             if isinstance(needs, (Cut, Select)):
-                self.services.reset(mark, self.frame)
+                go_back()
                 needs = self._refine(needs)
                 if needs is None:
                     continue

@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
 
 from symflops.build.expressions import Evaluator
 from symflops.build.graph_builder import GraphBuilder
 from symflops.build.limits import OperatorLimit
 from symflops.build.name_binding import NameBinder
-from symflops.build.parameter_table import Claims, ParameterTable
-from symflops.build.scopes import Binding, Frame
+from symflops.build.parameter_table import ParameterTable
+from symflops.build.scopes import Frame
 from symflops.build.streams import Streams
 from symflops.build.surroundings import Surroundings
-from symflops.diagnostics.findings import Diagnostic, Reporter
-from symflops.model.path import Path
-from symflops.model.spec import Spec
+from symflops.diagnostics.findings import Reporter
+from symflops.model.spec import Entry, Spec
 from symflops.ops.kind import Definitions
 from symflops.ops.stacks import Stacks
 
-
-class Mark(NamedTuple):
-    """The state of a graph before an attempt to place entries."""
-
-    values: int
-    claims: dict[Path, Claims]
-    diagnostics: list[Diagnostic]
-    nodes: int
-    bindings: dict[str, Binding]
-    stacks: dict[str, list[Any]]
-    operators: int
+PlaceEntries = Callable[[Sequence[Entry], Frame], None]
+"""Places the entries of a body, such as that of a block, in a frame."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,21 +38,22 @@ class Services:
     stacks: Stacks
     binder: NameBinder
 
-    def mark(self, frame: Frame) -> Mark:
-        """Remember the state before an attempt in ``frame``."""
-        placed = len(self.graph.values), dict(self.parameters.claims), list(self.report.diagnostics), len(frame.nodes)
-        return Mark(*placed, dict(frame.values), self.stacks.copy(), self.limit.operators)
+    def checkpoint(self, frame: Frame) -> Callable[[], None]:
+        """Remember the state before an attempt in ``frame``; calling the answer goes back to it."""
+        values, claims, diagnostics = len(self.graph.values), dict(self.parameters.claims), list(self.report.diagnostics)
+        nodes, bindings, stacks, operators = len(frame.nodes), dict(frame.values), self.stacks.copy(), self.limit.operators
 
-    def reset(self, mark: Mark, frame: Frame) -> None:
-        """Forget what was placed since ``mark``."""
-        self.graph.truncate(mark.values)
-        self.parameters.claims = dict(mark.claims)
-        self.report.restore(mark.diagnostics)
-        del frame.nodes[mark.nodes :]
-        frame.values.clear()
-        frame.values.update(mark.bindings)
-        self.stacks.lists = {name: list(entries) for name, entries in mark.stacks.items()}
-        self.limit.operators = mark.operators
+        def go_back() -> None:
+            self.graph.truncate(values)
+            self.parameters.claims = dict(claims)
+            self.report.restore(diagnostics)
+            del frame.nodes[nodes:]
+            frame.values.clear()
+            frame.values.update(bindings)
+            self.stacks.restore(stacks)
+            self.limit.operators = operators
+
+        return go_back
 
 
 def services_of(

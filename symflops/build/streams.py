@@ -12,7 +12,7 @@ from sympy.core.symbol import Str
 from symflops.algebra.evaluate import evaluate
 from symflops.algebra.functions import Longest, Together, size_symbol
 from symflops.algebra.polynomial import Polynomial
-from symflops.diagnostics.findings import Reporter, SpecError, did_you_mean
+from symflops.diagnostics.findings import Diagnostic, Reporter, SpecError, did_you_mean
 from symflops.model.graph import Length
 from symflops.model.index_sets import ONCE
 from symflops.model.nodes import Part, Stream
@@ -169,6 +169,4 @@ def axes_of(*streams: Stream) -> dict[str, Expr]:
 
 
 def _error(code: str, message: str, span: Any, hint: str = "") -> SpecError:
-    from symflops.diagnostics.findings import Diagnostic
-
     return SpecError([Diagnostic(code, message, span, hint)])

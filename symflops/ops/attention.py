@@ -72,11 +72,7 @@ class Attention:
 
     def head_widths(self, call: Call, queries: tuple[Value, ...], keys: tuple[Value, ...], heads: Expr, groups: Expr) -> Expr:
         """``heads * width of one query head``, after checking that every query and key head is as wide."""
-        width = call.width(queries[0], "query")
-        for query in queries:
-            if not call.definitions.equal(call.width(query, "query"), width):
-                message = f"'{query.name}' has width {query.width}, '{queries[0].name}' has {width}"
-                call.too_wide(query, width, "query", "", "queries are equally wide", queries[0].wide, message)
+        width = call.equally_wide(queries, "query", "queries are equally wide")
         one = call.definitions.divide(width, heads)
         if (one is None or not one.is_integer) and not self.allows_rounding(call, width, heads):
             self.undivided(call, queries[0], heads, "heads")
@@ -110,11 +106,7 @@ class Attention:
 
     def mixed_width(self, call: Call, values: tuple[Value, ...], heads: Expr, groups: Expr) -> Expr:
         """``heads * width of one value head``."""
-        width = call.width(values[0], "value")
-        for value in values:
-            if not call.definitions.equal(call.width(value, "value"), width):
-                message = f"'{value.name}' has width {value.width}, '{values[0].name}' has {width}"
-                call.too_wide(value, width, "value", "", "values are equally wide", values[0].wide, message)
+        width = call.equally_wide(values, "value", "values are equally wide")
         if call.definitions.equal(heads, groups):
             return width
         mixed = call.definitions.divide(width * heads, groups)
@@ -145,20 +137,21 @@ class Attention:
         if folded and not call.definitions.equal(fold, other):
             hint = "an axis that becomes batch is as long for queries as for keys"
             call.fail("fold-mismatch", f"queries fold to {fold} and keys to {other}", "fold", hint)
-        masks = self.masks(call)
-        heads = call.number("heads")
+        masks, heads = self.masks(call), call.number("heads")
         if windows:
             self.check_unmasked(call, masks)
             pairs = fold * self.windowed(call, queries, folded, windows)
             return Extent(pairs, pairs, pairs=Pairs(pairs, Integer(1), Integer(1), ((Mask(), YES),), heads))
-        if call.definitions.equal(lq, lk):
-            lk = lq
+        return self.masked(masks, heads, fold, lq, lq if call.definitions.equal(lq, lk) else lk, bool(folded))
+
+    def masked(self, masks: dict[Mask, Truth], heads: Expr, fold: Expr, lq: Expr, lk: Expr, folded: bool) -> Extent:
+        """Pairs of ``lq`` queries and ``lk`` keys, ``fold`` times: as executed, and the useful ones under ``masks``."""
         useful = Add(*(case.expr * useful_pairs(mask, lq, lk) for mask, case in masks.items()))
         names = dict.fromkeys(mask.name or "full" for mask in masks)
-        backward = lq == lk and not folded and all(mask.base == "causal" and mask.local is None for mask in masks)
+        square = lq == lk and not folded and all(mask.base == "causal" and mask.local is None for mask in masks)
         name = "" if list(names) == ["full"] else " or ".join(names)
         pairs = Pairs(fold, lq, lk, tuple(masks.items()), heads)
-        return Extent(fold * lq * lk, fold * useful, name, lq if backward else None, pairs)
+        return Extent(fold * lq * lk, fold * useful, name, lq if square else None, pairs)
 
     def masks(self, call: Call) -> dict[Mask, Truth]:
         """The masks that the fields may mean, each with the condition under which they do."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NoReturn
 
-from symflops.algebra.unknown_size import undecided
+from symflops.algebra.unknown_size import unequal_widths
 from symflops.model.index_sets import SAMPLES
 from symflops.model.nodes import Part, Stream, Value
 from symflops.ops.fields import FROM, Field, Form
@@ -62,7 +62,7 @@ class Add:
             rows_match(call.fail, first, other, "from")
             if not call.definitions.equal(call.width(first), call.width(other)):
                 message = f"'{other.name}' has width {other.width}, '{first.name}' has {first.width}"
-                unknown = undecided((call.width(first), call.width(other)), message, call.places.get("from", call.span))
+                unknown = unequal_widths((call.width(first), call.width(other)), message, call.places.get("from", call.span))
                 if unknown is not None:
                     raise unknown
                 call.too_wide(other, call.width(first), "from", "", "the terms of a sum are equally wide", first.wide, message)
@@ -117,9 +117,8 @@ class Zeros:
 
     def apply(self, call: Call) -> None:
         """A value made of nothing."""
-        stream: Stream = call.values["like"][0].stream if call.values.get("like") else Stream(SAMPLES, (Part(()),))
-        if call.fields.get("stream") is not None:
-            stream = call.streams.resolve(call.fields["stream"], stream, call)
-        elif not call.values.get("like"):
+        like = call.values.get("like")
+        if not like and not call.has("stream"):
             call.fail("missing-field", "a constant needs 'stream' or 'like'", "", "the rows that it has")
+        stream = call.stream(like[0].stream if like else Stream(SAMPLES, (Part(()),)))
         call.result(stream, call.number("width"))

@@ -7,7 +7,7 @@ of counting rules, gradients or output languages.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol
 
@@ -146,6 +146,16 @@ class Call:
             label=label, also=(*value.wide, *also), note=self.definitions.told(value.width, wanted),
         )  # fmt: skip
 
+    def equally_wide(self, values: Sequence[Value], field: str, hint: str) -> Expr:
+        """The width of all ``values`` of ``field``; refuses the first with another one than ``values[0]``."""
+        first, *others = values
+        width = self.width(first, field)
+        for other in others:
+            if not self.definitions.equal(self.width(other, field), width):
+                message = f"'{other.name}' has width {other.width}, '{first.name}' has {width}"
+                self.too_wide(other, width, field, "", hint, first.wide, message)
+        return width
+
     def operand(self, field: str = "from", index: int = 0) -> Value:
         """The value at ``index`` of ``field``."""
         values = self.values.get(field, ())
@@ -169,6 +179,12 @@ class Call:
     def has(self, field: str) -> bool:
         """Whether ``field`` was given and is not null."""
         return self.fields.get(field) is not None
+
+    def stream(self, old: Stream, others: tuple[Stream, ...] = ()) -> Stream:
+        """The stream under ``stream``, whose axes may name those of ``old`` and ``others``; else ``old``."""
+        if not self.has("stream"):
+            return old
+        return self.streams.resolve(self.fields["stream"], old, self, others)  # type: ignore[no-any-return]
 
     def number(self, field: str) -> Expr:
         """The number in ``field``; a size that may be null is the number that it is where it is given."""

@@ -35,10 +35,8 @@ class Concat:
                 message = f"'{other.name}' and '{first.name}' belong to different index sets"
                 hint = "'view' with 'as: batch' takes the items of a batch together"
                 call.fail("index-set-mismatch", message, "from", hint, other, also=(*first.long, *other.long))
-            if not call.definitions.equal(call.width(first), call.width(other)):
-                message = f"'{other.name}' has width {other.width}, '{first.name}' has {first.width}"
-                hint = "what is joined along tokens is equally wide; 'along: width' puts it side by side"
-                call.too_wide(other, call.width(first), "from", "", hint, first.wide, message)
+            hint = "what is joined along tokens is equally wide; 'along: width' puts it side by side"
+            call.equally_wide((first, other), "from", hint)
         parts = tuple(part for value in values for part in value.stream.parts)
         groups = tuple(len(value.stream.parts) for value in values)
         call.result(Stream(first.stream.items, parts, groups), first.width)
@@ -106,11 +104,9 @@ class View:
     def target(self, call: Call, old: Stream) -> Stream:
         """The stream that the fields name."""
         old = call.values["like"][0].stream if call.values.get("like") else old
-        if call.fields.get("stream") is not None:
-            return call.streams.resolve(call.fields["stream"], old, call)  # type: ignore[no-any-return]
-        if call.fields.get("axes") is not None:
+        if call.fields.get("axes") is not None and call.fields.get("stream") is None:
             return call.streams.replace(call.fields["axes"], old, call)  # type: ignore[no-any-return]
-        return old
+        return call.stream(old)
 
     def batch(self, call: Call, x: Value) -> Stream:
         """The rows of all items one after another, in one stream for the whole batch."""

@@ -28,14 +28,18 @@ class Stacks:
         self.uses = 0
 
     def copy(self) -> dict[str, list[Entry]]:
-        """What is on them, to come back to."""
+        """The entries of each stack, for :meth:`restore`."""
         return {name: list(entries) for name, entries in self.lists.items()}
 
-    def of(self, call: Call) -> list[Entry]:
-        """The stack that an entry names.
+    def restore(self, lists: dict[str, list[Entry]]) -> None:
+        """Go back to the entries of a :meth:`copy`, which may be restored again."""
+        self.lists = {name: list(entries) for name, entries in lists.items()}
+
+    def of(self, call: Call, filled: bool = True) -> list[Entry]:
+        """The stack that an entry names; refuses an empty one unless it need not be ``filled``.
 
         Raises:
-            UnknownSizeError: the entry is in a repeat whose iterations are not written out.
+            UnknownSizeError: the entry is in a repeat that is not unrolled.
         """
         name: str = call.fields["stack"]
         self.uses += 1
@@ -43,7 +47,10 @@ class Stacks:
             message = f"each iteration finds the stack '{name}' as the one before left it"
             hint = "a config, or a variant, that gives the count lets the iterations be written out"
             raise UnknownSizeError("", Diagnostic("structural-size", message, call.span, hint))
-        return self.lists.setdefault(name, [])
+        stack = self.lists.setdefault(name, [])
+        if filled and not stack:
+            call.fail("empty-stack", f"the stack '{name}' is empty here", "stack", "'push' a value before")
+        return stack
 
     def left(self) -> Iterator[Diagnostic]:
         """What was put on a stack and never taken from it."""
@@ -63,7 +70,7 @@ class Push:
 
     def apply(self, call: Call) -> None:
         """The value itself: no work, nothing new."""
-        call.stacks.of(call).append((call.operand(), call.guard, call.span))
+        call.stacks.of(call, filled=False).append((call.operand(), call.guard, call.span))
         call.moved = ()
 
 
@@ -78,8 +85,6 @@ class Pop:
     def apply(self, call: Call) -> None:
         """The value that was put there."""
         stack = call.stacks.of(call)
-        if not stack:
-            call.fail("empty-stack", f"the stack '{call.fields['stack']}' is empty here", "stack", "'push' a value before")
         value, present, _ = stack.pop(0 if call.fields["take"] == "first" else -1)
         call.moved = ((value, present),)
 
@@ -95,8 +100,6 @@ class Gather:
     def apply(self, call: Call) -> None:
         """One value that depends on all that were put there."""
         stack = call.stacks.of(call)
-        if not stack:
-            call.fail("empty-stack", f"the stack '{call.fields['stack']}' is empty here", "stack", "'push' a value before")
         call.values = {**call.values, "from": tuple(value for value, _, _ in stack)}
         call.result(call.values["like"][0].stream, stack[0][0].width)
         stack.clear()
