@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from sympy import Expr, Symbol
 
-from symflops.algebra.functions import AtLeast, Bracket, Contains, is_bracket
+from symflops.algebra.functions import AtLeast, Bracket, Contains, is_bracket, sizes_in
 from symflops.diagnostics.findings import Diagnostic, Span
 
 
@@ -30,8 +30,7 @@ class UnknownSizeError(Exception):
 def unequal_widths(widths: Iterable[Expr], message: str, span: Span | None) -> UnknownSizeError | None:
     """The error to raise if ``widths`` are unequal and a condition decides them; None if no condition does."""
     atoms = {atom for width in widths for atom in width.atoms(Bracket, Symbol) if is_bracket(atom)}
-    names = {symbol.name.removeprefix("?") for atom in atoms for symbol in atom.free_symbols}
-    sizes = sorted(name for name in names if "@" not in name)
+    sizes = sizes_in(*atoms)
     if not sizes:
         return None
     return UnknownSizeError(
@@ -47,10 +46,8 @@ def tangled(brackets: Iterable[Expr]) -> UnknownSizeError:
     rank: dict[str, int] = {}
     for bracket in sorted(brackets, key=str):
         place = 0 if isinstance(bracket, Contains) else 2 if isinstance(bracket, AtLeast) else 1
-        for symbol in bracket.args[-1].free_symbols if place == 0 else bracket.free_symbols:
-            name = symbol.name.removeprefix("?")
-            if "@" not in name:
-                rank[name] = min(place, rank.get(name, place))
+        for name in sizes_in(bracket.args[-1] if place == 0 else bracket):
+            rank[name] = min(place, rank.get(name, place))
     first = min(rank, key=lambda name: (rank[name], name), default="")
     message = f"what exists here, or needs a gradient, depends on too many combinations of '{first}'"
     return UnknownSizeError(

@@ -12,6 +12,7 @@ from typing import Any
 
 from sympy import Expr, Integer, Symbol
 
+from symflops.algebra.definitions import Definitions
 from symflops.algebra.domain import Setting, known
 from symflops.algebra.evaluate import evaluate
 from symflops.algebra.functions import flag_symbol, position_symbol, size_symbol
@@ -26,7 +27,7 @@ from symflops.model.graph import Graph
 from symflops.model.needs_size import NeedsSize, or_needs_size
 from symflops.model.path import Path
 from symflops.model.spec import InputSpec, Name, Spec
-from symflops.ops.kind import Definitions, plain
+from symflops.ops.kind import plain
 from symflops.syntax.expression import Expression
 from symflops.syntax.expression import names as letters
 
@@ -57,10 +58,8 @@ def build_through(spec: Spec, fixed: Mapping[str, Any] | None = None, patterns: 
     Raises:
         SpecError: sizes or streams are wrong, or there are too many operators.
     """
-    report, definitions = Reporter(), Definitions()
-    sizes = size_names(spec, fixed or {})
-    names = dict(sizes)
-    derive_names(spec, names, definitions, report)
+    report, definitions, sizes = Reporter(), Definitions(), size_names(spec, fixed or {})
+    names = derived_names(spec, sizes, definitions, report)
     streams = Streams(spec, names, report)
     report.check()
     services = services_of(spec, report, definitions, streams, tuple(patterns))
@@ -71,11 +70,11 @@ def build_through(spec: Spec, fixed: Mapping[str, Any] | None = None, patterns: 
         raise SpecError([services.limit.exceeded])
     for diagnostic in services.stacks.left():
         report.add(diagnostic)
+    outputs = find_outputs(spec, frame, services)
+    symbols = tuple((size.name.text, symbol_of(sizes[size.name.text])) for size in spec.sizes)
     graph = services.graph
     built = Graph(
-        spec=spec, values=tuple(graph.values), body=tuple(frame.nodes), inputs=inputs,
-        outputs=find_outputs(spec, frame, services),
-        sizes=tuple((size.name.text, symbol_of(sizes[size.name.text])) for size in spec.sizes),
+        spec=spec, values=tuple(graph.values), body=tuple(frame.nodes), inputs=inputs, outputs=outputs, sizes=symbols,
         definitions=tuple(definitions.pairs.items()), streams=tuple(streams.declared.items()),
         lengths=tuple(streams.lengths.values()), fixed=tuple((fixed or {}).items()), chosen=tuple(graph.chosen.items()),
         listed=tuple((path, index, selectors) for (path, index), selectors in graph.listed.items()),
@@ -113,8 +112,9 @@ def symbol_of(value: Any) -> Expr:
     return value if isinstance(value, Expr) else Integer(0)
 
 
-def derive_names(spec: Spec, names: dict[str, Any], definitions: Definitions, report: Reporter) -> None:
-    """Add the derived sizes to ``names``: a formula keeps its own letter, any other value replaces the name."""
+def derived_names(spec: Spec, sizes: Mapping[str, Any], definitions: Definitions, report: Reporter) -> dict[str, Any]:
+    """The values of ``sizes`` and derived sizes; a formula keeps its letter and is entered into ``definitions``."""
+    names = dict(sizes)
     places, formulas = {name.text: name for name, _ in spec.derived}, {name.text: formula for name, formula in spec.derived}
     for name, expression in spec.derived:
         if name.text in names:
@@ -130,6 +130,7 @@ def derive_names(spec: Spec, names: dict[str, Any], definitions: Definitions, re
             definitions.define(symbol, value)
             value = symbol
         names[name.text] = value
+    return names
 
 
 def _report_duplicate(name: Name, spec: Spec, report: Reporter) -> None:

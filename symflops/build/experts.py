@@ -14,7 +14,7 @@ from symflops.build.services import PlaceEntries, Services
 from symflops.diagnostics.findings import Diagnostic, SpecError
 from symflops.model.nodes import Operator, Part, Stream, Value
 from symflops.model.path import Path
-from symflops.model.spec import Group
+from symflops.model.spec import Group, Name
 from symflops.ops.elementwise import rows_match
 
 CHOICE = "expert_choice"
@@ -34,17 +34,12 @@ class Experts:
         operand, and the body must bind ``y``. At the end ``y`` is multiplied by the router's ``weights``, which gives the
         router its gradient, and the chosen rows are summed back into those of the operand.
         """
-        assert entry.experts is not None
         graph, binder = self.services.graph, self.services.binder
         copies = self._number(entry, frame, "experts")
         choose = self._number(entry, frame, "choose") if entry.choose is not None else copies
-        if len(entry.arguments) != 1:
-            raise SpecError([Diagnostic("operand-count", "experts take one value", entry.span, "name it under 'from'")])
-        given = binder.look_up(entry.arguments[0], frame)
-        if given is None:
+        operand = self._value(entry, entry.arguments, frame)
+        if operand is None:
             return graph.abandon(entry, frame)
-        operand = given.value
-        assert operand is not None
         chosen = Stream(operand.stream.items, tuple(Part(((CHOICE, choose), *part.axes)) for part in operand.stream.parts))
         routed = graph.value("x", chosen, operand.width, entry.span)
         self._step(entry, frame, path, "map", (operand,), routed)
@@ -55,13 +50,19 @@ class Experts:
             return graph.abandon(entry, frame)
         terms = [_result(entry, inner, chosen)]
         if entry.weights is not None:
-            weights = binder.look_up(entry.weights, frame)
+            weights = self._value(entry, (entry.weights,), frame)
             if weights is None:
                 return graph.abandon(entry, frame)
-            assert weights.value is not None
-            terms.append(weights.value)
+            terms.append(weights)
         result = self._combine(entry, frame, path, operand, terms)
         return binder.bind(entry, {"to": entry.to}, [Binding(result)], frame)
+
+    def _value(self, entry: Group, names: Sequence[Name], frame: Frame) -> Value | None:
+        """The one value of ``names``, or None if a faulty entry should have made it."""
+        if len(names) != 1:
+            raise SpecError([Diagnostic("operand-count", "experts take one value", entry.span, "name it under 'from'")])
+        binding = self.services.binder.look_up(names[0], frame)
+        return None if binding is None else binding.value
 
     def _combine(self, entry: Group, frame: Frame, path: Path, operand: Value, terms: list[Value]) -> Value:
         """Sum the chosen rows back into those of the operand, weighted by the router if it gives weights."""

@@ -10,7 +10,7 @@ from sympy import Expr, Symbol
 from symflops.algebra.functions import size_symbol
 from symflops.algebra.truth import NO
 from symflops.build.scopes import Binding, Frame
-from symflops.frontend.bound_names import assigned, made
+from symflops.frontend.bound_names import assigned, named_results
 from symflops.model.index_sets import ONCE
 from symflops.model.nodes import Part, Stream, Value
 from symflops.model.path import Path
@@ -69,7 +69,7 @@ class GraphBuilder:
 
     def abandon(self, entry: Entry, frame: Frame) -> None:
         """Poison the results of a faulty entry."""
-        self.poison((made(entry) & frame.values.keys()) | (assigned([entry]) - frame.values.keys()), frame)
+        self.poison((named_results(entry) & frame.values.keys()) | (assigned([entry]) - frame.values.keys()), frame)
 
     def is_poisoned(self, binding: Binding) -> bool:
         """Whether a binding rests on a faulty entry."""

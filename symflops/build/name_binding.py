@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn
 
+from symflops.algebra.definitions import Definitions
 from symflops.algebra.domain import either, sizes_behind
 from symflops.algebra.truth import NO, Truth
 from symflops.algebra.unknown_size import UnknownSizeError, unequal_widths
@@ -18,7 +19,7 @@ from symflops.diagnostics.findings import Diagnostic, Span, SpecError, did_you_m
 from symflops.model.nodes import Operator, Select, Value
 from symflops.model.spec import Entry, Name, OperatorEntry, Template
 from symflops.ops.elementwise import rows_match
-from symflops.ops.kind import Call, Definitions
+from symflops.ops.kind import Call
 
 
 class Place(NamedTuple):
@@ -167,7 +168,7 @@ class NameBinder:
             if unknown is not None:
                 raise unknown
             hint = f"what is added to '{name}' is as wide: {before}" if before is not None else "indices cannot be added to"
-            label, note = f"'{place.path.text}' adds {after} here", self.definitions.told(before, after)
+            label, note = f"'{place.path.text}' adds {after} here", self.definitions.formulas_of(before, after)
             place.refuse("width-mismatch", message, "add_to", hint, label=label, also=target.wide, note=note)
         frame.values[name.text] = Binding(self.step("add", place.span, frame, (target, result.value), "nothing"))
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from symflops.algebra.functions import is_index
+from symflops.algebra.functions import sizes_in
 from symflops.algebra.truth import YES, Truth
 from symflops.algebra.unknown_size import UnknownSizeError
 from symflops.build.scopes import ABSENT, Binding, Frame
@@ -91,10 +91,9 @@ class Operators:
         for position, part in enumerate(path.parts):
             composed = not isinstance(part, str) and not part.is_Symbol and part not in self.services.graph.chosen
             if composed and selectors(self.services.patterns, Path(path.parts[:position]).parent):
-                sizes = sorted(symbol.name for symbol in part.free_symbols if not is_index(symbol.name))  # type: ignore[union-attr]
                 message = f"a pattern selects an index, and '{entry.path.text}' is at another one for other sizes"
                 diagnostic = Diagnostic("structural-size", message, entry.path.span)
-                raise UnknownSizeError(sizes[0] if sizes else "", diagnostic)
+                raise UnknownSizeError(next(iter(sizes_in(part)), ""), diagnostic)
 
     def _fields(self, kind: Kind, entry: OperatorEntry, frame: Frame) -> Fields:
         """Evaluate the fields of an operator and look up its operands.

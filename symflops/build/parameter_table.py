@@ -6,12 +6,13 @@ from dataclasses import replace
 
 from sympy import Expr
 
+from symflops.algebra.definitions import Definitions
 from symflops.algebra.truth import NO
 from symflops.build.scopes import Frame
 from symflops.diagnostics.findings import Label
 from symflops.model.nodes import Parameter
 from symflops.model.path import Path
-from symflops.ops.kind import Call, Definitions
+from symflops.ops.kind import Call
 
 Claims = tuple[tuple[Parameter, bool], ...]
 """The parameters of one path, one per shape, and whether each is tied."""

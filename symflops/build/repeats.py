@@ -8,7 +8,7 @@ from typing import Any
 from sympy import Expr, Integer
 
 from symflops.algebra.domain import Choice, Setting, sizes_behind
-from symflops.algebra.functions import is_index
+from symflops.algebra.functions import sizes_in
 from symflops.algebra.truth import Truth
 from symflops.algebra.unknown_size import UnknownSizeError
 from symflops.build.iterations import unroll
@@ -50,7 +50,7 @@ class Repeats:
         if needs is None:
             return None
         if not (count.is_Integer and start.is_Integer and _is_about_index(needs, entry)):
-            raise UnknownSizeError(needs.size or _first_size(count), needs.diagnostic)
+            raise UnknownSizeError(needs.size or next(iter(sizes_in(count)), ""), needs.diagnostic)
         go_back()
         return self._unroll(entry, frame, (None,) * min(int(count), MAX_UNROLLED + 1), start)
 
@@ -74,7 +74,7 @@ class Repeats:
         value = self.services.evaluator.value(expression, frame)
         if isinstance(value, Choice) or (isinstance(value, Setting) and value.kind == "list"):
             message = f"the list '{expression.text}' decides how often this repeats"
-            size = [*sizes_behind(value), ""][0]
+            size = next(iter(sizes_behind(value)), "")
             hint = f"give '{size}' a default, or name variants" if size else "its sizes must be known"
             raise UnknownSizeError(size, Diagnostic("structural-size", message, expression.span, hint))
         value = value.symbol if isinstance(value, Setting) and value.kind == "item" else value
@@ -96,12 +96,6 @@ class Repeats:
         if length is None:
             raise SpecError([Diagnostic("unknown-axis", f"{holder} an axis '{entry.axis}'", entry.axis.span)])
         return length
-
-
-def _first_size(count: Expr) -> str:
-    """The size to fix so that a repeat has a known count."""
-    sizes = sorted(symbol.name for symbol in count.free_symbols if not is_index(symbol.name))
-    return sizes[0] if sizes else ""
 
 
 def _is_about_index(needs: NeedsSize, entry: Repeat) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from symflops.algebra.definitions import Definitions
 from symflops.build.expressions import Evaluator
 from symflops.build.graph_builder import GraphBuilder
 from symflops.build.limits import OperatorLimit
@@ -15,7 +16,6 @@ from symflops.build.streams import Streams
 from symflops.build.surroundings import Surroundings
 from symflops.diagnostics.findings import Reporter
 from symflops.model.spec import Entry, Spec
-from symflops.ops.kind import Definitions
 from symflops.ops.stacks import Stacks
 
 PlaceEntries = Callable[[Sequence[Entry], Frame], None]

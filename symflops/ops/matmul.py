@@ -49,7 +49,7 @@ class MatMul:
         call.result(target, call.number("width") if call.has("width") else Integer(1))
 
     def base(self, call: Call, operands: tuple[Value, ...]) -> Value:
-        """The value whose axes the sizes may name: as said, else the first operand that has rows to vary with the batch."""
+        """The value whose axes ``dims`` may name: that of ``axes_of``, else the first with rows that vary."""
         if call.values.get("axes_of"):
             return call.values["axes_of"][0]
         return next((value for value in operands if value.stream.items != ONCE and value.stream.rows != 1), operands[0])

@@ -22,7 +22,7 @@ class Concat:
     fields = (FROM, ALONG)
 
     def apply(self, call: Call) -> None:
-        """Along width the widths add; along tokens the parts are strung together and remembered."""
+        """Along the width, widths add; along tokens, parts follow one another, and a split can recover them."""
         values = call.values["from"]
         first = call.operand()
         if call.fields["along"] == "width":
@@ -51,7 +51,7 @@ class Split:
     fields = (FROM, ALONG, Field("sizes", Form.EXPRESSION, "widths of the results"))
 
     def apply(self, call: Call) -> None:
-        """Widths that sum to the operand's, or the token parts that were joined."""
+        """Widths that sum to the operand's, or the token parts that were concatenated."""
         x = call.operand()
         if call.fields["along"] == "tokens":
             groups = x.stream.groups or (1,) * len(x.stream.parts)
@@ -66,7 +66,9 @@ class Split:
         if not call.definitions.equal(Add(*sizes), call.width(x)):
             message = f"the parts sum to {Add(*sizes)}, '{x.name}' has width {x.width}"
             hint = "the widths under 'sizes' sum to the operand's"
-            call.fail("split-mismatch", message, "sizes", hint, also=x.wide, note=call.definitions.told(Add(*sizes), x.width))
+            call.fail(
+                "split-mismatch", message, "sizes", hint, also=x.wide, note=call.definitions.formulas_of(Add(*sizes), x.width)
+            )
         for size in sizes:
             call.result(x.stream, size)
 
@@ -118,10 +120,10 @@ class View:
         return call.streams.together(x.stream)  # type: ignore[no-any-return]
 
     def conserve(self, call: Call, x: Value, new: Stream, after: Expr | None) -> None:
-        """Refuse a reshape that makes or loses elements."""
+        """Refuse a reshape that changes the number of elements."""
         old, before = x.stream, call.width(x)
         if after is None or not call.definitions.equal(old.rows * before, new.rows * after):
             message = f"a reshape keeps rows times width: {old} of width {before} became {new} of width {after}"
             hint = "'as: pool', 'select' or 'crop' makes fewer, 'as: expand' or 'pad' more"
-            note = call.definitions.told(before, after)
+            note = call.definitions.formulas_of(before, after)
             call.fail("reshape-mismatch", message, "width" if call.has("width") else "from", hint, also=x.wide, note=note)

@@ -1,7 +1,7 @@
-"""``push``, ``pop`` and ``gather``: values for use across iterations, as skips of a UNet or hints of a side branch.
+"""``push``, ``pop`` and ``gather``: values used across iterations, such as skips of a UNet or hints of a side branch.
 
-A stack is a list that exists while the graph is built: nothing of it is left but the values that its readers read. Iterations
-that use one are written out.
+A stack exists only while the graph is built; the graph holds the values that were taken from it. Repeats that use a stack are
+unrolled.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Entry = tuple[Value, Truth, Span]
 
 
 class Stacks:
-    """The stacks of a graph: values, and when they are there."""
+    """The stacks of a graph: values with the conditions under which they are present."""
 
     def __init__(self) -> None:
         self.lists: dict[str, list[Entry]] = {}
@@ -53,7 +53,7 @@ class Stacks:
         return stack
 
     def left(self) -> Iterator[Diagnostic]:
-        """What was put on a stack and never taken from it."""
+        """Findings about values that were pushed and never taken."""
         for name, entries in self.lists.items():
             if entries:
                 message = f"{len(entries)} value{'s are' if len(entries) > 1 else ' is'} left on the stack '{name}'"
@@ -69,7 +69,7 @@ class Push:
     fields = (FROM, STACK)
 
     def apply(self, call: Call) -> None:
-        """The value itself: no work, nothing new."""
+        """No work and no result."""
         call.stacks.of(call, filled=False).append((call.operand(), call.guard, call.span))
         call.moved = ()
 
@@ -83,7 +83,7 @@ class Pop:
     fields = (STACK, Field("take", Form.WORD, "which one", default="last", words=("last", "first")))
 
     def apply(self, call: Call) -> None:
-        """The value that was put there."""
+        """The pushed value."""
         stack = call.stacks.of(call)
         value, present, _ = stack.pop(0 if call.fields["take"] == "first" else -1)
         call.moved = ((value, present),)
@@ -98,7 +98,7 @@ class Gather:
     fields = (STACK, Field("like", Form.VALUES, "the value whose rows the result has", required=True))
 
     def apply(self, call: Call) -> None:
-        """One value that depends on all that were put there."""
+        """One value that depends on all pushed ones."""
         stack = call.stacks.of(call)
         call.values = {**call.values, "from": tuple(value for value, _, _ in stack)}
         call.result(call.values["like"][0].stream, stack[0][0].width)
