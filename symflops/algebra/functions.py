@@ -131,7 +131,14 @@ class Most(Count):
         return b if difference.is_nonpositive else None
 
 
-class Excess(Count):
+class NonNegative(Count):
+    """An integer that is never negative."""
+
+    def _eval_is_nonnegative(self) -> bool:
+        return True
+
+
+class Excess(NonNegative):
     """``max(0, a)``: the positive part of ``a``."""
 
     @classmethod
@@ -145,15 +152,9 @@ class Excess(Count):
             return Excess(rest.args[0] + constant)
         return ZERO if constant < 0 and is_bracket(rest) else None
 
-    def _eval_is_nonnegative(self) -> bool:
-        return True
 
-
-class Whole(Count):
+class Whole(NonNegative):
     """A statistic of a whole batch, not of one of its items."""
-
-    def _eval_is_nonnegative(self) -> bool:
-        return True
 
 
 class Together(Whole):
@@ -171,11 +172,8 @@ class Longest(Whole):
         return content * cls(rest) if content != ONE else None
 
 
-class Bracket(Count):
+class Bracket(NonNegative):
     """A condition as a number: 1 if it holds, else 0."""
-
-    def _eval_is_nonnegative(self) -> bool:
-        return True
 
 
 class AtLeast(Bracket):
@@ -218,11 +216,8 @@ class Contains(Bracket):
     """The bracket ``[a in list]``."""
 
 
-class Reading(Count):
+class Reading(NonNegative):
     """A number read from a list of the config."""
-
-    def _eval_is_nonnegative(self) -> bool:
-        return True
 
 
 class Item(Reading):
