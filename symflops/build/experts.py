@@ -8,7 +8,7 @@ from typing import Any
 
 from sympy import Expr
 
-from symflops.build.name_binding import Place
+from symflops.build.name_binding import EntrySpans
 from symflops.build.scopes import ABSENT, Binding, Frame
 from symflops.build.services import PlaceEntries, Services
 from symflops.diagnostics.findings import Diagnostic, SpecError
@@ -67,8 +67,8 @@ class Experts:
     def _combine(self, entry: Group, frame: Frame, path: Path, operand: Value, terms: list[Value]) -> Value:
         """Sum the chosen rows back into those of the operand, weighted by the router if it gives weights."""
         if entry.weights is not None:
-            spans = {"weights": entry.weights.span}
-            rows_match(Place(entry.path, entry.span, spans).refuse, operand, terms[1], "weights")
+            spans = EntrySpans(entry.path, entry.span, {"weights": entry.weights.span})
+            rows_match(spans.refuse, operand, terms[1], "weights")
         result = self.services.graph.value("y", operand.stream, terms[0].width, entry.span)
         self._step(entry, frame, path, "mul" if entry.weights else "add", terms, result, "combine")
         return result

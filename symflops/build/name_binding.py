@@ -22,8 +22,8 @@ from symflops.ops.elementwise import rows_match
 from symflops.ops.kind import Call
 
 
-class Place(NamedTuple):
-    """The path and the span of an entry, and the spans of its fields, for the elementwise steps around its operator."""
+class EntrySpans(NamedTuple):
+    """The path and the span of an entry, and the spans of its fields, for findings about the steps around its operator."""
 
     path: Template
     span: Span
@@ -127,20 +127,20 @@ class NameBinder:
         """Gate the first result of ``entry``, bind the names, and add to the value under ``add_to``."""
         if any(self.graph.is_poisoned(result) for result in results):
             return self.graph.abandon(entry, frame)
-        spans = {name: given[0].span for name in ("gate", "add_to") if (given := fields.get(name))}
-        place = Place(entry.path, entry.span, spans)
+        named = {name: given[0].span for name in ("gate", "add_to") if (given := fields.get(name))}
+        spans = EntrySpans(entry.path, entry.span, named)
         gates = self.values(fields.get("gate") or (), frame)
         if results and results[0].value is not None and gates:
-            results[0] = self._gated(place, results[0], gates, frame)
+            results[0] = self._gated(spans, results[0], gates, frame)
         frame.values.update((name, result) for name, result in _named(entry, fields.get("to") or (), results) if name != "_")
         for name in fields.get("add_to") or ():
             target = self.look_up(name, frame)
             if target is None:
                 return self.graph.abandon(entry, frame)
-            self._add(place, name, target, results[0], frame)
+            self._add(spans, name, target, results[0], frame)
         return None
 
-    def _gated(self, place: Place, result: Binding, gates: list[Binding], frame: Frame) -> Binding:
+    def _gated(self, spans: EntrySpans, result: Binding, gates: list[Binding], frame: Frame) -> Binding:
         """``gate``: the first result times the gates that are present."""
         assert result.value is not None
         present = gates[0].present
@@ -148,29 +148,29 @@ class NameBinder:
             present = present | gate.present
         values = [gate.value for gate in gates if gate.value is not None]
         for value in values:
-            rows_match(place.refuse, result.value, value, "gate")
+            rows_match(spans.refuse, result.value, value, "gate")
         if frame.guard.implies(present):
-            return Binding(self.step("mul", place.span, frame, (result.value, *values), "operands"), result.present)
+            return Binding(self.step("mul", spans.span, frame, (result.value, *values), "operands"), result.present)
         inner = frame.inside(guard=frame.guard & present)
-        product = self.step("mul", place.span, inner, (result.value, *values), "operands")
+        product = self.step("mul", spans.span, inner, (result.value, *values), "operands")
         return self.join(frame, present, Binding(product, result.present), result)
 
-    def _add(self, place: Place, name: Name, old: Binding, result: Binding, frame: Frame) -> None:
+    def _add(self, spans: EntrySpans, name: Name, old: Binding, result: Binding, frame: Frame) -> None:
         """``add_to``: rebind ``name`` to its value plus the result."""
         target = old.value
         if target is None or result.value is None:
             return
-        rows_match(place.refuse, target, result.value, "add_to")
+        rows_match(spans.refuse, target, result.value, "add_to")
         before, after = target.width, result.value.width
         if before is None or after is None or not self.definitions.equal(before, after):
-            message = f"'{name}' has width {before}, the result of '{place.path.text}' has width {after}"
+            message = f"'{name}' has width {before}, the result of '{spans.path.text}' has width {after}"
             unknown = unequal_widths([width for width in (before, after) if width is not None], message, name.span)
             if unknown is not None:
                 raise unknown
             hint = f"what is added to '{name}' is as wide: {before}" if before is not None else "indices cannot be added to"
-            label, note = f"'{place.path.text}' adds {after} here", self.definitions.formulas_of(before, after)
-            place.refuse("width-mismatch", message, "add_to", hint, label=label, also=target.wide, note=note)
-        frame.values[name.text] = Binding(self.step("add", place.span, frame, (target, result.value), "nothing"))
+            label, note = f"'{spans.path.text}' adds {after} here", self.definitions.formulas_of(before, after)
+            spans.refuse("width-mismatch", message, "add_to", hint, label=label, also=target.wide, note=note)
+        frame.values[name.text] = Binding(self.step("add", spans.span, frame, (target, result.value), "nothing"))
 
 
 def _named(entry: Entry, to: Sequence[Name], results: Sequence[Binding]) -> Iterable[tuple[str, Binding]]:
