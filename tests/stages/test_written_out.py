@@ -11,8 +11,8 @@ import pytest
 
 from symflops.api import Model, load
 from symflops.build.block_cache import BlockCache
-from symflops.build.operators import Operators
 from symflops.build.limits import MAX_OPERATORS
+from symflops.build.operators import Operators
 from symflops.catalog import lookup
 from symflops.catalog.library import roots, specs_in
 from symflops.diagnostics.findings import SpecError
