@@ -24,7 +24,21 @@ PlaceEntries = Callable[[Sequence[Entry], Frame], None]
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What placing an entry uses."""
+    """The services that place entries.
+
+    Attributes:
+        report: Collects findings.
+        definitions: Compares and divides widths.
+        streams: Declared streams and batch variables.
+        patterns: Those of a regime, which select iterations.
+        surroundings: What is around the current entry, for findings.
+        limit: Counts operators.
+        evaluator: Evaluates expressions and paths.
+        graph: Creates values, node numbers and indices.
+        parameters: Claims parameters.
+        stacks: The stacks of ``push`` and ``pop``.
+        binder: Looks up operands and binds results.
+    """
 
     report: Reporter
     definitions: Definitions
