@@ -1,4 +1,4 @@
-"""What expressions mean: numbers, conditions, texts, lists, null, settings that a config decides, and choices."""
+"""Values of expressions: numbers, conditions, texts, lists, null, settings that a config decides, and choices."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from symflops.algebra.truth import NO, YES, Truth, any_of
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A size that is only known when a config is read: its symbol, its type, and whether it may be null."""
+    """A size that a config decides: its symbol, its type, and whether it may be null."""
 
     name: str
     kind: str
@@ -24,16 +24,15 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A value that depends on a condition; the conditions of its cases exclude each other and cover everything."""
+    """A value that depends on conditions; exactly one case holds."""
 
     cases: tuple[tuple[Truth, Any], ...]
 
 
 def same(a: Any, b: Any) -> bool:
-    """Whether two values are one.
+    """Whether two values are equal.
 
-    Sympy is asked about its own objects only: compared with a list or an object of a config, it would read the texts in it
-    as Python.
+    Only sympy objects are compared by sympy: it would parse the texts in a list or an object of a config as Python.
     """
     if isinstance(a, Basic) or isinstance(b, Basic):
         return isinstance(a, (Basic, int, float)) and isinstance(b, (Basic, int, float)) and bool(a == b)
@@ -45,6 +44,7 @@ def same(a: Any, b: Any) -> bool:
 
 
 def is_null(value: Any) -> Truth:
+    """The condition that ``value`` is null."""
     if value is None:
         return YES
     if isinstance(value, Setting) and value.nullable:
@@ -55,7 +55,7 @@ def is_null(value: Any) -> Truth:
 
 
 def equal_numbers(a: Expr, b: Expr) -> Truth:
-    """Whether two numbers are equal: decided where it can be, else a bracket."""
+    """The condition that two numbers are equal: a bracket, unless it can be decided."""
     difference = a - b
     if difference == 0:
         return YES
@@ -65,18 +65,17 @@ def equal_numbers(a: Expr, b: Expr) -> Truth:
 
 
 def sizes_behind(value: Any) -> list[str]:
-    """The sizes that decide what ``value`` is; the index of a repeat is none."""
+    """The names of the sizes that decide ``value``, without loop indices."""
     if isinstance(value, Setting):
         return [value.name]
     if isinstance(value, Choice):
         return [name for case, item in value.cases for name in (*sizes_behind(case.expr), *sizes_behind(item))]
     value = value.expr if isinstance(value, Truth) else value
-    symbols = {symbol.name.removeprefix("?") for symbol in value.free_symbols} if isinstance(value, Expr) else set()
-    return sorted(name for name in symbols if "@" not in name)
+    return fn.sizes_in(value) if isinstance(value, Expr) else []
 
 
 def number_of(value: Any, where: Truth = YES) -> Any:
-    """A setting that is a number where ``where`` holds, as its symbol; anything else as it is."""
+    """The symbol of a setting that is a number under ``where``; any other value unchanged."""
     if not isinstance(value, Setting) or value.kind != "number":
         return value
     given = not value.nullable or where.implies(Truth.of(fn.Given(value.symbol)))
@@ -84,10 +83,10 @@ def number_of(value: Any, where: Truth = YES) -> Any:
 
 
 def either(condition: Truth, then: Expr, otherwise: Expr) -> Expr:
-    """The number ``then`` where ``condition`` holds, else ``otherwise``.
+    """The number ``then`` if ``condition`` holds, else ``otherwise``.
 
-    Where one side holds for an equation only, and both are equal by it, the other side is what both are: ``D if E != D else E``
-    is ``D``.
+    If one side holds under an equation that makes both sides equal, the other side is the answer: ``D if E != D else E`` is
+    ``D``.
     """
     for truth, side, other in ((condition, then, otherwise), (~condition, otherwise, then)):
         left, right = truth.equation or (None, None)
@@ -97,7 +96,7 @@ def either(condition: Truth, then: Expr, otherwise: Expr) -> Expr:
 
 
 def choose(condition: Truth, then: Any, otherwise: Any) -> Any:
-    """``then`` where ``condition`` holds, else ``otherwise``."""
+    """The value ``then`` if ``condition`` holds, else ``otherwise``."""
     then, otherwise = number_of(then, condition), number_of(otherwise, ~condition)
     if same(then, otherwise):
         return then
@@ -113,7 +112,7 @@ def choose(condition: Truth, then: Any, otherwise: Any) -> Any:
 
 
 def describe(value: Any) -> str:
-    """What kind of thing ``value`` is, in words."""
+    """The kind of ``value`` in words, for findings."""
     if isinstance(value, Setting):
         return f"'{value.name}' (a {value.kind})"
     if value is None:
@@ -128,7 +127,7 @@ def describe(value: Any) -> str:
 
 
 def known(value: Any) -> Any:
-    """A plain value of a config in the domain of expressions."""
+    """A plain value of a config as the value of an expression."""
     if isinstance(value, bool):
         return YES if value else NO
     if isinstance(value, int):
@@ -139,7 +138,7 @@ def known(value: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """A known value as Python has it."""
+    """A known value of an expression as a plain Python value."""
     if isinstance(value, Integer):
         return int(value)
     if isinstance(value, Truth):

@@ -1,8 +1,7 @@
-"""What an expression of a spec means: a walk over its tree with names bound to symbols, texts, lists and conditions.
+"""Evaluates expressions of a spec: a walk over the tree with names bound to symbols, texts, lists and conditions.
 
-The domain is small: a number is a sympy expression, a condition is a :class:`Truth`, a text is ``str``, null is
-``None``, a list
-is a tuple (see :mod:`symflops.algebra.domain`).
+A number is a sympy expression, a condition a :class:`Truth`, a text ``str``, null ``None``, a list a tuple
+(see :mod:`symflops.algebra.domain`).
 """
 
 from __future__ import annotations
@@ -26,11 +25,16 @@ MAX_BITS = 512
 
 
 def evaluate(expression: Expression, names: Mapping[str, Any], calls: Mapping[str, Callable[..., Any]] | None = None) -> Any:
-    """The value of ``expression`` where names mean ``names`` and ``calls`` are added to the functions of the language.
+    """The value of ``expression``.
+
+    Args:
+        expression: A parsed expression of the language.
+        names: The values of its names.
+        calls: Functions beside those of the language; each gets the walker and the node of its call.
 
     Raises:
         SpecError: an unknown name or function, or operands that do not fit.
-        UnknownSizeError: a list or a text that is still a symbol is needed to go on.
+        UnknownSizeError: the evaluation needs a list, a text or a number that is still a symbol.
     """
     return _Walker(expression, names, calls or {}).visit(expression.tree)
 
@@ -105,7 +109,7 @@ class _Walker:
                 return fn.Modulo(a, b)
 
     def repeated(self, items: tuple[Any, ...], count: int, node: ast.expr) -> tuple[Any, ...]:
-        """A list this many times over."""
+        """A list repeated ``count`` times."""
         if len(items) * count > MAX_ITEMS:
             self.fail("expression-too-large", f"a list has at most {MAX_ITEMS} items", node)
         return items * count
@@ -163,18 +167,19 @@ class _Walker:
                 return Truth.of(fn.AtLeast(x, y))
 
     def equal(self, a: Any, b: Any, left: ast.expr, right: ast.expr) -> Truth:
-        if b is None or a is None:
-            return is_null(b if a is None else a)
         if isinstance(b, Setting) and not isinstance(a, Setting):
             a, b, left, right = b, a, right, left
-        if isinstance(a, Choice):
-            return any_of(case & self.equal(value, b, left, right) for case, value in a.cases)
-        if isinstance(a, Setting) and a.kind in ("text", "item") and isinstance(b, str):
-            return Truth.of(fn.Equal(a.symbol, Str(b)))
-        if isinstance(a, (str, tuple)) or isinstance(b, (str, tuple)):
-            return YES if same(a, b) else NO
-        if isinstance(a, Truth) and isinstance(b, Truth):
-            return a.choose(b, ~b)
+        match a, b:
+            case (None, other) | (other, None):
+                return is_null(other)
+            case Choice(), _:
+                return any_of(case & self.equal(value, b, left, right) for case, value in a.cases)
+            case Setting(kind="text" | "item"), str():
+                return Truth.of(fn.Equal(a.symbol, Str(b)))
+            case (str() | tuple(), _) | (_, str() | tuple()):
+                return YES if same(a, b) else NO
+            case Truth(), Truth():
+                return a.choose(b, ~b)
         return equal_numbers(self.number(a, left), self.number(b, right))
 
     def contains(self, a: Any, b: Any, left: ast.expr, right: ast.expr) -> Truth:
@@ -214,7 +219,7 @@ class _Walker:
             return self.fail("bad-expression", f"{name}: {error}", node)
 
     def value(self, node: ast.expr) -> Any:
-        """What ``node`` means, a size as its number."""
+        """The value of ``node``, a number's setting as its symbol."""
         found = self.visit(node)
         return found.symbol if isinstance(found, Setting) and found.kind == "number" else found
 

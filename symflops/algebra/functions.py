@@ -1,7 +1,7 @@
-"""Integer functions that sympy shall not rewrite: rounding, bounds, and 0/1 brackets.
+"""Integer functions that sympy does not rewrite: rounding, bounds, and 0/1 brackets.
 
-sympy's own ``floor``, ``Max`` and ``Piecewise`` simplify differently from release to release and are slow. These fold numbers
-and a few identities, and otherwise stay as they were written, so that a page reads the same for ever.
+sympy's own ``floor``, ``Max`` and ``Piecewise`` are slow, and simplify differently from release to release. These functions
+fold numbers and a few identities, and otherwise stay as written, so that a page reads the same with every release.
 """
 
 from __future__ import annotations
@@ -19,19 +19,25 @@ def is_index(name: str) -> bool:
     return "@" in name
 
 
+def sizes_in(*exprs: Expr) -> list[str]:
+    """The names of the sizes in some expressions, sorted, without loop indices."""
+    names = {symbol.name.removeprefix("?") for expr in exprs for symbol in expr.free_symbols}
+    return sorted(name for name in names if not is_index(name))
+
+
 def size_symbol(name: str) -> Symbol:
     """The symbol of a size, a length or an index: a non-negative integer."""
     return Symbol(name, integer=True, nonnegative=True)
 
 
 def position_symbol(name: str) -> Symbol:
-    """The symbol of a place in a list: an integer, negative where it is counted from the end."""
+    """The symbol of a position in a list: an integer, negative if counted from the end."""
     return Symbol(name, integer=True)
 
 
 @lru_cache(maxsize=1 << 14)
 def text_of(atom: Expr) -> str:
-    """An atom as text, to order by: no hash seed changes it."""
+    """An atom as text: a sort key that no hash seed changes."""
     return str(atom)
 
 
@@ -40,7 +46,7 @@ def _numbers(*args: Any) -> bool:
 
 
 class Count(Function):  # type: ignore[misc]
-    """An integer that is never negative where its operands are not."""
+    """An integer that is non-negative if its operands are."""
 
     def _eval_is_integer(self) -> bool:
         return True
@@ -50,7 +56,7 @@ class Count(Function):  # type: ignore[misc]
 
 
 class FloorDiv(Count):
-    """``a // b``: the quotient rounded down; ``a // b // c`` is ``a // (b * c)``, divisors being positive."""
+    """``a // b``: the quotient rounded down. Divisors are positive, so ``a // b // c`` is ``a // (b * c)``."""
 
     @classmethod
     def eval(cls, a: Expr, b: Expr) -> Expr | None:
@@ -66,7 +72,7 @@ class FloorDiv(Count):
 
 
 class CeilDiv(Count):
-    """``ceil(a / b)``: the quotient rounded up; twice is once by the product."""
+    """``ceil(a / b)``: the quotient rounded up; rounding up twice is rounding up once by the product."""
 
     @classmethod
     def eval(cls, a: Expr, b: Expr) -> Expr | None:
@@ -125,8 +131,15 @@ class Most(Count):
         return b if difference.is_nonpositive else None
 
 
-class Excess(Count):
-    """``max(0, a)``: what is left of ``a`` above nothing."""
+class NonNegative(Count):
+    """An integer that is never negative."""
+
+    def _eval_is_nonnegative(self) -> bool:
+        return True
+
+
+class Excess(NonNegative):
+    """``max(0, a)``: the positive part of ``a``."""
 
     @classmethod
     def eval(cls, a: Expr) -> Expr | None:
@@ -139,23 +152,17 @@ class Excess(Count):
             return Excess(rest.args[0] + constant)
         return ZERO if constant < 0 and is_bracket(rest) else None
 
-    def _eval_is_nonnegative(self) -> bool:
-        return True
 
-
-class Whole(Count):
-    """A figure of a batch as a whole: it belongs to the batch, not to one of its items."""
-
-    def _eval_is_nonnegative(self) -> bool:
-        return True
+class Whole(NonNegative):
+    """A statistic of a whole batch, not of one of its items."""
 
 
 class Together(Whole):
-    """``Together(items, a)``: the sum of ``a`` over the items of an index set; their number where ``a`` is 1."""
+    """``Together(items, a)``: the sum of ``a`` over the items of an index set; for ``a = 1`` their number."""
 
 
 class Longest(Whole):
-    """The largest ``a`` of the items of a batch, to which a model pads them all, or which they share."""
+    """The largest ``a`` among the items of a batch: the length to which a model pads them."""
 
     @classmethod
     def eval(cls, a: Expr) -> Expr | None:
@@ -165,15 +172,12 @@ class Longest(Whole):
         return content * cls(rest) if content != ONE else None
 
 
-class Bracket(Count):
-    """A condition that counts: 1 when it holds, else 0."""
-
-    def _eval_is_nonnegative(self) -> bool:
-        return True
+class Bracket(NonNegative):
+    """A condition as a number: 1 if it holds, else 0."""
 
 
 class AtLeast(Bracket):
-    """The bracket ``[a >= b]``: 1 when it holds, else 0. ``b`` ends up a number, so that equal conditions look equal."""
+    """The bracket ``[a >= b]``, normalised so that ``b`` is a number and equal conditions are equal objects."""
 
     @classmethod
     def eval(cls, a: Expr, b: Expr) -> Expr | None:
@@ -212,35 +216,32 @@ class Contains(Bracket):
     """The bracket ``[a in list]``."""
 
 
-class Reading(Count):
-    """A number that is read off a list when a config is known."""
-
-    def _eval_is_nonnegative(self) -> bool:
-        return True
+class Reading(NonNegative):
+    """A number read from a list of the config."""
 
 
 class Item(Reading):
-    """``list[i]`` of a list that is only known when a config is read."""
+    """``list[i]`` of a list of the config."""
 
 
 class Each(Reading):
-    """``list[i]`` of what is only known when a config is read, and may be one number that stands at every place."""
+    """``list[i]`` of a list of the config, which may also be one number for all positions."""
 
 
 class Length(Reading):
-    """``len(list)`` of a list that is only known when a config is read."""
+    """``len(list)`` of a list of the config."""
 
 
 class Occurrences(Reading):
-    """``count(list, value)`` of a list that is only known when a config is read."""
+    """``count(list, value)`` of a list of the config."""
 
 
 class Total(Reading):
-    """``sum(list)`` of a list that is only known when a config is read."""
+    """``sum(list)`` of a list of the config."""
 
 
 class Tally(Reading):
-    """``Tally(index, low, high, bracket)``: how many ``low <= index < high`` satisfy the bracket."""
+    """``Tally(index, low, high, bracket)``: the number of ``low <= index < high`` for which the bracket holds."""
 
     @classmethod
     def eval(cls, index: Expr, low: Expr, high: Expr, bracket: Expr) -> Expr | None:
@@ -250,9 +251,9 @@ class Tally(Reading):
 
 
 def unpadded(expr: Expr, of_items: bool = True) -> Expr:
-    """``expr`` with items as long as they are themselves, not as the longest of their batch.
+    """``expr`` with each item's own length in place of the longest of its batch.
 
-    Where it is not ``of_items``, only sums over items are: the longest of a batch stays what it is.
+    Without ``of_items``, only sums over items change; the longest of a batch stays.
     """
     if not expr.has(Longest):
         return expr
@@ -262,10 +263,10 @@ def unpadded(expr: Expr, of_items: bool = True) -> Expr:
 
 
 def is_bracket(atom: Expr) -> bool:
-    """Whether ``atom`` is 0 or 1 by its nature."""
+    """Whether ``atom`` can only be 0 or 1."""
     return isinstance(atom, Bracket) or (atom.is_Symbol and atom.name.startswith("?"))
 
 
 def flag_symbol(name: str) -> Symbol:
-    """The symbol of a true-or-false size: 0 or 1. Its name carries a mark, so that it can never meet a size's."""
+    """The symbol of a true-or-false size, 0 or 1; the mark in its name sets it apart from sizes."""
     return Symbol("?" + name, integer=True, nonnegative=True)

@@ -92,7 +92,7 @@ def _index(walker: Any, node: ast.Call, args: Sequence[Any]) -> Any:
 def _range(walker: Any, node: ast.Call, args: Sequence[Any]) -> Any:
     _need(args, 1, 2, 3)
     bounds = range(*(walker.integer(arg, place) for arg, place in zip(args, node.args, strict=True)))
-    if bounds[MAX_ITEMS:]:  # its length may be no C integer
+    if bounds[MAX_ITEMS:]:  # len() fails above the largest C integer
         raise ValueError(f"a list has at most {MAX_ITEMS} items")
     return tuple(Integer(value) for value in bounds)
 

@@ -13,9 +13,9 @@ key ``j`` where the base and every bound that is given allow it:
 * ``local`` ``W``: ``|t - j| <= W``, so up to ``2 W + 1`` keys.
 * ``chunked`` ``c``: ``t // c == j // c``, counted from the first key.
 
-What a row sees up to its own position depends on that position alone. So the pairs behind are those of a square of ``Lk`` less
-those of a square of the ``Lk - Lq`` rows that are not there, whatever the bounds; the pairs ahead are counted apart. All is
-said with ``min(length, W)``, ``length // c`` and ``length % c`` of a few lengths, and exact for all lengths from 0 on.
+The keys that a row sees up to its own position depend on that position alone. So for any bounds, the pairs behind are those of
+a square of ``Lk`` minus those of the ``Lk - Lq`` missing rows; the pairs ahead are counted separately. The formulas use
+``min(length, W)``, ``length // c`` and ``length % c`` of a few lengths, and are exact for all lengths from 0 on.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Square = Callable[[Expr], Expr]
 
 @dataclass(frozen=True, slots=True)
 class Mask:
-    """Which pairs are allowed: a base and bounds that intersect with it; one that is None allows everything.
+    """The allowed pairs: those of a base that also satisfy each bound; a bound of None allows all.
 
     ``prefix`` belongs to the base of that name.
     """
@@ -49,7 +49,7 @@ class Mask:
 
     @property
     def name(self) -> str:
-        """The mask in one word, empty when every pair is allowed."""
+        """The mask in one word, empty if every pair is allowed."""
         bounds = [name for name in ("sliding", "local", "chunked") if getattr(self, name) is not None]
         implied = ("full", "block", "causal") if self.sliding is not None else ("full", "block")
         return "_".join(bounds if self.base in implied else [self.base, *bounds])
@@ -85,7 +85,7 @@ def behind(mask: Mask, queries: Expr, keys: Expr) -> Expr:
 
 
 def ahead(mask: Mask, queries: Expr, keys: Expr) -> Expr:
-    """Pairs of a row with the keys after its own position, of which a prefix mask shows the first few."""
+    """Pairs of a row with the keys after its own position; a prefix mask allows the first few of these."""
     start, early = Excess(keys - queries), Excess(queries - keys)
     rows, last, seen = queries, keys, Least(queries, keys)
     if mask.base == "prefix" and mask.prefix is not None:
@@ -103,7 +103,7 @@ def ahead(mask: Mask, queries: Expr, keys: Expr) -> Expr:
 
 
 def causal(queries: Expr, keys: Expr) -> Expr:
-    """Row ``i`` sees ``i + 1 + keys - queries`` keys, where that is positive."""
+    """Pairs of a causal mask: row ``i`` sees ``max(0, i + 1 + keys - queries)`` keys."""
     if queries == keys:
         return triangle(keys)
     return triangle(keys) - triangle(Excess(keys - queries))
@@ -132,14 +132,14 @@ def near(length: Expr, reach: Expr | None) -> Expr:
 
 
 def chunks(square: Square, size: Expr | None) -> Square:
-    """A count over squares as one over chunks of ``size``: the whole ones, and the rest."""
+    """Turn a count of pairs in a square into one in its chunks of ``size``: the whole chunks and the rest."""
     if size is None:
         return square
     return lambda length: FloorDiv(length, size) * square(size) + square(Modulo(length, size))
 
 
 def reach(mask: Mask, keys: Expr) -> Expr:
-    """Keys of a full row: all, or as many as fit into the smallest bound."""
+    """Keys that a row far from both ends sees: all, or those within the smallest bound."""
     bounds = [mask.sliding, mask.chunked, None if mask.local is None else 2 * mask.local + ONE]
     for bound in bounds:
         keys = keys if bound is None else Least(keys, bound)
@@ -147,10 +147,10 @@ def reach(mask: Mask, keys: Expr) -> Expr:
 
 
 def pairs_by(word: str, mask: Mask, queries: Expr, keys: Expr) -> Expr:
-    """Pairs as a word says: ``useful`` ones, ``all``, ``half`` of all, a ``band`` of full rows, or ``half_band``.
+    """Pairs as a convention's word counts them: ``useful``, ``all``, ``half`` of all, a ``band`` of full rows, ``half_band``.
 
-    ``half_within`` is half of all where no key is out of reach, and the useful ones where one is. A mask that leaves nothing
-    out has all its pairs whatever the word.
+    ``half_within`` is half of all if every key is in reach, else the useful pairs. A mask that allows every pair has all its
+    pairs for any word.
     """
     if not mask.name:
         return queries * keys
@@ -165,5 +165,5 @@ def pairs_by(word: str, mask: Mask, queries: Expr, keys: Expr) -> Expr:
 
 
 def bound_of(mask: Mask) -> str:
-    """The word under which a convention speaks of a mask: its tightest bound, else its base."""
+    """The word of a convention for a mask: its tightest bound, else its base."""
     return next((name for name in ("sliding", "local", "chunked") if getattr(mask, name) is not None), mask.base)

@@ -1,8 +1,7 @@
 """Sparse polynomials over opaque atoms: the working form of costs.
 
-``sympy.expand`` on a whole derivation is slow and orders terms as it likes. A :class:`Polynomial` is a dictionary from
-products of
-atoms to rational factors; an atom is a symbol, or anything that shall stay whole (a rounded quotient, a bracket).
+``sympy.expand`` on a whole derivation is slow, and the order of its terms varies. A :class:`Polynomial` is a dictionary from
+products of atoms to rational factors; an atom is a symbol, or a function that stays whole (a rounded quotient, a bracket).
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ class Polynomial(Sparse[Expr]):
 
     @staticmethod
     def product(left: Monomial, right: Monomial) -> Monomial:
-        """Two products as one: a bracket is its own square, and what another atom implies is left out."""
+        """The product of two products: a bracket is its own square, and an atom that another implies is dropped."""
         if not left or not right:
             return left or right
         powers = dict(left)
@@ -50,7 +49,7 @@ class Polynomial(Sparse[Expr]):
         )
 
     def split_whole(self, inside: Callable[[Expr], bool]) -> dict[Monomial, Polynomial]:
-        """:meth:`split`, with what such a part is divided by: a quotient of lengths is whole, its inverse is not."""
+        """:meth:`split` in which a part includes its divisors, so that a quotient of lengths stays whole."""
 
         def part(monomial: Monomial) -> Monomial:
             chosen = frozenset(pair for pair in monomial if inside(pair[0]))
@@ -59,7 +58,7 @@ class Polynomial(Sparse[Expr]):
         return self.grouped(part)
 
     def quotient(self, other: Polynomial) -> Polynomial | None:
-        """The exact quotient by a single term, or by a polynomial that is a constant multiple; None where there is none."""
+        """The exact quotient by a single term or by a constant multiple of this; None if there is none."""
         if len(other.terms) == 1:
             ((divisor, factor),) = other.terms.items()
             terms: dict[Monomial, Factor] = {}
@@ -79,7 +78,7 @@ class Polynomial(Sparse[Expr]):
 
 
 def sorted_atoms(monomial: Iterable[tuple[Expr, int]]) -> list[tuple[Expr, int]]:
-    """The atoms of a product in an order that no hash seed changes."""
+    """The atoms of a product, sorted by a key that no hash seed changes."""
     return sorted(monomial, key=lambda pair: (text_of(pair[0]), pair[1]))
 
 
@@ -106,7 +105,10 @@ def _convert(expr: Expr) -> Polynomial:
 
 
 def _tally(expr: Tally) -> Polynomial:
-    """A tally of ``1 - b`` is the length of the run minus that of ``b``; of one index at most, it is what holds there."""
+    """Multiply out a tally: that of ``1 - b`` is the length of the run minus that of ``b``.
+
+    Over at most one index, it is the condition at that index.
+    """
     index, low, high, condition = expr.args
     run = high - low
     if is_bracket(run):
@@ -132,7 +134,7 @@ def _power(base: Expr, exponent: int) -> Polynomial:
 
 
 def _absorb(pairs: set[tuple[Expr, int]]) -> set[tuple[Expr, int]]:
-    """Drop ``[L >= k]`` beside ``max(0, L - m)`` with ``m >= k - 1``, which is nothing already where the bracket is."""
+    """Drop ``[L >= k]`` beside ``max(0, L - m)`` with ``m >= k - 1``, which is 0 whenever the bracket is."""
     kept = set(pairs)
     for atom, exponent in pairs:
         if isinstance(atom, AtLeast):
@@ -145,7 +147,7 @@ def _absorb(pairs: set[tuple[Expr, int]]) -> set[tuple[Expr, int]]:
 
 
 def _nothing_at(atom: Expr) -> Expr:
-    """What is zero or less where ``atom`` is zero: a length itself, also where its runs of a known number are counted."""
+    """The expression that is at most 0 when ``atom`` is 0; for a rounded-up number of runs it is the length itself."""
     inner = atom.args[0] if isinstance(atom, Excess) else atom
     runs, rest = inner.as_coeff_Add()
     if isinstance(rest, CeilDiv) and rest.args[1].is_Integer and rest.args[1] > 0 and runs.is_Integer:

@@ -1,4 +1,4 @@
-"""Sums of products of atoms with rational factors: the arithmetic that polynomials of expressions and of formulas share."""
+"""Sparse polynomials over any atoms: the arithmetic that polynomials of expressions and of formulas share."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from fractions import Fraction
 from typing import Generic, Self, TypeVar
 
 A = TypeVar("A")
-Factor = int | Fraction  # whole ones are ``int`` where they can be, with which Python reckons much faster
+Factor = int | Fraction  # a whole factor is an ``int``, which is much faster
 
 
 class Sparse(ABC, Generic[A]):
-    """A dictionary from products of atoms to rational factors; immutable, equal when it is the same sum.
+    """A dictionary from products of atoms to rational factors; immutable, equal if it is the same sum.
 
-    What an atom is, and what becomes of atoms that meet in a product, is the subclass's.
+    A subclass chooses the atoms, and how two products of them multiply.
     """
 
     __slots__ = ("terms",)
@@ -25,11 +25,11 @@ class Sparse(ABC, Generic[A]):
     @staticmethod
     @abstractmethod
     def product(left: frozenset[tuple[A, int]], right: frozenset[tuple[A, int]]) -> frozenset[tuple[A, int]]:
-        """Two products as one."""
+        """The product of two products of atoms."""
 
     @classmethod
     def total(cls, parts: Iterable[Self]) -> Self:
-        """The sum of many."""
+        """The sum of ``parts``."""
         terms: dict[frozenset[tuple[A, int]], Factor] = {}
         for part in parts:
             for monomial, factor in part.terms.items():
@@ -60,7 +60,7 @@ class Sparse(ABC, Generic[A]):
         return bool(self.terms)
 
     def scale(self, factor: Factor) -> Self:
-        """Every term times ``factor``."""
+        """This polynomial times ``factor``."""
         return type(self)({monomial: value * factor for monomial, value in self.terms.items()})
 
     def split(self, inside: Callable[[A], bool]) -> dict[frozenset[tuple[A, int]], Self]:

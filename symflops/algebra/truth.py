@@ -1,9 +1,8 @@
 """Conditions that may depend on sizes, as polynomials over 0/1 brackets.
 
 Whether an operator exists, whether a value needs a gradient and whether anything reads it are yes, no, or "when L >= 1", "when
-``qk_norm`` is set". All of them are a :class:`Truth`: a multilinear polynomial over brackets, so that *and* is a
-product, *or* is
-``a + b - a*b``, *not* is ``1 - a``, equal conditions are equal objects, and a cost is multiplied by one as it stands.
+``qk_norm`` is set". Each of these is a :class:`Truth`: a multilinear polynomial over brackets. *And* is a product, *or* is
+``a + b - a*b``, *not* is ``1 - a``. So equal conditions are equal objects, and a cost can be multiplied by one.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ class Truth:
 
     @classmethod
     def of(cls, bracket: Expr | bool | int) -> Truth:
-        """The condition that ``bracket`` (a bracket, or a plain truth) holds."""
+        """The condition that ``bracket`` holds; a plain truth value will do."""
         if isinstance(bracket, (bool, int)) or bracket.is_Integer:
             return YES if int(bracket) else NO
         return cls({frozenset((bracket,)): 1})
@@ -68,25 +67,25 @@ class Truth:
         return _known(YES.plus(self, -1))
 
     def plus(self, other: Truth, factor: int = 1) -> Truth:
-        """The sum of two polynomials; a condition again only where the caller knows that they exclude each other."""
+        """The sum of two polynomials, which is a condition only if they exclude each other."""
         terms = dict(self.terms)
         for product, value in other.terms.items():
             terms[product] = terms.get(product, 0) + factor * value
         return _known(Truth(terms))
 
     def choose(self, then: Truth, otherwise: Truth) -> Truth:
-        """``then`` where this holds, ``otherwise`` where it does not."""
+        """The condition ``then`` if this holds, else ``otherwise``."""
         if then == otherwise:
             return then
         return _known((self & then).plus(~self & otherwise))
 
     def implies(self, other: Truth) -> bool:
-        """Whether ``other`` holds wherever this does."""
+        """Whether ``other`` holds whenever this does."""
         return self is other or other is YES or (self & ~other) == NO
 
     @property
     def expr(self) -> Expr:
-        """The polynomial as an expression, to multiply a cost with."""
+        """The polynomial as an expression, as a factor of a cost."""
         if self._expr is None:
             products = (Mul(Integer(factor), *sorted(product, key=text_of)) for product, factor in self.terms.items())
             self._expr = Add(*products)
@@ -94,7 +93,7 @@ class Truth:
 
     @property
     def equation(self) -> tuple[Expr, Expr] | None:
-        """The size and what it is equal to, when this says that and nothing else."""
+        """The size and the value that it equals, if this is such an equation and nothing else."""
         for product in self.terms:
             (atom, *more) = product or (None,)
             if isinstance(atom, Equal) and not more and self.terms == {product: 1}:
@@ -113,9 +112,9 @@ class Truth:
 
 
 def _join(left: Product, right: Product) -> Product | None:
-    """The product of two products, or None when they exclude each other.
+    """The product of two products, or None if they exclude each other.
 
-    ``[a >= 1]*[a >= 3]`` is ``[a >= 3]``; ``[s = 'x']*[s = 'y']`` is nothing, ``[s = 'x']*[s given]`` is ``[s = 'x']``.
+    ``[a >= 1]*[a >= 3]`` is ``[a >= 3]``; ``[s = 'x']*[s = 'y']`` is 0, and ``[s = 'x']*[s given]`` is ``[s = 'x']``.
     """
     if left == right:
         return left
@@ -152,7 +151,7 @@ def _known(truth: Truth) -> Truth:
 
 
 def any_of(truths: Iterable[Truth]) -> Truth:
-    """Whether one of them holds."""
+    """The condition that at least one of ``truths`` holds."""
     found = NO
     for truth in truths:
         if truth is YES:
@@ -162,5 +161,5 @@ def any_of(truths: Iterable[Truth]) -> Truth:
 
 
 def all_of(truths: Iterable[Truth]) -> Truth:
-    """Whether each of them holds."""
+    """The condition that all of ``truths`` hold."""
     return reduce(lambda a, b: a & b, truths, YES)

@@ -1,4 +1,4 @@
-"""What is raised where the structure of a model depends on a size that is still a symbol."""
+"""The error of an evaluation that cannot go on while a size is a symbol."""
 
 from __future__ import annotations
 
@@ -6,12 +6,20 @@ from collections.abc import Iterable
 
 from sympy import Expr, Symbol
 
-from symflops.algebra.functions import AtLeast, Bracket, Contains, is_bracket
+from symflops.algebra.functions import AtLeast, Bracket, Contains, is_bracket, sizes_in
 from symflops.diagnostics.findings import Diagnostic, Span
 
 
 class UnknownSizeError(Exception):
-    """The structure of the model depends on a size that is still a symbol: it must be fixed to go on."""
+    """The structure of the model depends on a size that is still a symbol.
+
+    Operators such as ``&`` of conditions raise this deep inside an evaluation, whose value has no place for the answer. Each
+    stage turns it into :class:`~symflops.model.needs_size.NeedsSize` at its entry.
+
+    Attributes:
+        size: The size to fix; empty if no single size would settle it.
+        diagnostic: What to report if nobody knows that size.
+    """
 
     def __init__(self, size: str, diagnostic: Diagnostic) -> None:
         super().__init__(size)
@@ -19,11 +27,10 @@ class UnknownSizeError(Exception):
         self.diagnostic = diagnostic
 
 
-def undecided(values: Iterable[Expr], message: str, span: Span | None) -> UnknownSizeError | None:
-    """What to raise where ``values`` should be equal and a condition decides what they are; None where none does."""
-    atoms = {atom for value in values for atom in value.atoms(Bracket, Symbol) if is_bracket(atom)}
-    names = {symbol.name.removeprefix("?") for atom in atoms for symbol in atom.free_symbols}
-    sizes = sorted(name for name in names if "@" not in name)
+def unequal_widths(widths: Iterable[Expr], message: str, span: Span | None) -> UnknownSizeError | None:
+    """The error to raise if ``widths`` are unequal and a condition decides them; None if no condition does."""
+    atoms = {atom for width in widths for atom in width.atoms(Bracket, Symbol) if is_bracket(atom)}
+    sizes = sizes_in(*atoms)
     if not sizes:
         return None
     return UnknownSizeError(
@@ -32,14 +39,15 @@ def undecided(values: Iterable[Expr], message: str, span: Span | None) -> Unknow
 
 
 def tangled(brackets: Iterable[Expr]) -> UnknownSizeError:
-    """A condition over too many ``brackets`` to go on with: a list that they ask is to be known first, a count last."""
+    """The error about a condition over too many ``brackets``.
+
+    It asks for a list in one of them first, and for a count last.
+    """
     rank: dict[str, int] = {}
     for bracket in sorted(brackets, key=str):
         place = 0 if isinstance(bracket, Contains) else 2 if isinstance(bracket, AtLeast) else 1
-        for symbol in bracket.args[-1].free_symbols if place == 0 else bracket.free_symbols:
-            name = symbol.name.removeprefix("?")
-            if "@" not in name:
-                rank[name] = min(place, rank.get(name, place))
+        for name in sizes_in(bracket.args[-1] if place == 0 else bracket):
+            rank[name] = min(place, rank.get(name, place))
     first = min(rank, key=lambda name: (rank[name], name), default="")
     message = f"what exists here, or needs a gradient, depends on too many combinations of '{first}'"
     return UnknownSizeError(

@@ -2,8 +2,7 @@
 
 Blocks are expanded, names resolved, widths and streams inferred and checked. Conditions on sizes stay conditions: an operator
 carries its guard, and a name that a condition rebinds becomes a choice between two values. Conditions on the index of a
-repeat cut
-it into segments (:mod:`symflops.build.repeats`).
+repeat cut it into segments (:mod:`symflops.build.segments`).
 """
 
 from __future__ import annotations
@@ -13,22 +12,22 @@ from typing import Any
 
 from sympy import Expr, Integer, Symbol
 
+from symflops.algebra.definitions import Definitions
 from symflops.algebra.domain import Setting, known
 from symflops.algebra.evaluate import evaluate
 from symflops.algebra.functions import flag_symbol, position_symbol, size_symbol
 from symflops.algebra.truth import NO, Truth
-from symflops.build.builder import Builder
-from symflops.build.limits import Oversized
+from symflops.build.entries import EntryPlacer
 from symflops.build.scopes import ABSENT, Binding, Frame
+from symflops.build.services import Services, services_of
 from symflops.build.streams import Streams
 from symflops.diagnostics.findings import Label, Reporter, SpecError, did_you_mean
 from symflops.frontend.definition_order import early_size
 from symflops.model.graph import Graph
 from symflops.model.needs_size import NeedsSize, or_needs_size
-from symflops.model.nodes import Value
 from symflops.model.path import Path
-from symflops.model.spec import Spec
-from symflops.ops.kind import Definitions, plain
+from symflops.model.spec import InputSpec, Name, Spec
+from symflops.ops.kind import plain
 from symflops.syntax.expression import Expression
 from symflops.syntax.expression import names as letters
 
@@ -59,54 +58,33 @@ def build_through(spec: Spec, fixed: Mapping[str, Any] | None = None, patterns: 
     Raises:
         SpecError: sizes or streams are wrong, or there are too many operators.
     """
-    report = Reporter()
-    definitions = Definitions()
-    sizes = size_names(spec, fixed or {})
-    names = dict(sizes)
-    derive_names(spec, names, definitions, report)
+    report, definitions, sizes = Reporter(), Definitions(), size_names(spec, fixed or {})
+    names = derived_names(spec, sizes, definitions, report)
     streams = Streams(spec, names, report)
     report.check()
-    builder = Builder(report, definitions, streams, patterns)
-    builder.keys = {key: size.name.text for size in spec.sizes for key in size.keys}
+    services = services_of(spec, report, definitions, streams, tuple(patterns))
     frame = Frame(Path(()), names, {}, [], sizes=names)
-    inputs = declare_inputs(spec, frame, builder)
-    try:
-        builder.entries(spec.graph, frame)
-    except Oversized as oversized:
-        raise SpecError([oversized.told(spec)]) from None
-    for diagnostic in builder.stacks.left():
+    inputs = tuple(found for item in spec.inputs if (found := declare_input(item, frame, services)) is not None)
+    EntryPlacer(services).place(spec.graph, frame)
+    if services.limit.exceeded:
+        raise SpecError([services.limit.exceeded])
+    for diagnostic in services.stacks.left():
         report.add(diagnostic)
-    outputs = []
-    for output in spec.outputs:
-        binding = frame.values.get(output.text, ABSENT)
-        if binding.value is not None and binding.value.id in builder.poisoned:
-            continue
-        if binding.value is None:
-            known = [name for name, there in frame.values.items() if there.value is not None]
-            hint = did_you_mean(output.text, known, f"values at the end: {', '.join(known[-8:]) or 'none'}")
-            report.error("unknown-value", f"output '{output}' is not a value of the graph", output.span, hint)
-        else:
-            outputs.append((output.text, binding.value.id))
-    graph = Graph(
-        spec=spec,
-        values=tuple(builder.values),
-        body=tuple(frame.nodes),
-        inputs=inputs,
-        outputs=tuple(outputs),
-        sizes=tuple((size.name.text, symbol_of(sizes[size.name.text])) for size in spec.sizes),
-        definitions=tuple(definitions.pairs.items()),
-        streams=tuple(streams.declared.items()),
-        lengths=tuple(streams.lengths.values()),
-        fixed=tuple((fixed or {}).items()),
-        chosen=tuple(builder.chosen.items()),
-        listed=tuple((path, index, found) for (path, index), found in builder.listed.items()),
-        returned=frozenset(builder.returned),
-    )
-    return graph, report
+    outputs = find_outputs(spec, frame, services)
+    symbols = tuple((size.name.text, symbol_of(sizes[size.name.text])) for size in spec.sizes)
+    graph = services.graph
+    built = Graph(
+        spec=spec, values=tuple(graph.values), body=tuple(frame.nodes), inputs=inputs, outputs=outputs, sizes=symbols,
+        definitions=tuple(definitions.pairs.items()), streams=tuple(streams.declared.items()),
+        lengths=tuple(streams.lengths.values()), fixed=tuple((fixed or {}).items()), chosen=tuple(graph.chosen.items()),
+        listed=tuple((path, index, selectors) for (path, index), selectors in graph.listed.items()),
+        returned=frozenset(graph.returned),
+    )  # fmt: skip
+    return built, report
 
 
 def size_names(spec: Spec, fixed: Mapping[str, Any]) -> dict[str, Any]:
-    """What each size means in an expression: a symbol, a setting, or the value that it is fixed to."""
+    """The value of each size in an expression: a symbol, a setting, or the known value that it is fixed to."""
     names: dict[str, Any] = {}
     for size in spec.sizes:
         name = size.name.text
@@ -125,70 +103,89 @@ def size_names(spec: Spec, fixed: Mapping[str, Any]) -> dict[str, Any]:
     return names
 
 
-def symbol_of(meaning: Any) -> Expr:
-    """The symbol that stands for a size in costs, or its fixed number."""
-    if isinstance(meaning, Setting):
-        return meaning.symbol
-    if isinstance(meaning, Truth):
-        return meaning.expr
-    return meaning if isinstance(meaning, Expr) else Integer(0)
+def symbol_of(value: Any) -> Expr:
+    """The symbol of a size in costs, or its fixed number."""
+    if isinstance(value, Setting):
+        return value.symbol
+    if isinstance(value, Truth):
+        return value.expr
+    return value if isinstance(value, Expr) else Integer(0)
 
 
-def derive_names(spec: Spec, names: dict[str, Any], definitions: Definitions, report: Reporter) -> None:
-    """Add the derived sizes to ``names``; a formula keeps its own letter, anything else is put in its place."""
+def derived_names(spec: Spec, sizes: Mapping[str, Any], definitions: Definitions, report: Reporter) -> dict[str, Any]:
+    """The values of ``sizes`` and derived sizes; a formula keeps its letter and is entered into ``definitions``."""
+    names = dict(sizes)
     places, formulas = {name.text: name for name, _ in spec.derived}, {name.text: formula for name, formula in spec.derived}
     for name, expression in spec.derived:
         if name.text in names:
-            known = next((size.name for size in spec.sizes if size.name.text == name.text), name)
-            also = (Label(known.span, "the size"),) if known is not name else ()
-            report.error("duplicate-name", f"'{name}' is a size already", name.span, "choose another letter", also=also)
+            _report_duplicate(name, spec, report)
             continue
         early = [(letter, span) for letter, span in letters(expression) if letter in formulas and letter not in names]
-        if early:
-            for letter, span in early:
-                rule = "a derived size sees those above it"
-                report.add(early_size(letter, span, places, formulas, name.text, rule))
-            names[name.text] = size_symbol(name.text)
-            continue
-        try:
-            value = evaluate(expression, names)
-        except SpecError as error:
-            for diagnostic in error.diagnostics:
-                report.add(diagnostic)
-            value = size_symbol(name.text)
-        if isinstance(value, Expr) and not value.is_Number:
+        for letter, span in early:
+            rule = "a derived size sees those above it"
+            report.add(early_size(letter, span, places, formulas, name.text, rule))
+        value = size_symbol(name.text) if early else _derived(name, expression, names, report)
+        if not early and isinstance(value, Expr) and not value.is_Number:
             symbol = size_symbol(name.text) if value.is_integer else Symbol(name.text, rational=True)
             definitions.define(symbol, value)
             value = symbol
         names[name.text] = value
+    return names
 
 
-def declare_inputs(spec: Spec, frame: Frame, builder: Builder) -> tuple[tuple[str, int, Truth], ...]:
-    """Make the values that the model receives."""
-    inputs = []
-    for item in spec.inputs:
-        if item.stream is None:
+def _report_duplicate(name: Name, spec: Spec, report: Reporter) -> None:
+    """Report a derived size whose letter is taken."""
+    first = next((size.name for size in spec.sizes if size.name.text == name.text), name)
+    also = (Label(first.span, "the size"),) if first is not name else ()
+    report.error("duplicate-name", f"'{name}' is a size already", name.span, "choose another letter", also=also)
+
+
+def _derived(name: Name, expression: Expression, names: Mapping[str, Any], report: Reporter) -> Any:
+    """The value of a derived size; after a finding about its formula a plain symbol."""
+    try:
+        return evaluate(expression, names)
+    except SpecError as error:
+        for diagnostic in error.diagnostics:
+            report.add(diagnostic)
+    return size_symbol(name.text)
+
+
+def declare_input(item: InputSpec, frame: Frame, services: Services) -> tuple[str, int, Truth] | None:
+    """Bind the value of one input of the model: its name, its id, and when it is given. None if there is no such value."""
+    if item.stream is None:
+        return None
+    declared, name = services.streams.declared, item.name.text
+    stream = declared.get(item.stream.text)
+    if stream is None:
+        hint = did_you_mean(item.stream.text, declared, "declare it under 'streams'")
+        services.report.error("unknown-stream", f"there is no stream '{item.stream}'", item.stream.span, hint)
+        services.graph.poison([name], frame)
+        return None
+    present = services.evaluator.condition(item.when, frame)
+    width = plain(services.evaluator.value(item.width, frame)) if item.width else None
+    if width is not None and not (isinstance(width, Expr) and width.is_integer):
+        message = f"the width of '{item.name}' is not a whole number"
+        services.report.error("bad-field", message, item.width.span if item.width else item.name.span)
+        width = None
+    if present is NO:
+        frame.values[name] = ABSENT
+        return None
+    value = services.graph.value(name, stream, width, item.name.span)
+    frame.values[name] = Binding(value, present)
+    return name, value.id, present
+
+
+def find_outputs(spec: Spec, frame: Frame, services: Services) -> tuple[tuple[str, int], ...]:
+    """The values of the outputs; reports those that no entry binds."""
+    outputs = []
+    for output in spec.outputs:
+        binding = frame.values.get(output.text, ABSENT)
+        if services.graph.is_poisoned(binding):
             continue
-        stream = builder.streams.declared.get(item.stream.text)
-        if stream is None:
-            hint = did_you_mean(item.stream.text, builder.streams.declared, "declare it under 'streams'")
-            builder.report.error("unknown-stream", f"there is no stream '{item.stream}'", item.stream.span, hint)
-            builder.poison([item.name.text], frame)
-            continue
-        present = builder.condition(item.when, frame)
-        width = builder.value(item.width, frame) if item.width else None
-        width = plain(width)
-        if width is not None and not (isinstance(width, Expr) and width.is_integer):
-            message = f"the width of '{item.name}' is not a whole number"
-            builder.report.error("bad-field", message, item.width.span if item.width else item.name.span)
-            width = None
-        if present is NO:
-            frame.values[item.name.text] = ABSENT
-            continue
-        value = builder.new_value(item.name.text, stream, width, item.name.span)
-        frame.values[item.name.text] = Binding(value, present)
-        inputs.append((item.name.text, value.id, present))
-    return tuple(inputs)
-
-
-__all__ = ["Expression", "Value", "build"]
+        if binding.value is None:
+            known = [name for name, there in frame.values.items() if there.value is not None]
+            hint = did_you_mean(output.text, known, f"values at the end: {', '.join(known[-8:]) or 'none'}")
+            services.report.error("unknown-value", f"output '{output}' is not a value of the graph", output.span, hint)
+        else:
+            outputs.append((output.text, binding.value.id))
+    return tuple(outputs)

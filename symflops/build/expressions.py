@@ -1,4 +1,4 @@
-"""What the expressions and paths of an entry mean where it stands."""
+"""Evaluates the expressions and path templates of an entry in its scope."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from sympy import Expr
 
-from symflops.algebra.domain import Choice, Setting
+from symflops.algebra.domain import Setting
 from symflops.algebra.evaluate import evaluate
 from symflops.algebra.functions import is_index
 from symflops.algebra.truth import NO, YES, Truth
@@ -15,86 +15,97 @@ from symflops.build.scopes import ABSENT, Frame
 from symflops.diagnostics.findings import Diagnostic, SpecError, did_you_mean
 from symflops.model.path import Path
 from symflops.model.spec import Template
+from symflops.ops.kind import cases
 from symflops.syntax.expression import Expression, is_constant
 
 
-class Meaning:
-    """Evaluates expressions and path templates in a frame."""
+class Evaluator:
+    """Evaluates expressions and path templates in a frame.
+
+    Attributes:
+        absolute: How many paths so far were written from the root.
+    """
 
     def __init__(self) -> None:
-        self.constants: dict[Expression, Any] = {}  # what those without names are, wherever they stand
-        self.rooted = 0  # paths so far that are said from the root
+        self.absolute = 0
+        self._constants: dict[Expression, Any] = {}
 
     def value(self, expression: Expression, frame: Frame) -> Any:
-        """What ``expression`` means here, with what is decided about loop indices put in."""
-        known = self.constants.get(expression, self)
-        if known is not self:
-            return known
-        result = evaluate(expression, frame.names, {"width": lambda walker, node: self.width_of(walker, node, frame)})
+        """The value of ``expression``, without conditions on loop indices."""
+        if expression in self._constants:
+            return self._constants[expression]
+        result = evaluate(expression, frame.names, {"width": lambda walker, node: width_of(walker, node, frame)})
         result = frame.decide(result)
         if isinstance(result, Expr) and any(is_index(symbol.name) for symbol in result.free_symbols):
             message = f"'{expression.text}' is another number in each iteration"
-            raise UnknownSizeError(
-                "", Diagnostic("structural-size", message, expression.span, "the repeat must be over a known list")
-            )
-        result = result.symbol if isinstance(result, Setting) and result.kind == "number" and not result.nullable else result
+            hint = "the repeat must be over a known list"
+            raise UnknownSizeError("", Diagnostic("structural-size", message, expression.span, hint))
+        if isinstance(result, Setting) and result.kind == "number" and not result.nullable:
+            result = result.symbol
         if is_constant(expression):
-            self.constants[expression] = result
+            self._constants[expression] = result
         return result
 
-    def width_of(self, walker: Any, node: Any, frame: Frame) -> Expr:
-        """``width(v)``: the inferred width of a value."""
-        name = getattr(node.args[0], "id", "") if len(node.args) == 1 else ""
-        binding = frame.values.get(name, ABSENT)
-        if binding.value is None or binding.value.width is None:
-            walker.fail("unknown-value", f"there is no value '{name}' with a width", node, did_you_mean(name, frame.values))
-        assert binding.value is not None and binding.value.width is not None
-        return binding.value.width
-
     def condition(self, expression: Expression | None, frame: Frame) -> Truth:
-        """A ``when``: always, where there is none."""
+        """The condition under ``when``; without one it is always true."""
         if expression is None:
             return YES
         value = self.value(expression, frame)
         if not isinstance(value, Truth):
-            raise SpecError(
-                [Diagnostic("bad-condition", f"'{expression.text}' is no condition", expression.span, "compare it")]
-            )
+            message = f"'{expression.text}' is no condition"
+            raise SpecError([Diagnostic("bad-condition", message, expression.span, "compare it")])
         return value
 
+    def is_shared(self, fields: Any, frame: Frame) -> bool:
+        """Whether an entry says that it uses its parameters a second time."""
+        return fields.get("shared") is not None and self.condition(fields["shared"], frame) is YES
+
     def path(self, template: Template, frame: Frame) -> Path:
-        """The module path that an entry's key says."""
+        """The module path of an entry."""
         return self.paths(template, frame, frame.path)[0][1]
 
     def paths(self, template: Template, frame: Frame, base: Path) -> list[tuple[Truth, Path]]:
-        """A path template under each of its conditions; relative to ``base``."""
+        """The paths of a template, each with its condition; relative ones extend ``base``."""
         if template.text == "_":
             return [(YES, base)]
-        cases: list[tuple[Truth, tuple[str | Expr, ...]]] = [(YES, ())]
+        found: list[tuple[Truth, tuple[str | Expr, ...]]] = [(YES, ())]
         for piece in template.pieces:
-            meant = piece if isinstance(piece, str) else frame.decide(evaluate(piece, frame.names))
-            meant = meant.symbol if isinstance(meant, Setting) and meant.kind == "number" else meant
-            if isinstance(meant, Setting):
-                message = f"'{meant.name}' is part of a path"
-                raise UnknownSizeError(meant.name, Diagnostic("structural-size", message, template.span))
-            options = meant.cases if isinstance(meant, Choice) else ((YES, meant),)
-            cases = [
-                (known & truth, (*parts, _text(option, template)))
-                for known, parts in cases
+            options = self._options(piece, template, frame)
+            found = [
+                (known & truth, (*parts, _part(option, template)))
+                for known, parts in found
                 for truth, option in options
                 if known & truth is not NO
             ]
-        found = []
-        for truth, parts in cases:
-            absolute = bool(parts) and isinstance(parts[0], str) and parts[0].startswith("/")
-            start = Path(()) if absolute else base
-            self.rooted += absolute
-            tail = (str(parts[0])[1:], *parts[1:]) if absolute else parts
-            found.append((truth, start.extend(tail) if any(part != "" for part in tail) else Path(())))
-        return found
+        return [(truth, self._joined(parts, base)) for truth, parts in found]
+
+    def _options(self, piece: str | Expression, template: Template, frame: Frame) -> tuple[tuple[Truth, Any], ...]:
+        """The values of one piece of a template, each with its condition."""
+        value = piece if isinstance(piece, str) else frame.decide(evaluate(piece, frame.names))
+        value = value.symbol if isinstance(value, Setting) and value.kind == "number" else value
+        if isinstance(value, Setting):
+            message = f"'{value.name}' is part of a path"
+            raise UnknownSizeError(value.name, Diagnostic("structural-size", message, template.span))
+        return cases(value)
+
+    def _joined(self, parts: tuple[str | Expr, ...], base: Path) -> Path:
+        if parts and isinstance(parts[0], str) and parts[0].startswith("/"):
+            self.absolute += 1
+            base, parts = Path(()), (parts[0][1:], *parts[1:])
+        return base.extend(parts) if any(part != "" for part in parts) else Path(())
 
 
-def _text(piece: Any, template: Template) -> str | Expr:
+def width_of(walker: Any, node: Any, frame: Frame) -> Expr:
+    """``width(v)`` in an expression: the inferred width of a value."""
+    name = getattr(node.args[0], "id", "") if len(node.args) == 1 else ""
+    value = frame.values.get(name, ABSENT).value
+    if value is None or value.width is None:
+        walker.fail("unknown-value", f"there is no value '{name}' with a width", node, did_you_mean(name, frame.values))
+    assert value is not None and value.width is not None
+    return value.width
+
+
+def _part(piece: Any, template: Template) -> str | Expr:
     if isinstance(piece, Expr):
         return str(piece) if piece.is_Integer else piece
     if isinstance(piece, str):

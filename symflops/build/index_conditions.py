@@ -1,4 +1,4 @@
-"""Decides conditions on the index of a repeat, segment by segment, or says where the repeat must be cut."""
+"""Decides conditions on the index of a repeat within one segment, or answers what the repeat must do first."""
 
 from __future__ import annotations
 
@@ -13,31 +13,53 @@ from symflops.algebra.truth import NO, YES, Truth
 from symflops.build.scopes import Frame
 
 
-class Undecided(Exception):
-    """A condition on a loop index is not the same for all iterations of the segment being built."""
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """The repeat over ``index`` must be cut at ``point``."""
 
-    def __init__(self, index: Symbol, cut: Expr | None, selector: Expr | None) -> None:
-        super().__init__(str(index))
-        self.index = index
-        self.cut = cut
-        self.selector = selector
+    index: Symbol
+    point: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """The iterations of the repeat over ``index`` must be divided by a ``condition`` that is no run of indices."""
+
+    index: Symbol
+    condition: Expr
+
+
+Decision = bool | Cut | Select
+
+
+class UndecidedError(Exception):
+    """An expression has a condition on a loop index that the segment does not decide.
+
+    Expressions are evaluated deep inside entries (fields, widths, paths, arguments of blocks), and only the repeat around
+    them can do what is missing. So this passes from the evaluation to the repeat, and from there on it is a value.
+    """
+
+    def __init__(self, needs: Cut | Select) -> None:
+        super().__init__(str(needs.index))
+        self.needs = needs
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Iterations ``low`` to ``high`` in which every cut has one truth."""
+    """Iterations ``low`` to ``high``, for which each cut point is known to be passed or not."""
 
     low: Expr
     high: Expr
-    truths: dict[Expr, bool]
+    passed: dict[Expr, bool]
 
     @property
     def count(self) -> Expr:
+        """The number of iterations."""
         return span(self.low, self.high)
 
 
 def span(low: Expr, high: Expr) -> Expr:
-    """``max(0, high - low)``, said simply."""
+    """``max(0, high - low)``, in its shortest form."""
     if isinstance(low, Excess):
         rest = high - low.args[0]
         if rest.is_Integer and rest > 0 and high.is_nonnegative:
@@ -46,7 +68,7 @@ def span(low: Expr, high: Expr) -> Expr:
 
 
 class Cutting(Protocol):
-    """A repeat that is being cut: where it begins and ends, and what selects among its iterations."""
+    """A repeat that is being cut: its bounds, and the conditions that divide its iterations."""
 
     start: Expr
     end: Expr
@@ -55,53 +77,65 @@ class Cutting(Protocol):
 
 
 class Decider:
-    """Decides the conditions on one loop's index, or says where the loop must be cut; then puts in what the index is."""
+    """Decides conditions on the index of one loop, then replaces the index by its position."""
 
     def __init__(
-        self, segments: Cutting, segment: Segment, index: Symbol, position: Expr, selected: dict[Expr, bool], frame: Frame
+        self, repeat: Cutting, segment: Segment, index: Symbol, position: Expr, selected: dict[Expr, bool], frame: Frame
     ) -> None:
-        self.segments, self.segment, self.index, self.position, self.selected = segments, segment, index, position, selected
+        self.repeat, self.segment, self.index, self.position, self.selected = repeat, segment, index, position, selected
         self.outer = frame.decide
 
     def decide(self, value: Any) -> Any:
-        """``value`` without conditions on the index."""
-        return self.outer(self.resolve(value))
+        """``value`` without conditions on the index, or on those of the loops around.
 
-    def resolve(self, value: Any) -> Any:
+        Raises:
+            UndecidedError: the segment does not decide one.
+        """
+        return self.outer(self._resolved(value))
+
+    def is_past(self, point: Expr) -> bool:
+        """Whether the index is at least ``point``.
+
+        Raises:
+            UndecidedError: the segment does not decide it.
+        """
+        return _settled(self._past(point))
+
+    def _resolved(self, value: Any) -> Any:
         if isinstance(value, Truth):
-            return self.truth(value)
+            return self._truth(value)
         if isinstance(value, Expr):
-            if self.index not in value.free_symbols:
-                return value
-            atoms = [atom for atom in value.atoms(AtLeast, Equal, Contains) if self.index in atom.free_symbols]
-            return value.xreplace({atom: Integer(self.atom(atom)) for atom in sorted(atoms, key=text_of)}).subs(
-                self.index, self.position
-            )
+            return self._number(value) if self.index in value.free_symbols else value
         if isinstance(value, Choice):
-            cases = [(self.truth(truth), self.resolve(item)) for truth, item in value.cases]
+            cases = [(self._truth(truth), self._resolved(item)) for truth, item in value.cases]
             known = [item for truth, item in cases if truth is YES]
             return known[0] if known else Choice(tuple(case for case in cases if case[0] is not NO))
         if isinstance(value, tuple):
-            return tuple(self.resolve(item) for item in value)
+            return tuple(self._resolved(item) for item in value)
         return value
 
-    def truth(self, truth: Truth) -> Truth:
-        if not any(self.index in atom.free_symbols for product_ in truth.terms for atom in product_):
+    def _number(self, value: Expr) -> Expr:
+        atoms = [atom for atom in value.atoms(AtLeast, Equal, Contains) if self.index in atom.free_symbols]
+        decided = {atom: Integer(_settled(self._atom(atom))) for atom in sorted(atoms, key=text_of)}
+        return value.xreplace(decided).subs(self.index, self.position)
+
+    def _truth(self, truth: Truth) -> Truth:
+        if not any(self.index in atom.free_symbols for product in truth.terms for atom in product):
             return truth
         total = NO
-        for product_, factor in sorted(truth.terms.items(), key=lambda term: str(sorted(map(str, term[0])))):
-            rest = frozenset(atom for atom in product_ if self.index not in atom.free_symbols)
-            if all(self.atom(atom) for atom in sorted(product_ - rest, key=text_of)):
+        for product, factor in sorted(truth.terms.items(), key=lambda term: str(sorted(map(str, term[0])))):
+            rest = frozenset(atom for atom in product if self.index not in atom.free_symbols)
+            if all(_settled(self._atom(atom)) for atom in sorted(product - rest, key=text_of)):
                 total = total.plus(Truth({rest: 1}), factor)
         return total
 
-    def atom(self, atom: Expr) -> bool:
+    def _atom(self, atom: Expr) -> Decision:
         """The truth of one bracket in this segment."""
-        canonical = atom.xreplace({self.index: self.segments.canonical})
+        canonical = atom.xreplace({self.index: self.repeat.canonical})
         if canonical in self.selected:
             return self.selected[canonical]
-        if canonical in self.segments.selectors:
-            value = canonical.xreplace({self.segments.canonical: self.position}).xreplace(_turns(self.position, canonical))
+        if canonical in self.repeat.selectors:
+            value = canonical.xreplace({self.repeat.canonical: self.position}).xreplace(_residues(self.position, canonical))
             if value.is_Integer:
                 return bool(value)
         if isinstance(atom, (AtLeast, Equal)) and all(isinstance(arg, Expr) for arg in atom.args):
@@ -110,47 +144,58 @@ class Decider:
             if slope in (1, -1):
                 rest = expand(difference - slope * self.index)
                 if self.index not in rest.free_symbols:
-                    return self.run(atom, slope, rest)
-        raise Undecided(self.index, None, atom)
+                    return self._in_run(atom, slope, rest)
+        return Select(self.index, atom)
 
-    def run(self, atom: Expr, slope: Expr, rest: Expr) -> bool:
-        """A bracket that holds for a run of indices."""
+    def _in_run(self, atom: Expr, slope: Expr, rest: Expr) -> Decision:
+        """The truth of a bracket that holds for a run of indices."""
         if isinstance(atom, AtLeast):
-            return self.past(-rest) if slope == 1 else not self.past(rest + 1)
+            return self._past(-rest) if slope == 1 else _negated(self._past(rest + 1))
         point = -rest if slope == 1 else rest
-        return self.past(point) and not self.past(point + 1)
+        reached = self._past(point)
+        return _negated(self._past(point + 1)) if reached is True else reached
 
-    def past(self, point: Expr) -> bool:
+    def _past(self, point: Expr) -> Decision:
         """Whether the index is at least ``point``."""
-        if point in self.segment.truths:
-            return self.segment.truths[point]
-        if (self.segments.start - point).is_nonnegative:
+        if point in self.segment.passed:
+            return self.segment.passed[point]
+        if (self.repeat.start - point).is_nonnegative:
             return True
-        if (point - self.segments.end).is_nonnegative:
+        if (point - self.repeat.end).is_nonnegative:
             return False
-        for known, truth in self.segment.truths.items():
-            if truth and (known - point).is_nonnegative:
+        for known, passed in self.segment.passed.items():
+            if passed and (known - point).is_nonnegative:
                 return True
-            if not truth and (point - known).is_nonnegative:
+            if not passed and (point - known).is_nonnegative:
                 return False
-        raise Undecided(self.index, point, None)
+        return Cut(self.index, point)
 
 
-def _turns(position: Expr, atom: Expr) -> dict[Expr, Expr]:
-    """``(P*u + r) % P`` is ``r % P``: what the rounded remainders of ``atom`` are at ``position``, whatever the turn."""
+def _settled(decision: Decision) -> bool:
+    if isinstance(decision, bool):
+        return decision
+    raise UndecidedError(decision)
+
+
+def _negated(decision: Decision) -> Decision:
+    return not decision if isinstance(decision, bool) else decision
+
+
+def _residues(position: Expr, atom: Expr) -> dict[Expr, Expr]:
+    """The remainders in ``atom`` at ``position``, whatever the turn: ``(P*u + r) % P`` is ``r % P``."""
     found = {}
     for inner in atom.atoms(Modulo):
         ((symbol,), modulus) = (tuple(inner.args[0].free_symbols), inner.args[1])
         shifted = expand(inner.args[0].subs(symbol, position))
-        rest = shifted.as_coefficients_dict()
-        kept = sum(((c % modulus) * term for term, c in rest.items() if c.is_Integer), Integer(0))
-        found[Modulo(inner.args[0].subs(symbol, position), modulus)] = Modulo(kept, modulus)
+        terms = shifted.as_coefficients_dict()
+        rest = sum(((factor % modulus) * term for term, factor in terms.items() if factor.is_Integer), Integer(0))
+        found[Modulo(inner.args[0].subs(symbol, position), modulus)] = Modulo(rest, modulus)
     return found
 
 
 def renamed(truth: Truth, old: Symbol, new: Symbol) -> Truth:
-    return (
-        Truth({frozenset(atom.xreplace({old: new}) for atom in product_): factor for product_, factor in truth.terms.items()})
-        if truth not in (YES, NO)
-        else truth
-    )
+    """``truth`` with ``new`` in place of the symbol ``old``."""
+    if truth in (YES, NO):
+        return truth
+    terms = truth.terms.items()
+    return Truth({frozenset(atom.xreplace({old: new}) for atom in product): factor for product, factor in terms})

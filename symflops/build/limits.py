@@ -1,49 +1,31 @@
-"""How large a structure may be that is written out, and what is said of a larger one."""
+"""Limits on the size of a structure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-
-from symflops.diagnostics.findings import Diagnostic, Label
-from symflops.model.spec import Repeat, Spec
-from symflops.syntax.expression import Expression, names
+from symflops.build.surroundings import Surroundings
+from symflops.diagnostics.findings import Diagnostic, SpecError
 
 MAX_UNROLLED = 512
 MAX_OPERATORS = 8_000
-"""Above four times as many as the largest published structure has (a test says so), below what takes seconds to derive."""
+"""4x the largest published structure (a test checks that), and still derived within seconds."""
 
 
-class Oversized(Exception):
-    """A structure has too many operators to go on with. No entry is wrong by itself, so this passes them all."""
+class OperatorLimit:
+    """Counts the operators of a graph; above ``MAX_OPERATORS`` no further entry is placed."""
 
-    def __init__(self, repeats: Sequence[tuple[Repeat, int]], calls: Sequence[Label]) -> None:
-        super().__init__()
-        self.repeats = tuple(repeats)
-        self.calls = tuple(calls)
+    def __init__(self, surroundings: Surroundings) -> None:
+        self.surroundings = surroundings
+        self.operators = 0
+        self.exceeded: Diagnostic | None = None
 
-    def told(self, spec: Spec) -> Diagnostic:
-        """The finding, at the longest repeat that was being written out, with the field that says how long it is."""
-        message = f"the structure has more than {MAX_OPERATORS:,} operators"
-        if not self.repeats:
-            place = self.calls[0].span if self.calls else None
-            hint = "a block is written out wherever it is called: one that calls another twice doubles it"
-            return Diagnostic("structure-too-large", message, place, hint, also=self.calls[1:4])
-        repeat, count = max(self.repeats, key=lambda item: item[1])
-        place, fields = repeat.span, []
-        if repeat.count is not None:
-            place, fields = repeat.count.span, [f"'{field}'" for field in dict.fromkeys(fields_behind(repeat.count, spec))]
-        said = f"the config says how often with {' and '.join(fields)}; " if fields else ""
-        hint = f"{said}no published structure has a quarter of that"
-        told = f"{message}: this is written out, and repeats {count} times"
-        return Diagnostic("structure-too-large", told, place, hint)
+    def grow(self, operators: int = 1) -> None:
+        """Count operators before they are placed.
 
-
-def fields_behind(expression: Expression, spec: Spec) -> Iterator[str]:
-    """The fields of a config that an expression rests on, those behind derived sizes included."""
-    derived = {letter.text: formula for letter, formula in spec.derived}
-    keys = {size.name.text: size.keys[0] for size in spec.sizes}
-    for name, _ in names(expression):
-        if name in keys:
-            yield keys[name]
-        elif name in derived:
-            yield from fields_behind(derived.pop(name), spec)
+        Raises:
+            SpecError: they are too many.
+        """
+        self.operators += operators
+        if self.operators > MAX_OPERATORS:
+            message = f"the structure has more than {MAX_OPERATORS:,} operators"
+            self.exceeded = self.exceeded or self.surroundings.too_large(message)
+            raise SpecError([self.exceeded])

@@ -1,4 +1,4 @@
-"""Where an entry is built: the values and names that it sees, its path, and the conditions that it stands under."""
+"""Scopes: the values and names that an entry sees, its path, and the conditions around it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from sympy import Expr, Symbol
 from symflops.algebra.truth import NO, YES, Truth
 from symflops.model.nodes import Node, Value
 from symflops.model.path import Path, Visit
+from symflops.model.spec import Template
 
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """What a name stands for: a value, and when it is there at all. An absent value is present under no condition."""
+    """The value of a name, and the condition under which it is present; an absent value never is."""
 
     value: Value | None
     present: Truth = YES
@@ -27,7 +28,22 @@ ABSENT = Binding(None, NO)
 
 @dataclass
 class Frame:
-    """One scope: a document, a block call, the body of a loop, or a branch."""
+    """One scope: a document, a block call, the body of a loop, or a branch.
+
+    Attributes:
+        path: The module path that relative paths extend.
+        names: Values of the names in expressions: sizes, parameters of a block, indices.
+        values: Bindings of the names of values.
+        nodes: The region that nodes are added to.
+        guard: The condition under which the scope runs.
+        no_grad: Whether it runs without gradients.
+        copies: Leading dimensions of its parameters, one per group of experts around it.
+        regions: Roles of the entries around it.
+        lists: Module lists that no repeat runs through (experts): index and length.
+        sizes: Names that a local block sees too.
+        decide: Replaces conditions on loop indices in an evaluated expression.
+        visits: Calls around it that use a module of another place a second time.
+    """
 
     path: Path
     names: dict[str, Any]
@@ -47,3 +63,7 @@ class Frame:
         found = copy(self)
         found.__dict__.update(changes)
         return found
+
+    def visits_of(self, template: Template, path: Path, shared: bool) -> tuple[Visit, ...]:
+        """The visits around an entry at ``path``: one more if it uses a module of another place again."""
+        return (*self.visits, Visit(self.path, path)) if shared and template.text.startswith("/") else self.visits

@@ -1,4 +1,4 @@
-"""Streams by name and by axes: what a declared stream is, and what views make of one."""
+"""Declared streams and batch variables, and the streams that operators derive from them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sympy.core.symbol import Str
 from symflops.algebra.evaluate import evaluate
 from symflops.algebra.functions import Longest, Together, size_symbol
 from symflops.algebra.polynomial import Polynomial
-from symflops.diagnostics.findings import Reporter, SpecError, did_you_mean
+from symflops.diagnostics.findings import Diagnostic, Reporter, SpecError, did_you_mean
 from symflops.model.graph import Length
 from symflops.model.index_sets import ONCE
 from symflops.model.nodes import Part, Stream
@@ -24,7 +24,7 @@ LENGTH = "a length is a batch variable, a size, or arithmetic over these"
 
 
 class Streams:
-    """The declared streams and the batch variables that they are made of."""
+    """The declared streams, and the batch variables in their lengths."""
 
     def __init__(self, spec: Spec, sizes: Mapping[str, Any], report: Reporter) -> None:
         self.declared: dict[str, Stream] = {"once": Stream(ONCE, (Part(()),))}
@@ -38,7 +38,7 @@ class Streams:
                     report.add(diagnostic)
 
     def declare(self, spec: StreamSpec) -> Stream:
-        """A declared stream; a name in an axis that is no size is a batch variable of its index set."""
+        """A declared stream; a name in a length that is no size becomes a batch variable."""
         parts = []
         for part in spec.parts:
             axes = []
@@ -71,15 +71,15 @@ class Streams:
         return frozenset(length.symbol for length in self.lengths.values())
 
     def of_items(self, length: Expr) -> bool:
-        """Whether a length is one thing for one item and another for the next."""
+        """Whether a length differs between the items of a batch."""
         return bool(length.replace(Longest, lambda _: Integer(0)).free_symbols & self.symbols)
 
     def longest(self, length: Expr) -> Expr:
-        """The longest of a batch; what does not vary with the items of one is as long as it is."""
+        """The longest ``length`` of a batch; a length that all items share is itself."""
         return Longest(Polynomial.of(length).expr) if self.of_items(length) else length
 
-    def asked(self, walker: Any, node: Any) -> Expr:
-        """``longest(x)`` as an author writes it."""
+    def evaluate_longest(self, walker: Any, node: Any) -> Expr:
+        """``longest(x)`` in an expression."""
         if len(node.args) != 1:
             walker.fail("bad-expression", "longest takes one length", node)
         length: Expr = walker.number(walker.visit(node.args[0]), node)
@@ -92,14 +92,14 @@ class Streams:
         """A length as an expression of sizes, batch variables and the axes in scope."""
         lengths = {name: length.symbol for name, length in self.lengths.items()}
         scope = {**(self.sizes if sizes is None else sizes), **lengths, **axes}
-        value = evaluate(expression, scope, {"longest": self.asked})
+        value = evaluate(expression, scope, {"longest": self.evaluate_longest})
         if not isinstance(value, Expr):
             raise _error("bad-length", f"'{expression.text}' is not a length", expression.span, LENGTH)
         return value
 
 
 class StreamScope:
-    """Streams as an operator sees them, with the names of its frame."""
+    """The streams that one operator sees, with the names of its frame."""
 
     def __init__(self, streams: Streams, sizes: Mapping[str, Any]) -> None:
         self.streams = streams
@@ -113,7 +113,7 @@ class StreamScope:
         return self.streams.declared[name]
 
     def resolve(self, field: Name | tuple[PartSpec, ...], old: Stream, call: Call, others: Iterable[Stream] = ()) -> Stream:
-        """A stream by name, or by axes of the index set of ``old``; those of ``others`` are known by names that it lacks."""
+        """A stream by name, or by axes over the index set of ``old``; lengths may name axes of ``old``, then of ``others``."""
         if isinstance(field, Name):
             return self.named(field.text, call)
         further = {name: length for name, length in axes_of(*others).items() if name not in self.sizes}
@@ -121,9 +121,9 @@ class StreamScope:
         return Stream(old.items, tuple(self.part(part, scope) for part in field))
 
     def lengths(self, expression: Expression, stream: Stream, others: Iterable[Stream] = ()) -> tuple[Expr, ...]:
-        """A list of sizes in which the axes of a stream have their lengths, and ``tokens`` is their product.
+        """A list of sizes in which the axes of ``stream`` name their lengths, and ``tokens`` their product.
 
-        Axes of ``others`` are known by names that nothing else has.
+        Axes of ``others`` are visible under names that nothing else has.
         """
         variables = {name: length.symbol for name, length in self.streams.lengths.items()}
         scope = {**axes_of(*others), **self.sizes, **variables, **axes_of(stream), "tokens": stream.rows}
@@ -134,7 +134,7 @@ class StreamScope:
         return found
 
     def replace(self, field: tuple[PartSpec, ...], old: Stream, call: Call) -> Stream:
-        """``old`` with some axes changed, in every part that has them."""
+        """``old`` with new lengths for some axes; every part must have those."""
         parts = []
         for part in old.parts:
             axes = dict(part.axes)
@@ -147,28 +147,26 @@ class StreamScope:
         return Stream(old.items, tuple(parts))
 
     def padded(self, stream: Stream) -> Stream:
-        """``stream`` with every item as long as the longest, along each axis; parts one after another become one."""
+        """``stream`` with every item padded to the longest along each axis; several parts become one."""
         axes = stream.parts[0].axes if len(stream.parts) == 1 else (("tokens", stream.rows),)
         return Stream(stream.items, (Part(tuple((name, self.streams.longest(length)) for name, length in axes)),))
 
     def together(self, stream: Stream) -> Stream:
-        """The rows of all items one after another, once per batch: one axis, of the name of the index set."""
+        """The rows of all items as one axis, once per batch, named after the index set."""
         items, symbols = Str(stream.items), self.streams.symbols
         parts = Polynomial.of(stream.rows).split(lambda atom: bool(atom.free_symbols & symbols))
         sums = (part.expr * Together(items, Polynomial({rows: Fraction(1)}).expr) for rows, part in parts.items())
         return Stream(ONCE, (Part(((stream.items, Add(*sums)),)),))
 
     def part(self, spec: PartSpec, scope: Mapping[str, Expr]) -> Part:
-        """One part from its axes."""
+        """One part, with its lengths evaluated in ``scope``."""
         return Part(tuple((name.text, self.streams.length(value, scope, self.sizes)) for name, value in spec.axes))
 
 
 def axes_of(*streams: Stream) -> dict[str, Expr]:
-    """The axes of streams of one part."""
+    """The axes of those of ``streams`` that have one part, with their lengths."""
     return {name: length for stream in streams if len(stream.parts) == 1 for name, length in stream.parts[0].axes}
 
 
 def _error(code: str, message: str, span: Any, hint: str = "") -> SpecError:
-    from symflops.diagnostics.findings import Diagnostic
-
     return SpecError([Diagnostic(code, message, span, hint)])

@@ -25,8 +25,8 @@ def assigned(entries: Sequence[Entry]) -> frozenset[str]:
     return frozenset(found - {"_"})
 
 
-def made(entry: Entry) -> frozenset[str]:
-    """The names that an entry makes anew: those under ``to``; what it only adds to is not among them."""
+def named_results(entry: Entry) -> frozenset[str]:
+    """The names that an entry binds under ``to``, without those that it only adds to."""
     if isinstance(entry, Faulty):
         return frozenset(entry.names) - {"_"}
     if isinstance(entry, Repeat):

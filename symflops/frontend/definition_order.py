@@ -1,4 +1,4 @@
-"""Order: names that are read before they are made. Says where they are made, and what waits for what."""
+"""Findings about names that are read before they are bound: where they are bound, and which definitions form a cycle."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EARLY = "entries run in the order written: move this one below that, or read a v
 
 
 def check_defaults(sizes: Sequence[SizeSpec], report: Reporter) -> None:
-    """Report defaults that read what is no size above them."""
+    """Report defaults that read anything but the sizes above them."""
     formulas = {size.name.text: size.default for size in sizes if size.default is not None}
     places = {size.name.text: size.name for size in sizes}
     for position, size in enumerate(sizes):
@@ -33,21 +33,21 @@ def check_defaults(sizes: Sequence[SizeSpec], report: Reporter) -> None:
 def early_size(
     name: str, span: Any, places: Mapping[str, Name], formulas: Mapping[str, Expression], reader: str, rule: str
 ) -> Diagnostic:
-    """The finding about a formula, that of ``reader``, which reads a size further down."""
+    """The finding that the formula of ``reader`` reads a size that is declared below it."""
     also = (Label(places[name].span, f"'{name}' is declared here"),)
     circle = next(waiting(name, reader, formulas), None)
     if circle is None:
         hint = f"{rule}: move '{name}' up"
         return Diagnostic("used-too-early", f"'{name}' is read before it is declared", span, hint, also=also)
-    told = " -> ".join([reader, *circle])
+    cycle = " -> ".join([reader, *circle])
     hint = "one of them must be a size of its own, read from the config"
-    return Diagnostic("cycle", f"'{reader}' is made of itself: {told}", span, hint, also=also if name != reader else ())
+    return Diagnostic("cycle", f"'{reader}' is made of itself: {cycle}", span, hint, also=also if name != reader else ())
 
 
 def waiting(
     name: str, reader: str, formulas: Mapping[str, Expression], seen: frozenset[str] = frozenset()
 ) -> Iterator[list[str]]:
-    """The chains of sizes from ``name`` to ``reader``, each of which reads the next one."""
+    """The chains of sizes from ``name`` to ``reader`` in which each size reads the next."""
     if name == reader:
         yield [name]
     elif name in formulas and name not in seen:
@@ -57,10 +57,13 @@ def waiting(
 
 
 def early_value(found: Diagnostic, entry: Entry, known: Mapping[str, Any], ahead: Sequence[Sequence[Entry]]) -> Diagnostic:
-    """A finding about a value that is not there, told anew where an entry ``ahead`` makes it.
+    """A finding about an unknown value, reworded if a later entry binds that value.
 
-    ``known`` are the values that there are before ``entry``; ``ahead`` the entries that follow it, and those that follow what
-    is around it.
+    Args:
+        found: The finding.
+        entry: The entry that reads the value.
+        known: The values bound before ``entry``.
+        ahead: The entries that follow ``entry``, then those that follow the entries around it.
     """
     name = found.span.text.strip("'\"") if found.span is not None else ""
     for level, entries in enumerate(ahead):
@@ -91,7 +94,7 @@ def _listed(found: frozenset[str]) -> str:
 
 
 def reads(entry: Entry) -> frozenset[str]:
-    """The names of values that an entry reads, those that it makes itself included."""
+    """The names of the values that an entry reads, including those that its own body binds."""
     match entry:
         case Faulty():
             return frozenset()

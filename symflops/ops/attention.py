@@ -71,12 +71,8 @@ class Attention:
             call.result(query.stream, mixed)
 
     def head_widths(self, call: Call, queries: tuple[Value, ...], keys: tuple[Value, ...], heads: Expr, groups: Expr) -> Expr:
-        """``heads * width of one query head``, after checking that every query and key head is as wide."""
-        width = call.width(queries[0], "query")
-        for query in queries:
-            if not call.definitions.equal(call.width(query, "query"), width):
-                message = f"'{query.name}' has width {query.width}, '{queries[0].name}' has {width}"
-                call.too_wide(query, width, "query", "", "queries are equally wide", queries[0].wide, message)
+        """``heads * width of one query head``; checks that all query and key heads are equally wide."""
+        width = call.equally_wide(queries, "query", "queries are equally wide")
         one = call.definitions.divide(width, heads)
         if (one is None or not one.is_integer) and not self.allows_rounding(call, width, heads):
             self.undivided(call, queries[0], heads, "heads")
@@ -93,16 +89,17 @@ class Attention:
 
     @staticmethod
     def undivided(call: Call, value: Value, heads: Expr, field: str) -> NoReturn:
-        """Refuse a width that is no multiple of the number of heads."""
+        """Refuse a width that is not a multiple of the number of heads."""
         message = f"the width of '{value.name}', {value.width}, does not divide into {heads} heads"
         hint = f"the width is {heads} times that of one head"
-        call.fail("head-mismatch", message, field, hint, also=value.wide, note=call.definitions.told(value.width, heads))
+        call.fail("head-mismatch", message, field, hint, also=value.wide, note=call.definitions.formulas_of(value.width, heads))
 
     @staticmethod
     def allows_rounding(call: Call, width: Expr, heads: Expr) -> bool:
-        """A width that a config gives may divide at run time; the config's own class checks that.
+        """Whether a width may divide into heads at run time, which the model's own class checks.
 
-        Where heads are a number, or stand in a list, so may a multiple of that width: both change from stage to stage.
+        A width that a config gives may. If heads are a number or in a list, so may a multiple of that width: both change from
+        stage to stage.
         """
         if heads.is_Integer or isinstance(heads, Reading):
             width = width.as_coeff_Mul()[1]
@@ -110,11 +107,7 @@ class Attention:
 
     def mixed_width(self, call: Call, values: tuple[Value, ...], heads: Expr, groups: Expr) -> Expr:
         """``heads * width of one value head``."""
-        width = call.width(values[0], "value")
-        for value in values:
-            if not call.definitions.equal(call.width(value, "value"), width):
-                message = f"'{value.name}' has width {value.width}, '{values[0].name}' has {width}"
-                call.too_wide(value, width, "value", "", "values are equally wide", values[0].wide, message)
+        width = call.equally_wide(values, "value", "values are equally wide")
         if call.definitions.equal(heads, groups):
             return width
         mixed = call.definitions.divide(width * heads, groups)
@@ -123,7 +116,7 @@ class Attention:
         return mixed
 
     def check_rows(self, call: Call, keys: tuple[Value, ...], values: tuple[Value, ...]) -> None:
-        """Keys and values come in pairs of equal rows."""
+        """Check that keys and values come in pairs of equal rows."""
         if len(keys) != len(values):
             hint = "each list of keys has its values, in the same order"
             call.fail("operand-count", f"{len(keys)} keys and {len(values)} values", "value", hint)
@@ -137,7 +130,7 @@ class Attention:
                 )
 
     def extent(self, call: Call, queries: tuple[Value, ...], keys: tuple[Value, ...]) -> Extent:
-        """Pairs per item: as executed, and the useful ones under the mask."""
+        """Pairs per item: the executed ones, and the useful ones under the mask."""
         folded = call.fields.get("fold") or ()
         windows = call.fields.get("window") or {}
         fold, lq = self.lengths(call, queries, folded, "query")
@@ -145,23 +138,24 @@ class Attention:
         if folded and not call.definitions.equal(fold, other):
             hint = "an axis that becomes batch is as long for queries as for keys"
             call.fail("fold-mismatch", f"queries fold to {fold} and keys to {other}", "fold", hint)
-        masks = self.masks(call)
-        heads = call.number("heads")
+        masks, heads = self.masks(call), call.number("heads")
         if windows:
-            self.check_unmasked(call, masks)
+            self.refuse_masks(call, masks)
             pairs = fold * self.windowed(call, queries, folded, windows)
             return Extent(pairs, pairs, pairs=Pairs(pairs, Integer(1), Integer(1), ((Mask(), YES),), heads))
-        if call.definitions.equal(lq, lk):
-            lk = lq
+        return self.masked(masks, heads, fold, lq, lq if call.definitions.equal(lq, lk) else lk, bool(folded))
+
+    def masked(self, masks: dict[Mask, Truth], heads: Expr, fold: Expr, lq: Expr, lk: Expr, folded: bool) -> Extent:
+        """Pairs of ``lq`` queries and ``lk`` keys, ``fold`` times: the executed and, under ``masks``, the useful ones."""
         useful = Add(*(case.expr * useful_pairs(mask, lq, lk) for mask, case in masks.items()))
         names = dict.fromkeys(mask.name or "full" for mask in masks)
-        backward = lq == lk and not folded and all(mask.base == "causal" and mask.local is None for mask in masks)
+        square = lq == lk and not folded and all(mask.base == "causal" and mask.local is None for mask in masks)
         name = "" if list(names) == ["full"] else " or ".join(names)
         pairs = Pairs(fold, lq, lk, tuple(masks.items()), heads)
-        return Extent(fold * lq * lk, fold * useful, name, lq if backward else None, pairs)
+        return Extent(fold * lq * lk, fold * useful, name, lq if square else None, pairs)
 
     def masks(self, call: Call) -> dict[Mask, Truth]:
-        """The masks that the fields may mean, each with the condition under which they do."""
+        """The masks that the fields describe, each with its condition."""
         base = call.fields["mask"]
         if base == "prefix" and "prefix" not in call.places:
             call.fail("missing-field", "the mask 'prefix' needs 'prefix', the number of keys that everybody sees", "mask")
@@ -176,7 +170,7 @@ class Attention:
         return found
 
     def bound(self, call: Call, name: str) -> list[tuple[Truth, Expr | None]]:
-        """The sizes that the field ``name`` may mean, None for no bound, each with its condition."""
+        """The sizes of the bound ``name``, each with its condition; None is no bound."""
         found: list[tuple[Truth, Expr | None]] = []
         for case, value in cases(call.fields.get(name)):
             null = is_null(value)
@@ -190,8 +184,8 @@ class Attention:
             found += [(case & null, None), (case & ~null, size)]
         return [(case, size) for case, size in found if case is not NO]
 
-    def check_unmasked(self, call: Call, masks: dict[Mask, Truth]) -> None:
-        """Windows are whole: which pairs of one a mask would leave depends on how its tokens are numbered."""
+    def refuse_masks(self, call: Call, masks: dict[Mask, Truth]) -> None:
+        """Refuse a mask within windows: its pairs would depend on how the tokens of a window are numbered."""
         for name in (mask.name for mask in masks if mask.name):
             call.fail(
                 "mask-unsupported",
@@ -201,7 +195,7 @@ class Attention:
             )
 
     def lengths(self, call: Call, values: tuple[Value, ...], folded: tuple[str, ...], field: str) -> tuple[Expr, Expr]:
-        """The product of the folded axes, and the tokens that remain."""
+        """The product of the folded axes, and the number of tokens along the others."""
         fold: Expr = Integer(1)
         rest: list[Expr] = []
         for part in (part for value in values for part in value.stream.parts):
@@ -215,7 +209,7 @@ class Attention:
         return fold, Add(*rest)
 
     def windowed(self, call: Call, queries: tuple[Value, ...], folded: tuple[str, ...], windows: dict[str, Expr]) -> Expr:
-        """Pairs where axes are cut into windows, a smaller one at the edge; axes that are neither contribute their square."""
+        """Pairs within windows of the axes, with a smaller window at the edge; other axes contribute their square."""
         parts: list[Part] = [part for value in queries for part in value.stream.parts]
         if len(parts) != 1:
             call.fail("bad-field", "windows need queries of one part", "window")

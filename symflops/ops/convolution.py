@@ -50,7 +50,7 @@ class Conv:
         call.result(stream, outer)
 
     def weight(self, call: Call, shape: tuple[Expr, ...]) -> tuple[int, ...]:
-        """The parameters that the weight is made of: itself, or its norm and direction, either of which needs its gradient."""
+        """The parameters of the weight: itself, or its norm and direction. A gradient of either needs that of the weight."""
         if not call.has("weight_norm"):
             return call.parameter("weight", shape, field="weight")
         kept = call.number("weight_norm")
@@ -77,7 +77,7 @@ class Conv:
         return quotient
 
     def stream(self, call: Call, x: Value, kernel: tuple[Expr, ...], transposed: bool) -> Stream:
-        """The stream of the result: the last axes become other lengths, their names stay."""
+        """The stream of the result: the last axes keep their names and get new lengths."""
         parts = x.stream.parts
         if len(parts) != 1:
             call.fail("bad-field", f"'{x.name}' has {len(parts)} parts: a convolution needs one", "from", "split it first")
@@ -99,7 +99,7 @@ class Conv:
         return Stream(x.stream.items, (Part((*axes[:first], *changed)),))
 
     def length(self, call: Call, position: int, length: Expr, side: Expr) -> Expr:
-        """``(n + 2p - d(k-1) - 1) // s + 1``: whole multiples of ``s`` taken out of the division, or all in it."""
+        """``(n + 2p - d(k-1) - 1) // s + 1``, with multiples of ``s`` taken out of the division."""
         stride = self.along(call, "stride", position)
         if call.fields["padding"] == "same":
             if stride != 1:
@@ -113,7 +113,7 @@ class Conv:
 
     @staticmethod
     def exactly(call: Call, amount: Expr, stride: Expr) -> Expr | None:
-        """``amount / stride`` where that is a whole number whatever the sizes are."""
+        """``amount / stride`` if that is a whole number for all sizes."""
         quotient = call.definitions.divide(amount, stride)
         whole = quotient is not None and all(factor.denominator == 1 for factor in Polynomial.of(quotient).terms.values())
         return quotient if whole else None

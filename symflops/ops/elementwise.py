@@ -1,11 +1,11 @@
-"""Elementwise work and data movement with a meaning of its own: no contraction that a counter sees."""
+"""Elementwise work and data movement: no contraction, so no work for a counter."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import NoReturn
 
-from symflops.algebra.unknown_size import undecided
+from symflops.algebra.unknown_size import unequal_widths
 from symflops.model.index_sets import SAMPLES
 from symflops.model.nodes import Part, Stream, Value
 from symflops.ops.fields import FROM, Field, Form
@@ -15,10 +15,12 @@ Refuse = Callable[..., NoReturn]
 
 
 def rows_match(refuse: Refuse, first: Value, other: Value, field: str) -> None:
-    """The row rule: equal rows, one for the whole batch, or one part whose axes are among the first value's.
+    """Check that ``other`` broadcasts to ``first``.
+
+    It may have equal rows, rows for the whole batch, or one part whose axes are among those of ``first``.
 
     Raises:
-        SpecError: anything else, which needs an explicit ``view``.
+        SpecError: it has any other rows, which need an explicit ``view``.
     """
     if first.stream.alike(other.stream) or other.stream.items == "once":
         return
@@ -40,7 +42,7 @@ class Mul:
     fields = (FROM, Field("width", Form.EXPRESSION, "width of the result; default: that of the first operand"))
 
     def apply(self, call: Call) -> None:
-        """The first operand's rows; other operands follow the row rule."""
+        """The first operand's rows; the other operands broadcast to it."""
         first = call.operand()
         for other in call.values["from"][1:]:
             rows_match(call.fail, first, other, "from")
@@ -56,13 +58,13 @@ class Add:
     fields = (FROM,)
 
     def apply(self, call: Call) -> None:
-        """Operands of one width; the first one's rows."""
+        """Operands of equal width; the first one's rows."""
         first = call.operand()
         for other in call.values["from"][1:]:
             rows_match(call.fail, first, other, "from")
             if not call.definitions.equal(call.width(first), call.width(other)):
                 message = f"'{other.name}' has width {other.width}, '{first.name}' has {first.width}"
-                unknown = undecided((call.width(first), call.width(other)), message, call.places.get("from", call.span))
+                unknown = unequal_widths((call.width(first), call.width(other)), message, call.places.get("from", call.span))
                 if unknown is not None:
                     raise unknown
                 call.too_wide(other, call.width(first), "from", "", "the terms of a sum are equally wide", first.wide, message)
@@ -116,10 +118,9 @@ class Zeros:
     )
 
     def apply(self, call: Call) -> None:
-        """A value made of nothing."""
-        stream: Stream = call.values["like"][0].stream if call.values.get("like") else Stream(SAMPLES, (Part(()),))
-        if call.fields.get("stream") is not None:
-            stream = call.streams.resolve(call.fields["stream"], stream, call)
-        elif not call.values.get("like"):
+        """A value without operands."""
+        like = call.values.get("like")
+        if not like and not call.has("stream"):
             call.fail("missing-field", "a constant needs 'stream' or 'like'", "", "the rows that it has")
+        stream = call.stream(like[0].stream if like else Stream(SAMPLES, (Part(()),)))
         call.result(stream, call.number("width"))

@@ -1,7 +1,7 @@
-"""What an entry may say: the fields of the operators, and the form that each field's text takes.
+"""Fields of operators, and the form that the text of each field takes.
 
-A field is an expression, the name of a value, or a path template. Which of them is fixed per field, never guessed. The rest of
-the language (documents, sizes, repeats, regimes, ...) is said in the same terms, in :mod:`symflops.frontend.fields`.
+A field is an expression, the name of a value, or a path template; the form is fixed per field, never guessed. The fields of the
+rest of the language (documents, sizes, repeats, regimes, ...) are in :mod:`symflops.frontend.fields`.
 """
 
 from __future__ import annotations
@@ -40,9 +40,16 @@ class Form(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field: its name, its form, whether it must be there, the words that it allows, and one line of documentation.
+    """One field.
 
-    ``fields`` are those of the mapping that it is, where it is one.
+    Attributes:
+        name: Its key.
+        form: How its text is read.
+        doc: One line of documentation.
+        required: Whether it must be given.
+        default: Its text if it is not given.
+        words: The words that it allows, if it is a word.
+        fields: Its own fields, if it is a mapping.
     """
 
     name: str

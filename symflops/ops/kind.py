@@ -1,20 +1,19 @@
-"""What an operator kind is, and the call through which it says what it does.
+"""Operator kinds, and the call on which a kind declares its work.
 
-A kind reads its fields and operands from a :class:`Call`, declares parameters, contractions and results on it, and knows
-nothing
-of counting rules, gradients or output languages.
+A kind reads its fields and operands from a :class:`Call`, and declares parameters, contractions and results on it. It knows
+nothing of counting rules, gradients or output languages.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol
 
-from sympy import Expr, Symbol
+from sympy import Expr
 
+from symflops.algebra.definitions import Definitions
 from symflops.algebra.domain import Choice, Setting
-from symflops.algebra.polynomial import Polynomial
 from symflops.algebra.truth import NO, YES, Truth
 from symflops.diagnostics.findings import Diagnostic, Label, Span, SpecError
 from symflops.model.contraction import Contraction, Extent, Operand
@@ -24,11 +23,11 @@ from symflops.ops.fields import Field
 
 
 class Kind(Protocol):
-    """An operator kind: ``name``, the fields that it reads beside the common ones, and what it does with a call."""
+    """An operator kind."""
 
     @property
     def name(self) -> str:
-        """The word that stands under ``op``."""
+        """The word under ``op``."""
 
     @property
     def doc(self) -> str:
@@ -36,64 +35,32 @@ class Kind(Protocol):
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        """The fields that it reads beside the common ones."""
+        """Its own fields, beside the common ones."""
 
     @property
     def saves(self) -> str:
-        """What autograd keeps of it: ``operands``, ``factors``, ``result`` or ``nothing``."""
+        """The tensors that autograd saves: ``operands``, ``factors``, ``result`` or ``nothing``."""
 
     def apply(self, call: Call) -> None:
         """Declare parameters, contractions and results on ``call``."""
 
 
-class Definitions:
-    """The derived sizes, to decide whether two widths are equal after all."""
-
-    def __init__(self) -> None:
-        self.pairs: dict[Symbol, Expr] = {}
-        self._known: dict[Expr, Polynomial] = {}
-        self._quotients: dict[tuple[Expr, Expr], Expr | None] = {}
-
-    def define(self, symbol: Symbol, value: Expr) -> None:
-        """Let ``symbol`` stand for ``value``."""
-        self.pairs[symbol] = value
-        self._known.clear()
-        self._quotients.clear()
-
-    def expand(self, expr: Expr) -> Polynomial:
-        """``expr`` with every derived size replaced by what it stands for, multiplied out."""
-        if expr not in self._known:
-            value = expr
-            while value.free_symbols & self.pairs.keys():
-                value = value.xreplace(self.pairs)
-            self._known[expr] = Polynomial.of(value)
-        return self._known[expr]
-
-    def equal(self, a: Expr, b: Expr) -> bool:
-        """Whether two expressions are the same number for all sizes."""
-        return a == b or self.expand(a) == self.expand(b)
-
-    def told(self, *values: Expr | None) -> str:
-        """What the derived sizes in some expressions stand for, in words."""
-        symbols = {symbol for value in values if value is not None for symbol in value.free_symbols}
-        return ", ".join(f"{symbol} is {value}" for symbol, value in self.pairs.items() if symbol in symbols)
-
-    def divide(self, a: Expr, b: Expr) -> Expr | None:
-        """``a / b`` where it is a polynomial again, else None."""
-        if (a, b) not in self._quotients:
-            self._quotients[a, b] = self._divided(a, b)
-        return self._quotients[a, b]
-
-    def _divided(self, a: Expr, b: Expr) -> Expr | None:
-        plain = Polynomial.of(a).quotient(Polynomial.of(b))
-        if plain is None:
-            plain = self.expand(a).quotient(self.expand(b))
-        return None if plain is None else plain.expr
-
-
 @dataclass
 class Call:
-    """One use of an operator: evaluated fields, operand values, and what the kind has declared so far."""
+    """One use of an operator: its evaluated fields and operands, and the declarations of its kind so far.
+
+    Attributes:
+        path: The module path of the operator.
+        span: The entry.
+        fields: Evaluated fields by name.
+        places: Spans of fields and operands.
+        values: Operands by field.
+        definitions: The formulas of derived sizes.
+        paths: The paths of a parameter under each condition, from a template and a default path.
+        streams: The streams in scope.
+        guard: The condition under which the operator exists.
+        stacks: The stacks of the graph.
+    """
 
     path: Path
     span: Span
@@ -113,15 +80,15 @@ class Call:
         self.saves: str | None = None
         self.flows = True
         self.caption = ""
-        self.moved: tuple[tuple[Value, Truth], ...] | None = None  # values that it hands on as they are
+        self.moved: tuple[tuple[Value, Truth], ...] | None = None  # values passed on unchanged
         self._lists: dict[str, tuple[Expr, ...]] = {}
 
-    # what the kind reads
+    # read by the kind
 
     def fail(
         self, code: str, message: str, field: str = "", hint: str = "", about: Value | None = None, **more: Any
     ) -> NoReturn:
-        """Refuse the entry, pointing at ``field``, or at the value in it that the finding is ``about``.
+        """Refuse the entry at ``field``, or at the value in it that the finding is ``about``.
 
         ``more`` are further fields of the finding.
         """
@@ -140,11 +107,21 @@ class Call:
         also: tuple[Label, ...] = (),
         message: str = "",
     ) -> NoReturn:
-        """Refuse ``value``, whose width is not the one that is ``wanted``: says where both come from."""
+        """Refuse ``value`` because its width is not ``wanted``; the finding labels the sources of both."""
         self.fail(
             "width-mismatch", message or f"'{value.name}' has width {value.width}, not {wanted}", field, hint, value,
-            label=label, also=(*value.wide, *also), note=self.definitions.told(value.width, wanted),
+            label=label, also=(*value.wide, *also), note=self.definitions.formulas_of(value.width, wanted),
         )  # fmt: skip
+
+    def equally_wide(self, values: Sequence[Value], field: str, hint: str) -> Expr:
+        """The width of all ``values`` of ``field``; refuses the first with another one than ``values[0]``."""
+        first, *others = values
+        width = self.width(first, field)
+        for other in others:
+            if not self.definitions.equal(self.width(other, field), width):
+                message = f"'{other.name}' has width {other.width}, '{first.name}' has {width}"
+                self.too_wide(other, width, field, "", hint, first.wide, message)
+        return width
 
     def operand(self, field: str = "from", index: int = 0) -> Value:
         """The value at ``index`` of ``field``."""
@@ -170,8 +147,14 @@ class Call:
         """Whether ``field`` was given and is not null."""
         return self.fields.get(field) is not None
 
+    def stream(self, old: Stream, others: tuple[Stream, ...] = ()) -> Stream:
+        """The stream under ``stream``, whose axes may name those of ``old`` and ``others``; else ``old``."""
+        if not self.has("stream"):
+            return old
+        return self.streams.resolve(self.fields["stream"], old, self, others)  # type: ignore[no-any-return]
+
     def number(self, field: str) -> Expr:
-        """The number in ``field``; a size that may be null is the number that it is where it is given."""
+        """The number in ``field``; a size that may be null counts as given."""
         value = plain(self.fields[field])
         if isinstance(value, Truth):
             return value.expr
@@ -200,18 +183,22 @@ class Call:
         return self._lists[field]
 
     def whole(self, value: Expr, field: str) -> Expr:
-        """``value``, which is a whole number whatever the sizes are."""
+        """``value``; refuses a number that is not whole for all sizes."""
         if not value.is_integer and not self.definitions.expand(value).expr.is_integer:
             hint = "round it as the model does: // or int(...)"
             self.fail("not-whole", f"'{field}' is {value}, which need not be a whole number", field, hint)
         return value
 
-    # what the kind declares
+    # declared by the kind
 
     def parameter(
         self, name: str, shape: tuple[Expr, ...], when: Truth = YES, field: str = "", trainable: bool = True
     ) -> tuple[int, ...]:
-        """A parameter ``<path>.<name>``, or under the path that the template in ``field`` names; its positions."""
+        """Declare a parameter ``<path>.<name>``, or at the paths of the template in ``field``.
+
+        Returns:
+            The positions of its paths among the parameters of the call.
+        """
         first = len(self.parameters)
         for case, path in self.paths(self.fields.get(field), self.path.join(name)):
             if when & case is not NO:
@@ -229,22 +216,33 @@ class Call:
         kind: str = "linear",
         seen: bool = True,
     ) -> None:
-        """A contraction of ``left`` and ``right``: ``size`` multiply-adds, ``extent`` times per item of ``items``."""
+        """Declare a contraction of ``left`` and ``right``.
+
+        Args:
+            name: The formula of the contraction.
+            left: The first operand.
+            right: The second operand.
+            size: Multiply-adds of one execution.
+            items: The index set that it runs over.
+            extent: Executions per item.
+            kind: The kind of work, as conventions distinguish it.
+            seen: Whether PyTorch's counter sees it.
+        """
         extent = extent if isinstance(extent, Extent) else Extent(extent, extent)
         self.contractions.append(Contraction(name, (left, right), size, items, extent, kind, seen))
 
     def result(self, stream: Stream, width: Expr | None) -> None:
-        """One more result."""
+        """Declare one more result."""
         self.results.append((stream, width))
 
 
 def operand_place(field: str, value: Value) -> str:
-    """The key of the place at which ``field`` names ``value``."""
+    """The key of the span at which ``field`` names ``value``."""
     return f"{field} {value.id}"
 
 
 def plain(value: Any) -> Any:
-    """A size that may be null, or an item of a list, as the number that it is where it is one; anything else as it is."""
+    """The symbol of a size that may be null or of an item of a list; any other value unchanged."""
     return value.symbol if isinstance(value, Setting) and value.kind in ("number", "item") else value
 
 
@@ -254,8 +252,8 @@ def whole(value: Value, label: str = "") -> Operand:
 
 
 def cases(value: Any) -> tuple[tuple[Truth, Any], ...]:
-    """``value`` as cases under conditions."""
+    """The cases of ``value``, each with its condition."""
     return value.cases if isinstance(value, Choice) else ((YES, value),)
 
 
-__all__ = ["Call", "Definitions", "Kind", "Operand", "cases", "whole"]
+__all__ = ["Call", "Kind", "Operand", "cases", "whole"]

@@ -48,7 +48,7 @@ class Linear:
         widths = call.numbers("split") if call.has("split") else (outer,)
         if not call.definitions.equal(Add(*widths), outer):
             total = Add(Integer(0), *widths)
-            message, told = f"the parts sum to {total}, the width is {outer}", call.definitions.told(total, outer)
-            call.fail("split-mismatch", message, "split", "the widths under 'split' sum to 'width'", note=told)
+            message, note = f"the parts sum to {total}, the width is {outer}", call.definitions.formulas_of(total, outer)
+            call.fail("split-mismatch", message, "split", "the widths under 'split' sum to 'width'", note=note)
         for width in widths:
             call.result(x.stream, width)

@@ -1,4 +1,4 @@
-"""``embedding`` and ``parameter``: values that are read, not computed."""
+"""``embedding`` and ``parameter``: values read from parameters, without work."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from sympy import Integer, Mul
 
 from symflops.algebra.truth import NO, YES
 from symflops.model.index_sets import ONCE
-from symflops.model.nodes import Stream, Value
+from symflops.model.nodes import Value
 from symflops.ops.fields import FROM, Field, Form
 from symflops.ops.kind import Call, whole
 
@@ -45,18 +45,11 @@ class MatMul:
             call.fail("bad-field", "whether a counter sees a product depends on no size", "seen", "write true or false")
         call.contract("y = ab", left, right, Integer(1), base.stream.items, Mul(*dims), "product", seen=seen is YES)
         call.caption = " x ".join(str(size) for size in dims)
-        call.result(self.target(call, base.stream, streams), call.number("width") if call.has("width") else Integer(1))
+        target = call.values["like"][0].stream if call.values.get("like") else call.stream(base.stream, streams)
+        call.result(target, call.number("width") if call.has("width") else Integer(1))
 
     def base(self, call: Call, operands: tuple[Value, ...]) -> Value:
-        """The value whose axes the sizes may name: as said, else the first operand that has rows to vary with the batch."""
+        """The value whose axes ``dims`` may name: that of ``axes_of``, else the first with rows that vary."""
         if call.values.get("axes_of"):
             return call.values["axes_of"][0]
         return next((value for value in operands if value.stream.items != ONCE and value.stream.rows != 1), operands[0])
-
-    def target(self, call: Call, old: Stream, streams: tuple[Stream, ...]) -> Stream:
-        """The stream of the result."""
-        if call.values.get("like"):
-            return call.values["like"][0].stream
-        if call.fields.get("stream") is not None:
-            return call.streams.resolve(call.fields["stream"], old, call, streams)  # type: ignore[no-any-return]
-        return old

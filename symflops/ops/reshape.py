@@ -22,7 +22,7 @@ class Concat:
     fields = (FROM, ALONG)
 
     def apply(self, call: Call) -> None:
-        """Along width the widths add; along tokens the parts are strung together and remembered."""
+        """Along the width, widths add; along tokens, parts follow one another, and a split can recover them."""
         values = call.values["from"]
         first = call.operand()
         if call.fields["along"] == "width":
@@ -35,10 +35,8 @@ class Concat:
                 message = f"'{other.name}' and '{first.name}' belong to different index sets"
                 hint = "'view' with 'as: batch' takes the items of a batch together"
                 call.fail("index-set-mismatch", message, "from", hint, other, also=(*first.long, *other.long))
-            if not call.definitions.equal(call.width(first), call.width(other)):
-                message = f"'{other.name}' has width {other.width}, '{first.name}' has {first.width}"
-                hint = "what is joined along tokens is equally wide; 'along: width' puts it side by side"
-                call.too_wide(other, call.width(first), "from", "", hint, first.wide, message)
+            hint = "what is joined along tokens is equally wide; 'along: width' puts it side by side"
+            call.equally_wide((first, other), "from", hint)
         parts = tuple(part for value in values for part in value.stream.parts)
         groups = tuple(len(value.stream.parts) for value in values)
         call.result(Stream(first.stream.items, parts, groups), first.width)
@@ -53,7 +51,7 @@ class Split:
     fields = (FROM, ALONG, Field("sizes", Form.EXPRESSION, "widths of the results"))
 
     def apply(self, call: Call) -> None:
-        """Widths that sum to the operand's, or the token parts that were joined."""
+        """Widths that sum to the operand's, or the token parts that were concatenated."""
         x = call.operand()
         if call.fields["along"] == "tokens":
             groups = x.stream.groups or (1,) * len(x.stream.parts)
@@ -68,7 +66,9 @@ class Split:
         if not call.definitions.equal(Add(*sizes), call.width(x)):
             message = f"the parts sum to {Add(*sizes)}, '{x.name}' has width {x.width}"
             hint = "the widths under 'sizes' sum to the operand's"
-            call.fail("split-mismatch", message, "sizes", hint, also=x.wide, note=call.definitions.told(Add(*sizes), x.width))
+            call.fail(
+                "split-mismatch", message, "sizes", hint, also=x.wide, note=call.definitions.formulas_of(Add(*sizes), x.width)
+            )
         for size in sizes:
             call.result(x.stream, size)
 
@@ -106,11 +106,9 @@ class View:
     def target(self, call: Call, old: Stream) -> Stream:
         """The stream that the fields name."""
         old = call.values["like"][0].stream if call.values.get("like") else old
-        if call.fields.get("stream") is not None:
-            return call.streams.resolve(call.fields["stream"], old, call)  # type: ignore[no-any-return]
-        if call.fields.get("axes") is not None:
+        if call.fields.get("axes") is not None and call.fields.get("stream") is None:
             return call.streams.replace(call.fields["axes"], old, call)  # type: ignore[no-any-return]
-        return old
+        return call.stream(old)
 
     def batch(self, call: Call, x: Value) -> Stream:
         """The rows of all items one after another, in one stream for the whole batch."""
@@ -122,10 +120,10 @@ class View:
         return call.streams.together(x.stream)  # type: ignore[no-any-return]
 
     def conserve(self, call: Call, x: Value, new: Stream, after: Expr | None) -> None:
-        """Refuse a reshape that makes or loses elements."""
+        """Refuse a reshape that changes the number of elements."""
         old, before = x.stream, call.width(x)
         if after is None or not call.definitions.equal(old.rows * before, new.rows * after):
             message = f"a reshape keeps rows times width: {old} of width {before} became {new} of width {after}"
             hint = "'as: pool', 'select' or 'crop' makes fewer, 'as: expand' or 'pad' more"
-            note = call.definitions.told(before, after)
+            note = call.definitions.formulas_of(before, after)
             call.fail("reshape-mismatch", message, "width" if call.has("width") else "from", hint, also=x.wide, note=note)

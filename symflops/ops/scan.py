@@ -26,7 +26,7 @@ class Scan:
     )
 
     def apply(self, call: Call) -> None:
-        """``channels * state`` multiply-adds per row for what is written, as many for the decay; the result is all states."""
+        """``channels * state`` multiply-adds per row to write the state, as many for its decay; the result is all states."""
         u, dt, write = call.operand(), call.operand("dt"), call.operand("write")
         for other, field in ((dt, "dt"), (write, "write")):
             rows_match(call.fail, u, other, field)

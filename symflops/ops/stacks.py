@@ -1,7 +1,7 @@
-"""``push``, ``pop`` and ``gather``: values for use across iterations, as skips of a UNet or hints of a side branch.
+"""``push``, ``pop`` and ``gather``: values used across iterations, such as skips of a UNet or hints of a side branch.
 
-A stack is a list that exists while the graph is built: nothing of it is left but the values that its readers read. Iterations
-that use one are written out.
+A stack exists only while the graph is built; the graph holds the values that were taken from it. Repeats that use a stack are
+unrolled.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Entry = tuple[Value, Truth, Span]
 
 
 class Stacks:
-    """The stacks of a graph: values, and when they are there."""
+    """The stacks of a graph: values with the conditions under which they are present."""
 
     def __init__(self) -> None:
         self.lists: dict[str, list[Entry]] = {}
@@ -28,14 +28,18 @@ class Stacks:
         self.uses = 0
 
     def copy(self) -> dict[str, list[Entry]]:
-        """What is on them, to come back to."""
+        """The entries of each stack, for :meth:`restore`."""
         return {name: list(entries) for name, entries in self.lists.items()}
 
-    def of(self, call: Call) -> list[Entry]:
-        """The stack that an entry names.
+    def restore(self, lists: dict[str, list[Entry]]) -> None:
+        """Go back to the entries of a :meth:`copy`, which may be restored again."""
+        self.lists = {name: list(entries) for name, entries in lists.items()}
+
+    def of(self, call: Call, filled: bool = True) -> list[Entry]:
+        """The stack that an entry names; refuses an empty one unless it need not be ``filled``.
 
         Raises:
-            UnknownSizeError: the entry is in a repeat whose iterations are not written out.
+            UnknownSizeError: the entry is in a repeat that is not unrolled.
         """
         name: str = call.fields["stack"]
         self.uses += 1
@@ -43,10 +47,13 @@ class Stacks:
             message = f"each iteration finds the stack '{name}' as the one before left it"
             hint = "a config, or a variant, that gives the count lets the iterations be written out"
             raise UnknownSizeError("", Diagnostic("structural-size", message, call.span, hint))
-        return self.lists.setdefault(name, [])
+        stack = self.lists.setdefault(name, [])
+        if filled and not stack:
+            call.fail("empty-stack", f"the stack '{name}' is empty here", "stack", "'push' a value before")
+        return stack
 
     def left(self) -> Iterator[Diagnostic]:
-        """What was put on a stack and never taken from it."""
+        """Findings about values that were pushed and never taken."""
         for name, entries in self.lists.items():
             if entries:
                 message = f"{len(entries)} value{'s are' if len(entries) > 1 else ' is'} left on the stack '{name}'"
@@ -62,8 +69,8 @@ class Push:
     fields = (FROM, STACK)
 
     def apply(self, call: Call) -> None:
-        """The value itself: no work, nothing new."""
-        call.stacks.of(call).append((call.operand(), call.guard, call.span))
+        """No work and no result."""
+        call.stacks.of(call, filled=False).append((call.operand(), call.guard, call.span))
         call.moved = ()
 
 
@@ -76,10 +83,8 @@ class Pop:
     fields = (STACK, Field("take", Form.WORD, "which one", default="last", words=("last", "first")))
 
     def apply(self, call: Call) -> None:
-        """The value that was put there."""
+        """The pushed value."""
         stack = call.stacks.of(call)
-        if not stack:
-            call.fail("empty-stack", f"the stack '{call.fields['stack']}' is empty here", "stack", "'push' a value before")
         value, present, _ = stack.pop(0 if call.fields["take"] == "first" else -1)
         call.moved = ((value, present),)
 
@@ -93,10 +98,8 @@ class Gather:
     fields = (STACK, Field("like", Form.VALUES, "the value whose rows the result has", required=True))
 
     def apply(self, call: Call) -> None:
-        """One value that depends on all that were put there."""
+        """One value that depends on all pushed ones."""
         stack = call.stacks.of(call)
-        if not stack:
-            call.fail("empty-stack", f"the stack '{call.fields['stack']}' is empty here", "stack", "'push' a value before")
         call.values = {**call.values, "from": tuple(value for value, _, _ in stack)}
         call.result(call.values["like"][0].stream, stack[0][0].width)
         stack.clear()

@@ -1,4 +1,4 @@
-"""Systems of equations with lower triangular matrices whose diagonal is 1, as delta rules have one for each chunk of tokens."""
+"""Systems with unit lower triangular matrices, one for each chunk of tokens in a delta rule."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ORDER = Field("order", Form.EXPRESSION, "rows of one matrix: this many rows of t
 
 
 def systems(call: Call) -> Expr:
-    """How many matrices stand side by side in a row of the operand: one for each head."""
+    """The number of matrices side by side in a row of the operand, one for each head."""
     a, order = call.operand(), call.number("order")
     count = call.definitions.divide(call.width(a), order)
     if count is None:
@@ -25,8 +25,8 @@ def systems(call: Call) -> Expr:
 class TriangularSolve:
     """``x`` of ``A x = b``, row after row: ``x_i = b_i - sum_{j<i} A_ij x_j``.
 
-    Its backward pass solves ``A^T db = dx`` wherever it runs at all, and ``dA = -db x^T`` is a plain product of which the
-    entries below the diagonal are kept.
+    Its backward pass always solves ``A^T db = dx``. ``dA = -db x^T`` is a plain product, of which the entries below the
+    diagonal are used.
     """
 
     name = "triangular_solve"
@@ -52,7 +52,7 @@ class TriangularSolve:
 
 
 class TriangularInverse:
-    """``T`` of ``A T = 1``, row after row: ``T_i = 1_i - sum_{j<i} A_ij T_j``, a row of ``i`` entries that are not zero."""
+    """``T`` of ``A T = 1``, row after row: ``T_i = 1_i - sum_{j<i} A_ij T_j``, where row ``T_j`` has ``j`` non-zero entries."""
 
     name = "triangular_inverse"
     doc = "invert unit triangular matrices row by row, as products and sums, which PyTorch's counter does not see"
@@ -60,7 +60,7 @@ class TriangularInverse:
     fields = (FROM, ORDER)
 
     def apply(self, call: Call) -> None:
-        """``i * i`` multiply-adds for row ``i`` as they are executed, ``i * (i - 1) / 2`` of them with what is not zero."""
+        """``i * i`` executed multiply-adds for row ``i``, of which ``i * (i - 1) / 2`` have non-zero factors."""
         a, order = call.operand(), call.number("order")
         rows, third = a.stream.rows, Rational(1, 6)
         extent = Extent(

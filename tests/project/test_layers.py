@@ -7,6 +7,7 @@ import re
 import sys
 from pathlib import Path
 
+import networkx
 import pytest
 
 from symflops.api import convention_of, regime_of
@@ -24,6 +25,17 @@ LAYERS = (
     ("commands",), ("draft",), ("cli",),
 )  # fmt: skip
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
+# the same within a folder, of its files and sub-folders; what is on one line may import each other's files, but in no cycle
+ORDERS = {
+    "build": (
+        ("scopes", "streams"), ("expressions", "graph_builder", "index_conditions", "parameter_table", "surroundings"), ("limits", "selected_iterations"),
+        ("name_binding",), ("services",), ("block_cache", "experts", "iterations", "operators"), ("blocks", "segments"), ("repeats",), ("entries",), ("build",),
+    ),
+    "emit": (("code", "rendering"), ("math", "python"), ("page",), ("html", "javascript", "latex", "markdown"), ("closed_forms", "emit")),
+    "draft": (
+        ("limits", "vary"), ("trace",), ("examples", "fold"), ("sample",), ("fit",), ("polish", "write"), ("prove", "study"), ("draft",), ("worker",),
+    ),
+}  # fmt: skip
 FORBIDDEN = {"eval", "exec", "compile", "sympify", "parse_expr", "__import__"}
 
 
@@ -56,6 +68,31 @@ def test_imports_point_one_way(path):
         return
     for module in imports(path):
         assert RANK[layer(module)] <= RANK[own], f"{path.relative_to(ROOT)} imports {module}, which lies above it"
+
+
+@pytest.mark.parametrize("folder", ORDERS)
+def test_imports_within_a_folder_point_one_way(folder):
+    ranks = {name: rank for rank, names in enumerate(ORDERS[folder]) for name in names}
+    paths = sorted((PACKAGE / folder).rglob("*.py"))
+    parts = {path: path.relative_to(PACKAGE / folder).with_suffix("").parts for path in paths}
+    assert ranks.keys() == {names[0] for names in parts.values()} - {"__init__"}
+    for path in paths:
+        for module in imports(path):
+            used = module.split(".")
+            if used[1] == folder and len(used) > 2 and parts[path][0] in ranks:
+                assert ranks[used[2]] <= ranks[parts[path][0]], f"{path.relative_to(ROOT)} imports {module}, which lies above it"
+
+
+def test_no_modules_import_each_other():
+    """Imports for types and those within functions count; the lazy ones of the root package do not."""
+    names = {".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path for path in FILES}
+    graph = networkx.DiGraph()
+    for name, path in names.items():
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module and name != PACKAGE.name:
+                members = (f"{node.module}.{alias.name}" for alias in node.names)
+                graph.add_edges_from((name, member if member in names else node.module) for member in members)
+    assert not [sorted(found) for found in networkx.strongly_connected_components(graph) if len(found) > 1]
 
 
 def test_operators_targets_and_commands_do_not_know_each_other():

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from symflops.api import Model, load
-from symflops.build.block_reuse import Replays
-from symflops.build.builder import Builder
+from symflops.build.block_cache import BlockCache
 from symflops.build.limits import MAX_OPERATORS
+from symflops.build.operators import Operators
 from symflops.catalog import lookup
 from symflops.catalog.library import roots, specs_in
 from symflops.diagnostics.findings import SpecError
@@ -51,7 +51,7 @@ def published(model: Model) -> Iterator[dict[str, Any] | None]:
 def anew(model: Model, config: dict[str, Any]) -> Graph:
     """The graph in which every block is placed for itself."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Replays, "key", lambda *_: None)
+        patch.setattr(BlockCache, "_key", lambda *_: None)
         return load(model.file).graph(config)
 
 
@@ -66,8 +66,8 @@ def test_blocks_that_are_placed_again_are_as_if_placed_for_themselves(name):
 
 def test_layers_that_are_alike_are_placed_once(monkeypatch):
     placed: list[str] = []
-    operator = Builder.operator
-    monkeypatch.setattr(Builder, "operator", lambda self, entry, frame: (placed.append(entry.kind.text), operator(self, entry, frame))[1])
+    operator = Operators.place
+    monkeypatch.setattr(Operators, "place", lambda self, entry, frame: (placed.append(entry.kind.text), operator(self, entry, frame))[1])
     found = {}
     for layers in (6, 12):
         placed.clear()

@@ -1,0 +1,67 @@
+"""Places block calls: inside a block only its inputs and parameters are visible."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from symflops.build.block_cache import BlockCache
+from symflops.build.scopes import ABSENT, Binding, Frame
+from symflops.build.services import PlaceEntries, Services
+from symflops.diagnostics.findings import Label
+from symflops.model.spec import BlockCall
+
+
+class Blocks:
+    """Places block calls; ``place_entries`` places the body of a block."""
+
+    def __init__(self, services: Services, place_entries: PlaceEntries) -> None:
+        self.services = services
+        self.place_entries = place_entries
+        self.cache = BlockCache(services)
+
+    def place(self, entry: BlockCall, frame: Frame) -> None:
+        """Place one call; a local block sees the sizes of the spec, too."""
+        block, services = entry.block, self.services
+        values: dict[str, Binding] = {name.text: ABSENT for name in block.inputs}
+        for name, given in zip(block.inputs, entry.arguments, strict=False):
+            binding = services.binder.look_up(given[0], frame, name in block.optional)
+            if binding is None:
+                return services.graph.abandon(entry, frame)
+            values[name.text] = binding
+        names = self._parameters(entry, values, frame)
+        path, shared = services.evaluator.path(entry.path, frame), services.evaluator.is_shared(entry.common, frame)
+        visits = frame.visits_of(entry.path, path, shared)
+        inner = frame.inside(path=path, names=names, values=values, visits=visits)
+        services.parameters.sharing += shared
+        try:
+            results = self.cache.place(block, inner, lambda: self._body(entry, inner))
+        finally:
+            services.parameters.sharing -= shared
+        return services.binder.bind(entry, entry.common, results, frame)
+
+    def _parameters(self, entry: BlockCall, values: dict[str, Binding], frame: Frame) -> dict[str, Any]:
+        """The names visible in the block; a default may read the parameters before it."""
+        evaluator = self.services.evaluator
+        names: dict[str, Any] = dict(frame.sizes) if entry.block.local else {}
+        for parameter, default in entry.block.parameters:
+            if parameter.text in entry.parameters:
+                names[parameter.text] = evaluator.value(entry.parameters[parameter.text], frame)
+            elif default is not None:
+                names[parameter.text] = evaluator.value(default, frame.inside(names=names, values=values))
+        return names
+
+    def _body(self, entry: BlockCall, inner: Frame) -> list[Binding]:
+        """Place the body of a block in the frame of its call; its results."""
+        block, surroundings = entry.block, self.services.surroundings
+        surroundings.calls.append(Label(entry.span, f"in this call of block '{block.name}'"))
+        around, surroundings.ahead = surroundings.ahead, []
+        try:
+            self.place_entries(block.body, inner)
+        finally:
+            surroundings.calls.pop()
+            surroundings.ahead = around
+        for output in block.outputs:
+            if output.text not in inner.values:
+                message = f"block '{block.name}' never makes its output '{output}'"
+                self.services.report.error("unknown-value", message, output.span)
+        return [inner.values.get(output.text, ABSENT) for output in block.outputs]

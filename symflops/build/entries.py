@@ -1,0 +1,105 @@
+"""Places entries in a region, under their conditions; a finding about one does not hide those about the next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from symflops.algebra.truth import NO, YES, Truth
+from symflops.build.blocks import Blocks
+from symflops.build.experts import Experts
+from symflops.build.operators import Operators
+from symflops.build.repeats import Repeats
+from symflops.build.scopes import ABSENT, Frame
+from symflops.build.services import Services
+from symflops.diagnostics.findings import SpecError
+from symflops.frontend.bound_names import assigned
+from symflops.model.spec import BlockCall, Entry, Faulty, Group, OperatorEntry, Repeat
+
+
+class EntryPlacer:
+    """Places entries of all kinds; those with a body get :meth:`place` for it."""
+
+    def __init__(self, services: Services) -> None:
+        self.services = services
+        self.operators = Operators(services)
+        self.blocks = Blocks(services, self.place)
+        self.repeats = Repeats(services, self.place)
+        self.experts = Experts(services, self.place)
+
+    def place(self, entries: Sequence[Entry], frame: Frame) -> None:
+        """Place entries in order; report those that are faulty."""
+        services, ahead = self.services, self.services.surroundings.ahead
+        for position, entry in enumerate(entries):
+            if services.limit.exceeded:
+                services.graph.abandon(entry, frame)
+                continue
+            ahead.append(entries[position + 1 :])
+            try:
+                self._entry(entry, frame)
+            except SpecError as error:
+                for diagnostic in error.diagnostics:
+                    services.report.add(services.surroundings.explained(diagnostic, entry, frame))
+                services.graph.abandon(entry, frame)
+            finally:
+                ahead.pop()
+
+    def _entry(self, entry: Entry, frame: Frame) -> None:
+        """Place one entry, under its condition."""
+        if isinstance(entry, Faulty):
+            return self.services.graph.abandon(entry, frame)
+        fields = getattr(entry, "fields", None) or getattr(entry, "common", None) or {}
+        when = entry.when if isinstance(entry, (Repeat, Group)) else fields.get("when")
+        condition = self.services.evaluator.condition(when, frame)
+        if condition is YES:
+            return self._unconditional(entry, frame)
+        return self._under(condition, frame, assigned([entry]), lambda inner: self._unconditional(entry, inner))
+
+    def _unconditional(self, entry: Entry, frame: Frame) -> None:
+        """Place one entry without its condition; the role of all but an operator is a region."""
+        region = entry.role if isinstance(entry, (BlockCall, Repeat, Group)) else ""
+        frame = frame.inside(regions=(*frame.regions, region)) if region else frame
+        match entry:
+            case OperatorEntry():
+                self.operators.place(entry, frame)
+            case BlockCall():
+                self.blocks.place(entry, frame)
+            case Repeat():
+                self.repeats.place(entry, frame)
+            case Group():
+                self._group(entry, frame)
+
+    def _under(self, condition: Truth, frame: Frame, names: frozenset[str], place: Callable[[Frame], None]) -> None:
+        """Call ``place`` under ``condition``, and join its bindings with those before it."""
+        if condition is YES:
+            return place(frame)
+        if condition is NO:
+            for name in names - frame.values.keys():
+                frame.values[name] = ABSENT
+            return None
+        inner = frame.inside(guard=frame.guard & condition, values=dict(frame.values))
+        place(inner)
+        for name, new in inner.values.items():
+            old = frame.values.get(name, ABSENT)
+            if new is not old:
+                frame.values[name] = self.services.binder.join(frame, condition, new, old)
+        return None
+
+    def _group(self, entry: Group, frame: Frame) -> None:
+        """Place a group, once without gradients and once with them if a condition decides that."""
+        without = NO
+        if entry.no_grad is not None and not frame.no_grad:
+            without = self.services.evaluator.condition(entry.no_grad, frame)
+        if without is NO:
+            return self._group_body(entry, frame)
+        for condition, no_grad in ((~without, frame.no_grad), (without, True)):
+            if condition is not NO:
+                around = frame.inside(no_grad=no_grad)
+                self._under(condition, around, assigned([entry]), lambda inner: self._group_body(entry, inner))
+        return None
+
+    def _group_body(self, entry: Group, frame: Frame) -> None:
+        """Place the entries of a group under its path, or its routed experts."""
+        path = self.services.evaluator.path(entry.path, frame)
+        if entry.experts is not None:
+            return self.experts.place(entry, frame, path)
+        return self.place(entry.body, frame.inside(path=path))

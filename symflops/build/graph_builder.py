@@ -1,0 +1,76 @@
+"""The graph under construction: its values, the numbers of its nodes, its loop indices, and its choices of iterations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from sympy import Expr, Symbol
+
+from symflops.algebra.functions import size_symbol
+from symflops.algebra.truth import NO
+from symflops.build.scopes import Binding, Frame
+from symflops.frontend.bound_names import assigned, named_results
+from symflops.model.index_sets import ONCE
+from symflops.model.nodes import Part, Stream, Value
+from symflops.model.path import Path
+from symflops.model.spec import Entry, Name
+
+
+class GraphBuilder:
+    """Creates the values, node numbers and loop indices of one graph.
+
+    Attributes:
+        depth: How many loops are around the entry being placed.
+        chosen: The selectors of a regime that choose the iterations at an index.
+        listed: The selectors that choose one unrolled iteration of a module list.
+        returned: Ids of the values that an unrolled iteration hands to the next.
+        poisoned: Ids of the values that stand for the results of faulty entries.
+    """
+
+    def __init__(self) -> None:
+        self.values: list[Value] = []
+        self.nodes = 0
+        self.depth = 0
+        self.indices: dict[tuple[Any, ...], Symbol] = {}
+        self.chosen: dict[Expr, frozenset[str]] = {}
+        self.listed: dict[tuple[Path, int], frozenset[str]] = {}
+        self.returned: set[int] = set()
+        self.poisoned: set[int] = set()
+
+    def number(self) -> int:
+        """A fresh number for a node."""
+        self.nodes += 1
+        return self.nodes
+
+    def index(self, path: Path, *key: Any) -> Symbol:
+        """The index of a loop; equal runs of one module list share it, since they share their parameters."""
+        known = (path, self.depth, *key)
+        name = key[-1].text if isinstance(key[-1], Name) else "i"
+        return self.indices.setdefault(known, size_symbol(f"{name}@{len(self.indices) + 1}_"))
+
+    def value(self, name: str, stream: Stream, width: Expr | None, span: Any = None) -> Value:
+        """A new value."""
+        value = Value(len(self.values), name, stream, width, span)
+        self.values.append(value)
+        return value
+
+    def truncate(self, values: int) -> None:
+        """Drop all but the first ``values`` values."""
+        del self.values[values:]
+        self.returned = {value for value in self.returned if value < values}
+
+    def poison(self, names: Iterable[str], frame: Frame) -> None:
+        """Bind ``names`` to poisoned values, so that one faulty entry causes one finding."""
+        for name in names:
+            value = self.value(name, Stream(ONCE, (Part(()),)), None)
+            self.poisoned.add(value.id)
+            frame.values[name] = Binding(value, NO)
+
+    def abandon(self, entry: Entry, frame: Frame) -> None:
+        """Poison the results of a faulty entry."""
+        self.poison((named_results(entry) & frame.values.keys()) | (assigned([entry]) - frame.values.keys()), frame)
+
+    def is_poisoned(self, binding: Binding) -> bool:
+        """Whether a binding rests on a faulty entry."""
+        return binding.value is not None and binding.value.id in self.poisoned

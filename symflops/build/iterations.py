@@ -1,0 +1,95 @@
+"""One iteration of a repeat: its place in the module tree, and its body unrolled or in a loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from sympy import Expr
+
+from symflops.build.limits import MAX_UNROLLED
+from symflops.build.scopes import Frame
+from symflops.build.selected_iterations import SelectedIterations
+from symflops.build.services import PlaceEntries, Services
+from symflops.diagnostics.findings import Diagnostic, SpecError
+from symflops.model.path import Path
+from symflops.model.spec import Entry, Group, Repeat
+
+
+def module_lists(services: Services, entry: Repeat, frame: Frame) -> tuple[Path, ...]:
+    """The module lists that a repeat runs through: its own, and those indexed by a path inside it."""
+    own = _own_list(services, entry, frame)
+    found = {} if own is None else {own: None}
+    if entry.index is not None and not entry.shared:
+        found |= dict.fromkeys(_indexed(entry.body, entry.index.text, frame.path if own is None else None))
+    return tuple(found)
+
+
+def _own_list(services: Services, entry: Repeat, frame: Frame) -> Path | None:
+    return None if entry.shared or entry.path.text == "_" else services.evaluator.path(entry.path, frame)
+
+
+def _indexed(entries: Sequence[Entry], index: str, base: Path | None) -> Iterator[Path]:
+    """The paths before the index in the paths of ``entries``; without ``base`` only those from the root are known."""
+    for entry in entries:
+        inner = Path(()) if entry.path.text.startswith("/") else base
+        for piece in entry.path.pieces if entry.path.text != "_" else ():
+            if inner is not None and isinstance(piece, str):
+                inner = inner.join(piece.strip("/."))
+            elif inner is not None:
+                if not isinstance(piece, str) and piece.text == index:
+                    yield inner
+                inner = None
+        if isinstance(entry, (Group, Repeat)):
+            yield from _indexed(entry.body, index, inner)
+
+
+def iteration_path(services: Services, entry: Repeat, frame: Frame, index: Expr) -> Path:
+    """The path of the iteration at ``index``."""
+    path = _own_list(services, entry, frame)
+    if path is None:
+        return services.evaluator.path(entry.path, frame)
+    return path.extend((index if not index.is_Integer else str(index),))
+
+
+def unroll(
+    services: Services, place_entries: PlaceEntries, entry: Repeat, frame: Frame, items: tuple[Any, ...], start: Expr
+) -> None:
+    """Place iterations one by one, since their structure differs or their number is a list's."""
+    if len(items) > MAX_UNROLLED:
+        message = f"a repeat that must be written out has at most {MAX_UNROLLED} iterations"
+        raise SpecError([Diagnostic("bad-repeat", message, entry.span)])
+    lists = module_lists(services, entry, frame)
+    selected = SelectedIterations(services.patterns, lists, start, start + len(items))
+    for number, item in enumerate(items):
+        if services.limit.exceeded:
+            break
+        index = start + number
+        selected.note(services.graph, index, lambda point, index=index: bool(index >= point), entry.span)  # type: ignore[misc]
+        names = dict(frame.names)
+        if entry.index is not None:
+            names[entry.index.text] = index
+        if entry.item is not None:
+            names[entry.item.text] = item
+        path = iteration_path(services, entry, frame, index)
+        inner = frame.inside(path=path, names=names, values=dict(frame.values))
+        place_body(services, place_entries, entry, inner)
+        _return_values(services, frame, inner)
+
+
+def place_body(services: Services, place_entries: PlaceEntries, entry: Repeat, inner: Frame) -> None:
+    """Place the body of a repeat once."""
+    services.parameters.sharing += entry.shared
+    try:
+        place_entries(entry.body, inner)
+    finally:
+        services.parameters.sharing -= entry.shared
+
+
+def _return_values(services: Services, frame: Frame, inner: Frame) -> None:
+    """Rebind the names that an iteration changed, for the next one."""
+    for name, old in frame.values.items():
+        new = inner.values[name]
+        if new is not old and new.value is not None:
+            services.graph.returned.add(new.value.id)
+        frame.values[name] = new

@@ -1,0 +1,156 @@
+"""Places operators: reads their fields, lets the operator kind declare its work, and binds the results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from symflops.algebra.functions import sizes_in
+from symflops.algebra.truth import YES, Truth
+from symflops.algebra.unknown_size import UnknownSizeError
+from symflops.build.scopes import ABSENT, Binding, Frame
+from symflops.build.services import Services
+from symflops.build.streams import StreamScope
+from symflops.diagnostics.findings import Diagnostic, Span, SpecError
+from symflops.model.nodes import Operator, Value
+from symflops.model.path import Path
+from symflops.model.patterns import selectors
+from symflops.model.spec import Name, OperatorEntry, Template
+from symflops.ops.fields import Field, Form
+from symflops.ops.kind import Call, Kind, operand_place
+from symflops.ops.table import KINDS
+from symflops.syntax.expression import Expression
+
+OPTIONAL = ("with", "gate", "bias")
+UNREAD = ("like", "axes_of")  # fields whose values give a shape, and are not read
+
+
+class Fields(NamedTuple):
+    """The evaluated fields of an operator and its operands; ``faulty`` if a faulty entry should have made an operand."""
+
+    given: dict[str, Any]
+    operands: dict[str, tuple[Value, ...]]
+    faulty: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Operators:
+    """Places operators."""
+
+    services: Services
+
+    def place(self, entry: OperatorEntry, frame: Frame) -> None:
+        """Evaluate the fields of an operator, let its kind declare its work, and bind its results."""
+        services = self.services
+        services.limit.grow()
+        kind = KINDS[entry.kind.text]
+        fields = self._fields(kind, entry, frame)
+        if fields.faulty:
+            return services.graph.abandon(entry, frame)
+        path = services.evaluator.path(entry.path, frame)
+        self._check_selectable(path, entry)
+        call = Call(
+            path, entry.span, fields.given, {**entry.places, **_operand_spans(kind, entry, frame)}, fields.operands,
+            services.definitions, lambda template, default: self._parameter_paths(template, default, entry, frame),
+            StreamScope(services.streams, frame.names), frame.guard, services.stacks,
+        )  # fmt: skip
+        services.binder.combine(entry, frame, call)
+        services.stacks.depth = services.graph.depth
+        kind.apply(call)
+        if call.moved is None:
+            results = self._add(kind, entry, call, frame)
+        elif call.moved:
+            results = [Binding(*moved) for moved in call.moved]
+        else:
+            return None
+        return services.binder.bind(entry, entry.fields, results, frame)
+
+    def _add(self, kind: Kind, entry: OperatorEntry, call: Call, frame: Frame) -> list[Binding]:
+        """Add the operator that ``call`` declares to the graph; its results."""
+        graph = self.services.graph
+        shared = self.services.evaluator.is_shared(entry.fields, frame)
+        tied = any(entry.fields.get(name) for name in ("weight", "bias_name"))
+        self.services.parameters.claim(call, frame, tied, shared)
+        names = [name.text for name in entry.fields.get("to") or ()]
+        names += [entry.path.text] * (len(call.results) - len(names))
+        results = [graph.value(name, *result, entry.span) for name, result in zip(names, call.results, strict=False)]
+        operands = tuple(value.id for name, given in call.values.items() if name not in UNREAD for value in given)
+        frame.nodes.append(
+            Operator(
+                graph.number(), entry.kind.text, call.path, operands, tuple(value.id for value in results),
+                tuple(call.parameters), tuple(call.contractions), frame.guard, call.saves or kind.saves,
+                call.flows and not frame.no_grad, entry.fields.get("role") or "", call.caption, entry.span,
+                frame.visits_of(entry.path, call.path, shared), frame.regions,
+            )
+        )  # fmt: skip
+        return [Binding(value) for value in results]
+
+    def _check_selectable(self, path: Path, entry: OperatorEntry) -> None:
+        """If a regime selects an index of a module list, that index must be known."""
+        for position, part in enumerate(path.parts):
+            composed = not isinstance(part, str) and not part.is_Symbol and part not in self.services.graph.chosen
+            if composed and selectors(self.services.patterns, Path(path.parts[:position]).parent):
+                message = f"a pattern selects an index, and '{entry.path.text}' is at another one for other sizes"
+                diagnostic = Diagnostic("structural-size", message, entry.path.span)
+                raise UnknownSizeError(next(iter(sizes_in(part)), ""), diagnostic)
+
+    def _fields(self, kind: Kind, entry: OperatorEntry, frame: Frame) -> Fields:
+        """Evaluate the fields of an operator and look up its operands.
+
+        Raises:
+            SpecError: with the findings of all fields.
+        """
+        found = Fields({}, {}, False)
+        mistakes: list[Diagnostic] = []
+        for field in kind.fields:
+            given = entry.fields.get(field.name)
+            try:
+                if field.form is Form.VALUES and field.name != "fold":
+                    bindings = self._operands(given or (), field.name in OPTIONAL, frame)
+                    found = found._replace(faulty=found.faulty or None in bindings)
+                    values = (binding.value for binding in bindings if binding is not None)
+                    found.operands[field.name] = tuple(value for value in values if value is not None)
+                else:
+                    found.given[field.name] = self._field(field, given, frame)
+            except SpecError as error:
+                mistakes += error.diagnostics
+        if mistakes:
+            raise SpecError(mistakes)
+        return found
+
+    def _operands(self, names: Sequence[Name], optional: bool, frame: Frame) -> list[Binding | None]:
+        return [self.services.binder.look_up(name, frame, optional) for name in names]
+
+    def _field(self, field: Field, given: Any, frame: Frame) -> Any:
+        """The value of a field that names no operands."""
+        evaluator = self.services.evaluator
+        if field.form is Form.VALUES:
+            return tuple(name.text for name in given or ())
+        if field.form is Form.WINDOW:
+            return {name.text: evaluator.value(size, frame) for name, size in given or ()}
+        if field.form is not Form.LENGTHS and isinstance(given, Expression):
+            return evaluator.value(given, frame)
+        return given
+
+    def _parameter_paths(
+        self, template: Template | None, default: Path, entry: OperatorEntry, frame: Frame
+    ) -> list[tuple[Truth, Path]]:
+        """The paths of a parameter: those of a template, and ``default`` wherever it names none."""
+        if template is None:
+            return [(YES, default)]
+        path = self.services.evaluator.path(entry.path, frame)
+        parent = path if entry.path.text == "_" else path.parent
+        cases = self.services.evaluator.paths(template, frame, parent)
+        return [(truth, path if path.parts else default) for truth, path in cases]
+
+
+def _operand_spans(kind: Kind, entry: OperatorEntry, frame: Frame) -> dict[str, Span]:
+    """The span of each operand's name, by field and value."""
+    found: dict[str, Span] = {}
+    for field in kind.fields:
+        for name in (entry.fields.get(field.name) or ()) if field.form is Form.VALUES else ():
+            value = frame.values.get(name.text, ABSENT).value
+            if value is not None:
+                found[operand_place(field.name, value)] = name.span
+    return found

@@ -1,0 +1,72 @@
+"""The parameters of the graph under construction, by path."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sympy import Expr
+
+from symflops.algebra.definitions import Definitions
+from symflops.algebra.truth import NO
+from symflops.build.scopes import Frame
+from symflops.diagnostics.findings import Label
+from symflops.model.nodes import Parameter
+from symflops.model.path import Path
+from symflops.ops.kind import Call
+
+Claims = tuple[tuple[Parameter, bool], ...]
+"""The parameters of one path, one per shape, and whether each is tied."""
+
+
+class ParameterTable:
+    """Claims parameters: a path has one shape at a time, and is used twice only if the spec says so.
+
+    Attributes:
+        claims: The parameters claimed so far.
+        sharing: How many entries around the current one use their parameters a second time.
+    """
+
+    def __init__(self, definitions: Definitions) -> None:
+        self.definitions = definitions
+        self.claims: dict[Path, Claims] = {}
+        self.sharing = 0
+
+    def claim(self, call: Call, frame: Frame, tied: bool, shared: bool) -> None:
+        """Claim the parameters that an operator declares; ``tied`` if the spec names their paths."""
+        for position, parameter in enumerate(call.parameters):
+            lists = tuple(entry for entry in frame.lists if entry[0] in parameter.path.indices)
+            exists = parameter.exists & frame.guard
+            if frame.copies or lists or exists is not parameter.exists:
+                parameter = replace(parameter, shape=(*frame.copies, *parameter.shape), exists=exists, lists=lists)
+            call.parameters[position] = parameter
+            known = self.claims.get(parameter.path, ())
+            same = next((item for item in known if self._alike(item[0].shape, parameter.shape)), None)
+            if same is None:
+                self._check_shapes(parameter, known, call)
+                self.claims[parameter.path] = (*known, (parameter, tied))
+                continue
+            call.parameters[position] = replace(parameter, shape=same[0].shape)
+            repeated = shared or self.sharing or tied or same[1]
+            if not repeated and same[0].exists & parameter.exists is not NO:
+                hint = "if the model calls this module twice, write 'shared: true'"
+                message = f"parameter '{parameter.path}' is claimed twice"
+                call.fail("parameter-twice", message, "", hint, also=_claimed_at(same[0]))
+
+    def _alike(self, one: tuple[Expr, ...], other: tuple[Expr, ...]) -> bool:
+        """Whether two shapes are equal for all sizes."""
+        return len(one) == len(other) and all(self.definitions.equal(a, b) for a, b in zip(one, other, strict=True))
+
+    def _check_shapes(self, parameter: Parameter, known: Claims, call: Call) -> None:
+        """Refuse a second shape if the parameter may have another one at the same time."""
+        for other, _ in known:
+            if other.exists & parameter.exists is not NO:
+                shapes = f"{list(other.shape)} and {list(parameter.shape)}"
+                message = f"parameter '{parameter.path}' has two shapes, {shapes}"
+                hint = "a parameter has one shape: is one of the two paths, or widths, another?"
+                call.fail("parameter-shape", message, "", hint, also=_claimed_at(other))
+
+
+def _claimed_at(parameter: Parameter) -> tuple[Label, ...]:
+    """The place of the first claim, as a further label of a finding."""
+    shape = ", ".join(str(size) for size in parameter.shape)
+    return (Label(parameter.span, f"first claimed here, with shape [{shape}]"),) if parameter.span else ()

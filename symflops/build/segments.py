@@ -1,0 +1,255 @@
+"""Cuts a repeat into segments: one loop per run of like iterations, never one body per iteration.
+
+A condition on the index cuts the repeat where its truth changes. The order of cut points (``k`` and ``L - 1``) may be unknown,
+so there are segments for every order. They follow one another, and their counts (``max(0, min(L, k) - ...)``) are zero for the
+orders that do not happen. A condition that is no run of indices divides the iterations of a segment into classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import reduce
+from itertools import product
+from math import lcm
+from typing import NamedTuple
+
+from sympy import Expr, Integer, Symbol
+
+from symflops.algebra.functions import AtLeast, FloorDiv, Least, Modulo, Most, is_index, size_symbol
+from symflops.algebra.truth import NO, Truth, all_of
+from symflops.build.index_conditions import Cut, Decider, Segment, Select, UndecidedError, renamed
+from symflops.build.iterations import iteration_path, module_lists, place_body
+from symflops.build.scopes import ABSENT, Binding, Frame
+from symflops.build.selected_iterations import SelectedIterations
+from symflops.build.services import PlaceEntries, Services
+from symflops.diagnostics.findings import Diagnostic, SpecError
+from symflops.frontend.bound_names import assigned
+from symflops.model.needs_size import NeedsSize, or_needs_size
+from symflops.model.nodes import Carry, Loop, Node, Value
+from symflops.model.spec import Repeat
+
+MAX_CUTS = 8
+MAX_SELECTORS = 3
+MAX_PERIOD = 16
+
+
+class Turns(NamedTuple):
+    """``count`` turns of a loop over the indices ``low + stride * turn + residue``; turns count from ``offset``."""
+
+    offset: Expr
+    count: Expr
+    low: Expr
+    stride: int = 1
+    residues: tuple[int, ...] = (0,)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether turns are numbered by the index itself."""
+        return self.stride == 1 and self.residues == (0,) and bool(self.offset == self.low)
+
+
+class Body(NamedTuple):
+    """The nodes of one turn, what it carries, and the names that it changes."""
+
+    nodes: tuple[Node, ...]
+    carries: tuple[Carry, ...]
+    changed: set[str]
+
+
+class Segments:
+    """Places the segments of one repeat, and cuts further if a condition turns out to need it."""
+
+    def __init__(
+        self, services: Services, place_entries: PlaceEntries, entry: Repeat, frame: Frame, count: Expr, start: Expr
+    ) -> None:
+        self.services, self.place_entries = services, place_entries
+        self.entry, self.frame = entry, frame
+        self.start, self.end = start, start + count
+        lists = module_lists(services, entry, frame)
+        self.selected = SelectedIterations(services.patterns, lists, self.start, self.end)
+        self.cuts: list[Expr] = self.selected.cuts()
+        self.selectors: list[Expr] = []
+        self.canonical = size_symbol(f"{entry.index or 'i'}@")
+        self.indices: set[Symbol] = set()
+
+    def place(self) -> NeedsSize | None:
+        """Place the repeat; if its iterations must be unrolled instead, or a size must be known, the answer says why."""
+        go_back = self.services.checkpoint(self.frame)
+        while True:
+            needs = self._attempt()
+            if isinstance(needs, (Cut, Select)):
+                go_back()
+                needs = self._refine(needs)
+                if needs is None:
+                    continue
+            return needs
+
+    @or_needs_size
+    def _attempt(self) -> Cut | Select | None:
+        """Place all segments, or answer what must be decided about the index first."""
+        try:
+            for segment in self._segments():
+                if segment.count != 0 and not self.services.limit.exceeded:
+                    self._place_segment(segment)
+        except UndecidedError as error:
+            if error.needs.index not in self.indices:
+                raise
+            return error.needs
+        return None
+
+    def _refine(self, needs: Cut | Select) -> NeedsSize | None:
+        """Add a cut or a condition; an answer is why the iterations must be unrolled instead."""
+        condition = needs.point if isinstance(needs, Cut) else needs.condition
+        if any(is_index(symbol.name) for symbol in condition.free_symbols - {needs.index}):
+            message = "a condition compares the indices of two repeats"
+            return NeedsSize("", Diagnostic("structural-size", message, self.entry.span, "their counts must be known"))
+        if isinstance(needs, Cut):
+            self.cuts.append(condition)
+        elif (self.end - self.start).is_Integer and self.start.is_Integer:
+            return NeedsSize("", Diagnostic("structural-size", "a condition selects single iterations", self.entry.span))
+        else:
+            self.selectors.append(condition.xreplace({needs.index: self.canonical}))
+        if len(self.cuts) > MAX_CUTS or len(self.selectors) > MAX_SELECTORS:
+            message = "too many different conditions on the index of one repeat"
+            hint = "write the runs of equal layers as repeats of their own, with 'start'"
+            raise SpecError([Diagnostic("bad-repeat", message, self.entry.span, hint)])
+        return None
+
+    def _segments(self) -> Iterator[Segment]:
+        """Every combination of passed cuts that some order of the cuts allows, in the order of the iterations."""
+        for passed in sorted(product((False, True), repeat=len(self.cuts)), key=lambda passed: (sum(passed), passed)):
+            pairs = dict(zip(self.cuts, passed, strict=True))
+            if any(pairs[a] and not pairs[b] and (a - b).is_nonnegative for a in self.cuts for b in self.cuts):
+                continue
+            low = reduce(Most, [cut for cut in self.cuts if pairs[cut]], self.start)
+            high = reduce(Least, [cut for cut in self.cuts if not pairs[cut]], self.end)
+            yield Segment(low, high, pairs)
+
+    def _place_segment(self, segment: Segment) -> None:
+        """One loop, or for selectors of period P one over whole periods and at most one turn of each further iteration."""
+        period = self._period(segment)
+        if period == 1:
+            return self._loop(segment, Turns(segment.low, segment.count, segment.low))
+        whole = FloorDiv(segment.count, Integer(period))
+        self._loop(segment, Turns(Integer(0), whole, segment.low, period, tuple(range(period))))
+        for residue in range(period - 1):
+            there = AtLeast(Modulo(segment.count, Integer(period)), Integer(residue + 1))
+            self._loop(segment, Turns(Integer(0), there, segment.low + period * whole, period, (residue,)))
+        return None
+
+    def _period(self, segment: Segment) -> int:
+        """The number of iterations after which the selectors come round again; 1 if they do not."""
+        found = self.selected.period
+        if not segment.low.is_Integer:
+            return 1
+        for atom in self.selectors:
+            rest = atom.args[0]
+            modulus = rest.args[1] if isinstance(rest, Modulo) else None
+            if modulus is None or not modulus.is_Integer or not atom.args[1].is_Integer:
+                return 1
+            found = lcm(found, int(modulus))
+        return found if found <= MAX_PERIOD else 1
+
+    def _loop(self, segment: Segment, turns: Turns) -> None:
+        """Place one loop, with a body for each class of iterations."""
+        if turns.count == 0:
+            return
+        graph, frame, entry = self.services.graph, self.frame, self.entry
+        path = self.services.evaluator.path(entry.path, frame)
+        index = graph.index(path, turns.offset, turns.count, turns.low, entry.index)
+        start: Expr = index if turns.is_plain else turns.low + turns.stride * index
+        positions = [start + residue for residue in turns.residues]
+        results: dict[str, Value] = {}
+        bodies = self._classes(segment, positions, self.selectors if turns.is_plain else [], results)
+        classes = tuple((renamed(truth, self.canonical, index), body.nodes) for truth, body in bodies if truth is not NO)
+        carries = tuple(body.carries for truth, body in bodies if truth is not NO)
+        frame.nodes.append(
+            Loop(
+                graph.number(), path, index, turns.count, classes, carries, turns.offset, entry.shared, entry.path.text,
+                entry.span,
+            )
+        )  # fmt: skip
+        for name in sorted(set().union(*(body.changed for _, body in bodies))):
+            frame.values[name] = Binding(results[name], frame.values[name].present)
+
+    def _classes(
+        self, segment: Segment, positions: list[Expr], selectors: Sequence[Expr], results: dict[str, Value]
+    ) -> list[tuple[Truth, Body]]:
+        """A body for each combination of ``selectors``, which claims parameters as if the others did not run."""
+        table = self.services.parameters
+        bound = ((name, self.frame.values.get(name, ABSENT)) for name in sorted(assigned(self.entry.body)))
+        names = [name for name, old in bound if old.value is not None and not self.services.graph.is_poisoned(old)]
+        before = dict(table.claims)
+        found = []
+        for values in product((True, False), repeat=len(selectors)):
+            selected = dict(zip(selectors, values, strict=True))
+            truth = all_of(Truth.of(atom) if value else ~Truth.of(atom) for atom, value in selected.items())
+            earlier, table.claims = table.claims, dict(before)
+            found.append((truth, self._body(segment, positions, selected, names, results)))
+            table.claims = {**earlier, **table.claims}
+        return found
+
+    def _body(
+        self, segment: Segment, positions: list[Expr], selected: dict[Expr, bool], names: list[str], results: dict[str, Value]
+    ) -> Body:
+        """Place one turn: an iteration at each of ``positions``."""
+        graph, frame = self.services.graph, self.frame
+        nodes: list[Node] = []
+        values = dict(frame.values)
+        arguments = {}
+        for name in names:
+            outer = frame.values[name]
+            assert outer.value is not None
+            arguments[name] = graph.value(name, outer.value.stream, outer.value.width, outer.value.span)
+            values[name] = Binding(arguments[name], outer.present)
+        for position in positions:
+            values = self._iteration(segment, position, selected, {name: values[name] for name in frame.values}, nodes)
+        carries, changed = [], set()
+        for name in names:
+            initial, final = frame.values[name].value, values[name].value or arguments[name]
+            if final.id in graph.poisoned:
+                final = arguments[name]  # the finding about the faulty entry is enough
+            assert initial is not None
+            if final.id != arguments[name].id:
+                self._check_carried(name, initial, final)
+                changed.add(name)
+            if name not in results:
+                results[name] = graph.value(name, initial.stream, initial.width, initial.span)
+            carries.append(Carry(initial.id, arguments[name].id, final.id, results[name].id))
+        return Body(tuple(nodes), tuple(carries), changed)
+
+    def _iteration(
+        self, segment: Segment, position: Expr, selected: dict[Expr, bool], values: dict[str, Binding], nodes: list[Node]
+    ) -> dict[str, Binding]:
+        """Place the body once, at index ``position``; the bindings after it."""
+        graph, frame, entry = self.services.graph, self.frame, self.entry
+        index = size_symbol(f"{entry.index or 'i'}@{graph.number()}")
+        self.indices.add(index)
+        names = dict(frame.names)
+        if entry.index is not None:
+            names[entry.index.text] = index
+        decider = Decider(self, segment, index, position, selected, frame)
+        self.selected.note(graph, position, decider.is_past, entry.span)
+        path = iteration_path(self.services, entry, frame, position)
+        inner = frame.inside(path=path, names=names, values=values, nodes=nodes, decide=decider.decide)
+        graph.depth += 1
+        try:
+            place_body(self.services, self.place_entries, entry, inner)
+        finally:
+            graph.depth -= 1
+        return inner.values
+
+    def _check_carried(self, name: str, before: Value, after: Value) -> None:
+        """Report a name that leaves an iteration with other rows, or another width, than it enters with."""
+        equal = self.services.definitions.equal
+        same_width = before.width is after.width
+        if before.width is not None and after.width is not None:
+            same_width = same_width or equal(before.width, after.width)
+        if same_width and before.stream.alike(after.stream):
+            return
+        message = f"'{name}' enters the repeat with width {before.width} and leaves it with width {after.width}"
+        if before.width == after.width:
+            message = f"'{name}' leaves the repeat with other rows than it enters"
+        hint = "a name that exists outside is carried from one iteration to the next: bind another name if it is not"
+        also = () if before.span is after.span else before.long if before.width == after.width else before.wide
+        self.services.report.error("carried-mismatch", message, after.span, hint, also=also)

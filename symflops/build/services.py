@@ -1,0 +1,81 @@
+"""The services with which entries are placed, each with one job, and the way back before a second attempt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from symflops.algebra.definitions import Definitions
+from symflops.build.expressions import Evaluator
+from symflops.build.graph_builder import GraphBuilder
+from symflops.build.limits import OperatorLimit
+from symflops.build.name_binding import NameBinder
+from symflops.build.parameter_table import ParameterTable
+from symflops.build.scopes import Frame
+from symflops.build.streams import Streams
+from symflops.build.surroundings import Surroundings
+from symflops.diagnostics.findings import Reporter
+from symflops.model.spec import Entry, Spec
+from symflops.ops.stacks import Stacks
+
+PlaceEntries = Callable[[Sequence[Entry], Frame], None]
+"""Places the entries of a body, such as that of a block, in a frame."""
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """The services that place entries.
+
+    Attributes:
+        report: Collects findings.
+        definitions: Compares and divides widths.
+        streams: Declared streams and batch variables.
+        patterns: Those of a regime, which select iterations.
+        surroundings: What is around the current entry, for findings.
+        limit: Counts operators.
+        evaluator: Evaluates expressions and paths.
+        graph: Creates values, node numbers and indices.
+        parameters: Claims parameters.
+        stacks: The stacks of ``push`` and ``pop``.
+        binder: Looks up operands and binds results.
+    """
+
+    report: Reporter
+    definitions: Definitions
+    streams: Streams
+    patterns: tuple[str, ...]
+    surroundings: Surroundings
+    limit: OperatorLimit
+    evaluator: Evaluator
+    graph: GraphBuilder
+    parameters: ParameterTable
+    stacks: Stacks
+    binder: NameBinder
+
+    def checkpoint(self, frame: Frame) -> Callable[[], None]:
+        """Remember the state before an attempt in ``frame``; calling the answer goes back to it."""
+        values, claims, diagnostics = len(self.graph.values), dict(self.parameters.claims), list(self.report.diagnostics)
+        nodes, bindings, stacks, operators = len(frame.nodes), dict(frame.values), self.stacks.copy(), self.limit.operators
+
+        def go_back() -> None:
+            self.graph.truncate(values)
+            self.parameters.claims = dict(claims)
+            self.report.restore(diagnostics)
+            del frame.nodes[nodes:]
+            frame.values.clear()
+            frame.values.update(bindings)
+            self.stacks.restore(stacks)
+            self.limit.operators = operators
+
+        return go_back
+
+
+def services_of(
+    spec: Spec, report: Reporter, definitions: Definitions, streams: Streams, patterns: tuple[str, ...]
+) -> Services:
+    """New services for one graph."""
+    surroundings, graph, evaluator = Surroundings(spec), GraphBuilder(), Evaluator()
+    limit = OperatorLimit(surroundings)
+    parameters, binder = ParameterTable(definitions), NameBinder(graph, limit, definitions, evaluator)
+    own = surroundings, limit, evaluator, graph, parameters, Stacks(), binder
+    return Services(report, definitions, streams, patterns, *own)

@@ -1,0 +1,67 @@
+"""What surrounds the entry being placed: block calls, unrolled repeats and the entries to come. Findings tell it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from symflops.build.scopes import Frame
+from symflops.diagnostics.findings import Diagnostic, Label
+from symflops.frontend.definition_order import early_value
+from symflops.model.spec import Entry, Repeat, Spec
+from symflops.syntax.expression import Expression, names
+
+MAX_CALLS = 4
+
+
+class Surroundings:
+    """Stacks of what surrounds the entry being placed, outermost first.
+
+    Attributes:
+        calls: The block calls around it.
+        unrolled: The unrolled repeats around it, with their numbers of iterations.
+        ahead: The entries to come in each region of the current document or block.
+    """
+
+    def __init__(self, spec: Spec) -> None:
+        self.spec = spec
+        self.calls: list[Label] = []
+        self.unrolled: list[tuple[Repeat, int]] = []
+        self.ahead: list[Sequence[Entry]] = []
+        self._sizes = {key: size.name.text for size in spec.sizes for key in size.keys}
+
+    def explained(self, found: Diagnostic, entry: Entry, frame: Frame) -> Diagnostic:
+        """A finding about ``entry``, with the entry that binds a value later, and the calls that lead here."""
+        if found.code == "unknown-value":
+            found = early_value(found, entry, frame.values, self.ahead[::-1])
+        if found.code == "unknown-size" and found.span is not None and found.span.text in self._sizes:
+            hint = f"the config's '{found.span.text}' is the size '{self._sizes[found.span.text]}' here"
+            found = replace(found, hint=hint)
+        return replace(found, also=(*found.also, *self.calls[:-MAX_CALLS:-1])) if self.calls else found
+
+    def too_large(self, message: str) -> Diagnostic:
+        """The finding about a structure with too many operators, at the longest unrolled repeat or the outermost call."""
+        if not self.unrolled:
+            place = self.calls[0].span if self.calls else None
+            hint = "a block is written out wherever it is called: one that calls another twice doubles it"
+            return Diagnostic("structure-too-large", message, place, hint, also=tuple(self.calls[1:4]))
+        repeat, count = max(self.unrolled, key=lambda item: item[1])
+        place, fields = repeat.span, []
+        if repeat.count is not None:
+            place = repeat.count.span
+            fields = [f"'{field}'" for field in dict.fromkeys(fields_behind(repeat.count, self.spec))]
+        source = f"the config says how often with {' and '.join(fields)}; " if fields else ""
+        hint = f"{source}no published structure has a quarter of that"
+        message = f"{message}: this is written out, and repeats {count} times"
+        return Diagnostic("structure-too-large", message, place, hint)
+
+
+def fields_behind(expression: Expression, spec: Spec) -> Iterator[str]:
+    """The fields of a config that an expression depends on, also through derived sizes."""
+    derived = {letter.text: formula for letter, formula in spec.derived}
+    keys = {size.name.text: size.keys[0] for size in spec.sizes}
+    for name, _ in names(expression):
+        if name in keys:
+            yield keys[name]
+        elif name in derived:
+            yield from fields_behind(derived.pop(name), spec)

@@ -1,0 +1,70 @@
+"""A stage answers with the size that it needs, and a segment with the cut that it needs."""
+
+from pathlib import Path
+
+import pytest
+from sympy import Integer
+
+from symflops.algebra.functions import AtLeast, Contains, size_symbol
+from symflops.algebra.truth import YES, Truth
+from symflops.build.build import build
+from symflops.build.index_conditions import Cut, Decider, Segment, Select, UndecidedError
+from symflops.build.scopes import Frame
+from symflops.catalog.library import page
+from symflops.derive.derive import derive
+from symflops.diagnostics.findings import Source
+from symflops.frontend.read import read
+from symflops.frontend.regimes import read_regime
+from symflops.model.graph import Graph
+from symflops.model.needs_size import NeedsSize
+from symflops.model.path import Path as ModulePath
+
+CASES = Path(__file__).resolve().parents[1] / "diagnostics"
+L, INDEX, PLACE = size_symbol("L"), size_symbol("i@1"), size_symbol("i@2_")
+
+
+class Repeat:
+    start, end, selectors, canonical = Integer(0), L, (), size_symbol("i@")
+
+
+def spec_of(name):
+    return read(Source("spec.yaml", (CASES / name / "spec.yaml").read_text("utf-8")), lambda block: None)
+
+
+def decided(condition, passed=()):
+    frame = Frame(ModulePath(()), {}, {}, [])
+    decider = Decider(Repeat(), Segment(Integer(0), L, dict(passed)), INDEX, PLACE, {}, frame)
+    try:
+        return decider.decide(condition)
+    except UndecidedError as error:
+        return error.needs
+
+
+def test_build_answers_with_the_size_that_decides_the_structure():
+    found = build(spec_of("structural-size"))
+    assert isinstance(found, NeedsSize)
+    assert found.diagnostic.code == "structural-size"
+    assert isinstance(build(spec_of("structural-size"), {found.size: (1, 2)}), Graph)
+
+
+def test_derive_answers_with_the_count_of_a_repeat_without_a_closed_form():
+    graph = build(spec_of("alternating-repeat"))
+    assert isinstance(graph, Graph)
+    found = derive(graph, read_regime(page("regimes", "full")))
+    assert isinstance(found, NeedsSize)
+    assert (found.size, found.diagnostic.code) == ("L", "alternating-repeat")
+
+
+@pytest.mark.parametrize(("point", "answer"), [(Integer(0), True), (L, False), (Integer(3), Cut(INDEX, Integer(3)))])
+def test_a_segment_decides_a_bound_or_answers_with_a_cut(point, answer):
+    found = decided(Truth.of(AtLeast(INDEX, point)))
+    assert found == (Truth.of(answer) if isinstance(answer, bool) else answer)
+
+
+def test_a_bound_is_decided_once_the_segment_is_cut_there():
+    assert decided(Truth.of(AtLeast(INDEX, Integer(3))), [(Integer(3), True)]) is YES
+
+
+def test_a_condition_that_is_no_run_divides_the_iterations():
+    bracket = Contains(INDEX, size_symbol("layers"))
+    assert decided(Truth.of(bracket)) == Select(INDEX, bracket)
