@@ -12,6 +12,9 @@ from symflops.cli.main import main
 from symflops.diagnostics.errors import SymflopsError
 from symflops.draft.fit.config_conditions import Setting, guards_between
 from symflops.draft.polish.alignment import entries_of, joined
+from symflops.draft.polish.merge import Branch, merged
+from symflops.draft.write.document import Document
+from symflops.draft.write.scopes import Unsolved
 
 MODULE = Path(__file__).parent / "own_model.py"
 CONFIG = {"words": 53, "width": 20, "hidden": 36, "depth": 3}
@@ -65,6 +68,14 @@ def test_conditions_ask_for_the_fewest_fields():
     assert guards.of(frozenset([2])) == "act == 'silu'"
     assert guards.of(frozenset([1])) == "(g and act == 'relu')"
     assert guards_between(configs[:2], ["act", "g"], set(), ["", "b"]).sizes == {"g": {"key": "g", "default": "false"}}
+
+
+def test_a_dimension_without_a_formula_is_noted_once():
+    note = Unsolved("a: width", (4, 6))
+    entries = [("a", {"op": "linear", "from": "tokens", "width": "4", "to": "h"})]
+    document = Document("Tiny", "", {}, {}, {"text": ["x"]}, {"tokens": {"stream": "text"}}, entries, ["h"], [note])
+    branches = [Branch(name, document, {"wide": bool(name)}, {"wide": bool(name)}) for name in ("", "wide")]
+    assert merged(branches).unsolved == [note]
 
 
 def test_null_is_asked_for_as_such():

@@ -1,4 +1,4 @@
-"""Aligns the entries of several drafts: what they share stands once, the rest where it is."""
+"""Aligns the entries of several drafts: equal entries become one, all others keep their place."""
 
 from __future__ import annotations
 

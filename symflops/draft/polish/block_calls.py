@@ -10,13 +10,13 @@ from symflops.draft.polish.block_patterns import Pattern, Step, Value, steps_of
 from symflops.draft.polish.entries import kept_by, needed_later
 from symflops.draft.polish.sums import substitute, sum_of
 
-FEWEST = 2  # entries that a call stands for
+FEWEST = 2  # entries that a call replaces
 AFTER = ("gate", "add_to")  # fields by which a call, like an operator, says what happens to its result
 DEFAULTS = {"bias": "true", "affine": "true"}  # of operators
 
 
 def called(entries: list[Any], patterns: Sequence[Pattern], kept: set[str]) -> list[Any]:
-    """Entries with calls of blocks in place of runs that these describe; names in ``kept`` are read elsewhere."""
+    """Entries in which calls replace runs that a block describes; names in ``kept`` are read elsewhere."""
     for _, fields in entries:
         if "graph" in fields:
             fields["graph"] = called(fields["graph"], patterns, kept_by(entries, fields, kept))
@@ -59,7 +59,7 @@ def matched(pattern: Pattern, entries: Sequence[Any], place: int, kept: set[str]
 
 
 def kind(step: Step) -> tuple[str | None, str | None]:
-    """The operator and the block of a step; a draft cannot tell a product of one value's parts from another map of it."""
+    """The operator and the block of a step; in a draft, a product of one value's parts looks like any map."""
     operator = step.texts.get("op")
     alone = operator == "mul" and len(step.reads.get("from", ())) == 1
     return "map" if alone else operator, step.texts.get("block")

@@ -1,6 +1,6 @@
-"""Merges drafts of several configs of a class into one spec: what only some of them have stands under a condition.
+"""Merges drafts of several configs of a class into one spec: an entry that only some of them have gets a condition.
 
-In every config, what its conditions leave is that config's own draft, entry by entry: merging cannot make it wrong.
+For each config, the entries whose conditions hold are that config's own draft, so that merging cannot make it wrong.
 """
 
 from __future__ import annotations
@@ -64,9 +64,8 @@ def merged(branches: Sequence[Branch]) -> Document:
 
 def guards_of(branches: Sequence[Branch], documents: Sequence[Document]) -> Guards:
     """Conditions that distinguish the branches: on given fields that no size has."""
-    taken: set[str] = set()
-    for one in documents:
-        taken.update((*one.sizes, *one.derived, *one.lengths, *one.inputs, *one.streams, *made(one.entries)))
+    tables = [(*one.sizes, *one.derived, *one.lengths, *one.inputs, *one.streams) for one in documents]
+    taken = {name for names in (*tables, *(made(one.entries) for one in documents)) for name in names}
     moving = {str(fields["key"]) for one in documents for fields in one.sizes.values()}
     given = [key for branch in branches for key in leaves(branch.given) if key not in moving]
     return guards_between([one.config for one in branches], list(dict.fromkeys(given)), taken, [one.name for one in branches])

@@ -113,7 +113,7 @@ def may_add(entries: list[Any], start: int, place: int, base: str, kept: set[str
     """Whether the sum at ``place`` may already stand at ``start`` and overwrite ``base``: nothing reads the old value later."""
     fields = entries[place][1]
     target = fields["to"]
-    if base != fields["from"][0]:  # a parameter, or a value from outside that stays there, is not added to as a second operand
+    if base != fields["from"][0]:  # a second operand may be a parameter or come from outside: neither is overwritten
         source = next((one for _, one in entries[:place] if base in results(one)), None)
         if base not in kept if source is None else source.get("op") == "parameter":
             return False

@@ -29,10 +29,8 @@ def union(tables: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def renamed(known: Sequence[Document], other: Document) -> Document:
     """A document with the letters, lengths and streams of all ``known`` ones, and the values of the first."""
     letters = letters_of(known, other)
-    streams: dict[str, str] = {}
     before = union([one.streams for one in known])
-    for name, axes in other.streams.items():
-        streams[name] = name_of(relettered(axes, letters), before, name, set(before))
+    streams = {name: name_of(relettered(axes, letters), before, name, set(before)) for name, axes in other.streams.items()}
     found = replace(
         other,
         sizes={letters[name]: fields for name, fields in other.sizes.items()},

@@ -26,29 +26,24 @@ class Attention:
 
     @property
     def inner(self) -> tuple[int, ...]:
-        """The steps that the mix stands for."""
+        """The steps that the mix replaces."""
         return (self.scores.id, *self.joins)
 
 
 def attentions_in(entries: Sequence[Any], readers: Mapping[int, list[int]]) -> dict[int, Attention]:
     """The attentions among entries, by the step of their mix; ``readers`` are the steps that read each value."""
     steps = {one.id: one for one in entries if isinstance(one, Step)}
-    found = {}
-    for step in steps.values():
-        if is_product(step) and not step.quiet:
-            one = attention_of(step, steps, readers)
-            if one is not None:
-                found[step.id] = one
-    return found
+    products = [step for step in steps.values() if is_product(step) and not step.quiet]
+    return {step.id: one for step in products if (one := attention_of(step, steps, readers)) is not None}
 
 
-def is_product(step: Step | None) -> bool:
+def is_product(step: Step) -> bool:
     """Whether a step is one product of two values."""
-    return step is not None and step.kind == "matmul" and step.times == 1 and len(step.operands) == 2
+    return step.kind == "matmul" and step.times == 1 and len(step.operands) == 2
 
 
 def attention_of(mix: Step, steps: Mapping[int, Step], readers: Mapping[int, list[int]]) -> Attention | None:
-    """The attention that ends with a product; None if its first operand is no scores that nothing else reads."""
+    """The attention that ends with a product; None if its first operand is not a product that only it reads."""
     bias: list[Ref] = []
     joins: list[int] = []
     ref, reader = mix.operands[0], mix.id

@@ -18,7 +18,19 @@ from symflops.draft.write.values import Tables
 
 @dataclass(frozen=True, slots=True)
 class Convolution:
-    """The numbers of a convolution: one vector over the samples for each axis. One of two values has no options."""
+    """The numbers of a convolution over the samples, in lists by axis; a convolution of two values has no options.
+
+    Attributes:
+        items: Items of its input.
+        channels: Channels of its input.
+        before: Lengths of its input.
+        after: Lengths of its result.
+        kernel: Lengths of its kernel.
+        stride: Steps of the kernel.
+        padding: Border on each side.
+        dilation: Steps within the kernel.
+        output_padding: What a transposed one adds at one side.
+    """
 
     items: Vector
     channels: Vector

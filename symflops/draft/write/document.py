@@ -100,7 +100,7 @@ def document(
 
 
 def sizes_of(present: set[str], family: Family, names: Names, defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """The sizes that a document uses; one whose default is made of others stands after them."""
+    """The sizes that a document uses; a size whose default names others follows them."""
     sizes: dict[str, Any] = {}
     for letter, key in names.sizes.items():
         if letter in present:

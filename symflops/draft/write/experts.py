@@ -28,7 +28,7 @@ class Experts:
 
     @property
     def inner(self) -> tuple[int, ...]:
-        """The steps that the join stands for."""
+        """The steps that the join replaces."""
         return (self.first.id, self.second.id)
 
     @property
@@ -79,7 +79,7 @@ def experts_in(entries: Sequence[Any], readers: Mapping[int, list[int]], shapes:
 
 
 def experts_of(join: Step, ref: Ref, router: Ref, steps: Mapping[int, Step], shapes: Any) -> Experts | None:
-    """The experts that a join weighs with a router; None if the first operand is no second product of one module."""
+    """Experts whose result a join weighs; None if ``ref`` is not the second of two stacked products of one module."""
     second = stacked(ref, steps, shapes)
     first = stacked(second.operands[0], steps, shapes) if second else None
     if not first or not second or not all(one.kind in ("step", "carried") for one in (router, first.operands[0])):
@@ -89,7 +89,7 @@ def experts_of(join: Step, ref: Ref, router: Ref, steps: Mapping[int, Step], sha
 
 
 def stacked(ref: Ref, steps: Mapping[int, Step], shapes: Any) -> Step | None:
-    """The step that a reference names, if it is a product with one matrix of many, without anything else."""
+    """The step that a reference names, if it only multiplies with a matrix for each expert."""
     step = steps.get(ref.id) if ref.kind == "step" else None
     plain = step is not None and step.kind == "linear" and step.times == 1 and not step.quiet
     if step is None or not plain or len(step.parameters) != 1 or len(step.operands) != 1:
@@ -130,8 +130,8 @@ def sizes_of(one: Experts, value: Val, router: Val, tables: Tables) -> Sizes | N
     dims = tables.dims
     (inner, hidden, total), (narrow, outer, end) = (sides_of(step, dims) for step in (one.first, one.second))
     (total, _), (end, _) = dims.rows(total), dims.rows(end)
-    (count, *before), (also, *after) = (dims.family.shape(step.parameters[0]) or ((),) for step in (one.first, one.second))
-    if value.once or router.once or (router.rows, router.width, also) != (value.rows, count, count):
+    (count, *before), (same, *after) = (dims.family.shape(step.parameters[0]) or ((),) for step in (one.first, one.second))
+    if value.once or router.once or (router.rows, router.width, same) != (value.rows, count, count):
         return None
     chosen = tuple(a // b for a, b in zip(total, value.rows, strict=True))
     gated = hidden == dims.times((2,) * len(hidden), narrow)
@@ -143,7 +143,7 @@ def sizes_of(one: Experts, value: Val, router: Val, tables: Tables) -> Sizes | N
 
 
 def is_flipped(stored: Sequence[Vector], outer: Vector, inner: Vector) -> bool | None:
-    """Whether matrices are stored as (in, out); None if they are neither so nor as (out, in)."""
+    """Whether matrices are stored as (in, out); False for (out, in), None for any other shape."""
     return False if [*stored] == [outer, inner] else True if [*stored] == [inner, outer] else None
 
 

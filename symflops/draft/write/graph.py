@@ -72,7 +72,7 @@ def write_graph(tables: Tables, style: Style) -> tuple[list[Any], list[str]]:
 
 
 def find_heads(tables: Tables) -> None:
-    """Give each size of a head that is a quotient a letter of its own: widths are multiples of it."""
+    """Name each head size that is a quotient, so that formulas of widths are multiples of the new letter."""
     dims, fitter = tables.dims, tables.dims.fitter
     for step in steps_in(tables.plan.entries):
         for vector in dims.slice(step, 2, 2) if step.kind == "matmul" else ():

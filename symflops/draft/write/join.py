@@ -33,9 +33,9 @@ def write_join(step: Step, scope: Scope, tables: Tables) -> None:
 
 
 def arranged(read: Sequence[Val], elements: Vector, once: bool, dims: Dimensions) -> tuple[list[Val], bool]:
-    """Operands in order, first one with as many elements as the result; and whether there is one."""
+    """Operands, first those with as many elements as the result; and whether any has."""
     whole = [value for value in read if value.once == once and dims.times(value.rows, value.width) == elements]
-    first = next(iter([*whole, *(value for value in read if value.once == once), *read]))
+    first = [*whole, *(value for value in read if value.once == once), *read][0]
     rest = [value for value in (*whole, *(one for one in read if one not in whole)) if value is not first]
     return [first, *rest], bool(whole)
 

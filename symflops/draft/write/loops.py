@@ -70,7 +70,7 @@ def initial_value(loop: Loop, init: Ref, last: int, scope: Scope, later: Sequenc
 
 
 def final_shape(loop: Loop, last: int, tables: Tables) -> list[Vector]:
-    """The shape of what a loop hands on: of the step that makes it, in a branch in any case."""
+    """The shape of a value that a loop hands on; in a branch, that of any case."""
     chosen = {choice.id: choice for entry in loop.body if isinstance(entry, Branch) for choice in entry.choices}
     while last in chosen:
         last = next(ref.id for ref in chosen[last].sources if ref.kind == "step")

@@ -6,7 +6,19 @@ from symflops.draft.write.dimensions import Dimensions
 from symflops.draft.write.scopes import Fields, Scope
 
 AFFIXES = ("to_", "_proj", "proj_")
-NO_NAMES = ("y", "n", "on", "off", "no", "yes", "true", "false", "null", "once", "_")  # YAML or symflops reads these otherwise
+NO_NAMES = (
+    "y",
+    "n",
+    "on",
+    "off",
+    "no",
+    "yes",
+    "true",
+    "false",
+    "null",
+    "once",
+    "_",
+)  # they mean something in YAML or in a spec
 FIELDS = {"weight": "weight", "bias": "bias_name"}  # the field that names a parameter, by the name that it has by default
 
 
@@ -50,7 +62,7 @@ class Paths:
         self.used: set[str] = set()
 
     def relative(self, path: str, scope: Scope) -> str:
-        """A path relative to a scope; with the loop's index in it, or from the root, if it lies elsewhere."""
+        """A path relative to a scope: absolute if it lies elsewhere, with the loop's index if the loop runs several lists."""
         for item, template in scope.indexed.items():
             if path == item or path.startswith(f"{item}."):
                 return template + path[len(item) :]

@@ -99,7 +99,7 @@ def write_product(step: Step, scope: Scope, tables: Tables, sizes: list[Vector])
 
 
 def read_sides(step: Step, batch: Vector, once: bool, sizes: list[Vector], scope: Scope, tables: Tables) -> list[Val]:
-    """The two operands, at least one of them per item if the product is."""
+    """The two operands; if the product exists per item, at least one operand does."""
     dims, values = tables.dims, tables.values
     read = []
     for ref in step.operands[:2]:

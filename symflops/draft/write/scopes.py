@@ -46,12 +46,12 @@ class Scope:
 
     Attributes:
         prefix: The module that paths in this list are relative to.
-        entries: The entries so far.
         parent: The list that this one is nested in.
         loop: The loop whose body this is.
         index: The letter of the loop's index.
         count: The loop's number of items, as a formula.
         indexed: Paths of the loop's first item -> the same path with the index, if the loop runs several lists.
+        entries: The entries so far.
         parameters: Parameters that an entry of this list reads as values.
         views: Values that this list has in another shape, by name and shape.
     """
