@@ -49,15 +49,15 @@ def draft(
     try:
         for name, one in subjects.items():
             studies.append(studied(name, one, timeout, tell, found, keep))
-        made = merged([Branch(one.name, one.document, one.family.samples[0].config, one.subject.config) for one in studies])
+        document = merged([Branch(one.name, one.document, one.family.samples[0].config, one.subject.config) for one in studies])
     except (SymflopsError, TooLongError):
         raise
     except Exception as error:  # a mistake of ours must not lose what is known
         found.given_up = f"the graph could not be written: {type(error).__name__}: {error}"
     else:
-        found.text, found.unsolved = made.text, [(one.place, one.values) for one in made.unsolved]
+        found.text, found.unsolved = document.text, [(one.place, one.values) for one in document.unsolved]
         keep(found)
-        prove(found, made, studies, published, started + timeout * len(studies), PROVING * timeout)
+        prove(found, document, studies, published, started + timeout * len(studies), PROVING * timeout)
     found.decide += dict.fromkeys(one for study in studies for one in decisions(study, found))
     found.seconds = time.monotonic() - started
     found.processor = time.process_time() - processor
