@@ -1,4 +1,4 @@
-"""Drafts in a process of its own, which is ended when it hangs or takes too much memory; what it had found by then is kept."""
+"""Drafts in a process of its own: if it hangs or takes too much memory, it is ended, and its findings so far are kept."""
 
 from __future__ import annotations
 

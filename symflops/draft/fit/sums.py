@@ -19,7 +19,7 @@ MOST_SAMPLES = 8
 MOST_MONOMIALS = 400
 MOST_TERMS, MOST_OF_THREE, FEW_TERMS = 24, 36, 3
 LONGEST = 6  # terms
-MANY = 160  # monomials, of which not all pairs are tried
+MANY = 160  # monomials: from here on, not all pairs are tried
 MOST_SHIFTED = 80
 
 Columns = Mapping[tuple[str, ...], Vector]

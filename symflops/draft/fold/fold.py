@@ -24,7 +24,7 @@ def folded(plan: Plan) -> Plan:
 
 
 def pruned(plan: Plan) -> Plan:
-    """A plan without joins that nobody reads."""
+    """A plan without joins that nothing reads."""
     while True:
         read = {ref.id for ref in (*plan.outputs, *refs_of(plan.entries))}
         read |= {last for _, one in walk(plan.entries) if isinstance(one, Loop) for _, last in one.carried}
