@@ -169,17 +169,15 @@ class Merger:
         return self.resolved(seen, where[:2])
 
     def carrier(self, ref: Ref, item: int, reader: tuple[Place, int], variables: Sequence[Carried]) -> Carried | None:
-        """The carried value that an item reads."""
+        """The carried value that an item reads; the first item reads an initial value there, or in a step of its own."""
+        column, case, _ = reader[0]
+        alone = case >= 0 and self.layout.chosen[column].count(case) == 1
         for variable in variables:
             if item and variable.steps.get(item - 1) == ref.id and ref.kind == "step":
                 return variable
-            if not item and ref == variable.init and (reader in variable.readers or self.alone(reader[0])):
+            if not item and ref == variable.init and (alone or reader in variable.readers):
                 return variable
         return None
-
-    def alone(self, where: Place) -> bool:
-        """Whether the first item alone has a step."""
-        return where[1] >= 0 and self.layout.chosen[where[0]].count(where[1]) == 1
 
     def body(self, variables: Sequence[Carried]) -> list[Any] | None:
         """Steps and branches, with the choices of a branch that anything reads; None if an operand has no reference."""
