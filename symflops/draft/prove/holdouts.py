@@ -28,15 +28,9 @@ FEW = 0.15
 def prove(
     found: Draft, document: Document, studies: Sequence[Study], published: Sequence[Subject], until: float, least: float
 ) -> None:
-    """Add the proofs of a draft; first, it must be read back.
+    """Add the proofs of a draft, at hold-outs of its ``studies`` and at ``published`` configs, if it can be read back.
 
-    Args:
-        found: The draft.
-        document: Its document.
-        studies: Its configs.
-        published: Further configurations to prove it at.
-        until: When to stop, on the monotonic clock.
-        least: The seconds that each study has in any case.
+    Each study has time ``until`` a value of the monotonic clock, and ``least`` seconds in any case.
     """
     try:
         model = model_of(found.text)
