@@ -133,10 +133,7 @@ def studied(
     found.moved[name] = labels_of(moves.variables), [slot.label for slot in moves.stuck]
     keep(found)
     runner.deadline = max(runner.deadline, time.monotonic() + SAMPLING * timeout)
-    family = family_of(runner, moves, Random(0))
-    if family.unfinished:
-        found.given_up = "time was up while samples were drawn"
-    found.samples, found.runs = found.samples + len(family.samples), found.runs + runner.runs
+    family = sampled(runner, moves, found)
     batch = next((one for one in moves.variables if one.lead.first and len(one.lead.key) < 5), None)
     names = names_of(family, moves.variables, batch)
     names.filled |= class_defaults(runner, family.samples, names, signature(subject))
@@ -144,6 +141,16 @@ def studied(
     study = Study(name, subject, runner, moves, family, names, batch, document_of(subject, family, names))
     found.moved[name] = labels_of(study.free), study.stuck
     return study
+
+
+def sampled(runner: Runner, moves: Moves, found: Draft) -> Family:
+    """The samples of a config, which are counted in ``found``."""
+    family = family_of(runner, moves, Random(0))
+    if family.unfinished:
+        found.given_up = "time was up while samples were drawn"
+    found.samples += len(family.samples)
+    found.runs += runner.runs
+    return family
 
 
 def document_of(subject: Subject, family: Family, names: Names) -> Document:
