@@ -119,10 +119,9 @@ def study_of(one: Subject, studies: Sequence[Study]) -> Study | str:
 
 def differing_fields(study: Study, other: Subject) -> Iterator[str]:
     """The fractions, switches and words in which a config differs from that of a study, if they matter in the study."""
-    drafted = study.family.samples[0].config
     wanted = attempt(lambda: full_config(other.build(), other.config)) or {}  # its proof says why it does not build
     for name, value in wanted.items():
-        now = drafted.get(name)
+        now = study.family.samples[0].config.get(name)
         if type(now) is not type(value) or not isinstance(value, (float, bool, str)) or now == value or name.startswith("_"):
             continue
         subject = replace(study.subject, config={**study.subject.config, name: value})
