@@ -1,11 +1,11 @@
-"""Drafts every class with measured records below a folder, one process each, and writes the table of how that went.
+"""Drafts every class with measured records in a folder, one process each, and writes a table of the results.
 
     python benchmarks/draft_zoo.py --records DIR [--only NAME ...] [--jobs 2] [--timeout 120] [--out results.json] [--specs DIR]
     python benchmarks/draft_zoo.py --records DIR --out results.json --keep --page docs/drafted.md
 
-Each class is drafted from its first small record; a published record of the class with the same inputs is part of the proof.
-The classes of ``draft_outside.json`` have no records and were written down before any of them was tried: they stand apart.
-With ``--keep``, what ``--out`` holds already is not drafted again.
+Each class is drafted from its first small record; the proof includes a published record of the class with the same inputs.
+The classes of ``draft_outside.json`` have no records and were chosen before any of them was tried; they have their own table.
+With ``--keep``, classes that are in the file of ``--out`` are not drafted again.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def work(records: list[dict[str, Any]], timeout: float, pipe: Any) -> None:
 
 
 def run(records: list[dict[str, Any]], timeout: float) -> dict[str, Any]:
-    """Draft one class, and give up some time after it should have."""
+    """Draft one class in a process, and end the process some time after it should have given up."""
     here, there = multiprocessing.Pipe(duplex=False)
     process = multiprocessing.get_context("spawn").Process(target=work, args=(records, timeout, there))
     process.start()
@@ -97,12 +97,12 @@ def run(records: list[dict[str, Any]], timeout: float) -> dict[str, Any]:
 
 
 def gated(found: dict[str, Any]) -> bool:
-    """Whether the tape's passes are those of the counter."""
+    """Whether both passes of the tape equal those of the counter."""
     return bool(found["gate"]) and all(one["measured"] == one["taped"] for one in found["gate"])
 
 
 def verdict(found: dict[str, Any]) -> str:
-    """In one word."""
+    """The result in one word."""
     return "exact" if found["exact"] else "partial" if found.get("spec") else "none"
 
 
@@ -127,7 +127,7 @@ def table(results: dict[str, dict[str, Any]]) -> Iterator[str]:
 
 
 def summary(results: dict[str, dict[str, Any]]) -> str:
-    """What the table comes to."""
+    """A table in one sentence."""
     exact = [one for one in results.values() if one["exact"]]
     free = [one for one in exact if not one["stuck"]]
     count = len(results)
@@ -159,8 +159,8 @@ def page(results: dict[str, dict[str, Any]], others: dict[str, dict[str, Any]]) 
     return "\n\n".join(parts) + "\n"
 
 
-def main() -> None:
-    """Draft and print."""
+def arguments() -> argparse.Namespace:
+    """The arguments of the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--records", required=True, type=Path)
     parser.add_argument("--only", nargs="*", default=[])
@@ -170,13 +170,11 @@ def main() -> None:
     parser.add_argument("--keep", action="store_true")
     parser.add_argument("--specs", type=Path)
     parser.add_argument("--page", type=Path)
-    args = parser.parse_args()
-    measured, others = records_of(args.records), outside()
-    every = {name: found for name, found in {**measured, **others}.items() if not args.only or name in args.only}
-    results: dict[str, Any] = {}
-    if args.keep and args.out and args.out.exists():
-        results = {name: found for name, found in json.loads(args.out.read_text("utf-8")).items() if name in every}
-    print("\n".join(table(results)))
+    return parser.parse_args()
+
+
+def draft_all(args: argparse.Namespace, every: dict[str, list[dict[str, Any]]], results: dict[str, Any]) -> None:
+    """Draft the classes that have no result yet; print and save each result as it comes."""
 
     def one(name: str) -> tuple[str, dict[str, Any]]:
         return name, run(every[name], args.timeout)
@@ -190,6 +188,18 @@ def main() -> None:
                 (args.specs / f"{name}.yaml").write_text(found["spec"], "utf-8")
             if args.out:
                 args.out.write_text(json.dumps(results, indent=1), "utf-8")
+
+
+def main() -> None:
+    """Draft, print, and write the page."""
+    args = arguments()
+    measured, others = records_of(args.records), outside()
+    every = {name: found for name, found in {**measured, **others}.items() if not args.only or name in args.only}
+    results: dict[str, Any] = {}
+    if args.keep and args.out and args.out.exists():
+        results = {name: found for name, found in json.loads(args.out.read_text("utf-8")).items() if name in every}
+    print("\n".join(table(results)))
+    draft_all(args, every, results)
     ordered = [{name: results[name] for name in names if name in results} for names in (measured, others)]
     for some in filter(None, ordered):
         print(f"\n{summary(some)}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from symflops.diagnostics.findings import SymflopsError
@@ -14,6 +14,7 @@ from symflops.draft.prove.holdouts import prove
 from symflops.draft.sample.adjust import levelled
 from symflops.draft.study import Draft, Study, studied
 from symflops.draft.trace.subject import Subject, full_config
+from symflops.draft.write.document import Document
 
 PROVING = 0.2  # of the time limit, at least
 
@@ -46,22 +47,28 @@ def draft(
     check_variants(subjects)
     found = Draft(subject, tuple(subjects))
     studies: list[Study] = []
-    try:
-        for name, one in subjects.items():
-            studies.append(studied(name, one, timeout, tell, found, keep))
-        made = merged([Branch(one.name, one.document, one.family.samples[0].config, one.subject.config) for one in studies])
-    except (SymflopsError, TooLongError):
-        raise
-    except Exception as error:  # a mistake of ours must not lose what is known
-        found.given_up = f"the graph could not be written: {type(error).__name__}: {error}"
-    else:
-        found.text, found.unsolved = made.text, [(one.place, one.values) for one in made.unsolved]
+    document = written(found, studies, (studied(name, one, timeout, tell, found, keep) for name, one in subjects.items()))
+    if document is not None:
+        found.text, found.unsolved = document.text, [(one.place, one.values) for one in document.unsolved]
         keep(found)
-        prove(found, made, studies, published, started + timeout * len(studies), PROVING * timeout)
+        prove(found, document, studies, published, started + timeout * len(studies), PROVING * timeout)
     found.decide += dict.fromkeys(one for study in studies for one in decisions(study, found))
     found.seconds = time.monotonic() - started
     found.processor = time.process_time() - processor
     return found
+
+
+def written(found: Draft, studies: list[Study], coming: Iterable[Study]) -> Document | None:
+    """The merged document of all configs, which are added to ``studies`` as they come; None after a mistake of ours."""
+    try:
+        for study in coming:
+            studies.append(study)
+        return merged([Branch(one.name, one.document, one.family.samples[0].config, one.subject.config) for one in studies])
+    except (SymflopsError, TooLongError):
+        raise
+    except Exception as error:  # must not lose what is known
+        found.given_up = f"the graph could not be written: {type(error).__name__}: {error}"
+        return None
 
 
 def check_variants(subjects: Mapping[str, Subject]) -> None:

@@ -55,11 +55,6 @@ class Study:
         return [variable for variable in self.moves.variables if variable not in self.family.structural]
 
     @property
-    def varied(self) -> list[str]:
-        """What moved, in the words of the config and the inputs."""
-        return labels_of(self.free)
-
-    @property
     def stuck(self) -> list[str]:
         """What is refused when it moves, or changes the structure."""
         structural = [variable.lead for variable in self.family.structural if variable.lead not in self.moves.filled]
@@ -121,16 +116,7 @@ class Draft:
 def studied(
     name: str, subject: Subject, timeout: float, tell: Callable[[str], None], found: Draft, keep: Callable[[Draft], None]
 ) -> Study:
-    """Study one config.
-
-    Args:
-        name: The variant, empty for the first config.
-        subject: The class with this config.
-        timeout: In seconds.
-        tell: Shows progress.
-        found: The draft, to which the findings are added.
-        keep: Called with the draft whenever there is more of it.
-    """
+    """Study one config, that of the variant ``name``; what is known is added to ``found``, and kept."""
     started = time.monotonic()
 
     def show(text: str) -> None:
@@ -147,18 +133,24 @@ def studied(
     found.moved[name] = labels_of(moves.variables), [slot.label for slot in moves.stuck]
     keep(found)
     runner.deadline = max(runner.deadline, time.monotonic() + SAMPLING * timeout)
-    family = family_of(runner, moves, Random(0))
-    if family.unfinished:
-        found.given_up = "time was up while samples were drawn"
-    found.samples += len(family.samples)
-    found.runs += runner.runs
+    family = sampled(runner, moves, found)
     batch = next((one for one in moves.variables if one.lead.first and len(one.lead.key) < 5), None)
     names = names_of(family, moves.variables, batch)
     names.filled |= class_defaults(runner, family.samples, names, signature(subject))
     show("fitting")
     study = Study(name, subject, runner, moves, family, names, batch, document_of(subject, family, names))
-    found.moved[name] = study.varied, study.stuck
+    found.moved[name] = labels_of(study.free), study.stuck
     return study
+
+
+def sampled(runner: Runner, moves: Moves, found: Draft) -> Family:
+    """The samples of a config, which are counted in ``found``."""
+    family = family_of(runner, moves, Random(0))
+    if family.unfinished:
+        found.given_up = "time was up while samples were drawn"
+    found.samples += len(family.samples)
+    found.runs += runner.runs
+    return family
 
 
 def document_of(subject: Subject, family: Family, names: Names) -> Document:

@@ -1,4 +1,4 @@
-"""Drafts in a process of its own, which is ended when it hangs or takes too much memory; what it had found by then is kept."""
+"""Drafts in a process of its own: if it hangs or takes too much memory, it is ended, and its findings so far are kept."""
 
 from __future__ import annotations
 
@@ -32,15 +32,9 @@ def draft_in_process(
     variants: Mapping[str, Subject] = MappingProxyType({}),
     most: int = MEMORY,
 ) -> Draft:
-    """Draft in a process of its own.
+    """Draft in a process of its own, with the arguments of :func:`symflops.draft.draft.draft`.
 
-    Args:
-        subject: The class, a config and arguments.
-        timeout: In seconds, for each of the configs.
-        tell: Shows progress.
-        published: Further configs that the draft must be exact for.
-        variants: Variants of the subject, by name, to draft in the same spec.
-        most: The bytes of memory that the process may have, if the system tells them.
+    ``most`` are the bytes of memory that the process may have, if the system tells how many it has.
 
     Returns:
         The draft. One that is given up has what was known by then, perhaps no text.

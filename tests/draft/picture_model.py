@@ -1,4 +1,4 @@
-"""A transformer over patches, with what makes pictures hard to draft: rotations for every token, and rounded widths."""
+"""A transformer over patches of pictures that is hard to draft: it has rotations for every token, and rounded widths."""
 
 import torch
 from torch import nn

@@ -1,4 +1,4 @@
-"""Axes of convolutions have the form that the operator derives; lists that shrink and lengths are what they were."""
+"""Axes of convolutions have the form that the operator derives; a list that shrinks loses its items."""
 
 from symflops.draft.fit.axes import Axes
 from symflops.draft.fit.fit import Fitter

@@ -1,4 +1,4 @@
-"""Items of several kinds are one body with branches, and what decides their kind is found in sizes and lists."""
+"""Items of several kinds become one body with branches, under conditions on sizes and lists of the config."""
 
 from types import SimpleNamespace
 

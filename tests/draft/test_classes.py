@@ -1,4 +1,4 @@
-"""Real classes, drafted from a small config and held against published sizes; the table of all of them is in the documentation."""
+"""Real classes are drafted from a small config and proven at published sizes; docs/drafted.md has the table of all classes."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Where a draft is written."""
+"""The command writes a draft to a file or a folder, and prints what it cannot write."""
 
 from __future__ import annotations
 

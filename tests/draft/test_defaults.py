@@ -1,4 +1,4 @@
-"""What a class takes for a field that a config does not have: another size, or a number of its own."""
+"""The default of a field that a config lacks is an expression in other sizes, or a number."""
 
 import pytest
 from torch import nn
@@ -9,7 +9,7 @@ from symflops.draft.write.document import ordered
 
 
 class Part(nn.Module):
-    """Its config stands within another one, so that nobody knows the defaults of its fields from a signature."""
+    """Two linears whose fields stand in a nested config, so no signature shows their defaults."""
 
     def __init__(self, part):
         super().__init__()

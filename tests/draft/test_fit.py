@@ -1,4 +1,4 @@
-"""Formulas are exact on all samples, and none is given where there is none."""
+"""Formulas are exact on all samples; a vector without a formula gets none."""
 
 import random
 

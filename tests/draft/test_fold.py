@@ -1,4 +1,4 @@
-"""Items of module lists fold into loops that carry values; what differs stays apart."""
+"""Equal items of module lists fold into loops that carry values; unequal ones stay outside."""
 
 import torch
 from torch import nn

@@ -1,4 +1,4 @@
-"""A user's own module, in a plain file, is drafted exactly by one command."""
+"""One command drafts a user's own module, in a plain file, exactly."""
 
 import json
 import math

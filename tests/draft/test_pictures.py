@@ -1,4 +1,4 @@
-"""What does not move alone moves with what it is tied to: the sides of a picture, a patch, rotations, shares of a width."""
+"""Numbers that do not move alone move with those they are tied to: sides of pictures, patches, rotations, shares of a width."""
 
 import time
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Arguments with values: which numbers of them may move, and what moves along."""
+"""Arguments with values: the numbers that may move, and what moves along."""
 
 from symflops.draft.vary.sequences import number_at
 from symflops.draft.vary.slots import Slot, applied, slots_of

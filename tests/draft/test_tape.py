@@ -1,4 +1,4 @@
-"""The tape says of both passes what PyTorch's counter says, for any choice of what trains."""
+"""Both passes of a tape equal PyTorch's counter, for any choice of what trains."""
 
 import pytest
 import torch

@@ -36,19 +36,19 @@ def class_defaults(runner: Runner, samples: Sequence[Sample], names: Names, sign
 def default_of(subjects: Sequence[Subject], key: Sequence[Any], others: Mapping[str, Vector]) -> str | None:
     """The default of one field, as a number or in other sizes; None if nothing is known of it, or no expression fits."""
     first = subjects[:SAMPLES]
-    values = [taken(subject, key) for subject in first]
+    values = [default_number(subject, key) for subject in first]
     if None in values or values == [value_at(subject.config, key) for subject in first]:
         return None  # a field that is never missed shows nothing
     constant = len(set(values)) == 1
     # a default that is a constant must come from sizes that move
     known = {name: vector for name, vector in others.items() if not constant or len(set(vector)) > 1}
-    text = next((text for text, vector in texts(known) if vector == tuple(values)), None)
-    if text is None and constant and {taken(subject, key) for subject in subjects[SAMPLES:]} <= set(values):
+    text = next((text for text, vector in expressions(known) if vector == tuple(values)), None)
+    if text is None and constant and {default_number(subject, key) for subject in subjects[SAMPLES:]} <= set(values):
         return str(values[0])
     return text
 
 
-def texts(known: Mapping[str, Vector]) -> Iterator[tuple[str, Vector]]:
+def expressions(known: Mapping[str, Vector]) -> Iterator[tuple[str, Vector]]:
     """Sizes, their quotients and their multiples."""
     yield from known.items()
     for one, x in known.items():
@@ -59,7 +59,7 @@ def texts(known: Mapping[str, Vector]) -> Iterator[tuple[str, Vector]]:
         yield from ((f"{factor}*{one}", tuple(factor * a for a in x)) for one, x in known.items())
 
 
-def taken(subject: Subject, key: Sequence[Any]) -> int | None:
+def default_number(subject: Subject, key: Sequence[Any]) -> int | None:
     """The number that gives the same parameters as a field left out; None if no number does."""
     now = value_at(subject.config, key)
     if not isinstance(now, int):

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from symflops.draft.fit.formula import Formula, Monomial, Vector, merge, number, products, symbol, words
 from symflops.draft.fit.rounding import Rounding
-from symflops.draft.fit.sums import monomial, short_or_long, triple
+from symflops.draft.fit.sums import monomial, sum_of_monomials, triple
 
 FEW_SYMBOLS = 16
 
@@ -88,7 +88,7 @@ class Fitter:
         names = self.relevant(vector)
         base = {name: self.symbols[name] for name in names}
         pool = {name: values for name, values in self.quotients.items() if set(words(name)) & set(self.symbols) <= set(names)}
-        found = monomial(vector, base, pool) or short_or_long(vector, {**base, **pool})
+        found = monomial(vector, base, pool) or sum_of_monomials(vector, {**base, **pool})
         if found is None and len(names) < len(self.symbols) < FEW_SYMBOLS:
             found = monomial(vector, self.symbols, self.quotients)
         if found is None and 3 <= len(base) <= 7:

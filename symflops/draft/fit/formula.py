@@ -147,7 +147,7 @@ def two_factors(vector: Vector, first: Vector, second: Vector, place: int) -> tu
     """Numbers with ``x * first + y * second = d * vector``, by Cramer's rule at ``place`` and one more sample.
 
     Returns:
-        ``x``, ``y`` and ``d``, which is not 0; None if there are none.
+        ``x``, ``y`` and ``d``, not 0; None if there are none.
     """
     a, b = first[place], second[place]
     other = next((p for p in range(1, len(vector)) if a * second[p] != first[p] * b), None)

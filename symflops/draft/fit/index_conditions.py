@@ -115,7 +115,7 @@ def of_lists(rows: Rows, index: str, family: Family, names: Names) -> Iterator[C
 
 
 def of_list(text: str, key: tuple[Any, ...], names: Names) -> Callable[[], str]:
-    """A condition on a list of the config, which gets a letter when the condition is chosen."""
+    """A condition on a list of the config; the list gets a letter when the condition is chosen."""
     return lambda: text.replace("LIST", named(key, names, "in LIST" in text))
 
 

@@ -19,7 +19,7 @@ MOST_SAMPLES = 8
 MOST_MONOMIALS = 400
 MOST_TERMS, MOST_OF_THREE, FEW_TERMS = 24, 36, 3
 LONGEST = 6  # terms
-MANY = 160  # monomials, of which not all pairs are tried
+MANY = 160  # monomials: from here on, not all pairs are tried
 MOST_SHIFTED = 80
 
 Columns = Mapping[tuple[str, ...], Vector]
@@ -29,10 +29,10 @@ def monomial(vector: Vector, base: Mapping[str, Vector], pool: Mapping[str, Vect
     """One monomial of the symbols in ``base`` and the quotients in ``pool``; only symbols are divided."""
     if any(value <= 0 for value in vector):
         return None
-    return whole(vector, {**pool, **base}) or divided(vector, base)
+    return product_of(vector, {**pool, **base}) or quotient_of(vector, base)
 
 
-def whole(vector: Vector, atoms: Mapping[str, Vector]) -> Formula | None:
+def product_of(vector: Vector, atoms: Mapping[str, Vector]) -> Formula | None:
     """A product of at most five atoms, with a whole factor."""
     for degree in (1, 2, 3, 4, 5):
         if len(atoms) ** degree > MOST_PRODUCTS:
@@ -44,7 +44,7 @@ def whole(vector: Vector, atoms: Mapping[str, Vector]) -> Formula | None:
     return None
 
 
-def divided(vector: Vector, base: Mapping[str, Vector]) -> Formula | None:
+def quotient_of(vector: Vector, base: Mapping[str, Vector]) -> Formula | None:
     """A product of at most three symbols, divided by at most three others."""
     for up, down in ((up, down) for up in (1, 2, 3) for down in (0, 1, 2, 3) if len(base) ** (up + down) <= MOST_QUOTIENTS):
         for below in combinations_with_replacement(base, down):
@@ -55,7 +55,7 @@ def divided(vector: Vector, base: Mapping[str, Vector]) -> Formula | None:
     return None
 
 
-def short_or_long(vector: Vector, atoms: Mapping[str, Vector]) -> Formula | None:
+def sum_of_monomials(vector: Vector, atoms: Mapping[str, Vector]) -> Formula | None:
     """A sum of monomials, of degree one to four: a long one only if no short one of products is found."""
     longer: Formula | None = None
     different = len(set(zip(*atoms.values(), strict=True)))

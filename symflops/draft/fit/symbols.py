@@ -103,7 +103,7 @@ def names_of(family: Family, variables: Sequence[Variable], batch: Variable | No
 
 def symbol_of(names: Names, slot: Slot, family: Family, lead: bool) -> str | None:
     """The symbol of a slot, an equal or a new one; None if it does not move, or only follows others."""
-    vector = tuple(now(sample, slot) for sample in family.samples)
+    vector = tuple(value_in(sample, slot) for sample in family.samples)
     name = next((name for name, values in names.vectors.items() if values == vector), None)
     if len(set(vector)) == 1 or (name is None and not slot.of_config and not lead and is_made_of(names, vector)):
         return None
@@ -141,7 +141,7 @@ def is_made_of(names: Names, vector: Vector) -> bool:
     return fitter.formula(vector) is not None
 
 
-def now(sample: Sample, slot: Slot) -> int:
+def value_in(sample: Sample, slot: Slot) -> int:
     """The value of a slot in a sample: from the complete config if it is there, else from the state."""
     known = value_at(sample.config, slot.key) if slot.of_config else None
     return known if is_whole(known) else slot.within(sample.state)

@@ -34,7 +34,7 @@ class Carried:
     steps: dict[int, int]
     readers: set[tuple[Place, int]]
     init: Ref = CONSTANT
-    made: int = -1
+    value: int = -1
 
 
 def merged(
@@ -72,12 +72,12 @@ class Merger:
             found = self.resolved({item: layout.place[step] for item, step in variable.steps.items()}, ())
             if found is None or found.kind != "step":
                 return None
-            variable.made = found.id
+            variable.value = found.id
         body, aliases, others = self.body(variables), self.aliases(), layout.others()
         if body is None or aliases is None or others is None:
             return None
         renamed = {step.id: layout.model[where] for where, step in layout.origin.items() if step.id != layout.model[where]}
-        return Merged(body, [(one.init, one.made) for one in variables], aliases, others, renamed, self.free)
+        return Merged(body, [(one.init, one.value) for one in variables], aliases, others, renamed, self.free)
 
     def handed_on(self) -> bool:
         """Whether only the next item reads what an item makes; anything may read what the last one makes."""
@@ -165,21 +165,19 @@ class Merger:
                 seen[item] = self.layout.origin[where].operands[position]
             else:
                 carrier = self.carrier(ref, item, (where, position), variables)
-                seen[item] = Ref("carried", carrier.made) if carrier else ref
+                seen[item] = Ref("carried", carrier.value) if carrier else ref
         return self.resolved(seen, where[:2])
 
     def carrier(self, ref: Ref, item: int, reader: tuple[Place, int], variables: Sequence[Carried]) -> Carried | None:
-        """The carried value that an item reads."""
+        """The carried value that an item reads; the first item reads an initial value there, or in a step of its own."""
+        column, case, _ = reader[0]
+        alone = case >= 0 and self.layout.chosen[column].count(case) == 1
         for variable in variables:
             if item and variable.steps.get(item - 1) == ref.id and ref.kind == "step":
                 return variable
-            if not item and ref == variable.init and (reader in variable.readers or self.alone(reader[0])):
+            if not item and ref == variable.init and (alone or reader in variable.readers):
                 return variable
         return None
-
-    def alone(self, where: Place) -> bool:
-        """Whether the first item alone has a step."""
-        return where[1] >= 0 and self.layout.chosen[where[0]].count(where[1]) == 1
 
     def body(self, variables: Sequence[Carried]) -> list[Any] | None:
         """Steps and branches, with the choices of a branch that anything reads; None if an operand has no reference."""

@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from symflops.draft.fold.branches import merged
-from symflops.draft.fold.matching import Item, beside, handing, next_list, repeated_modules, run_of
+from symflops.draft.fold.matching import Item, next_list, parallel_lists, repeated_modules, run_of, with_carried
 from symflops.draft.trace.reads import refs_of, walk
 from symflops.draft.trace.steps import Branch, Loop, Plan, Ref, Step
 
@@ -24,7 +24,7 @@ def folded(plan: Plan) -> Plan:
 
 
 def pruned(plan: Plan) -> Plan:
-    """A plan without joins that nobody reads."""
+    """A plan without joins that nothing reads."""
     while True:
         read = {ref.id for ref in (*plan.outputs, *refs_of(plan.entries))}
         read |= {last for _, one in walk(plan.entries) if isinstance(one, Loop) for _, last in one.carried}
@@ -70,7 +70,7 @@ class Folder:
         """Carried values under their aliases."""
         return tuple((self.alias(init), self.alias(Ref("step", last)).id) for init, last in carried)
 
-    def left_by(self, first: Sequence[Step], last: Sequence[Step]) -> None:
+    def add_aliases(self, first: Sequence[Step], last: Sequence[Step]) -> None:
         """Let the steps of the last item be known as those of the first one."""
         self.aliases |= {b.id: a.id for a, b in zip(first, last, strict=True) if a.id != b.id}
 
@@ -85,7 +85,7 @@ class Folder:
             if repeated is not None:
                 found += steps[place : repeated[0].first]
                 place = repeated[-1].end
-                found += self.again(steps, repeated, inside)
+                found += self.shared_loop(steps, repeated, inside)
                 continue
             found += steps[place:first]
             if not prefix:
@@ -94,7 +94,7 @@ class Folder:
             found += self.runs(steps, prefix, items)
         return [self.renamed(entry) for entry in found]
 
-    def again(self, steps: list[Step], turns: Sequence[Item], inside: str) -> Iterator[Any]:
+    def shared_loop(self, steps: list[Step], turns: Sequence[Item], inside: str) -> Iterator[Any]:
         """A loop over turns of the same modules; the turns themselves if what one of them made is read elsewhere."""
         bodies = [steps[turn.first : turn.end] for turn in turns]
         run = run_of(bodies, [""] * len(turns), 0, self.read_later(steps, turns))
@@ -103,8 +103,8 @@ class Folder:
                 yield from body
             return
         links = tuple((self.alias(init), last) for init, last in run.carried)
-        yield Loop(inside, 0, run.count, tuple(handing(bodies[0], run.modes)), links, shared=True)
-        self.left_by(bodies[0], bodies[-1])
+        yield Loop(inside, 0, run.count, tuple(with_carried(bodies[0], run.modes)), links, shared=True)
+        self.add_aliases(bodies[0], bodies[-1])
 
     def renamed(self, entry: Any) -> Any:
         """An entry that reads the values of a loop under the names of its body."""
@@ -124,7 +124,7 @@ class Folder:
         outside = self.read_later(steps, items)
         place = 0
         while place < len(bodies):
-            found = self.several(steps, bodies[place:], prefix, items[place:])
+            found = self.merged_loop(steps, bodies[place:], prefix, items[place:])
             if found is not None:
                 yield found
                 return
@@ -132,13 +132,13 @@ class Folder:
             if run.count < 2:
                 yield from self.fold(bodies[place], names[place])
             else:
-                body = self.fold(handing(bodies[place], run.modes), names[place])
-                others = beside(bodies[place], bodies[place + 1], names[place], names[place + 1])
+                body = self.fold(with_carried(bodies[place], run.modes), names[place])
+                others = parallel_lists(bodies[place], bodies[place + 1], names[place], names[place + 1])
                 yield Loop(prefix, items[place].index, run.count, tuple(body), self.links(run.carried), others)
-                self.left_by(bodies[place], bodies[place + run.count - 1])
+                self.add_aliases(bodies[place], bodies[place + run.count - 1])
             place += run.count
 
-    def several(self, steps: list[Step], bodies: list[list[Step]], prefix: str, items: list[Item]) -> Loop | None:
+    def merged_loop(self, steps: list[Step], bodies: list[list[Step]], prefix: str, items: list[Item]) -> Loop | None:
         """One loop over items of several kinds; None if they cannot be one."""
         indices = [item.index for item in items]
         found = merged(bodies, prefix, indices, self.read_later(steps, items), self.free)

@@ -8,7 +8,7 @@ from functools import reduce
 from itertools import groupby
 from typing import Any
 
-from symflops.draft.fold.matching import beside
+from symflops.draft.fold.matching import parallel_lists
 from symflops.draft.trace.reads import parameters_of
 from symflops.draft.trace.steps import Step
 
@@ -100,7 +100,7 @@ class Layout:
             first, *more = [item for item, one in enumerate(self.kind) if one == number]
             if more:
                 at, bt = (f"{self.prefix}.{self.indices[item]}" for item in (first, more[0]))
-                found |= dict.fromkeys(beside(self.bodies[first], self.bodies[more[0]], at, bt))
+                found |= dict.fromkeys(parallel_lists(self.bodies[first], self.bodies[more[0]], at, bt))
             elif any("*" in name for key in kind for name in (key[0], *key[1][-1])):
                 return None
         return tuple(found)

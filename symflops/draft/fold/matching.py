@@ -22,7 +22,7 @@ class Item:
     end: int
 
 
-def handing(first: Sequence[Step], modes: Sequence[Any]) -> list[Step]:
+def with_carried(first: Sequence[Step], modes: Sequence[Any]) -> list[Step]:
     """The first item, with what an item gets from the one before marked as carried."""
     waiting = iter(modes)
 
@@ -104,7 +104,7 @@ def alike(a: str, b: str, at: str, bt: str) -> bool:
     return len(one) == len(other) and all(p == q or (p == x and q == y) for p, q in zip(one, other, strict=True))
 
 
-def beside(a: list[Step], b: list[Step], at: str, bt: str) -> tuple[str, ...]:
+def parallel_lists(a: list[Step], b: list[Step], at: str, bt: str) -> tuple[str, ...]:
     """Other lists from which two items read modules of their own index."""
     names = [pair for one, other in zip(a, b, strict=True) for pair in common_names(one, other)]
     return tuple(dict.fromkeys(common_start(x, y) for x, y in names if relative(x, at)[0] == "at" and x != y))

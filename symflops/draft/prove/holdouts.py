@@ -26,17 +26,11 @@ FEW = 0.15
 
 
 def prove(
-    found: Draft, made: Document, studies: Sequence[Study], published: Sequence[Subject], until: float, least: float
+    found: Draft, document: Document, studies: Sequence[Study], published: Sequence[Subject], until: float, least: float
 ) -> None:
-    """Add the proofs of a draft; first, it must be read back.
+    """Add the proofs of a draft, at hold-outs of its ``studies`` and at ``published`` configs, if it can be read back.
 
-    Args:
-        found: The draft.
-        made: Its document.
-        studies: Its configs.
-        published: Further configurations to prove it at.
-        until: When to stop, on the monotonic clock.
-        least: The seconds that each study has in any case.
+    Each study has time ``until`` a value of the monotonic clock, and ``least`` seconds in any case.
     """
     try:
         model = model_of(found.text)
@@ -48,23 +42,23 @@ def prove(
     prover = Prover(model, found.text, 1)
     for study in studies:
         study.runner.deadline = max(until, time.monotonic() + least)
-        found.proofs += drawn_proofs(prover, made, study)
+        found.proofs += drawn_proofs(prover, document, study)
     for number, one in enumerate(published, 1):
         label = f"published config {number}"
         study_or_reason = study_of(one, studies)
         if isinstance(study_or_reason, str):
             found.decide.append(f"{label} has {study_or_reason}")
         else:
-            found.proofs.append(published_proof(prover, made, study_or_reason, label, one))
+            found.proofs.append(published_proof(prover, document, study_or_reason, label, one))
 
 
-def drawn_proofs(prover: Prover, made: Document, study: Study) -> list[Proof]:
+def drawn_proofs(prover: Prover, document: Document, study: Study) -> list[Proof]:
     """Proofs at hold-outs of a study, until there are enough, or none of the first three is exact."""
     proofs: list[Proof] = []
     for state in hold_outs(study, Random(12345)):
         label = ", ".join(f"{slot.label}={value}" for slot, value in state.items() if value != slot.value)
         label = f"{study.name}: {label}" if study.name else label
-        lengths, items = batch_of(made, study, state)
+        lengths, items = batch_of(document, study, state)
         proof = within_time(prover, label, study.runner.at(state), lengths, items)
         if not proof.refused:
             proofs.append(replace(proof, of=study.name))
@@ -87,10 +81,10 @@ def hold_outs(study: Study, random: Random) -> Iterator[State]:
             yield state
 
 
-def batch_of(made: Document, study: Study, state: Mapping[Slot, int]) -> tuple[dict[str, int], int]:
+def batch_of(document: Document, study: Study, state: Mapping[Slot, int]) -> tuple[dict[str, int], int]:
     """The lengths of a document, and the number of items, in a state."""
     own = {slot.label: slot.within(state) for slot in study.names.lengths.values()}
-    lengths = {name: own[label] for name, label in made.lengths.items() if label in own}
+    lengths = {name: own[label] for name, label in document.lengths.items() if label in own}
     return lengths, study.batch.lead.within(state) if study.batch else 1
 
 
@@ -103,11 +97,11 @@ def within_time(prover: Prover, label: str, subject: Subject, lengths: Mapping[s
         return Proof(label, 1, [f"no answer within {MOST_SECONDS:.0f} s"])
 
 
-def published_proof(prover: Prover, made: Document, study: Study, label: str, one: Subject) -> Proof:
+def published_proof(prover: Prover, document: Document, study: Study, label: str, one: Subject) -> Proof:
     """The proof at a published config of a study."""
     slots = [*study.names.lengths.values(), *([study.batch.lead] if study.batch else [])]
     state = {slot: dimension(one.inputs, slot.key, slot.value) for slot in slots}
-    return replace(within_time(prover, label, one, *batch_of(made, study, state)), published=True)
+    return replace(within_time(prover, label, one, *batch_of(document, study, state)), published=True)
 
 
 def study_of(one: Subject, studies: Sequence[Study]) -> Study | str:
@@ -125,10 +119,9 @@ def study_of(one: Subject, studies: Sequence[Study]) -> Study | str:
 
 def differing_fields(study: Study, other: Subject) -> Iterator[str]:
     """The fractions, switches and words in which a config differs from that of a study, if they matter in the study."""
-    drafted = study.family.samples[0].config
     wanted = attempt(lambda: full_config(other.build(), other.config)) or {}  # its proof says why it does not build
     for name, value in wanted.items():
-        now = drafted.get(name)
+        now = study.family.samples[0].config.get(name)
         if type(now) is not type(value) or not isinstance(value, (float, bool, str)) or now == value or name.startswith("_"):
             continue
         subject = replace(study.subject, config={**study.subject.config, name: value})

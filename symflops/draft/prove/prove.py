@@ -65,7 +65,7 @@ class Prover:
     """Compares a draft with the real module, configuration by configuration.
 
     What trains is chosen once, by patterns over names without indices, so that each regime is derived once for all sizes. One
-    more regime trains single parameters, which cuts loops; it is checked at the first configuration alone.
+    more regime trains single parameters, and so cuts loops; it is checked at the first configuration alone.
     """
 
     def __init__(self, model: Model, text: str, seed: int) -> None:
@@ -171,12 +171,12 @@ def first_line(error: BaseException, most: int = 300) -> str:
 
 
 def library() -> SpecFile | None:
-    """A spec of the library, which knows its blocks; None if there is no library."""
+    """Any spec of the library, to find its blocks; None if there is no library."""
     return next(iter(specs_in(roots()[0])), None)
 
 
 def model_of(text: str) -> Model:
-    """The model of a draft, which may call blocks of the library.
+    """Parse a draft as a spec that may call blocks of the library.
 
     Raises:
         SpecError: The draft is no valid spec.

@@ -34,7 +34,7 @@ class Family:
         unfinished: Whether time was up before all of them were tried.
         parts: For each place in the plan, the entry of each sample.
         place: The place of each entry of the base, by identity.
-        called: For each sample, its names of the parameters of the base.
+        names: For each sample, its names of the parameters of the base.
     """
 
     samples: list[Sample]
@@ -43,7 +43,7 @@ class Family:
     unfinished: bool = False
     parts: dict[Any, list[Any]] = field(default_factory=dict)
     place: dict[int, tuple[int, ...]] = field(default_factory=dict)
-    called: list[dict[str, str]] = field(default_factory=list)
+    names: list[dict[str, str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.place = {id(part): place for place, part in walk(self.samples[0].plan.entries)}
@@ -53,7 +53,7 @@ class Family:
                 self.parts.setdefault(key, []).append(part)
                 if isinstance(part, Step):
                     called.update(zip(parameters_of(self.parts[key][0]), parameters_of(part), strict=True))
-            self.called.append(called)
+            self.names.append(called)
 
     def numbers(self, part: Any, pick: Callable[[Any], int]) -> tuple[int, ...]:
         """A number of an entry of the base, over all samples."""
@@ -67,15 +67,15 @@ class Family:
         base = self.samples[0].plan.parameters[name]
         shapes = [
             sample.plan.parameters.get(called.get(name, name), base)
-            for sample, called in zip(self.samples, self.called, strict=True)
+            for sample, called in zip(self.samples, self.names, strict=True)
         ]
         return tuple(zip(*shapes, strict=True)) if all(len(shape) == len(base) for shape in shapes) else ()
 
     def items(self) -> dict[str, tuple[int, ...]]:
         """Items of lists whose index differs between samples: by the path in the base, the index in each sample."""
         found: dict[str, tuple[int, ...]] = {}
-        for name in self.called[0]:
-            words = [called.get(name, name).split(".") for called in self.called]
+        for name in self.names[0]:
+            words = [called.get(name, name).split(".") for called in self.names]
             for place, word in enumerate(words[0]):
                 if word.isdigit() and any(one[place] != word for one in words):
                     found.setdefault(".".join(words[0][: place + 1]), tuple(int(one[place]) for one in words))

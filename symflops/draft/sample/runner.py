@@ -86,7 +86,7 @@ class Runner:
         return (tuple(tape.parameters.items()), tuple((node.kind, node.path, node.sizes) for node in tape.nodes if node.sizes))
 
     def sample(self, state: State | None, variable: int = -1) -> Sample | None:
-        """The sample in a state, which one variable alone may have changed; None if the module does not accept the state."""
+        """The sample in a state, with the number of the one ``variable`` that moved; None if the module does not accept it."""
         if state is None:
             return None
         key = key_of(state)
@@ -105,7 +105,7 @@ class Runner:
 
 
 def key_of(state: Mapping[Slot, int]) -> tuple[str, ...]:
-    """What tells a state from others."""
+    """A state as a key: the slots that moved, and their values."""
     return tuple(sorted(repr((slot.side, slot.key, value)) for slot, value in state.items() if value != slot.value))
 
 
@@ -138,7 +138,7 @@ def explored(runner: Runner) -> Moves:
 
 
 def renamed_fields(subject: Subject) -> set[str]:
-    """The names of fields that the config class knows by another name too, one of which was given."""
+    """Fields with two names in the config class, both names, if one of them was given."""
     renamed = getattr(getattr(class_of(subject.reference), "config_class", None), "attribute_map", {})
     return {name for pair in renamed.items() for name in pair if set(pair) & set(subject.config)}
 

@@ -67,11 +67,6 @@ def passed(subject: Subject) -> list[Finding]:
     return findings
 
 
-def forward(tape: Tape) -> int:
-    """FLOPs of the forward pass."""
-    return 2 * sum(node.work for node in tape.nodes)
-
-
 def backward(tape: Tape, trained: Collection[str]) -> int:
     """FLOPs of the backward pass if the parameters ``trained`` train."""
     return sum(backward_by_node(tape, trained).values())
@@ -111,11 +106,14 @@ def check(model: Any, arguments: Mapping[str, Any], summed: Any, tape: Tape, see
     every = frozenset(names)
     choices = {f"{share:.0%} of the parameters": frozenset(one for one in names if random.random() < share) for share in SHARES}
     ahead, back = measured(model, arguments, summed, every)
-    found = [Finding("forward", ahead, forward(tape), every), Finding("backward, full", back, backward(tape, every), every)]
-    for name, trained in choices.items():
-        _, back = measured(model, arguments, summed, trained)
-        found.append(Finding(f"backward, {name}", back, backward(tape, trained), trained))
-    return found
+    return [
+        Finding("forward", ahead, 2 * sum(node.work for node in tape.nodes), every),
+        Finding("backward, full", back, backward(tape, every), every),
+        *(
+            Finding(f"backward, {name}", measured(model, arguments, summed, trained)[1], backward(tape, trained), trained)
+            for name, trained in choices.items()
+        ),
+    ]
 
 
 def measured(model: Any, arguments: Mapping[str, Any], summed: Any, trained: Collection[str]) -> tuple[int, int]:

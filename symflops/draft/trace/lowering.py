@@ -42,7 +42,7 @@ def constant(node: Node, place: int) -> Ref:
 
 
 def step_of(node: Node, operands: tuple[Ref, ...]) -> Step:
-    """A node as a step: a linear, a convolution with weights, an embedding or a norm where it is one."""
+    """A node as a step. A linear, a convolution with weights, an embedding and a norm have a form of their own."""
     for lower in (linear, convolution, embedding, norm):
         step = lower(node, operands)
         if step is not None:

@@ -56,14 +56,14 @@ class Recorder:
 
     def node(self, kind: str, operands: tuple[Value, ...], **fields: Any) -> Node:
         """Add a node at the path of the module that runs."""
-        made = Node(len(self.nodes), kind, fields.pop("path", self.paths[-1]), operands, **fields)
-        self.nodes.append(made)
-        reach = 1 << made.id
+        node = Node(len(self.nodes), kind, fields.pop("path", self.paths[-1]), operands, **fields)
+        self.nodes.append(node)
+        reach = 1 << node.id
         if kind == "join":
             for value in operands:
                 reach |= self.closure[value] if value is not None and self.nodes[value].kind != "parameter" else 0
         self.closure.append(reach)
-        return made
+        return node
 
     def join(self, values: Any, word: str, shape: tuple[int, ...]) -> Value:
         """A value that depends on all of ``values``; one that another of them already depends on is left out."""
@@ -88,7 +88,7 @@ class Recorder:
             self.kept.append(tensor)
         return self.parameter_nodes[name]
 
-    def whole(self, tensor: Any) -> Value:
+    def value_of(self, tensor: Any) -> Value:
         """The value of a tensor, whether or not a gradient flows to it."""
         parameter = self.parameter(tensor)
         if parameter is not None:
@@ -99,7 +99,7 @@ class Recorder:
 
     def used(self, tensor: Any) -> Value:
         """The value of a tensor as an operand; None if no gradient flows to it."""
-        value = self.whole(tensor)
+        value = self.value_of(tensor)
         if value is None or not self.torch.is_grad_enabled():
             return value
         if not tensor.requires_grad:
@@ -121,7 +121,7 @@ class Recorder:
         """The names of the inputs that ``tensors`` were computed from."""
         return tuple(dict.fromkeys(name for tensor in tensors for name in self.inputs.get(id(tensor), ())))
 
-    def set(self, tensor: Any, value: Value, data: tuple[str, ...]) -> None:
+    def remember(self, tensor: Any, value: Value, data: tuple[str, ...]) -> None:
         """Remember the value of a tensor, and the inputs that it was computed from."""
         self.kept.append(tensor)
         self.values[id(tensor)] = value
@@ -132,7 +132,7 @@ class Recorder:
         """Add an argument of the module; one of whole numbers is a constant."""
         node = self.node("input", (), path=name, shapes=(tuple(tensor.shape),), word=str(tensor.dtype).rpartition(".")[2])
         floating = tensor.is_floating_point() or tensor.is_complex()
-        self.set(tensor, node.id if floating else None, (name,))
+        self.remember(tensor, node.id if floating else None, (name,))
 
     # operators
 
@@ -143,14 +143,14 @@ class Recorder:
         if not results:
             return
         data = self.data(tensors)
-        value = self.value(name, args, tensors, tuple(results[0].shape))
+        value = self.result(name, args, tensors, tuple(results[0].shape))
         for tensor in results:
             if mutates:
                 self.write(tensor, value, data)
             else:
-                self.set(tensor, value, data)
+                self.remember(tensor, value, data)
 
-    def value(self, name: str, args: tuple[Any, ...], tensors: Sequence[Any], shape: tuple[int, ...]) -> Value:
+    def result(self, name: str, args: tuple[Any, ...], tensors: Sequence[Any], shape: tuple[int, ...]) -> Value:
         """The value of a call: a contraction, a look-up in a table with gradients, or a join of what it reads."""
         contraction = contraction_of(name, args, shape)
         if contraction is not None:
@@ -174,7 +174,7 @@ class Recorder:
     def write(self, tensor: Any, value: Value, data: tuple[str, ...]) -> None:
         """Remember a value written in place: whatever shares the storage depends on it from now on."""
         if id(tensor) not in self.values and self.parameter(tensor) is None:
-            self.set(tensor, None, data)
+            self.remember(tensor, None, data)
         known = self.written.setdefault(storage_of(tensor), [])
         if value is not None and value not in known:
             known[:] = [*(old for old in known if not self.closure[value] >> old & 1), value]

@@ -31,7 +31,7 @@ class Partners:
 
     @property
     def unequal(self) -> list[Slot]:
-        """Slots of another value, neither of which is 1."""
+        """Slots of another value; none if the slot is 1, and none that is 1."""
         return [other for other in self.others if other.value != self.slot.value and other.value > 1 and self.slot.value > 1]
 
     def multiples(self, slots: Sequence[Slot], power: int = 1) -> list[Slot]:
@@ -89,7 +89,7 @@ def alike(partners: Partners) -> Iterator[Variable]:
 
 
 def grids(partners: Partners) -> Iterator[Variable]:
-    """A side of a grid with all dimensions of one value, the tokens on it."""
+    """A side of a grid with all dimensions that count the tokens on it, and with equal sides."""
     slot = partners.slot
     rows = [
         other for other in partners.others
@@ -156,7 +156,7 @@ def shares(partners: Partners) -> Iterator[Variable]:
 
 
 def ratios(partners: Partners) -> Iterator[Variable]:
-    """With a number of another value, or all fields of that value, which keep their ratio."""
+    """With a number of another value, or with all fields of that value, in a fixed ratio."""
     slot, unequal = partners.slot, partners.unequal
     multiples = partners.multiples(unequal)
     yield from (Variable(slot, (other,)) for other in multiples)
@@ -168,7 +168,7 @@ def ratios(partners: Partners) -> Iterator[Variable]:
 
 
 def differences(partners: Partners) -> Iterator[Variable]:
-    """With a number of another value that keeps its difference: an offset with its period, a count with a longer list."""
+    """With a number of another value at a fixed difference: an offset with its period, a count with a longer list."""
     slot = partners.slot
     yield from (Variable(slot, (), (other,)) for other in partners.unequal if other in partners.coupled)
     yield from (Variable(slot, (), (other,)) for other in partners.others if related(slot, other))
@@ -200,7 +200,7 @@ def pictures(partners: Partners) -> Iterator[Variable]:
 
 
 def parts(partners: Partners) -> Iterator[Variable]:
-    """Parts of a whole, which stand in one list, grow with it, or become smaller."""
+    """A whole with its parts in one list, which grow with it or shrink."""
     slot, fields = partners.slot, [other for other in partners.coupled if other.of_config]
     if slot.of_list or not slot.of_config:
         return
