@@ -41,7 +41,7 @@ def layered(
     first: Sequence[str] = (),
     last: Sequence[str] = (),
 ) -> Layout:
-    """The layout of ``boxes`` (width and height by name); the boxes in ``first`` form the first row, those in ``last`` the last.
+    """The layout of ``boxes`` (width and height by name); ``first`` are the boxes of the first row, ``last`` of the last.
 
     Raises:
         networkx.NetworkXUnfeasible: the edges make a cycle.
